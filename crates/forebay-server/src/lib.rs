@@ -1,0 +1,5 @@
+//! The server as a library: the program `forebay` is a thin shell around it, and tests start it in their own process.
+pub mod catalog;
+pub mod session;
+pub mod sql;
+pub mod wire;

@@ -1,0 +1,3 @@
+//! forebay
+pub mod batch;
+pub mod write;
