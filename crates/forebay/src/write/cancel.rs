@@ -104,12 +104,12 @@ impl CancelToken {
     }
 
     /// Whether the statement that runs must stop now.
-    pub(crate) fn interrupts(&self) -> bool {
+    pub fn interrupts(&self) -> bool {
         self.is_cancelled() || self.is_late()
     }
 
     /// What an interrupted or withdrawn statement is answered.
-    pub(crate) fn reason(&self) -> WriteError {
+    pub fn reason(&self) -> WriteError {
         if self.is_late() {
             WriteError::TimedOut
         } else {
@@ -141,6 +141,26 @@ impl CancelToken {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Completes with what to answer when the token is cancelled or late, whatever was claimed. For waiting that has no
+    /// effect when it is given up. Cancel safe.
+    pub async fn fired(&self) -> WriteError {
+        loop {
+            let cancelled = self.shared.cancelled.notified();
+            tokio::pin!(cancelled);
+            cancelled.as_mut().enable();
+            if self.interrupts() {
+                return self.reason();
+            }
+            match self.shared.deadline {
+                None => cancelled.await,
+                Some(deadline) => tokio::select! {
+                    () = cancelled => {}
+                    () = tokio::time::sleep_until(deadline.into()) => {}
+                },
             }
         }
     }

@@ -178,6 +178,26 @@ impl Writer {
         }
     }
 
+    /// As [`submit`](Self::submit), sharing the commit with nobody.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Cancel safety
+    /// As [`execute`](Self::execute).
+    pub async fn submit_alone(&self, write: Write) -> Result<Outcome, WriteError> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => {
+                let token = write.cancel.clone().unwrap_or_default();
+                tokio::select! {
+                    biased;
+                    mut outcomes = sqlite.write(vec![write]) => outcomes.pop().expect("one outcome a write"),
+                    () = token.withdrawn() => Err(token.reason()),
+                }
+            }
+        }
+    }
+
     /// Begins a transaction of the caller's own. Nobody else writes while it is open, so keep it short.
     ///
     /// # Errors
