@@ -17,7 +17,7 @@ use super::dispatch::Batch;
 use super::line::{BatchLimits, Line};
 use super::slot::{Displaced, Queued, Ticket};
 use super::stats::Stats;
-use super::sync::Mutex;
+use super::sync::{Mutex, OwnCacheLine};
 use super::window::Due;
 
 /// The bounds of a batcher; each at least one.
@@ -79,14 +79,14 @@ struct State<I, O, E> {
 }
 
 pub(super) struct Intake<I, O, E> {
-    state: Mutex<State<I, O, E>>,
+    state: OwnCacheLine<Mutex<State<I, O, E>>>,
     limits: Limits,
 }
 
 impl<I, O, E> Intake<I, O, E> {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: OwnCacheLine(Mutex::new(State {
                 line: Line::new(),
                 gatherer: Gatherer::None,
                 running: 0,
@@ -94,7 +94,7 @@ impl<I, O, E> Intake<I, O, E> {
                 calls: 0,
                 batches: 0,
                 cancelled: 0,
-            }),
+            })),
             limits,
         }
     }
@@ -108,7 +108,7 @@ impl<I, O, E> Intake<I, O, E> {
         bounded: bool,
     ) -> Result<(Ticket<I, O, E>, Todo), (Refusal, I, Option<Waker>)> {
         let due = queued.due;
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         if state.closed {
             return Err((Refusal::Closed, queued.item, waker));
         }
@@ -123,7 +123,7 @@ impl<I, O, E> Intake<I, O, E> {
 
     /// A call leaves before it has its outcome. What it leaves behind is returned.
     pub(super) fn cancel(&self, ticket: &Ticket<I, O, E>) -> (Displaced<I, O, E>, Todo) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         if let Some(displaced) = state.line.remove(ticket) {
             state.cancelled += 1;
             let mut todo = Todo::default();
@@ -137,7 +137,7 @@ impl<I, O, E> Intake<I, O, E> {
         let (was_queued, displaced) = ticket.slot().leave();
         if was_queued {
             // Its batch was cut, but the item had not been collected yet: it never reaches the processor.
-            self.state.lock().cancelled += 1;
+            self.state.0.lock().cancelled += 1;
         }
         (displaced, Todo::default())
     }
@@ -152,7 +152,7 @@ impl<I, O, E> Intake<I, O, E> {
     ) -> (Next, Todo) {
         // Declared before the guard, hence dropped after it: it may hold a waker.
         let _previous;
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         _previous = std::mem::replace(&mut state.gatherer, Gatherer::Coming);
         if state.line.is_empty() {
             state.gatherer = Gatherer::None;
@@ -182,7 +182,7 @@ impl<I, O, E> Intake<I, O, E> {
     /// A running runner has answered its batch. Says whether it is the gatherer now; otherwise it is signed off. `empty`:
     /// every call of the batch was cancelled at the last moment, and no batch ran.
     pub(super) fn finish(&self, empty: bool) -> (bool, Todo) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.running -= 1;
         if empty {
             state.batches -= 1;
@@ -200,7 +200,7 @@ impl<I, O, E> Intake<I, O, E> {
     pub(super) fn lose_runner(&self, was_running: bool, batch: &mut Batch<I, O, E>) -> Todo {
         // Declared before the guard, hence dropped after it: it may hold a waker.
         let _previous;
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         if was_running {
             state.running -= 1;
         } else {
@@ -221,7 +221,7 @@ impl<I, O, E> Intake<I, O, E> {
 
     /// Stops the intake. What is in line goes without waiting for its window.
     pub(super) fn close(&self) -> Todo {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.closed = true;
         Todo {
             wake: state.rouse(),
@@ -231,11 +231,11 @@ impl<I, O, E> Intake<I, O, E> {
 
     /// Whether nothing enters any more, nothing waits and nothing runs.
     pub(super) fn is_drained(&self) -> bool {
-        self.state.lock().is_drained()
+        self.state.0.lock().is_drained()
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let state = self.state.lock();
+        let state = self.state.0.lock();
         let in_line = state.line.tally().items;
         let queued = in_line.min(self.limits.max_queued);
         Stats {
@@ -251,7 +251,7 @@ impl<I, O, E> Intake<I, O, E> {
     /// Checks the invariants; for tests.
     #[cfg(test)]
     pub(super) fn validate(&self) {
-        let state = self.state.lock();
+        let state = self.state.0.lock();
         state.line.validate();
         let gatherers = usize::from(!matches!(state.gatherer, Gatherer::None));
         assert!(state.running + gatherers <= self.limits.max_in_flight);

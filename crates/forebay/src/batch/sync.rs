@@ -26,3 +26,7 @@ mod modelled {
         }
     }
 }
+
+/// Keeps what is written all the time off the cache lines of its neighbours (lines are fetched in pairs: 128 bytes).
+#[repr(align(128))]
+pub(super) struct OwnCacheLine<T>(pub(super) T);
