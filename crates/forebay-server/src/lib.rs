@@ -2,4 +2,6 @@
 pub mod catalog;
 pub mod session;
 pub mod sql;
+pub mod tls;
+pub mod users;
 pub mod wire;
