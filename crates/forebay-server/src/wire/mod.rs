@@ -10,7 +10,9 @@
 //! - [`values`]: parameters and columns between PostgreSQL's formats and SQLite's storage classes
 //! - [`error`]: errors as PostgreSQL's clients understand them
 
+pub mod authentication;
 pub mod backend;
 pub mod error;
 pub mod frontend;
+pub mod startup;
 pub mod values;
