@@ -28,7 +28,12 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
                 return Ok(Some(refused("COMMIT PREPARED")));
             }
             skip_transaction_word(&mut cursor);
-            (Kind::Commit { chain: chain(&mut cursor)? }, "COMMIT")
+            (
+                Kind::Commit {
+                    chain: chain(&mut cursor)?,
+                },
+                "COMMIT",
+            )
         }
         "ROLLBACK" | "ABORT" => {
             if cursor.take_words(&["PREPARED"]) {
@@ -37,12 +42,23 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
             skip_transaction_word(&mut cursor);
             if first == "ROLLBACK" && cursor.take_words(&["TO"]) {
                 cursor.take_words(&["SAVEPOINT"]);
-                (Kind::RollbackTo(cursor.name("a savepoint name")?), "ROLLBACK")
+                (
+                    Kind::RollbackTo(cursor.name("a savepoint name")?),
+                    "ROLLBACK",
+                )
             } else {
-                (Kind::Rollback { chain: chain(&mut cursor)? }, "ROLLBACK")
+                (
+                    Kind::Rollback {
+                        chain: chain(&mut cursor)?,
+                    },
+                    "ROLLBACK",
+                )
             }
         }
-        "SAVEPOINT" => (Kind::Savepoint(cursor.name("a savepoint name")?), "SAVEPOINT"),
+        "SAVEPOINT" => (
+            Kind::Savepoint(cursor.name("a savepoint name")?),
+            "SAVEPOINT",
+        ),
         "RELEASE" => {
             cursor.take_words(&["SAVEPOINT"]);
             (Kind::Release(cursor.name("a savepoint name")?), "RELEASE")
@@ -63,8 +79,15 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
         "DEALLOCATE" => {
             cursor.take_words(&["PREPARE"]);
             let all = cursor.take_words(&["ALL"]);
-            let name = if all { None } else { Some(cursor.name("a prepared statement name or ALL")?) };
-            (Kind::Deallocate(name), if all { "DEALLOCATE ALL" } else { "DEALLOCATE" })
+            let name = if all {
+                None
+            } else {
+                Some(cursor.name("a prepared statement name or ALL")?)
+            };
+            (
+                Kind::Deallocate(name),
+                if all { "DEALLOCATE ALL" } else { "DEALLOCATE" },
+            )
         }
         _ => return Ok(refuse_by_name(&start)),
     };
@@ -73,11 +96,23 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
 }
 
 fn refused(what: &str) -> (Kind, Tag) {
-    (Kind::Unsupported { what: what.to_owned(), hint: None }, Tag::Words(what.to_owned().into()))
+    (
+        Kind::Unsupported {
+            what: what.to_owned(),
+            hint: None,
+        },
+        Tag::Words(what.to_owned().into()),
+    )
 }
 
 fn refused_but(what: &str, hint: &str) -> (Kind, Tag) {
-    (Kind::Unsupported { what: what.to_owned(), hint: Some(hint.to_owned()) }, Tag::Words(what.to_owned().into()))
+    (
+        Kind::Unsupported {
+            what: what.to_owned(),
+            hint: Some(hint.to_owned()),
+        },
+        Tag::Words(what.to_owned().into()),
+    )
 }
 
 /// PostgreSQL's commands that nothing here stands for, and SQLite's that would change a connection others share.
@@ -86,17 +121,27 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     let mut rest = cursor.clone();
     rest.next();
     Some(match first.as_str() {
-        "PREPARE" | "EXECUTE" => {
-            refused_but(&first, "Use the driver's prepared statements: they are part of the protocol, not of SQL.")
+        "PREPARE" | "EXECUTE" => refused_but(
+            &first,
+            "Use the driver's prepared statements: they are part of the protocol, not of SQL.",
+        ),
+        "DECLARE" | "FETCH" | "MOVE" | "CLOSE" => refused_but(
+            &first,
+            "Cursors are offered by the protocol: execute a portal with a row limit.",
+        ),
+        "LISTEN" | "UNLISTEN" | "NOTIFY" | "LOAD" | "CALL" | "DO" | "LOCK" | "GRANT" | "REVOKE"
+        | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => {
+            refused(&first)
         }
-        "DECLARE" | "FETCH" | "MOVE" | "CLOSE" => {
-            refused_but(&first, "Cursors are offered by the protocol: execute a portal with a row limit.")
-        }
-        "LISTEN" | "UNLISTEN" | "NOTIFY" | "LOAD" | "CALL" | "DO" | "LOCK" | "GRANT" | "REVOKE" | "COMMENT" | "MERGE"
-        | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => refused(&first),
-        "COPY" => refused_but("COPY", "Use INSERT with several rows, or many INSERTs at once: they share commits."),
+        "COPY" => refused_but(
+            "COPY",
+            "Use INSERT with several rows, or many INSERTs at once: they share commits.",
+        ),
         "TRUNCATE" => refused_but("TRUNCATE", "Use DELETE FROM without a WHERE clause."),
-        "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
+        "ATTACH" | "DETACH" => refused_but(
+            &first,
+            "The server works on the one database it was started with.",
+        ),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {
             let or_replace = rest.take_words(&["OR", "REPLACE"]);
@@ -111,10 +156,13 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             }
             let second = rest.peek_word();
             match second.as_str() {
-                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "SEQUENCE" | "TYPE"
-                | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION" | "SUBSCRIPTION"
-                | "SERVER" | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION" | "TABLESPACE"
-                | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => refused(&format!("{first} {second}")),
+                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION"
+                | "PROCEDURE" | "SEQUENCE" | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE"
+                | "OPERATOR" | "AGGREGATE" | "PUBLICATION" | "SUBSCRIPTION" | "SERVER"
+                | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION" | "TABLESPACE"
+                | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => {
+                    refused(&format!("{first} {second}"))
+                }
                 "VIEW" | "TRIGGER" if or_replace => refused_but(
                     &format!("CREATE OR REPLACE {second}"),
                     "Drop it first: both statements can be in one transaction.",
@@ -144,10 +192,15 @@ fn chain(cursor: &mut Cursor<'_>) -> Result<bool, SqlError> {
 
 fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
     // SQLite's own words for when the lock is taken: the session decides that, and each of them is kept.
-    let _ = ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"].iter().any(|word| cursor.take_words(&[word]));
+    let _ = ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
+        .iter()
+        .any(|word| cursor.take_words(&[word]));
     skip_transaction_word(cursor);
     let (isolation, read_only) = modes(cursor)?;
-    Ok(Kind::Begin { isolation, read_only })
+    Ok(Kind::Begin {
+        isolation,
+        read_only,
+    })
 }
 
 fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), SqlError> {
@@ -169,8 +222,13 @@ fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), S
             read_only = Some(true);
         } else if cursor.take_words(&["READ", "WRITE"]) {
             read_only = Some(false);
-        } else if !cursor.take_words(&["NOT", "DEFERRABLE"]) && !cursor.take_words(&["DEFERRABLE"]) {
-            return if cursor.is_at_end() { Ok((isolation, read_only)) } else { cursor.expected("a transaction mode") };
+        } else if !cursor.take_words(&["NOT", "DEFERRABLE"]) && !cursor.take_words(&["DEFERRABLE"])
+        {
+            return if cursor.is_at_end() {
+                Ok((isolation, read_only))
+            } else {
+                cursor.expected("a transaction mode")
+            };
         }
         cursor.take_sign(",");
     }
@@ -179,38 +237,69 @@ fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), S
 fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
     if cursor.take_words(&["SESSION", "CHARACTERISTICS", "AS", "TRANSACTION"]) {
         let (isolation, read_only) = modes(cursor)?;
-        return Ok(Kind::SetTransaction { isolation, read_only, session: true });
+        return Ok(Kind::SetTransaction {
+            isolation,
+            read_only,
+            session: true,
+        });
     }
     if cursor.take_words(&["TRANSACTION"]) {
         let (isolation, read_only) = modes(cursor)?;
-        return Ok(Kind::SetTransaction { isolation, read_only, session: false });
+        return Ok(Kind::SetTransaction {
+            isolation,
+            read_only,
+            session: false,
+        });
     }
     if cursor.take_words(&["CONSTRAINTS"]) {
-        return Err(SqlError::unsupported_but("SET CONSTRAINTS", "Declare the constraint DEFERRABLE INITIALLY DEFERRED."));
+        return Err(SqlError::unsupported_but(
+            "SET CONSTRAINTS",
+            "Declare the constraint DEFERRABLE INITIALLY DEFERRED.",
+        ));
     }
     // `SET session = …` names a setting, `SET SESSION x = …` does not: look at what follows.
     let mut ahead = cursor.clone();
     let local = ahead.take_words(&["LOCAL"]);
     let scoped = local || ahead.take_words(&["SESSION"]);
-    if scoped && ahead.peek().is_some_and(|token| token.kind != TokenKind::Operator) {
+    if scoped
+        && ahead
+            .peek()
+            .is_some_and(|token| token.kind != TokenKind::Operator)
+    {
         *cursor = ahead;
     }
     let name = if cursor.take_words(&["TIME", "ZONE"]) {
-        return Ok(Kind::Set { name: "timezone".to_owned(), value: value(cursor)?, local });
+        return Ok(Kind::Set {
+            name: "timezone".to_owned(),
+            value: value(cursor)?,
+            local,
+        });
     } else if cursor.take_words(&["NAMES"]) {
-        return Ok(Kind::Set { name: "client_encoding".to_owned(), value: value(cursor)?, local });
+        return Ok(Kind::Set {
+            name: "client_encoding".to_owned(),
+            value: value(cursor)?,
+            local,
+        });
     } else if cursor.take_words(&["AUTHORIZATION"]) {
         return Err(SqlError::unsupported("SET SESSION AUTHORIZATION"));
     } else if cursor.peek_word() == "ROLE" {
         cursor.next();
-        return Ok(Kind::Set { name: "role".to_owned(), value: value(cursor)?, local });
+        return Ok(Kind::Set {
+            name: "role".to_owned(),
+            value: value(cursor)?,
+            local,
+        });
     } else {
         setting_name(cursor)?
     };
     if !cursor.take_words(&["TO"]) && !cursor.take_sign("=") {
         return cursor.expected("TO or =");
     }
-    Ok(Kind::Set { name, value: value(cursor)?, local })
+    Ok(Kind::Set {
+        name,
+        value: value(cursor)?,
+        local,
+    })
 }
 
 fn setting_name(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
@@ -234,7 +323,10 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
         } else {
             let sign = if cursor.take_sign("-") { "-" } else { "" };
             match cursor.peek() {
-                Some(token) if token.kind == TokenKind::Number || (token.kind == TokenKind::Word && sign.is_empty()) => {
+                Some(token)
+                    if token.kind == TokenKind::Number
+                        || (token.kind == TokenKind::Word && sign.is_empty()) =>
+                {
                     values.push(format!("{sign}{}", token.text(cursor.source)));
                     cursor.next();
                 }

@@ -43,7 +43,10 @@ impl<'a> Cursor<'a> {
     /// Takes these bare words if all of them come next.
     pub(crate) fn take_words(&mut self, words: &[&str]) -> bool {
         let here = self.tokens.len() >= words.len()
-            && words.iter().zip(self.tokens).all(|(word, token)| token.is_word(self.source, word));
+            && words
+                .iter()
+                .zip(self.tokens)
+                .all(|(word, token)| token.is_word(self.source, word));
         if here {
             self.tokens = &self.tokens[words.len()..];
         }
@@ -63,16 +66,28 @@ impl<'a> Cursor<'a> {
 
     /// A name, quoted or not; unquoted ones in lower case, as PostgreSQL folds them.
     pub(crate) fn name(&mut self, what: &str) -> Result<String, SqlError> {
-        let Some(token) = self.peek() else { return self.expected(what) };
-        let Some(name) = name_value(token.kind, token.text(self.source)) else { return self.expected(what) };
+        let Some(token) = self.peek() else {
+            return self.expected(what);
+        };
+        let Some(name) = name_value(token.kind, token.text(self.source)) else {
+            return self.expected(what);
+        };
         self.next();
-        Ok(if token.kind == Kind::Word { name.to_ascii_lowercase() } else { name })
+        Ok(if token.kind == Kind::Word {
+            name.to_ascii_lowercase()
+        } else {
+            name
+        })
     }
 
     /// A string literal, if one comes next.
     pub(crate) fn string(&mut self) -> Result<Option<String>, SqlError> {
-        let Some(token) = self.peek() else { return Ok(None) };
-        let Some(value) = string_value(token.kind, token.text(self.source)) else { return Ok(None) };
+        let Some(token) = self.peek() else {
+            return Ok(None);
+        };
+        let Some(value) = string_value(token.kind, token.text(self.source)) else {
+            return Ok(None);
+        };
         self.next();
         value.map(Some)
     }
@@ -91,6 +106,10 @@ impl<'a> Cursor<'a> {
 
     /// Fails unless the statement ends here.
     pub(crate) fn end(&self) -> Result<(), SqlError> {
-        if self.is_at_end() { Ok(()) } else { self.expected("the end of the statement") }
+        if self.is_at_end() {
+            Ok(())
+        } else {
+            self.expected("the end of the statement")
+        }
     }
 }

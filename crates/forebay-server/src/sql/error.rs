@@ -62,12 +62,18 @@ pub enum SqlError {
 impl SqlError {
     /// An [`SqlError::Unsupported`] without a hint.
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
-        Self::Unsupported { what: what.into(), hint: None }
+        Self::Unsupported {
+            what: what.into(),
+            hint: None,
+        }
     }
 
     /// An [`SqlError::Unsupported`] that says what to do instead.
     pub(crate) fn unsupported_but(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Unsupported { what: what.into(), hint: Some(hint.into()) }
+        Self::Unsupported {
+            what: what.into(),
+            hint: Some(hint.into()),
+        }
     }
 
     /// The five characters of PostgreSQL's error code. For [`SqlError::Sqlite`] this is only the general "syntax error or access
@@ -88,7 +94,9 @@ impl SqlError {
         match self {
             Self::Unsupported { hint, .. } => hint.as_deref(),
             Self::InvalidTable { hint, .. } => Some(hint),
-            Self::TooComplex { .. } => Some("Split the statement, or replace a long chain of OR by IN."),
+            Self::TooComplex { .. } => {
+                Some("Split the statement, or replace a long chain of OR by IN.")
+            }
             Self::Untranslatable { .. } => Some("Write this part in SQLite's own SQL."),
             _ => None,
         }
@@ -105,5 +113,8 @@ impl SqlError {
 
 /// The character, counted from 1, that stands at this byte of the text.
 pub(crate) fn character_position(text: &str, byte: usize) -> usize {
-    text.char_indices().take_while(|(start, _)| *start < byte).count() + 1
+    text.char_indices()
+        .take_while(|(start, _)| *start < byte)
+        .count()
+        + 1
 }

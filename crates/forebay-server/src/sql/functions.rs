@@ -12,14 +12,16 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value;
 
-pub(crate) use cast::{CastError, Target};
+pub(crate) use cast::{CastError, Target, cast as cast_value};
 
 /// How the text of an error from these functions begins; the five characters of the code and `: ` follow.
 const MARKER: &str = "SQLSTATE ";
 
 /// Adds the functions to a connection. Every connection that runs rewritten statements needs them, reading and writing ones.
 pub fn register(connection: &Connection) -> rusqlite::Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
     for target in Target::ALL {
         connection.create_scalar_function(target.function_name(), 1, flags, move |context| {
             cast::cast(target, context.get_raw(0)).map_err(user_error)
@@ -70,6 +72,9 @@ fn ilike_call(context: &Context<'_>) -> rusqlite::Result<Value> {
     };
     match ilike::matches(&texts[0], &texts[1], escape) {
         Some(matched) => Ok(Value::Integer(i64::from(matched))),
-        None => Err(user_error(CastError::new("22025", "LIKE pattern must not end with escape character".to_owned()))),
+        None => Err(user_error(CastError::new(
+            "22025",
+            "LIKE pattern must not end with escape character".to_owned(),
+        ))),
     }
 }

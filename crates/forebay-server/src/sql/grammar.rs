@@ -7,7 +7,7 @@
 use sqlparser::ast::{BinaryOperator, Expr, Statement};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence, SQLiteDialect};
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::{Parser, ParserError};
+use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::Token;
 
 use super::error::SqlError;
@@ -51,7 +51,12 @@ impl Dialect for ForebayDialect {
     }
 
     /// Adds SQLite's IS with any right side; what the parser knows of IS is left to it.
-    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
         if let Token::Word(word) = &parser.peek_token_ref().token
             && word.keyword == Keyword::IS
         {
@@ -75,18 +80,24 @@ impl Dialect for ForebayDialect {
                 parser.next_token();
             }
             let operator = if not { "IS NOT" } else { "IS" };
-            return Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
-                left: Box::new(left.clone()),
-                op: BinaryOperator::Custom(operator.to_owned()),
-                right: Box::new(right),
-            }));
+            return Some(
+                parser
+                    .parse_subexpr(precedence)
+                    .map(|right| Expr::BinaryOp {
+                        left: Box::new(left.clone()),
+                        op: BinaryOperator::Custom(operator.to_owned()),
+                        right: Box::new(right),
+                    }),
+            );
         }
         self.sqlite.parse_infix(parser, left, precedence)
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         match &parser.peek_token_ref().token {
-            Token::StringConcat | Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::PgOther))),
+            Token::StringConcat | Token::Arrow | Token::LongArrow => {
+                Some(Ok(self.prec_value(Precedence::PgOther)))
+            }
             Token::ShiftLeft | Token::ShiftRight | Token::Ampersand | Token::Pipe => {
                 Some(Ok(self.prec_value(Precedence::Pipe)))
             }
@@ -164,13 +175,17 @@ pub(crate) fn parse_catalog_query(text: &str) -> Result<Option<Statement>, SqlEr
 }
 
 fn parse_with(dialect: &dyn Dialect, text: &str) -> Result<Option<Statement>, SqlError> {
-    let parser = Parser::new(dialect).with_recursion_limit(NESTING_MAX);
-    let statements = parser.try_with_sql(text).and_then(|mut parser| parser.parse_statements());
+    let parser = Parser::new(dialect)
+        .with_options(literal_options())
+        .with_recursion_limit(NESTING_MAX);
+    let statements = parser
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_statements());
     match statements {
         Ok(mut statements) if statements.len() == 1 => Ok(statements.pop()),
-        Err(ParserError::RecursionLimitExceeded) => {
-            Err(SqlError::TooComplex { what: format!("it nests deeper than {NESTING_MAX} levels") })
-        }
+        Err(ParserError::RecursionLimitExceeded) => Err(SqlError::TooComplex {
+            what: format!("it nests deeper than {NESTING_MAX} levels"),
+        }),
         Ok(_) | Err(_) => Ok(None),
     }
 }
@@ -181,11 +196,15 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), S
     let mut levels = vec![(0_usize, 0_usize)];
     let mut total = 0_usize;
     for token in tokens {
-        let level = levels.last_mut().expect("the outermost level is never taken away");
+        let level = levels
+            .last_mut()
+            .expect("the outermost level is never taken away");
         match token.kind {
             Kind::Open => {
                 if levels.len() > NESTING_MAX {
-                    return Err(SqlError::TooComplex { what: format!("it nests deeper than {NESTING_MAX} levels") });
+                    return Err(SqlError::TooComplex {
+                        what: format!("it nests deeper than {NESTING_MAX} levels"),
+                    });
                 }
                 levels.push((1, 0));
                 total += 1;
@@ -203,14 +222,20 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), S
             }
             Kind::Word => {
                 let text = token.text(source);
-                if ["UNION", "INTERSECT", "EXCEPT", "EXPLAIN"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
-                    level.1 += 1;
-                    total += 1;
-                } else if ["OR", "AND", "NOT", "IS", "LIKE", "ILIKE", "GLOB", "MATCH", "REGEXP", "BETWEEN", "IN", "CASE",
-                    "COLLATE", "NOTNULL", "ISNULL", "ARRAY", "AT", "OVERLAPS", "SIMILAR", "RLIKE", "INTERVAL",
-                    "EXISTS", "CAST", "PRIOR", "DIV", "XOR", "OPERATOR", "DISTINCT", "BINARY"]
+                if ["UNION", "INTERSECT", "EXCEPT", "EXPLAIN"]
                     .iter()
                     .any(|word| text.eq_ignore_ascii_case(word))
+                {
+                    level.1 += 1;
+                    total += 1;
+                } else if [
+                    "OR", "AND", "NOT", "IS", "LIKE", "ILIKE", "GLOB", "MATCH", "REGEXP",
+                    "BETWEEN", "IN", "CASE", "COLLATE", "NOTNULL", "ISNULL", "ARRAY", "AT",
+                    "OVERLAPS", "SIMILAR", "RLIKE", "INTERVAL", "EXISTS", "CAST", "PRIOR", "DIV",
+                    "XOR", "OPERATOR", "DISTINCT", "BINARY",
+                ]
+                .iter()
+                .any(|word| text.eq_ignore_ascii_case(word))
                 {
                     level.0 += 1;
                     total += 1;
@@ -228,8 +253,24 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), S
             _ => {}
         }
         if total > CHAIN_MAX {
-            return Err(SqlError::TooComplex { what: format!("a chain of more than {CHAIN_MAX} operators") });
+            return Err(SqlError::TooComplex {
+                what: format!("a chain of more than {CHAIN_MAX} operators"),
+            });
         }
     }
     Ok(())
+}
+
+/// The tree of an expression that this module wrote itself.
+pub(crate) fn own_expression(text: &str) -> Expr {
+    Parser::new(&ForebayDialect::default())
+        .with_options(literal_options())
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_expr())
+        .expect("the expressions written here are of the grammar, as the tests see")
+}
+
+/// Literals stay as they were written, with doubled quotes, so that they are written out as they came.
+fn literal_options() -> ParserOptions {
+    ParserOptions::new().with_unescape(false)
 }

@@ -72,11 +72,17 @@ impl Token {
 
 /// All tokens of a text, comments included; more than `most` are an error.
 pub(crate) fn tokens(source: &str, most: usize) -> Result<Vec<Token>, SqlError> {
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0 };
+    let mut lexer = Lexer {
+        source,
+        bytes: source.as_bytes(),
+        at: 0,
+    };
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next_token()? {
         if tokens.len() == most {
-            return Err(SqlError::TooComplex { what: format!("more than {most} words and signs") });
+            return Err(SqlError::TooComplex {
+                what: format!("more than {most} words and signs"),
+            });
         }
         tokens.push(token);
     }
@@ -121,9 +127,12 @@ impl Lexer<'_> {
             b'-' if self.byte(1) == b'-' => self.line_comment(),
             b'/' if self.byte(1) == b'*' => self.block_comment(start)?,
             b'\'' => self.quoted(start, b'\'', Kind::Text, "unterminated quoted string")?,
-            quote @ (b'"' | b'`') => {
-                self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?
-            }
+            quote @ (b'"' | b'`') => self.quoted(
+                start,
+                quote,
+                Kind::QuotedName,
+                "unterminated quoted identifier",
+            )?,
             b'[' => match self.source[start..].find(']') {
                 Some(length) => self.take(length + 1, Kind::QuotedName),
                 None => return self.unterminated(start, "unterminated quoted identifier"),
@@ -131,16 +140,26 @@ impl Lexer<'_> {
             b'e' | b'E' if self.byte(1) == b'\'' => self.escaped(start)?,
             b'x' | b'X' if self.byte(1) == b'\'' => {
                 self.at += 1;
-                self.quoted(start, b'\'', Kind::Blob, "unterminated hexadecimal string literal")?
+                self.quoted(
+                    start,
+                    b'\'',
+                    Kind::Blob,
+                    "unterminated hexadecimal string literal",
+                )?
             }
             b'$' => self.dollar(start)?,
             b'?' => self.parameter(|byte| byte.is_ascii_digit()),
             b'@' | b'#' | b':' if continues_name(self.byte(1)) => self.parameter(continues_name),
             byte if starts_name(byte) => {
-                let length = self.bytes[start..].iter().take_while(|byte| continues_name(**byte)).count();
+                let length = self.bytes[start..]
+                    .iter()
+                    .take_while(|byte| continues_name(**byte))
+                    .count();
                 self.take(length, Kind::Word)
             }
-            byte if byte.is_ascii_digit() || (byte == b'.' && self.byte(1).is_ascii_digit()) => self.number(),
+            byte if byte.is_ascii_digit() || (byte == b'.' && self.byte(1).is_ascii_digit()) => {
+                self.number()
+            }
             b';' => self.take(1, Kind::Semicolon),
             b'(' => self.take(1, Kind::Open),
             b')' => self.take(1, Kind::Close),
@@ -148,7 +167,10 @@ impl Lexer<'_> {
             b'.' => self.take(1, Kind::Dot),
             _ => self.operator(),
         };
-        Ok(Some(Token { kind, range: start..self.at }))
+        Ok(Some(Token {
+            kind,
+            range: start..self.at,
+        }))
     }
 
     fn take(&mut self, length: usize, kind: Kind) -> Kind {
@@ -164,7 +186,9 @@ impl Lexer<'_> {
     }
 
     fn line_comment(&mut self) -> Kind {
-        let length = self.source[self.at..].find('\n').unwrap_or(self.bytes.len() - self.at);
+        let length = self.source[self.at..]
+            .find('\n')
+            .unwrap_or(self.bytes.len() - self.at);
         self.take(length, Kind::Comment { nested: false })
     }
 
@@ -191,7 +215,13 @@ impl Lexer<'_> {
     }
 
     /// From the opening quote at `self.at`; a doubled quote stands for itself.
-    fn quoted(&mut self, start: usize, quote: u8, kind: Kind, message: &str) -> Result<Kind, SqlError> {
+    fn quoted(
+        &mut self,
+        start: usize,
+        quote: u8,
+        kind: Kind,
+        message: &str,
+    ) -> Result<Kind, SqlError> {
         self.at += 1;
         while self.at < self.bytes.len() {
             if self.byte(0) == quote {
@@ -222,7 +252,10 @@ impl Lexer<'_> {
         if self.byte(1).is_ascii_digit() {
             return Ok(self.parameter(|byte| byte.is_ascii_digit()));
         }
-        let tag = self.bytes[start + 1..].iter().take_while(|byte| continues_name(**byte) && **byte != b'$').count();
+        let tag = self.bytes[start + 1..]
+            .iter()
+            .take_while(|byte| continues_name(**byte) && **byte != b'$')
+            .count();
         if self.byte(tag + 1) == b'$' {
             let delimiter = &self.source[start..start + tag + 2];
             let body = start + delimiter.len();
@@ -241,7 +274,10 @@ impl Lexer<'_> {
     }
 
     fn parameter(&mut self, belongs: impl Fn(u8) -> bool) -> Kind {
-        let length = self.bytes[self.at + 1..].iter().take_while(|byte| belongs(**byte)).count();
+        let length = self.bytes[self.at + 1..]
+            .iter()
+            .take_while(|byte| belongs(**byte))
+            .count();
         self.take(length + 1, Kind::Parameter)
     }
 
@@ -259,13 +295,17 @@ impl Lexer<'_> {
     }
 
     fn operator(&mut self) -> Kind {
-        const LONGEST_FIRST: [&str; 13] =
-            ["->>", "->", "::", "||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "!~", "~~"];
+        const LONGEST_FIRST: [&str; 13] = [
+            "->>", "->", "::", "||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "!~", "~~",
+        ];
         let rest = &self.source[self.at..];
         let length = LONGEST_FIRST
             .iter()
             .find(|operator| rest.starts_with(**operator))
-            .map_or_else(|| rest.chars().next().map_or(1, char::len_utf8), |operator| operator.len());
+            .map_or_else(
+                || rest.chars().next().map_or(1, char::len_utf8),
+                |operator| operator.len(),
+            );
         self.take(length, Kind::Operator)
     }
 }
@@ -297,7 +337,10 @@ pub(crate) fn name_value(kind: Kind, text: &str) -> Option<String> {
 }
 
 fn unescape(body: &str) -> Result<String, SqlError> {
-    let invalid = |what: &str| SqlError::Syntax { message: format!("invalid {what} in an E'…' string"), position: None };
+    let invalid = |what: &str| SqlError::Syntax {
+        message: format!("invalid {what} in an E'…' string"),
+        position: None,
+    };
     let mut bytes = Vec::with_capacity(body.len());
     let mut rest = body;
     while let Some(character) = rest.chars().next() {
@@ -312,10 +355,15 @@ fn unescape(body: &str) -> Result<String, SqlError> {
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             continue;
         }
-        let Some(escaped) = rest.chars().next() else { return Err(invalid("escape")) };
+        let Some(escaped) = rest.chars().next() else {
+            return Err(invalid("escape"));
+        };
         rest = &rest[escaped.len_utf8()..];
         let digits = |rest: &str, most: usize, radix: u32| {
-            rest.bytes().take(most).take_while(|byte| char::from(*byte).is_digit(radix)).count()
+            rest.bytes()
+                .take(most)
+                .take_while(|byte| char::from(*byte).is_digit(radix))
+                .count()
         };
         match escaped {
             'b' => bytes.push(8),
@@ -332,7 +380,10 @@ fn unescape(body: &str) -> Result<String, SqlError> {
             }
             'x' if digits(rest, 2, 16) > 0 => {
                 let length = digits(rest, 2, 16);
-                bytes.push(u8::from_str_radix(&rest[..length], 16).map_err(|_| invalid("hexadecimal escape"))?);
+                bytes.push(
+                    u8::from_str_radix(&rest[..length], 16)
+                        .map_err(|_| invalid("hexadecimal escape"))?,
+                );
                 rest = &rest[length..];
             }
             'u' | 'U' => {

@@ -24,6 +24,8 @@ mod pragma;
 mod rewrite;
 mod split;
 mod tag;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
@@ -183,7 +185,8 @@ impl Statement {
 
     /// The error position for a byte of `sql`, in characters of the script it came from; `None` where that would point at the wrong place.
     pub fn position(&self, script: &str, byte: usize) -> Option<usize> {
-        (!self.rewritten && byte <= self.sql.len()).then(|| character_position(script, self.offset + byte))
+        (!self.rewritten && byte <= self.sql.len())
+            .then(|| character_position(script, self.offset + byte))
     }
 }
 
@@ -211,10 +214,17 @@ pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Sta
         });
     }
     let tokens = lexer::tokens(text, TOKENS_MAX)?;
-    split::segments(text, tokens).into_iter().map(|segment| understand(text, segment, environment)).collect()
+    split::segments(text, tokens)
+        .into_iter()
+        .map(|segment| understand(text, segment, environment))
+        .collect()
 }
 
-fn understand(script: &str, segment: Segment, environment: &Environment<'_>) -> Result<Statement, SqlError> {
+fn understand(
+    script: &str,
+    segment: Segment,
+    environment: &Environment<'_>,
+) -> Result<Statement, SqlError> {
     let cursor = Cursor::new(script, &segment.tokens);
     let written = &script[segment.range.clone()];
     let mut statement = Statement {
@@ -247,7 +257,10 @@ fn understand(script: &str, segment: Segment, environment: &Environment<'_>) -> 
 /// The highest parameter number. `?` counts on from the highest before it, as SQLite has it; names have no place in the protocol.
 fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
     let mut highest = 0;
-    for token in tokens.iter().filter(|token| token.kind == lexer::Kind::Parameter) {
+    for token in tokens
+        .iter()
+        .filter(|token| token.kind == lexer::Kind::Parameter)
+    {
         let name = token.text(script);
         let number = match name.strip_prefix(['$', '?']) {
             Some("") => Some(highest + 1),
@@ -297,11 +310,18 @@ fn main_verb(mut cursor: Cursor<'_>) -> String {
     let mut depth = 0_usize;
     loop {
         let word = cursor.peek_word();
-        let Some(token) = cursor.next() else { return String::new() };
+        let Some(token) = cursor.next() else {
+            return String::new();
+        };
         match token.kind {
             lexer::Kind::Open => depth += 1,
             lexer::Kind::Close => depth = depth.saturating_sub(1),
-            _ if depth == 0 && matches!(word.as_str(), "SELECT" | "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "VALUES") => {
+            _ if depth == 0
+                && matches!(
+                    word.as_str(),
+                    "SELECT" | "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "VALUES"
+                ) =>
+            {
                 return word;
             }
             _ => {}

@@ -67,8 +67,15 @@ pub(crate) fn judge(cursor: &Cursor<'_>) -> Result<Run, SqlError> {
         reading if READING.contains(&reading) => Ok(Run::Reads),
         reading if READING_WITHOUT_VALUE.contains(&reading) && !has_value => Ok(Run::Reads),
         _ => {
-            let what = if has_value { format!("PRAGMA {name} with a value") } else { format!("PRAGMA {name}") };
-            Err(SqlError::unsupported_but(what, "Connections are shared: what it changes would change for every client."))
+            let what = if has_value {
+                format!("PRAGMA {name} with a value")
+            } else {
+                format!("PRAGMA {name}")
+            };
+            Err(SqlError::unsupported_but(
+                what,
+                "Connections are shared: what it changes would change for every client.",
+            ))
         }
     }
 }
@@ -85,13 +92,33 @@ mod tests {
 
     #[test]
     fn reading_pragmas_pass_and_changing_ones_are_named() {
-        for reading in ["table_info(t)", "main.table_xinfo('t')", "journal_mode", "INTEGRITY_CHECK", "user_version", "index_list = t"] {
+        for reading in [
+            "table_info(t)",
+            "main.table_xinfo('t')",
+            "journal_mode",
+            "INTEGRITY_CHECK",
+            "user_version",
+            "index_list = t",
+        ] {
             assert_eq!(judged(reading), Ok(Run::Reads), "{reading}");
         }
-        for alone in ["wal_checkpoint", "wal_checkpoint(TRUNCATE)", "optimize", "user_version = 7", "incremental_vacuum(10)"] {
+        for alone in [
+            "wal_checkpoint",
+            "wal_checkpoint(TRUNCATE)",
+            "optimize",
+            "user_version = 7",
+            "incremental_vacuum(10)",
+        ] {
             assert_eq!(judged(alone), Ok(Run::WritesAlone), "{alone}");
         }
-        for refused in ["journal_mode = delete", "synchronous = off", "foreign_keys(0)", "writable_schema = 1", "key = 'x'", "schema_version = 3"] {
+        for refused in [
+            "journal_mode = delete",
+            "synchronous = off",
+            "foreign_keys(0)",
+            "writable_schema = 1",
+            "key = 'x'",
+            "schema_version = 3",
+        ] {
             let message = judged(refused).unwrap_err();
             let name = refused.split([' ', '(']).next().unwrap();
             assert!(message.contains(name), "{refused}: {message}");

@@ -68,8 +68,12 @@ impl Open {
             return true;
         }
         let mut backwards = self.tokens.iter().rev();
-        backwards.next().is_some_and(|token| token.is_word(source, "END"))
-            && backwards.next().is_some_and(|token| token.kind == Kind::Semicolon)
+        backwards
+            .next()
+            .is_some_and(|token| token.is_word(source, "END"))
+            && backwards
+                .next()
+                .is_some_and(|token| token.kind == Kind::Semicolon)
     }
 
     fn close(self, source: &str) -> Option<Segment> {
@@ -81,13 +85,24 @@ impl Open {
         let nested_comment = self.comments.iter().any(|comment| {
             comment.kind == Kind::Comment { nested: true } && range.contains(&comment.range.start)
         });
-        Some(Segment { range, tokens: self.tokens, nested_comment, hints })
+        Some(Segment {
+            range,
+            tokens: self.tokens,
+            nested_comment,
+            hints,
+        })
     }
 }
 
 /// Whether these tokens open a CREATE TRIGGER, perhaps explained, perhaps temporary.
 pub(crate) fn starts_trigger(source: &str, tokens: &[Token]) -> bool {
-    let mut words = tokens.iter().map(|token| if token.kind == Kind::Word { token.text(source) } else { "" });
+    let mut words = tokens.iter().map(|token| {
+        if token.kind == Kind::Word {
+            token.text(source)
+        } else {
+            ""
+        }
+    });
     let mut next = words.next().unwrap_or("");
     if next.eq_ignore_ascii_case("EXPLAIN") {
         next = words.next().unwrap_or("");
@@ -113,7 +128,10 @@ fn read_hints(comment: &str, hints: &mut Hints) {
         None => comment.trim_start_matches("/*").trim_end_matches("*/"),
     };
     for word in body.split_ascii_whitespace() {
-        if let Some(milliseconds) = word.strip_prefix("batch:").and_then(|value| value.parse().ok()) {
+        if let Some(milliseconds) = word
+            .strip_prefix("batch:")
+            .and_then(|value| value.parse().ok())
+        {
             hints.batch_ms = Some(milliseconds);
         }
     }

@@ -46,12 +46,21 @@ pub struct Origin {
 /// Describes a statement for SQLite. `declared` are the type OIDs the client gave, 0 (or `unknown`) for those it left open.
 ///
 /// Only [`Kind::Sql`] has columns here: the others are described by who runs them, and get their parameters alone.
-pub fn describe(connection: &Connection, statement: &Statement, declared: &[u32]) -> Result<Description, SqlError> {
+pub fn describe(
+    connection: &Connection,
+    statement: &Statement,
+    declared: &[u32],
+) -> Result<Description, SqlError> {
     let count = statement.parameter_count.max(declared.len());
-    let parameters: Vec<Option<Type>> =
-        (0..count).map(|index| declared.get(index).copied().and_then(declared_type)).collect();
+    let parameters: Vec<Option<Type>> = (0..count)
+        .map(|index| declared.get(index).copied().and_then(declared_type))
+        .collect();
     if statement.kind != Kind::Sql {
-        return Ok(Description { parameters: or_text(parameters), columns: Vec::new(), read_only: true });
+        return Ok(Description {
+            parameters: or_text(parameters),
+            columns: Vec::new(),
+            read_only: true,
+        });
     }
     let prepared = connection.prepare(&statement.sql)?;
     let columns = prepared
@@ -59,11 +68,17 @@ pub fn describe(connection: &Connection, statement: &Statement, declared: &[u32]
         .zip(prepared.columns())
         .map(|(metadata, column)| Column {
             name: column.name().to_owned(),
-            kind: column.decl_type().and_then(types::of_declared).unwrap_or(Type::TEXT),
-            origin: metadata.table_name().zip(metadata.origin_name()).map(|(table, column)| Origin {
-                table: table.to_owned(),
-                column: column.to_owned(),
-            }),
+            kind: column
+                .decl_type()
+                .and_then(types::of_declared)
+                .unwrap_or(Type::TEXT),
+            origin: metadata
+                .table_name()
+                .zip(metadata.origin_name())
+                .map(|(table, column)| Origin {
+                    table: table.to_owned(),
+                    column: column.to_owned(),
+                }),
         })
         .collect();
     Ok(Description {
@@ -88,10 +103,18 @@ fn declared_type(oid: u32) -> Option<Type> {
         Some(known) => Some(known),
         None if oid == 0 => None,
         // Kept as it is: the client gets back what it said, and the value's format decides what can be done with it.
-        None => Some(Type::new(format!("type {oid}"), oid, TypeKind::Simple, "public".to_owned())),
+        None => Some(Type::new(
+            format!("type {oid}"),
+            oid,
+            TypeKind::Simple,
+            "public".to_owned(),
+        )),
     }
 }
 
 fn or_text(parameters: Vec<Option<Type>>) -> Vec<Type> {
-    parameters.into_iter().map(|kind| kind.unwrap_or(Type::TEXT)).collect()
+    parameters
+        .into_iter()
+        .map(|kind| kind.unwrap_or(Type::TEXT))
+        .collect()
 }

@@ -28,7 +28,13 @@ impl CastError {
 
 impl fmt::Display for CastError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}{}: {}", super::MARKER, self.sqlstate, self.message)
+        write!(
+            formatter,
+            "{}{}: {}",
+            super::MARKER,
+            self.sqlstate,
+            self.message
+        )
     }
 }
 
@@ -115,10 +121,12 @@ pub(super) fn as_text(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
 pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastError> {
     let text = match value {
         ValueRef::Null => return Ok(Value::Null),
-        ValueRef::Text(bytes) => Some(
-            std::str::from_utf8(bytes)
-                .map_err(|_| CastError::new("22021", "invalid byte sequence for encoding \"UTF8\"".to_owned()))?,
-        ),
+        ValueRef::Text(bytes) => Some(std::str::from_utf8(bytes).map_err(|_| {
+            CastError::new(
+                "22021",
+                "invalid byte sequence for encoding \"UTF8\"".to_owned(),
+            )
+        })?),
         _ => None,
     };
     match (target, value, text) {
@@ -133,24 +141,37 @@ pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastErr
         (Target::Numeric, ValueRef::Integer(integer), _) => Ok(Value::Integer(integer)),
         (Target::Numeric, ValueRef::Real(real), _) => Ok(Value::Real(real)),
         (Target::Numeric, _, Some(text)) => stored_numeric(decimal(text)?),
-        (Target::Boolean, ValueRef::Integer(integer), _) => Ok(Value::Integer(i64::from(integer != 0))),
-        (Target::Boolean, _, Some(text)) => boolean_from_text(text),
-        (Target::Json, ValueRef::Integer(_) | ValueRef::Real(_), _) => {
-            Ok(Value::Text(as_text(value).expect("a number is not NULL").into_owned()))
+        (Target::Boolean, ValueRef::Integer(integer), _) => {
+            Ok(Value::Integer(i64::from(integer != 0)))
         }
-        (Target::Json, _, Some(text)) => match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-            Ok(_) => Ok(Value::Text(text.to_owned())),
-            Err(error) => Err(CastError::new("22P02", format!("invalid input syntax for type json: {error}"))),
-        },
+        (Target::Boolean, _, Some(text)) => boolean_from_text(text),
+        (Target::Json, ValueRef::Integer(_) | ValueRef::Real(_), _) => Ok(Value::Text(
+            as_text(value).expect("a number is not NULL").into_owned(),
+        )),
+        (Target::Json, _, Some(text)) => {
+            match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                Ok(_) => Ok(Value::Text(text.to_owned())),
+                Err(error) => Err(CastError::new(
+                    "22P02",
+                    format!("invalid input syntax for type json: {error}"),
+                )),
+            }
+        }
         (Target::Uuid, _, Some(text)) => match uuid::Uuid::try_parse(text.trim()) {
             Ok(uuid) => Ok(Value::Text(uuid.hyphenated().to_string())),
             Err(_) => Err(invalid(target, text)),
         },
         (Target::Bytea, ValueRef::Blob(bytes), _) => Ok(Value::Blob(bytes.to_vec())),
-        (Target::Bytea, _, Some(text)) => bytes_from_text(text).ok_or_else(|| invalid(target, text)).map(Value::Blob),
-        (Target::Date, _, Some(text)) => Ok(Value::Text(moment(target, text)?.0.date().to_string())),
+        (Target::Bytea, _, Some(text)) => bytes_from_text(text)
+            .ok_or_else(|| invalid(target, text))
+            .map(Value::Blob),
+        (Target::Date, _, Some(text)) => {
+            Ok(Value::Text(moment(target, text)?.0.date().to_string()))
+        }
         (Target::Time, _, Some(text)) => time_text(text).map(Value::Text),
-        (Target::Timestamp, _, Some(text)) => Ok(Value::Text(timestamp_text(moment(target, text)?.0))),
+        (Target::Timestamp, _, Some(text)) => {
+            Ok(Value::Text(timestamp_text(moment(target, text)?.0)))
+        }
         (Target::TimestampWithTimeZone, _, Some(text)) => {
             let (local, offset_seconds) = moment(target, text)?;
             let utc = local
@@ -164,22 +185,39 @@ pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastErr
                 ValueRef::Real(_) => "double precision",
                 _ => "bytea",
             };
-            Err(CastError::new("42846", format!("cannot cast type {from} to {}", target.name())))
+            Err(CastError::new(
+                "42846",
+                format!("cannot cast type {from} to {}", target.name()),
+            ))
         }
     }
 }
 
 /// The value as `numeric(precision, scale)`: rounded half away from zero, as PostgreSQL rounds numerics.
-pub(super) fn numeric_scaled(value: ValueRef<'_>, precision: u32, scale: i32) -> Result<Value, CastError> {
-    let Some(text) = as_text(value) else { return Ok(Value::Null) };
+pub(super) fn numeric_scaled(
+    value: ValueRef<'_>,
+    precision: u32,
+    scale: i32,
+) -> Result<Value, CastError> {
+    let Some(text) = as_text(value) else {
+        return Ok(Value::Null);
+    };
     let scale = u32::try_from(scale).unwrap_or(0);
-    let rounded = decimal(&text)?.round_dp_with_strategy(scale, RoundingStrategy::MidpointAwayFromZero);
+    let rounded =
+        decimal(&text)?.round_dp_with_strategy(scale, RoundingStrategy::MidpointAwayFromZero);
     let whole_digits = precision.saturating_sub(scale);
     let limit = 10_i128.checked_pow(whole_digits);
-    if limit.is_some_and(|limit| rounded.trunc().to_i128().is_none_or(|whole| whole.abs() >= limit)) {
+    if limit.is_some_and(|limit| {
+        rounded
+            .trunc()
+            .to_i128()
+            .is_none_or(|whole| whole.abs() >= limit)
+    }) {
         return Err(CastError::new(
             "22003",
-            format!("numeric field overflow: a field with precision {precision}, scale {scale} must be less than 10^{whole_digits}"),
+            format!(
+                "numeric field overflow: a field with precision {precision}, scale {scale} must be less than 10^{whole_digits}"
+            ),
         ));
     }
     stored_numeric(rounded)
@@ -190,7 +228,13 @@ fn invalid(target: Target, text: &str) -> CastError {
         Target::Date | Target::Time | Target::Timestamp | Target::TimestampWithTimeZone => "22007",
         _ => "22P02",
     };
-    CastError::new(code, format!("invalid input syntax for type {}: \"{text}\"", target.name()))
+    CastError::new(
+        code,
+        format!(
+            "invalid input syntax for type {}: \"{text}\"",
+            target.name()
+        ),
+    )
 }
 
 fn out_of_range(target: Target, text: &str) -> CastError {
@@ -198,15 +242,26 @@ fn out_of_range(target: Target, text: &str) -> CastError {
         Target::Date | Target::Time | Target::Timestamp | Target::TimestampWithTimeZone => "22008",
         _ => "22003",
     };
-    CastError::new(code, format!("value \"{text}\" is out of range for type {}", target.name()))
+    CastError::new(
+        code,
+        format!(
+            "value \"{text}\" is out of range for type {}",
+            target.name()
+        ),
+    )
 }
 
 fn integer_from_text(text: &str) -> Result<Value, CastError> {
     let trimmed = text.trim();
-    trimmed.parse().map(Value::Integer).map_err(|error: std::num::ParseIntError| match error.kind() {
-        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => out_of_range(Target::Integer, text),
-        _ => invalid(Target::Integer, text),
-    })
+    trimmed
+        .parse()
+        .map(Value::Integer)
+        .map_err(|error: std::num::ParseIntError| match error.kind() {
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                out_of_range(Target::Integer, text)
+            }
+            _ => invalid(Target::Integer, text),
+        })
 }
 
 /// Rounds half to even, as PostgreSQL rounds floats.
@@ -224,7 +279,10 @@ fn float_from_text(text: &str) -> Result<Value, CastError> {
     let trimmed = text.trim();
     let real: f64 = trimmed.parse().map_err(|_| invalid(Target::Float, text))?;
     if real.is_nan() {
-        return Err(CastError::new("22003", "NaN cannot be stored: SQLite would make it NULL".to_owned()));
+        return Err(CastError::new(
+            "22003",
+            "NaN cannot be stored: SQLite would make it NULL".to_owned(),
+        ));
     }
     if real.is_infinite() && trimmed.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(out_of_range(Target::Float, text));
@@ -235,14 +293,23 @@ fn float_from_text(text: &str) -> Result<Value, CastError> {
 fn decimal(text: &str) -> Result<Decimal, CastError> {
     let trimmed = text.trim();
     let shaped = trimmed.bytes().any(|byte| byte.is_ascii_digit())
-        && trimmed.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+        && trimmed
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     if !shaped {
         return Err(invalid(Target::Numeric, text));
     }
-    let parsed = if trimmed.contains(['e', 'E']) { Decimal::from_scientific(trimmed) } else { Decimal::from_str_exact(trimmed) };
+    let parsed = if trimmed.contains(['e', 'E']) {
+        Decimal::from_scientific(trimmed)
+    } else {
+        Decimal::from_str_exact(trimmed)
+    };
     parsed.map_err(|error| match error {
         rust_decimal::Error::ErrorString(_) => invalid(Target::Numeric, text),
-        _ => CastError::new("22003", format!("numeric value \"{text}\" has more digits than can be stored exactly")),
+        _ => CastError::new(
+            "22003",
+            format!("numeric value \"{text}\" has more digits than can be stored exactly"),
+        ),
     })
 }
 
@@ -258,7 +325,10 @@ fn stored_numeric(decimal: Decimal) -> Result<Value, CastError> {
     {
         return Ok(Value::Real(real));
     }
-    Err(CastError::new("22003", format!("numeric value {decimal} has more digits than SQLite would keep")))
+    Err(CastError::new(
+        "22003",
+        format!("numeric value {decimal} has more digits than SQLite would keep"),
+    ))
 }
 
 fn boolean_from_text(text: &str) -> Result<Value, CastError> {
@@ -274,13 +344,23 @@ fn boolean_from_text(text: &str) -> Result<Value, CastError> {
 }
 
 fn bytes_from_text(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8, radix| char::from(byte).to_digit(radix).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: u8, radix| {
+        char::from(byte)
+            .to_digit(radix)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     if let Some(hex) = text.strip_prefix("\\x") {
-        let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let digits: Vec<u8> = hex
+            .bytes()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .collect();
         if digits.len() % 2 != 0 {
             return None;
         }
-        return digits.chunks(2).map(|pair| Some(digit(pair[0], 16)? << 4 | digit(pair[1], 16)?)).collect();
+        return digits
+            .chunks(2)
+            .map(|pair| Some(digit(pair[0], 16)? << 4 | digit(pair[1], 16)?))
+            .collect();
     }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -307,22 +387,34 @@ fn bytes_from_text(text: &str) -> Option<Vec<u8>> {
 /// `YYYY-MM-DD[( |T)HH:MM[:SS[.f…]]][ ][Z|±HH[[:]MM[[:]SS]]]`: the moment as written, and its offset in seconds.
 fn moment(target: Target, text: &str) -> Result<(DateTime, Option<i64>), CastError> {
     let trimmed = text.trim();
-    if ["infinity", "-infinity", "+infinity"].iter().any(|word| trimmed.eq_ignore_ascii_case(word)) {
-        return Err(CastError::new("22008", format!("{trimmed} cannot be stored as {}", target.name())));
+    if ["infinity", "-infinity", "+infinity"]
+        .iter()
+        .any(|word| trimmed.eq_ignore_ascii_case(word))
+    {
+        return Err(CastError::new(
+            "22008",
+            format!("{trimmed} cannot be stored as {}", target.name()),
+        ));
     }
     let (date_text, clock_text) = match trimmed.find([' ', 'T', 't']) {
         Some(at) => (&trimmed[..at], trimmed[at + 1..].trim_start()),
         None => (trimmed, ""),
     };
-    let date = date(date_text).ok_or_else(|| invalid(target, text))?.map_err(|()| out_of_range(target, text))?;
+    let date = date(date_text)
+        .ok_or_else(|| invalid(target, text))?
+        .map_err(|()| out_of_range(target, text))?;
     if clock_text.is_empty() {
         return Ok((date.to_datetime(Time::midnight()), None));
     }
     let (clock_text, offset) = split_offset(clock_text).ok_or_else(|| invalid(target, text))?;
-    let (time, next_day) = clock(clock_text).ok_or_else(|| invalid(target, text))?.map_err(|()| out_of_range(target, text))?;
+    let (time, next_day) = clock(clock_text)
+        .ok_or_else(|| invalid(target, text))?
+        .map_err(|()| out_of_range(target, text))?;
     let mut moment = date.to_datetime(time);
     if next_day {
-        moment = moment.checked_add(SignedDuration::from_hours(24)).map_err(|_| out_of_range(target, text))?;
+        moment = moment
+            .checked_add(SignedDuration::from_hours(24))
+            .map_err(|_| out_of_range(target, text))?;
     }
     Ok((moment, offset))
 }
@@ -337,14 +429,19 @@ fn date(text: &str) -> Option<Result<Date, ()>> {
         return None;
     }
     let narrow = |value: i64| i8::try_from(value).unwrap_or(i8::MAX);
-    Some(Date::new(i16::try_from(year).ok()?, narrow(month), narrow(day)).map_err(|_| ()).and_then(|date| {
-        // There is no year 0 in PostgreSQL.
-        if year == 0 { Err(()) } else { Ok(date) }
-    }))
+    Some(
+        Date::new(i16::try_from(year).ok()?, narrow(month), narrow(day))
+            .map_err(|_| ())
+            .and_then(|date| {
+                // There is no year 0 in PostgreSQL.
+                if year == 0 { Err(()) } else { Ok(date) }
+            }),
+    )
 }
 
 fn number(text: &str, least: usize, most: usize) -> Option<i64> {
-    ((least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    ((least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
 }
 
 /// `HH:MM[:SS[.f…]]`, rounded to microseconds; the flag says that it is midnight of the next day (24:00, or a fraction rounded up).
@@ -359,7 +456,11 @@ fn clock(text: &str) -> Option<Result<(Time, bool), ()>> {
             if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
-            let nine: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
+            let nine: String = fraction
+                .chars()
+                .chain(std::iter::repeat('0'))
+                .take(9)
+                .collect();
             (number(whole, 2, 2)?, nine.parse::<i32>().ok()?)
         }
     };
@@ -382,13 +483,19 @@ fn split_offset(text: &str) -> Option<(&str, Option<i64>)> {
     if let Some(clock) = text.strip_suffix(['Z', 'z']) {
         return Some((clock.trim_end(), Some(0)));
     }
-    let Some(at) = text.find(['+', '-']) else { return Some((text, None)) };
+    let Some(at) = text.find(['+', '-']) else {
+        return Some((text, None));
+    };
     let sign = if text[at..].starts_with('-') { -1 } else { 1 };
     let digits = &text[at + 1..];
     let parts: Vec<&str> = if digits.contains(':') {
         digits.split(':').collect()
     } else {
-        digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or("")).collect()
+        digits
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| std::str::from_utf8(pair).unwrap_or(""))
+            .collect()
     };
     if parts.len() > 3 {
         return None;
@@ -411,8 +518,9 @@ fn time_text(text: &str) -> Result<String, CastError> {
         _ => trimmed,
     };
     let (clock_text, _) = split_offset(clock_text).ok_or_else(|| invalid(Target::Time, text))?;
-    let (time, next_day) =
-        clock(clock_text).ok_or_else(|| invalid(Target::Time, text))?.map_err(|()| out_of_range(Target::Time, text))?;
+    let (time, next_day) = clock(clock_text)
+        .ok_or_else(|| invalid(Target::Time, text))?
+        .map_err(|()| out_of_range(Target::Time, text))?;
     if next_day {
         return Err(out_of_range(Target::Time, text));
     }
@@ -421,11 +529,18 @@ fn time_text(text: &str) -> Result<String, CastError> {
 
 fn clock_form(time: Time) -> String {
     let microsecond = time.subsec_nanosecond() / 1000;
-    let whole = format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second());
+    let whole = format!(
+        "{:02}:{:02}:{:02}",
+        time.hour(),
+        time.minute(),
+        time.second()
+    );
     if microsecond == 0 {
         return whole;
     }
-    format!("{whole}.{microsecond:06}").trim_end_matches('0').to_owned()
+    format!("{whole}.{microsecond:06}")
+        .trim_end_matches('0')
+        .to_owned()
 }
 
 fn timestamp_text(moment: DateTime) -> String {

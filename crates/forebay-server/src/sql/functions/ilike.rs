@@ -51,7 +51,9 @@ fn matches_parts(text: &[char], parts: &[Part]) -> bool {
             }
             _ => {}
         }
-        let Some((any, from)) = last_any else { return false };
+        let Some((any, from)) = last_any else {
+            return false;
+        };
         last_any = Some((any, from + 1));
         at = from + 1;
         part = any + 1;
@@ -78,7 +80,11 @@ mod tests {
             ("mississippi", "%ss%zz%", false),
             ("aaa", "%a", true),
         ] {
-            assert_eq!(matches(text, pattern, Some('\\')), Some(expected), "{text} ILIKE {pattern}");
+            assert_eq!(
+                matches(text, pattern, Some('\\')),
+                Some(expected),
+                "{text} ILIKE {pattern}"
+            );
         }
         assert_eq!(matches("a", "a\\", Some('\\')), None);
         assert_eq!(matches("a\\", "a\\", None), Some(true));
