@@ -37,12 +37,22 @@ pub(super) fn rewrite(
     environment: &Environment<'_>,
 ) -> Result<(), SqlError> {
     grammar::check_depth(script, &segment.tokens)?;
+    refuse_connection_state(script, &segment.tokens)?;
     if let Some(tree) = catalog::catalog_query(script, segment, &statement.sql)? {
         statement.kind = Kind::Catalog;
         statement.tree = tree.map(Into::into);
         return Ok(());
     }
-    refuse_connection_state(script, &segment.tokens)?;
+    if segment
+        .tokens
+        .iter()
+        .any(|token| token.kind == TokenKind::QuotedName && token.text(script) == "[]")
+    {
+        return Err(SqlError::unsupported_but(
+            "an array type",
+            "Store the list as JSON, or in a table of its own.",
+        ));
+    }
     let plain = lexical::plain(script, segment)?;
     let text = plain.as_deref().unwrap_or(&statement.sql);
     let mut tree = None;
@@ -79,12 +89,6 @@ fn refuse_connection_state(script: &str, tokens: &[Token]) -> Result<(), SqlErro
         let bare = tokens
             .get(index + 2)
             .is_some_and(|next| next.kind == TokenKind::Close);
-        if token.kind == TokenKind::QuotedName && token.text(script) == "[]" {
-            return Err(SqlError::unsupported_but(
-                "an array type",
-                "Store the list as JSON, or in a table of its own.",
-            ));
-        }
         if !called {
             continue;
         }

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Token;
 
+use super::query::strip_public;
 use crate::sql::error::SqlError;
 
 /// Rewrites the column definitions of the statement, if it has any.
@@ -34,6 +35,11 @@ pub(super) fn rewrite(tree: &mut Tree) -> Result<bool, SqlError> {
 
 fn create(table: &mut CreateTable) -> Result<bool, SqlError> {
     let mut changed = false;
+    for constraint in &mut table.constraints {
+        if let TableConstraint::ForeignKey(key) = constraint {
+            changed |= strip_public(&mut key.foreign_table);
+        }
+    }
     for definition in &mut table.columns {
         changed |= column(definition);
         if !numbers_itself(definition) {
@@ -139,6 +145,9 @@ fn column(definition: &mut ColumnDef) -> bool {
         changed = true;
     }
     for option in &mut definition.options {
+        if let ColumnOption::ForeignKey(key) = &mut option.option {
+            changed |= strip_public(&mut key.foreign_table);
+        }
         if let ColumnOption::Default(default) = &mut option.option
             && !stands_alone(default)
         {

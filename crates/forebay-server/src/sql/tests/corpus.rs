@@ -99,7 +99,7 @@ const STATEMENTS: &[&str] = &[
     "DROP TRIGGER IF EXISTS log_user",
     "DROP INDEX posts_expr",
     "DROP VIEW names",
-    "DROP TABLE IF EXISTS nothing",
+    "DROP TABLE IF EXISTS nowhere",
     "VACUUM",
 ];
 

@@ -1,6 +1,7 @@
 //! What the front end promises, tried on a real SQLite.
 
 mod corpus;
+mod spellings;
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
