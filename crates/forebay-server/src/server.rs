@@ -5,11 +5,12 @@
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forebay::write::Writer;
-use forebay::write::sqlite::{OpenError, Sqlite};
+use forebay::write::sqlite::{self, OpenError, Sqlite};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -18,8 +19,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::catalog::Catalog;
-use crate::config::Options;
-use crate::http::{self, Metrics};
+use crate::config::{Options, Synchronous};
+use crate::http;
 use crate::session::cancel::Cancels;
 use crate::session::shared::{Limits, Phase, Shared};
 use crate::session::{Identity, Session};
@@ -46,9 +47,6 @@ pub enum ServeError {
     /// The certificate or key could not be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The options contradict each other or ask for what is not safe.
-    #[error(transparent)]
-    Options(#[from] crate::config::ConfigError),
     /// The address could not be listened on.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
@@ -98,17 +96,16 @@ impl Server {
     /// # Errors
     /// [`ServeError`].
     pub async fn start(options: Options) -> Result<Self, ServeError> {
-        options.validate()?;
         raise_file_limit();
-        let metrics = Metrics::install().map_err(|error| ServeError::Metrics(error.to_string()))?;
+        let metrics = metrics()?;
         let sqlite = open(&options)?;
         let writer = Writer::builder()
             .max_items(options.batch_max_items)
             .max_wait(options.batch_max_wait)
             .build(sqlite.clone());
-        let tls = match (&options.tls_certificate, &options.tls_key) {
-            (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
-            _ => None,
+        let tls = match &options.tls {
+            Some(files) => Some(Tls::load(&files.certificate, &files.key)?),
+            None => None,
         };
         let authenticator = match &options.users {
             Some(path) => Authenticator::scram(Users::load(path)?, tls.as_ref()),
@@ -122,7 +119,7 @@ impl Server {
             cancels: Arc::new(Cancels::default()),
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
-                statement_timeout: Some(options.statement_timeout).filter(|timeout| !timeout.is_zero()),
+                statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
                 stall_timeout: Duration::from_secs(30),
                 statements_max: 10_000,
@@ -137,10 +134,14 @@ impl Server {
             Some(http) => {
                 let listener = listen(http).await?;
                 let address = local(&listener, http)?;
-                let (watched, stats) = (shared.phase.clone(), Arc::clone(&shared));
-                let healthy = move || *watched.borrow() == Phase::Serving;
-                let observe = move || observe(&stats);
-                tokio::spawn(http::serve(listener, metrics, healthy, observe));
+                let (watched, counted) = (shared.phase.clone(), Arc::clone(&shared));
+                let draining = move || *watched.borrow() != Phase::Serving;
+                let text = move || {
+                    observe(&counted);
+                    metrics.render()
+                };
+                // Answers that it drains for as long as the process lives.
+                tokio::spawn(http::serve(listener, http::router(text, draining), std::future::pending()));
                 Some(address)
             }
         };
@@ -161,7 +162,7 @@ impl Server {
         let durability = if self.shared.sqlite.is_read_only() {
             "read-only".to_owned()
         } else {
-            format!("WAL, synchronous={}", self.options.synchronous.as_str())
+            format!("WAL, synchronous={}", durability(self.options.synchronous).as_str())
         };
         let (host, port) = (self.address.ip(), self.address.port());
         println!("forebay {version} · embedded SQLite {path} ({durability})");
@@ -206,10 +207,29 @@ impl Server {
     }
 }
 
+fn metrics() -> Result<PrometheusHandle, ServeError> {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    // A second server in the same process (tests) shares the first one's recorder.
+    static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+    if metrics::set_global_recorder(recorder).is_ok() {
+        return Ok(HANDLE.get_or_init(|| handle).clone());
+    }
+    HANDLE.get().cloned().ok_or_else(|| ServeError::Metrics("another recorder is installed".to_owned()))
+}
+
+fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
+    match synchronous {
+        Synchronous::Full => sqlite::Synchronous::Full,
+        Synchronous::Normal => sqlite::Synchronous::Normal,
+        Synchronous::Off => sqlite::Synchronous::Off,
+    }
+}
+
 fn open(options: &Options) -> Result<Sqlite, OpenError> {
     let result_bytes_max = options.max_result_bytes;
     Sqlite::builder(&options.database)
-        .synchronous(options.synchronous)
+        .synchronous(durability(options.synchronous))
         .busy_timeout(options.busy_timeout)
         .readers_max(options.readers)
         .returning_bytes_max(result_bytes_max)
@@ -324,7 +344,7 @@ impl Drop for Open {
 /// Brings the figures that are counted elsewhere into the metrics, when somebody asks for them.
 fn observe(shared: &Shared) {
     let stats = shared.writer.stats();
-    metrics::counter!("forebay_writes_total").absolute(stats.items);
+    metrics::counter!("forebay_writes_total").absolute(stats.calls);
     metrics::counter!("forebay_write_batches_total").absolute(stats.batches);
     metrics::gauge!("forebay_writes_queued").set(stats.queued as f64);
 }

@@ -23,7 +23,7 @@ pub mod shared;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use forebay::write::CancelToken;
@@ -212,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 "terminating connection due to administrator command",
             )),
             message = self.input.next() => Event::Message(message),
-            () = tokio::time::sleep(self.shared.limits.idle_transaction_timeout), if holds => Event::End(
+            () = idle_too_long(self.shared.limits.idle_transaction_timeout), if holds => Event::End(
                 WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
                     .with_hint("An open transaction or cursor holds what others wait for; end it sooner."),
             ),
@@ -375,5 +375,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let token = CancelToken::with_deadline(timeout.map(|timeout| Instant::now() + timeout));
         let running = self.registration.running.start(token.clone());
         (token, running)
+    }
+}
+
+async fn idle_too_long(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
     }
 }

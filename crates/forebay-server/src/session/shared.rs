@@ -34,8 +34,8 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// The longest a statement may take; none: as long as it takes.
     pub statement_timeout: Option<Duration>,
-    /// How long a session may be idle while it holds what others wait for.
-    pub idle_transaction_timeout: Duration,
+    /// How long a session may be idle while it holds what others wait for; none: for ever.
+    pub idle_transaction_timeout: Option<Duration>,
     /// How long a client may take none of what is sent to it.
     pub stall_timeout: Duration,
     /// Prepared statements one session may have.
