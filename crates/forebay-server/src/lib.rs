@@ -1,5 +1,8 @@
 //! The server as a library: the program `forebay` is a thin shell around it, and tests start it in their own process.
 pub mod catalog;
+pub mod config;
+pub mod http;
+pub mod server;
 pub mod session;
 pub mod sql;
 pub mod tls;
