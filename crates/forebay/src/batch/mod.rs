@@ -1,1 +1,184 @@
-//! batch
+//! Batcher: many callers, one async call, each caller its own outcome.
+//!
+//! Promises:
+//! - When n calls are pending together, exactly ⌈n / max_items⌉ batches run, whichever threads the callers are on.
+//! - An idle processor is called at once; callers gather while it is busy. A window is an upper bound that is asked for.
+//! - Every accepted call ends with exactly one outcome, its own: also when the processor panics or returns too few or too
+//!   many outcomes, when the batcher is drained, when neighbours are cancelled, when the runtime shuts down.
+//! - Items enter batches in arrival order; with `max_in_flight = 1` batches run in order.
+//! - Memory follows the live calls. A call allocates nothing of its own, and no lock is held while user code runs.
+//!
+//! Does not know keys, SQL or caches.
+//!
+//! How it is built: a [`Call`] puts its item and waker into a `slot` at the end of the `line`, under the
+//! `intake`'s lock, and is told to start a `runner` if there is none to come. The runner's task cuts a batch
+//! off the front, hands it to the processor and answers its slots (`dispatch`).
+
+mod builder;
+mod call;
+mod dispatch;
+mod error;
+mod intake;
+mod line;
+mod runner;
+mod slot;
+mod stats;
+mod sync;
+mod window;
+
+#[cfg(all(test, forebay_loom))]
+mod model;
+#[cfg(all(test, not(forebay_loom)))]
+mod tests;
+
+pub use builder::Builder;
+pub use call::Call;
+pub use error::{CallError, Rejected};
+pub use stats::Stats;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runner::Shared;
+
+/// Lets concurrent callers share one async call, each getting its own outcome.
+///
+/// The processor gets the items of a batch in arrival order and answers with exactly one outcome an item, in that order. It
+/// may fail a batch as a whole with `E`; an error of one item is an outcome like any other (`O = Result<…>`).
+///
+/// ```
+/// use std::convert::Infallible;
+/// use forebay::batch::Batcher;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // One query for many callers. A real one would ask a database.
+/// let squares = Batcher::new(|numbers: Vec<u64>| async move {
+///     Ok::<_, Infallible>(numbers.into_iter().map(|number| number * number).collect())
+/// });
+///
+/// let (three, four) = tokio::join!(squares.call(3), squares.call(4));
+/// assert_eq!(three.unwrap(), 9);
+/// assert_eq!(four.unwrap(), 16);
+/// assert_eq!(squares.stats().batches, 1);
+/// # }
+/// ```
+///
+/// An idle batcher sends a call's item at once; items that arrive while `max_in_flight` batches run gather for the next.
+/// With a window (`max_wait`) a batch that is not full waits for more, up to that long after its first item.
+///
+/// Batches run in tasks of their own, so that cancelling a call never harms another. Clones are handles to the same batcher.
+/// When all handles are gone, pending calls still end.
+///
+/// # Cost
+///
+/// A call costs two short locks' worth of bookkeeping and no allocation. A batch costs the vector of its items, and now and
+/// then a task and a chunk of slots.
+pub struct Batcher<I, O, E = Infallible> {
+    shared: Arc<Shared<I, O, E>>,
+}
+
+impl<I, O, E> Batcher<I, O, E> {
+    /// Chooses limits; [`Builder::build`] makes the batcher.
+    ///
+    /// ```
+    /// use std::{convert::Infallible, time::Duration};
+    /// use forebay::batch::Batcher;
+    ///
+    /// let writer = Batcher::builder()
+    ///     .max_items(500)
+    ///     .max_weight(1 << 20, |line: &String| line.len())
+    ///     .max_wait(Duration::from_millis(2))
+    ///     .build(|lines: Vec<String>| async move { Ok::<_, Infallible>(vec![(); lines.len()]) });
+    /// # drop(writer);
+    /// ```
+    pub fn builder() -> Builder<I, O, E> {
+        Builder::new()
+    }
+}
+
+impl<I, O, E> Batcher<I, O, E>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+    E: Send + Sync + 'static,
+{
+    /// A batcher with the default limits; see [`Builder`] for each.
+    pub fn new<F, Fut>(process: F) -> Self
+    where
+        F: Fn(Vec<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<O>, E>> + Send + 'static,
+    {
+        Builder::new().build(process)
+    }
+
+    /// The item's own outcome, shared work. Enters the queue when first polled, and waits its turn when `max_queued` items
+    /// are in it already.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the call before its item was dispatched takes the item out; later, the item is processed and its outcome
+    /// dropped. No other caller is affected.
+    pub fn call(&self, item: I) -> Call<I, O, E> {
+        Call::new(Arc::clone(&self.shared), item, None)
+    }
+
+    /// Like [`call`](Self::call), with a shorter window of its own: the item's batch goes after `max_wait` at the latest, if
+    /// a slot is free; with zero it does not wait for others. A longer one than the batcher's has no effect.
+    pub fn call_within(&self, item: I, max_wait: Duration) -> Call<I, O, E> {
+        Call::new(Arc::clone(&self.shared), item, Some(max_wait))
+    }
+
+    /// Puts the item in the queue at once, or hands it back: [`Overloaded`](Rejected::Overloaded) when `max_queued` items
+    /// wait, [`Closed`](Rejected::Closed) after [`drain`](Self::drain).
+    ///
+    /// Cancelled when dropped, as every call; in the queue, and processed, also while it is not polled.
+    pub fn try_call(&self, item: I) -> Result<Call<I, O, E>, Rejected<I>> {
+        Call::entered(&self.shared, item)
+    }
+
+    /// Stops the intake, sends what is in the queue without waiting for its window, and waits until all of it is answered.
+    /// Calls that enter later get [`CallError::Closed`]. Called again, or by several at once, all wait for the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// From the first poll on the intake is stopped and the queue is run, also when this future is dropped.
+    pub async fn drain(&self) {
+        self.shared.carry_out(self.shared.intake.close());
+        loop {
+            let mut rest = pin!(self.shared.at_rest.notified());
+            // Listening before looking: a batcher that comes to rest in between is not missed.
+            rest.as_mut().enable();
+            if self.shared.intake.is_drained() {
+                return;
+            }
+            rest.await;
+        }
+    }
+
+    /// A reading of the counters. Takes the intake's lock for a moment.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.intake.stats()
+    }
+}
+
+impl<I, O, E> Clone for Batcher<I, O, E> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<I, O, E> fmt::Debug for Batcher<I, O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batcher")
+            .field("stats", &self.shared.intake.stats())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! From what the database and the SQL front end say to PostgreSQL's errors: the right SQLSTATE, and where in the statement.
+//!
+//! The only place that maps SQLite's words and codes. Messages stay SQLite's own, so that they can be looked up.
+
+use forebay::write::{StatementError, StatementErrorKind as Kind, WriteError};
+use rusqlite::ffi;
+
+use crate::sql::{self, SqlError, Statement};
+use crate::wire::error::{Severity, WireError};
+
+/// SQLSTATEs that only this mapping uses.
+mod state {
+    pub(super) const UNIQUE_VIOLATION: &str = "23505";
+    pub(super) const NOT_NULL_VIOLATION: &str = "23502";
+    pub(super) const FOREIGN_KEY_VIOLATION: &str = "23503";
+    pub(super) const CHECK_VIOLATION: &str = "23514";
+    pub(super) const INTEGRITY_VIOLATION: &str = "23000";
+    pub(super) const RAISED: &str = "P0001";
+    pub(super) const UNDEFINED_TABLE: &str = "42P01";
+    pub(super) const DUPLICATE_TABLE: &str = "42P07";
+    pub(super) const UNDEFINED_COLUMN: &str = "42703";
+    pub(super) const DUPLICATE_COLUMN: &str = "42701";
+    pub(super) const AMBIGUOUS_COLUMN: &str = "42702";
+    pub(super) const UNDEFINED_FUNCTION: &str = "42883";
+    pub(super) const UNDEFINED_OBJECT: &str = "42704";
+    pub(super) const DUPLICATE_OBJECT: &str = "42710";
+    pub(super) const SYNTAX_ERROR: &str = "42601";
+    pub(super) const GROUPING_ERROR: &str = "42803";
+    pub(super) const OTHER_TEXT_ERROR: &str = "42000";
+    pub(super) const INVALID_TEXT: &str = "22P02";
+    pub(super) const OUT_OF_RANGE: &str = "22003";
+    pub(super) const WRONG_TYPE: &str = "42804";
+    pub(super) const PARAMETER_COUNT: &str = "08P01";
+    pub(super) const READ_ONLY: &str = "25006";
+    pub(super) const NO_TRANSACTION_LEFT: &str = "25P02";
+    pub(super) const INSIDE_TRANSACTION: &str = "25001";
+    pub(super) const DISK_FULL: &str = "53100";
+    pub(super) const OUT_OF_MEMORY: &str = "53200";
+    pub(super) const TOO_MANY_WAIT: &str = "53000";
+    pub(super) const LIMIT_EXCEEDED: &str = "54000";
+    pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
+    pub(super) const CANCELED: &str = "57014";
+    pub(super) const SHUTTING_DOWN: &str = "57P03";
+    pub(super) const IO_ERROR: &str = "58030";
+    pub(super) const SERIALIZATION_FAILURE: &str = "40001";
+    pub(super) const COMPLETION_UNKNOWN: &str = "40003";
+    pub(super) const CORRUPTED: &str = "XX001";
+    pub(super) const INTERNAL: &str = "XX000";
+    pub(super) const UNSUPPORTED: &str = "0A000";
+}
+
+/// An error of executing `statement`, which came in `script`.
+pub fn write(error: WriteError, statement: &Statement, script: &str) -> WireError {
+    match error {
+        WriteError::Statement(error) => {
+            let offset = error.offset;
+            place(database(&error), offset, statement, script)
+        }
+        other => unplaced(other),
+    }
+}
+
+/// An error of describing `statement`, which came in `script`. `refusal` is the reason of the connection's rules, if they refused it.
+pub fn described(error: &SqlError, refusal: Option<String>, statement: &Statement, script: &str) -> WireError {
+    if let Some(reason) = refusal {
+        return WireError::new(state::UNSUPPORTED, reason);
+    }
+    match error {
+        SqlError::Sqlite(error) => {
+            let (answer, offset) = sqlite(error);
+            place(answer, offset, statement, script)
+        }
+        other => understood(other),
+    }
+}
+
+/// An error of understanding a script.
+pub fn understood(error: &SqlError) -> WireError {
+    let mut answer = WireError::new(error.sqlstate(), error.to_string());
+    if let Some(hint) = error.hint() {
+        answer = answer.with_hint(hint);
+    }
+    match error.position().and_then(|position| u32::try_from(position).ok()) {
+        Some(position) => answer.with_position(position),
+        None => answer,
+    }
+}
+
+/// An error that has no place in a statement.
+pub fn unplaced(error: WriteError) -> WireError {
+    match error {
+        WriteError::Statement(error) => database(&error),
+        WriteError::Busy { .. } => WireError::new(state::LOCK_NOT_AVAILABLE, error.to_string())
+            .with_hint("Another process writes to the file; try again, or raise --busy-timeout."),
+        WriteError::Refused { reason } if reason.contains("inside a transaction") => {
+            WireError::new(state::INSIDE_TRANSACTION, "this statement cannot run inside a transaction block")
+        }
+        WriteError::Refused { reason } => WireError::new(state::UNSUPPORTED, reason),
+        WriteError::Cancelled => WireError::new(state::CANCELED, "canceling statement due to user request"),
+        WriteError::TimedOut => WireError::new(state::CANCELED, "canceling statement due to statement timeout"),
+        WriteError::TransactionLost => WireError::new(state::NO_TRANSACTION_LEFT, error.to_string()),
+        WriteError::OutcomeUnknown { .. } => WireError::new(state::COMPLETION_UNKNOWN, error.to_string())
+            .with_hint("Look whether the write is there before trying it again."),
+        WriteError::Overloaded => WireError::new(state::TOO_MANY_WAIT, error.to_string()),
+        WriteError::Closed => {
+            WireError::new(state::SHUTTING_DOWN, "the server is shutting down").with_severity(Severity::Fatal)
+        }
+        other => WireError::new(state::INTERNAL, other.to_string()),
+    }
+}
+
+/// SQLite's own error, of preparing or stepping, with the byte of the statement it points at.
+pub fn sqlite(error: &rusqlite::Error) -> (WireError, Option<usize>) {
+    let error = StatementError::from(error);
+    let offset = error.offset;
+    (database(&error), offset)
+}
+
+fn place(answer: WireError, offset: Option<usize>, statement: &Statement, script: &str) -> WireError {
+    let position = offset
+        .and_then(|offset| statement.position(script, offset))
+        .and_then(|position| u32::try_from(position).ok());
+    match position {
+        Some(position) => answer.with_position(position),
+        None => answer,
+    }
+}
+
+fn database(error: &StatementError) -> WireError {
+    // Functions of ours bring their SQLSTATE along.
+    if let Some((sqlstate, message)) = sql::marked_error(&error.message) {
+        return WireError::new(sqlstate, message);
+    }
+    let message = error.message.as_str();
+    let answer = |sqlstate: &'static str| WireError::new(sqlstate, message);
+    match error.kind {
+        Kind::Unique => with_columns(answer(state::UNIQUE_VIOLATION), message),
+        Kind::NotNull => with_columns(answer(state::NOT_NULL_VIOLATION), message),
+        Kind::ForeignKey => answer(state::FOREIGN_KEY_VIOLATION),
+        Kind::Check => match behind(message, "CHECK constraint failed: ") {
+            Some(constraint) => answer(state::CHECK_VIOLATION).with_constraint(constraint),
+            None => answer(state::CHECK_VIOLATION),
+        },
+        Kind::OtherConstraint if error.code == ffi::SQLITE_CONSTRAINT_TRIGGER => answer(state::RAISED),
+        Kind::OtherConstraint => answer(state::INTEGRITY_VIOLATION),
+        Kind::Type if error.code == ffi::SQLITE_CONSTRAINT_DATATYPE => answer(state::WRONG_TYPE),
+        Kind::Type => answer(state::INVALID_TEXT),
+        Kind::Text => answer(text_state(message)),
+        Kind::ParameterCount => answer(state::PARAMETER_COUNT),
+        Kind::ReadOnly => answer(state::READ_ONLY),
+        Kind::Full => answer(state::DISK_FULL),
+        Kind::TooLarge => answer(state::LIMIT_EXCEEDED),
+        Kind::OutOfMemory => answer(state::OUT_OF_MEMORY),
+        Kind::Io => answer(state::IO_ERROR),
+        Kind::Corrupt => answer(state::CORRUPTED),
+        Kind::Conflict => answer(state::SERIALIZATION_FAILURE),
+        _ => match error.code & 0xff {
+            ffi::SQLITE_LOCKED | ffi::SQLITE_BUSY => answer(state::LOCK_NOT_AVAILABLE),
+            ffi::SQLITE_INTERRUPT => answer(state::CANCELED),
+            ffi::SQLITE_AUTH => answer(state::UNSUPPORTED),
+            ffi::SQLITE_SCHEMA => answer(state::SERIALIZATION_FAILURE),
+            _ => answer(state::INTERNAL),
+        },
+    }
+}
+
+/// SQLite has one code for all that is wrong with a statement's text; its message tells them apart.
+fn text_state(message: &str) -> &'static str {
+    let starts = |prefix: &str| message.starts_with(prefix);
+    let holds = |part: &str| message.contains(part);
+    match () {
+        () if starts("no such table") || starts("no such view") => state::UNDEFINED_TABLE,
+        () if starts("no such column") || holds("has no column named") || starts("unknown column") => {
+            state::UNDEFINED_COLUMN
+        }
+        () if starts("no such function") || starts("wrong number of arguments to function") => {
+            state::UNDEFINED_FUNCTION
+        }
+        () if starts("no such index") || starts("no such trigger") || starts("no such collation") => {
+            state::UNDEFINED_OBJECT
+        }
+        () if starts("no such savepoint") => "3B001",
+        () if starts("ambiguous column name") => state::AMBIGUOUS_COLUMN,
+        () if starts("duplicate column name") => state::DUPLICATE_COLUMN,
+        () if starts("index ") && holds("already exists") => state::DUPLICATE_TABLE,
+        () if starts("trigger ") && holds("already exists") => state::DUPLICATE_OBJECT,
+        () if holds("already exists") || starts("there is already") => state::DUPLICATE_TABLE,
+        () if holds("syntax error") || starts("incomplete input") || starts("unrecognized token") => state::SYNTAX_ERROR,
+        () if starts("misuse of aggregate") => state::GROUPING_ERROR,
+        () if starts("integer overflow") => state::OUT_OF_RANGE,
+        () if starts("malformed JSON") => state::INVALID_TEXT,
+        () if starts("cannot modify") || holds("may not be modified") => state::READ_ONLY,
+        () if holds("values for") && holds("columns") => state::SYNTAX_ERROR,
+        () if starts("too many") || starts("parser stack overflow") || holds("tree is too large") => "54001",
+        () => state::OTHER_TEXT_ERROR,
+    }
+}
+
+/// `UNIQUE constraint failed: t.a, t.b`: the table, and the column if it is one.
+fn with_columns(answer: WireError, message: &str) -> WireError {
+    let Some(columns) = behind(message, "constraint failed: ") else { return answer };
+    if columns.starts_with("index '") {
+        return answer.with_constraint(columns.trim_start_matches("index '").trim_end_matches('\''));
+    }
+    let Some((table, column)) = columns.split(", ").next().and_then(|first| first.split_once('.')) else {
+        return answer;
+    };
+    let answer = answer.with_table(table);
+    if columns.contains(", ") { answer } else { answer.with_column(column) }
+}
+
+fn behind<'a>(message: &'a str, marker: &str) -> Option<&'a str> {
+    message.find(marker).map(|at| &message[at + marker.len()..])
+}

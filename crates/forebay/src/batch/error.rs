@@ -1,0 +1,128 @@
+//! Errors of the batcher, told apart by what the caller should do.
+//!
+//! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a batcher to work; one failure of a batch is shared, not
+//! copied. Knows nothing of what the items are.
+//!
+//! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a call has no outcome from the processor.
+#[non_exhaustive]
+pub enum CallError<E> {
+    /// The processor failed the whole batch. The error is the processor's own, shared by every caller of that batch.
+    Failed(Arc<E>),
+    /// The processor panicked; this is the panic's message. Whether the item took effect is not known.
+    Panicked(Arc<str>),
+    /// The processor broke its contract: it must return one outcome an item. A bug in the processor; whether the item took
+    /// effect is not known.
+    WrongCount {
+        /// How many items the processor was given.
+        expected: usize,
+        /// How many outcomes it returned.
+        returned: usize,
+    },
+    /// The batcher was drained before this call entered. The item was not processed.
+    Closed,
+    /// No tokio runtime ran the batch to its end: the runtime has shut down, or the call was polled outside of one and the
+    /// batcher has none of its own (`Builder::runtime`). Whether the item took effect is not known.
+    Stopped,
+}
+
+impl<E> Clone for CallError<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Failed(error) => Self::Failed(Arc::clone(error)),
+            Self::Panicked(message) => Self::Panicked(Arc::clone(message)),
+            Self::WrongCount { expected, returned } => Self::WrongCount {
+                expected: *expected,
+                returned: *returned,
+            },
+            Self::Closed => Self::Closed,
+            Self::Stopped => Self::Stopped,
+        }
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for CallError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+            Self::Panicked(message) => f.debug_tuple("Panicked").field(message).finish(),
+            Self::WrongCount { expected, returned } => f
+                .debug_struct("WrongCount")
+                .field("expected", expected)
+                .field("returned", returned)
+                .finish(),
+            Self::Closed => f.write_str("Closed"),
+            Self::Stopped => f.write_str("Stopped"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for CallError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => write!(f, "the batch failed: {error}"),
+            Self::Panicked(message) => write!(f, "the processor panicked: {message}"),
+            Self::WrongCount { expected, returned } => write!(
+                f,
+                "the processor returned {returned} outcomes for {expected} items; it must return one an item"
+            ),
+            Self::Closed => f.write_str("the batcher is closed: the item was not processed"),
+            Self::Stopped => f.write_str(
+                "no tokio runtime ran the batch to its end: it has shut down, or there was none",
+            ),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for CallError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Failed(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}
+
+/// Why `try_call` did not take an item, with the item.
+#[non_exhaustive]
+pub enum Rejected<I> {
+    /// `max_queued` items wait already. Try again later, or use `call`, which waits its turn.
+    Overloaded(I),
+    /// The batcher was drained: it takes no more items.
+    Closed(I),
+}
+
+impl<I> Rejected<I> {
+    /// The item that was not taken.
+    pub fn into_item(self) -> I {
+        match self {
+            Self::Overloaded(item) | Self::Closed(item) => item,
+        }
+    }
+}
+
+// Without the item, so that `I` need not be `Debug`.
+impl<I> fmt::Debug for Rejected<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overloaded(_) => "Overloaded(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<I> fmt::Display for Rejected<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overloaded(_) => "the batcher's queue is full: try again later",
+            Self::Closed(_) => "the batcher is closed",
+        })
+    }
+}
+
+impl<I> Error for Rejected<I> {}

@@ -1,0 +1,322 @@
+//! The intake: the line and the rules of who runs when, under one short lock.
+//!
+//! Promises:
+//! - A line with items always has someone who will take them: a gatherer, or `max_in_flight` runners who look again when
+//!   they finish. Whoever changes that is told what to do about it ([`Todo`]) once the lock is released.
+//! - There is one gatherer at most, so that pending calls make full batches; it takes what is there when it starts.
+//! - After `close` nothing enters, and the gatherer waits for no window.
+//!
+//! A runner is either the gatherer (has no batch yet) or running (has one). Knows no runtime: it neither spawns nor sleeps,
+//! which is what lets the model checker run it.
+
+use std::task::Waker;
+
+use tokio::time::Instant;
+
+use super::dispatch::Batch;
+use super::line::{BatchLimits, Line};
+use super::slot::{Displaced, Queued, Ticket};
+use super::stats::Stats;
+use super::sync::Mutex;
+use super::window::Due;
+
+/// The bounds of a batcher; each at least one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) batch: BatchLimits,
+    pub(super) max_in_flight: usize,
+    pub(super) max_queued: usize,
+}
+
+/// What is left to do after the lock was released, by the one who got it.
+#[must_use = "a forgotten duty is a hung caller"]
+#[derive(Default)]
+pub(super) struct Todo {
+    /// Start a runner; the gatherer's place is already reserved for it.
+    pub(super) start_runner: bool,
+    /// Wake the gatherer from its sleep.
+    pub(super) wake: Option<Waker>,
+    /// The batcher is closed and has just come to rest.
+    pub(super) drained: bool,
+}
+
+/// Why an item did not enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Full,
+    Closed,
+}
+
+/// What a gatherer finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The batch was cut; the gatherer is a running one now.
+    Run,
+    /// Look again at this time, or when woken.
+    Wait(Instant),
+    /// Nothing to do: the runner has been signed off.
+    Leave,
+}
+
+enum Gatherer {
+    /// Nobody gathers.
+    None,
+    /// Started or woken, and about to look at the line.
+    Coming,
+    /// Waits for the end of a window.
+    Asleep { until: Instant, waker: Waker },
+}
+
+struct State<I, O, E> {
+    line: Line<I, O, E>,
+    gatherer: Gatherer,
+    /// Runners that have a batch. With the gatherer never more than `max_in_flight`.
+    running: usize,
+    closed: bool,
+    calls: u64,
+    batches: u64,
+    cancelled: u64,
+}
+
+pub(super) struct Intake<I, O, E> {
+    state: Mutex<State<I, O, E>>,
+    limits: Limits,
+}
+
+impl<I, O, E> Intake<I, O, E> {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            state: Mutex::new(State {
+                line: Line::new(),
+                gatherer: Gatherer::None,
+                running: 0,
+                closed: false,
+                calls: 0,
+                batches: 0,
+                cancelled: 0,
+            }),
+            limits,
+        }
+    }
+
+    /// Puts an item in line. With `bounded`, only if fewer than `max_queued` wait. A refused item comes back with its waker.
+    #[allow(clippy::type_complexity, reason = "what was brought comes back")]
+    pub(super) fn enter(
+        &self,
+        queued: Queued<I>,
+        waker: Option<Waker>,
+        bounded: bool,
+    ) -> Result<(Ticket<I, O, E>, Todo), (Refusal, I, Option<Waker>)> {
+        let due = queued.due;
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err((Refusal::Closed, queued.item, waker));
+        }
+        if bounded && state.line.tally().items >= self.limits.max_queued {
+            return Err((Refusal::Full, queued.item, waker));
+        }
+        let ticket = state.line.push(queued, waker);
+        state.calls += 1;
+        let todo = state.after_arrival(due, &self.limits);
+        Ok((ticket, todo))
+    }
+
+    /// A call leaves before it has its outcome. What it leaves behind is returned.
+    pub(super) fn cancel(&self, ticket: &Ticket<I, O, E>) -> (Displaced<I, O, E>, Todo) {
+        let mut state = self.state.lock();
+        if let Some(displaced) = state.line.remove(ticket) {
+            state.cancelled += 1;
+            let mut todo = Todo::default();
+            if state.line.is_empty() {
+                // A gatherer that slept out a window for nobody would keep the batcher alive, and a drain waiting.
+                todo.wake = state.rouse();
+            }
+            return (displaced, todo);
+        }
+        drop(state);
+        let (was_queued, displaced) = ticket.slot().leave();
+        if was_queued {
+            // Its batch was cut, but the item had not been collected yet: it never reaches the processor.
+            self.state.lock().cancelled += 1;
+        }
+        (displaced, Todo::default())
+    }
+
+    /// The gatherer's look at the line. Cuts a batch when it is time for one; otherwise, if `waker` is brought, falls
+    /// asleep. `waker` is `None` in a batcher without windows, where it is always time.
+    pub(super) fn next(
+        &self,
+        batch: &mut Batch<I, O, E>,
+        waker: &mut Option<Waker>,
+        clock: impl Fn() -> Instant,
+    ) -> (Next, Todo) {
+        // Declared before the guard, hence dropped after it: it may hold a waker.
+        let _previous;
+        let mut state = self.state.lock();
+        _previous = std::mem::replace(&mut state.gatherer, Gatherer::Coming);
+        if state.line.is_empty() {
+            state.gatherer = Gatherer::None;
+            let todo = Todo {
+                drained: state.is_drained(),
+                ..Todo::default()
+            };
+            return (Next::Leave, todo);
+        }
+        if let Some(until) = state.time_to_wait(&self.limits, clock)
+            && let Some(waker) = waker.take()
+        {
+            state.gatherer = Gatherer::Asleep { until, waker };
+            return (Next::Wait(until), Todo::default());
+        }
+        state.line.cut(&self.limits.batch, batch);
+        state.gatherer = Gatherer::None;
+        state.running += 1;
+        state.batches += 1;
+        let todo = Todo {
+            start_runner: state.reserve_gatherer(&self.limits),
+            ..Todo::default()
+        };
+        (Next::Run, todo)
+    }
+
+    /// A running runner has answered its batch. Says whether it is the gatherer now; otherwise it is signed off. `empty`:
+    /// every call of the batch was cancelled at the last moment, and no batch ran.
+    pub(super) fn finish(&self, empty: bool) -> (bool, Todo) {
+        let mut state = self.state.lock();
+        state.running -= 1;
+        if empty {
+            state.batches -= 1;
+        }
+        let gathers = state.reserve_gatherer(&self.limits);
+        let todo = Todo {
+            drained: state.is_drained(),
+            ..Todo::default()
+        };
+        (gathers, todo)
+    }
+
+    /// A runner was dropped by its runtime. When it was the last, nobody will take what is in line: that comes back in
+    /// `batch`, to be answered.
+    pub(super) fn lose_runner(&self, was_running: bool, batch: &mut Batch<I, O, E>) -> Todo {
+        // Declared before the guard, hence dropped after it: it may hold a waker.
+        let _previous;
+        let mut state = self.state.lock();
+        if was_running {
+            state.running -= 1;
+        } else {
+            _previous = std::mem::replace(&mut state.gatherer, Gatherer::None);
+        }
+        if state.running == 0 && matches!(state.gatherer, Gatherer::None) {
+            let unbounded = BatchLimits {
+                max_items: usize::MAX,
+                max_weight: u128::MAX,
+            };
+            state.line.cut(&unbounded, batch);
+        }
+        Todo {
+            drained: state.is_drained(),
+            ..Todo::default()
+        }
+    }
+
+    /// Stops the intake. What is in line goes without waiting for its window.
+    pub(super) fn close(&self) -> Todo {
+        let mut state = self.state.lock();
+        state.closed = true;
+        Todo {
+            wake: state.rouse(),
+            ..Todo::default()
+        }
+    }
+
+    /// Whether nothing enters any more, nothing waits and nothing runs.
+    pub(super) fn is_drained(&self) -> bool {
+        self.state.lock().is_drained()
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let state = self.state.lock();
+        let in_line = state.line.tally().items;
+        let queued = in_line.min(self.limits.max_queued);
+        Stats {
+            calls: state.calls,
+            batches: state.batches,
+            cancelled: state.cancelled,
+            queued,
+            waiting: in_line - queued,
+            in_flight: state.running,
+        }
+    }
+
+    /// Checks the invariants; for tests.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        let state = self.state.lock();
+        state.line.validate();
+        let gatherers = usize::from(!matches!(state.gatherer, Gatherer::None));
+        assert!(state.running + gatherers <= self.limits.max_in_flight);
+        assert!(
+            state.line.is_empty() || gatherers == 1 || state.running == self.limits.max_in_flight,
+            "items in line and nobody to take them"
+        );
+    }
+}
+
+impl<I, O, E> State<I, O, E> {
+    fn is_drained(&self) -> bool {
+        self.closed
+            && self.line.is_empty()
+            && self.running == 0
+            && matches!(self.gatherer, Gatherer::None)
+    }
+
+    /// Makes the one who asks the gatherer, if one is needed and has a place.
+    fn reserve_gatherer(&mut self, limits: &Limits) -> bool {
+        let needed = !self.line.is_empty()
+            && matches!(self.gatherer, Gatherer::None)
+            && self.running < limits.max_in_flight;
+        if needed {
+            self.gatherer = Gatherer::Coming;
+        }
+        needed
+    }
+
+    /// The sleeping gatherer's waker, to be woken outside the lock.
+    fn rouse(&mut self) -> Option<Waker> {
+        match std::mem::replace(&mut self.gatherer, Gatherer::Coming) {
+            Gatherer::Asleep { waker, .. } => Some(waker),
+            other => {
+                self.gatherer = other;
+                None
+            }
+        }
+    }
+
+    fn after_arrival(&mut self, due: Due, limits: &Limits) -> Todo {
+        let mut todo = Todo::default();
+        match &self.gatherer {
+            Gatherer::None => todo.start_runner = self.reserve_gatherer(limits),
+            Gatherer::Coming => {}
+            Gatherer::Asleep { until, .. } => {
+                let sooner = match due {
+                    Due::AtOnce => true,
+                    Due::By(end) => end < *until,
+                };
+                if sooner || self.line.fills(&limits.batch) {
+                    todo.wake = self.rouse();
+                }
+            }
+        }
+        todo
+    }
+
+    /// Until when the gatherer has to wait for more items; `None` when it is time to go.
+    fn time_to_wait(&self, limits: &Limits, clock: impl Fn() -> Instant) -> Option<Instant> {
+        let tally = self.line.tally();
+        if self.closed || tally.at_once > 0 || self.line.fills(&limits.batch) {
+            return None;
+        }
+        let end = self.line.earliest_due()?;
+        (clock() < end).then_some(end)
+    }
+}

@@ -1,0 +1,261 @@
+//! The line: queued items in arrival order, as stretches of slots.
+//!
+//! Promises:
+//! - Batches are cut from the front in arrival order, and a cancelled item counts for nothing: not toward `max_items`, not
+//!   toward `max_weight`, not toward the window.
+//! - The tally is exact: `tally.items` is the number of slots in the line that hold an item.
+//! - Memory follows the live items: a stretch without any leaves the line at once.
+//!
+//! Not synchronised (the intake's lock is around it) and knows nothing of runners, wakers' tasks or closing.
+
+use std::collections::VecDeque;
+use std::ops::{AddAssign, SubAssign};
+use std::sync::Arc;
+use std::task::Waker;
+
+use tokio::time::Instant;
+
+use super::dispatch::Batch;
+use super::slot::{Chunk, Displaced, Queued, Ticket};
+use super::window::Due;
+
+/// What a number of queued items adds up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) items: usize,
+    /// Wide enough for the sum of any weights the user's weigher returns.
+    pub(super) weight: u128,
+    /// How many of the items wait for no window.
+    pub(super) at_once: usize,
+}
+
+impl Tally {
+    fn of_one(weight: usize, due: Due) -> Self {
+        Self {
+            items: 1,
+            weight: weight as u128,
+            at_once: usize::from(due == Due::AtOnce),
+        }
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.items += other.items;
+        self.weight += other.weight;
+        self.at_once += other.at_once;
+    }
+}
+
+impl SubAssign for Tally {
+    fn sub_assign(&mut self, other: Self) {
+        self.items -= other.items;
+        self.weight -= other.weight;
+        self.at_once -= other.at_once;
+    }
+}
+
+/// Neighbouring slots of one chunk. Invariant: `from < to <= chunk.slots.len()`.
+pub(super) struct Stretch<I, O, E> {
+    pub(super) chunk: Arc<Chunk<I, O, E>>,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    tally: Tally,
+}
+
+/// Where a batch ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchLimits {
+    pub(super) max_items: usize,
+    pub(super) max_weight: u128,
+}
+
+pub(super) struct Line<I, O, E> {
+    /// In arrival order, hence by chunk number; a chunk has one stretch here at most.
+    stretches: VecDeque<Stretch<I, O, E>>,
+    /// The chunk that is being filled; `None` before the first item.
+    tail: Option<Arc<Chunk<I, O, E>>>,
+    /// Slots of `tail` that are used up.
+    tail_used: usize,
+    chunks_made: u64,
+    tally: Tally,
+}
+
+impl<I, O, E> Line<I, O, E> {
+    pub(super) fn new() -> Self {
+        Self {
+            stretches: VecDeque::new(),
+            tail: None,
+            tail_used: 0,
+            chunks_made: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tally.items == 0
+    }
+
+    /// Puts an item at the end.
+    pub(super) fn push(&mut self, queued: Queued<I>, waker: Option<Waker>) -> Ticket<I, O, E> {
+        let chunk = match &self.tail {
+            Some(tail) if self.tail_used < tail.slots.len() => Arc::clone(tail),
+            _ => {
+                let chunk = Chunk::new(self.chunks_made);
+                self.chunks_made += 1;
+                self.tail_used = 0;
+                self.tail = Some(Arc::clone(&chunk));
+                chunk
+            }
+        };
+        let index = self.tail_used;
+        self.tail_used += 1;
+        let one = Tally::of_one(queued.weight, queued.due);
+        chunk.slots[index].fill(queued, waker);
+        self.tally += one;
+        match self.stretches.back_mut() {
+            Some(last) if last.chunk.number == chunk.number => {
+                last.to = index + 1;
+                last.tally += one;
+            }
+            _ => self.stretches.push_back(Stretch {
+                chunk: Arc::clone(&chunk),
+                from: index,
+                to: index + 1,
+                tally: one,
+            }),
+        }
+        Ticket { chunk, index }
+    }
+
+    /// Takes a cancelled call's item out; `None` when it is not in the line any more.
+    pub(super) fn remove(&mut self, ticket: &Ticket<I, O, E>) -> Option<Displaced<I, O, E>> {
+        let at = self
+            .stretches
+            .binary_search_by(|stretch| stretch.chunk.number.cmp(&ticket.chunk.number))
+            .ok()?;
+        let stretch = &mut self.stretches[at];
+        if ticket.index < stretch.from {
+            return None;
+        }
+        let (weight, due) = ticket
+            .slot()
+            .queued()
+            .expect("slots in the line hold their item until their one call leaves");
+        let one = Tally::of_one(weight, due);
+        stretch.tally -= one;
+        self.tally -= one;
+        let (_, displaced) = ticket.slot().leave();
+        if self.stretches[at].tally.items == 0 {
+            self.stretches.remove(at);
+        }
+        Some(displaced)
+    }
+
+    /// Whether a batch cut now could take no further item.
+    pub(super) fn fills(&self, limits: &BatchLimits) -> bool {
+        self.tally.items >= limits.max_items || self.tally.weight >= limits.max_weight
+    }
+
+    /// The earliest end of a window. Looks at every item: to be called for less than a batch of them.
+    pub(super) fn earliest_due(&self) -> Option<Instant> {
+        self.stretches
+            .iter()
+            .flat_map(|stretch| &stretch.chunk.slots[stretch.from..stretch.to])
+            .filter_map(|slot| match slot.queued() {
+                Some((_, Due::By(end))) => Some(end),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Cuts a batch from the front: as many items as the limits allow, and at least one if there is one.
+    pub(super) fn cut(&mut self, limits: &BatchLimits, batch: &mut Batch<I, O, E>) {
+        debug_assert!(
+            batch.is_empty(),
+            "a batch is answered before the next is cut"
+        );
+        let mut taken = Tally::default();
+        while let Some(first) = self.stretches.front_mut() {
+            let room_items = limits.max_items - taken.items;
+            let room_weight = limits.max_weight.saturating_sub(taken.weight);
+            if first.tally.items <= room_items && first.tally.weight <= room_weight {
+                taken += first.tally;
+                batch.stretches.extend(self.stretches.pop_front());
+                continue;
+            }
+            let (to, part) = first.part_within(room_items, room_weight, taken.items == 0);
+            if part.items > 0 {
+                batch.stretches.push(Stretch {
+                    chunk: Arc::clone(&first.chunk),
+                    from: first.from,
+                    to,
+                    tally: part,
+                });
+                first.from = to;
+                first.tally -= part;
+                taken += part;
+                if first.tally.items == 0 {
+                    self.stretches.pop_front();
+                }
+            }
+            break;
+        }
+        self.tally -= taken;
+        batch.items = taken.items;
+    }
+
+    /// Checks the invariants; for tests.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        let mut sum = Tally::default();
+        let mut last_number = None;
+        for stretch in &self.stretches {
+            assert!(stretch.from < stretch.to && stretch.to <= stretch.chunk.slots.len());
+            assert!(
+                last_number < Some(stretch.chunk.number),
+                "stretches are in order"
+            );
+            last_number = Some(stretch.chunk.number);
+            let mut own = Tally::default();
+            for slot in &stretch.chunk.slots[stretch.from..stretch.to] {
+                if let Some((weight, due)) = slot.queued() {
+                    own += Tally::of_one(weight, due);
+                }
+            }
+            assert_eq!(own, stretch.tally, "a stretch's tally is exact");
+            assert!(own.items > 0, "a stretch without items leaves the line");
+            sum += own;
+        }
+        assert_eq!(sum, self.tally, "the line's tally is exact");
+    }
+
+    /// Stretches in the line; for tests of its memory.
+    #[cfg(test)]
+    pub(super) fn stretches(&self) -> usize {
+        self.stretches.len()
+    }
+}
+
+impl<I, O, E> Stretch<I, O, E> {
+    /// How far a batch with this much room reaches into this stretch, and what it takes. `alone`: the batch is empty, so
+    /// that the first item goes even if it is too heavy, and then goes by itself.
+    fn part_within(&self, room_items: usize, room_weight: u128, alone: bool) -> (usize, Tally) {
+        let mut part = Tally::default();
+        for index in self.from..self.to {
+            let Some((weight, due)) = self.chunk.slots[index].queued() else {
+                continue;
+            };
+            let fits = part.items < room_items && part.weight + weight as u128 <= room_weight;
+            if !fits && !(alone && part.items == 0) {
+                return (index, part);
+            }
+            part += Tally::of_one(weight, due);
+        }
+        (self.to, part)
+    }
+}

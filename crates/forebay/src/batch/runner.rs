@@ -1,0 +1,236 @@
+//! The runner: a task that gathers a batch, gives it to the processor and answers its callers, until the line is empty.
+//!
+//! Promises:
+//! - A batch runs in a runner's task, never in a caller's future: no caller's cancellation, deadline or context reaches it.
+//! - Whatever happens to the processor (panic, wrong count) or to the task (its runtime shuts down), the callers of its
+//!   batch are answered, and others take over what is in line or, if there is nobody left, it is answered too.
+//! - One timer a batcher: the gatherer's sleep until the earliest window ends.
+//! - It never runs two batches without letting other tasks of its thread in between.
+//!
+//! The only file here that spawns or sleeps. Knows nothing of the order in line and of its limits.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::dispatch::{Batch, quietly};
+use super::error::CallError;
+use super::intake::{Intake, Next, Todo};
+
+/// Weighs an item.
+pub(super) type Weigh<I> = Box<dyn Fn(&I) -> usize + Send + Sync>;
+
+/// Spawns the task of a runner. It knows the processor's type, so that a batch needs no boxed future.
+pub(super) type Spawn<I, O, E> = Box<dyn Fn(Runner<I, O, E>, &Handle) + Send + Sync>;
+
+/// What a batcher's handles, calls and runners share.
+pub(super) struct Shared<I, O, E> {
+    pub(super) intake: Intake<I, O, E>,
+    /// Zero: no window.
+    pub(super) max_wait: Duration,
+    pub(super) weigh: Option<Weigh<I>>,
+    pub(super) spawn: Spawn<I, O, E>,
+    /// Where runners run; otherwise where the call that needs one is polled.
+    pub(super) runtime: Option<Handle>,
+    /// Notified when a closed batcher has come to rest.
+    pub(super) at_rest: Notify,
+}
+
+impl<I, O, E> Shared<I, O, E> {
+    /// Does what the intake asked for. No lock may be held.
+    pub(super) fn carry_out(self: &Arc<Self>, todo: Todo) {
+        if let Some(waker) = todo.wake {
+            waker.wake();
+        }
+        if todo.start_runner {
+            let runner = Runner {
+                shared: Arc::clone(self),
+                batch: Batch::new(),
+                role: Role::Gathers,
+            };
+            match &self.runtime {
+                Some(handle) => (self.spawn)(runner, handle),
+                None => match Handle::try_current() {
+                    Ok(handle) => (self.spawn)(runner, &handle),
+                    // Its drop answers whoever is in line.
+                    Err(_) => drop(runner),
+                },
+            }
+        }
+        if todo.drained {
+            self.at_rest.notify_waiters();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Gathers,
+    Runs,
+    SignedOff,
+}
+
+/// A runner's place in the intake's books, given back when it is dropped, however that comes.
+pub(super) struct Runner<I, O, E> {
+    shared: Arc<Shared<I, O, E>>,
+    batch: Batch<I, O, E>,
+    role: Role,
+}
+
+/// The life of a runner.
+pub(super) async fn run<I, O, E, F, Fut>(mut runner: Runner<I, O, E>, process: Arc<F>)
+where
+    F: Fn(Vec<I>) -> Fut,
+    Fut: Future<Output = Result<Vec<O>, E>>,
+{
+    // A runner is often started by the first of many callers that are ready on this thread: they share its batch.
+    let_others_run().await;
+    while runner.gather().await {
+        let items = runner.batch.collect_items();
+        let none_left = items.is_empty();
+        let mut has_waited = false;
+        if none_left {
+            runner.batch.clear();
+        } else {
+            let expected = items.len();
+            let mut processing =
+                pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
+            let end = poll_fn(|context| {
+                let polled = processing.as_mut().poll(context);
+                has_waited |= polled.is_pending();
+                polled
+            })
+            .await;
+            runner.answer(expected, end);
+        }
+        if !runner.finish(none_left) {
+            return;
+        }
+        // While the processor waited others have had their turn, and the next batch goes at once.
+        if !has_waited {
+            let_others_run().await;
+        }
+    }
+}
+
+impl<I, O, E> Runner<I, O, E> {
+    /// Waits for a batch. `false`: there is nothing to do, and the runner is signed off.
+    async fn gather(&mut self) -> bool {
+        let windowed = !self.shared.max_wait.is_zero();
+        let mut sleep = pin!(None::<Sleep>);
+        poll_fn(|context| {
+            loop {
+                let mut waker = windowed.then(|| context.waker().clone());
+                let (next, todo) =
+                    self.shared
+                        .intake
+                        .next(&mut self.batch, &mut waker, Instant::now);
+                self.role = match next {
+                    Next::Run => Role::Runs,
+                    Next::Leave => Role::SignedOff,
+                    Next::Wait(_) => Role::Gathers,
+                };
+                self.shared.carry_out(todo);
+                let until = match next {
+                    Next::Run => return Poll::Ready(true),
+                    Next::Leave => return Poll::Ready(false),
+                    Next::Wait(until) => until,
+                };
+                if sleep.as_ref().as_pin_ref().map(|sleep| sleep.deadline()) != Some(until) {
+                    sleep.set(Some(sleep_until(until)));
+                }
+                let timer = sleep.as_mut().as_pin_mut().expect("set just above");
+                if timer.poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Answers the batch of `expected` items with what the processor ended with.
+    fn answer(&mut self, expected: usize, end: Result<Result<Vec<O>, E>, Box<dyn Any + Send>>) {
+        match end {
+            Ok(Ok(outcomes)) if outcomes.len() == expected => self.batch.answer_each(outcomes),
+            Ok(Ok(outcomes)) => {
+                let returned = outcomes.len();
+                self.batch
+                    .answer_all(&CallError::WrongCount { expected, returned });
+                quietly(|| drop(outcomes));
+            }
+            Ok(Err(error)) => {
+                let error = CallError::Failed(Arc::new(error));
+                self.batch.answer_all(&error);
+                quietly(|| drop(error));
+            }
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                self.batch.answer_all(&CallError::Panicked(message));
+                quietly(|| drop(panic));
+            }
+        }
+    }
+
+    /// Gives the batch's place back. `true`: gathers again; `false`: signed off.
+    fn finish(&mut self, none_left: bool) -> bool {
+        let (gathers, todo) = self.shared.intake.finish(none_left);
+        self.role = if gathers {
+            Role::Gathers
+        } else {
+            Role::SignedOff
+        };
+        self.shared.carry_out(todo);
+        gathers
+    }
+}
+
+impl<I, O, E> Drop for Runner<I, O, E> {
+    fn drop(&mut self) {
+        if self.role == Role::SignedOff {
+            return;
+        }
+        self.batch.answer_all(&CallError::Stopped);
+        let mut stranded = Batch::new();
+        let todo = self
+            .shared
+            .intake
+            .lose_runner(self.role == Role::Runs, &mut stranded);
+        let items = stranded.collect_items();
+        stranded.answer_all(&CallError::Stopped);
+        quietly(|| drop(items));
+        self.shared.carry_out(todo);
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> Arc<str> {
+    if let Some(message) = panic.downcast_ref::<&'static str>() {
+        Arc::from(*message)
+    } else if let Some(message) = panic.downcast_ref::<String>() {
+        Arc::from(message.as_str())
+    } else {
+        Arc::from("a panic without a message")
+    }
+}
+
+/// Lets the tasks that are ready on this thread run first. Cheaper than tokio's `yield_now`, which also looks for I/O.
+async fn let_others_run() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

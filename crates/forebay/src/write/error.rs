@@ -1,0 +1,118 @@
+//! Errors of writing, told apart by what the caller should do.
+
+use std::time::Duration;
+
+/// Why a statement has no outcome.
+///
+/// Every variant but [`OutcomeUnknown`](Self::OutcomeUnknown) promises that the statement had **no effect**.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The database refused this statement or failed on it. Mend the statement, its parameters, or what the message names.
+    #[error(transparent)]
+    Statement(#[from] StatementError),
+    /// Another process held the database's lock for longer than the busy timeout. Try again later.
+    #[error("the database is locked by another process (waited {} ms)", waited.as_millis())]
+    Busy {
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// This statement is not taken here; the message says what to use instead.
+    #[error("{reason}")]
+    Refused {
+        /// What was refused, and what to use instead.
+        reason: String,
+    },
+    /// The caller's token was cancelled.
+    #[error("the statement was cancelled")]
+    Cancelled,
+    /// The caller's deadline passed.
+    #[error("the statement did not finish before its deadline")]
+    TimedOut,
+    /// The transaction that the statement belonged to was rolled back by the database. Begin again.
+    #[error("the transaction was rolled back by the database; begin again")]
+    TransactionLost,
+    /// The connection or the disk failed while committing: the write may or may not be there. Look before trying again.
+    #[error("the commit failed half-way, its outcome is unknown: {cause}")]
+    OutcomeUnknown {
+        /// What the database said.
+        cause: String,
+    },
+    /// More statements wait than the writer's limit allows. Slow down, then try again.
+    #[error("too many statements wait to be written; try again")]
+    Overloaded,
+    /// The writer was drained or closed. Nothing more is taken.
+    #[error("the writer is closed")]
+    Closed,
+    /// A defect in Forebay: the batch's code panicked. Its transaction was rolled back.
+    #[error("internal error while writing: {cause}")]
+    Internal {
+        /// The panic's message.
+        cause: String,
+    },
+}
+
+/// What the database said about one statement.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct StatementError {
+    /// What kind of failure, in words that hold for every database.
+    pub kind: StatementErrorKind,
+    /// The database's own code; for SQLite the extended result code.
+    pub code: i32,
+    /// The database's own message.
+    pub message: String,
+    /// Where in the statement's text, in bytes from its start, if the database said so.
+    pub offset: Option<usize>,
+}
+
+impl StatementError {
+    /// An error of that kind.
+    pub fn new(kind: StatementErrorKind, code: i32, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code,
+            message: message.into(),
+            offset: None,
+        }
+    }
+}
+
+/// Kinds of failure of one statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StatementErrorKind {
+    /// A UNIQUE or PRIMARY KEY constraint.
+    Unique,
+    /// A NOT NULL constraint.
+    NotNull,
+    /// A foreign key.
+    ForeignKey,
+    /// A CHECK constraint.
+    Check,
+    /// Another constraint, or an error that a trigger raised.
+    OtherConstraint,
+    /// A value that its column's type does not take.
+    Type,
+    /// The statement's text: syntax, a table, column or function that is not there.
+    Text,
+    /// The number of parameters given is not the number the statement has.
+    ParameterCount,
+    /// The database cannot be written to.
+    ReadOnly,
+    /// No space is left: on the disk, or under the database's own limit.
+    Full,
+    /// A value, row or statement is larger than a limit.
+    TooLarge,
+    /// Memory ran out.
+    OutOfMemory,
+    /// The disk failed.
+    Io,
+    /// The file is damaged, or is no database.
+    Corrupt,
+    /// A concurrent transaction was there first; the transaction can be tried again.
+    Conflict,
+    /// Anything else; the message says what.
+    Other,
+}

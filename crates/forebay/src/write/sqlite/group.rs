@@ -1,0 +1,176 @@
+//! A batch of writes in as few transactions as can be, so that each has the outcome it would have had alone.
+//!
+//! All statements run in arrival order inside one transaction. A statement that fails undoes only itself. Where a failure
+//! takes the transaction with it (a full disk, an I/O error, an interrupt, ON CONFLICT ROLLBACK, a foreign key left open),
+//! the guilty one is answered and the others are run again: those before it commit first, then the rest go on in a
+//! transaction of their own. If the commit itself fails, the transaction is run again in halves, down to the guilty one.
+
+use std::rc::Rc;
+
+use super::error::is_disk_failure;
+use super::program::Program;
+use super::session::{Failure, Session, Transaction};
+use crate::write::{Outcome, Sql, Write, WriteError};
+
+type Outcomes = Vec<Option<Result<Outcome, WriteError>>>;
+
+/// Runs the batch; one outcome a write, in order.
+pub(super) fn run(session: &mut Session, batch: &[Write]) -> Vec<Result<Outcome, WriteError>> {
+    let mut outcomes: Outcomes = vec![None; batch.len()];
+    // Groups still to be run, the next one last.
+    let mut groups: Vec<Vec<usize>> = vec![(0..batch.len()).collect()];
+    while let Some(group) = groups.pop() {
+        if !group.is_empty() {
+            run_group(session, batch, &group, &mut outcomes, &mut groups);
+        }
+        debug_assert!(session.is_autocommit(), "a group ends with its transaction");
+    }
+    outcomes
+        .into_iter()
+        .map(|outcome| outcome.expect("every write of every group is answered"))
+        .collect()
+}
+
+/// How a group's statements went before its commit.
+enum Ran {
+    /// All were executed; those that failed, failed alone.
+    Whole,
+    /// The statement at this position of the group took the transaction with it. It has its outcome.
+    Spoiled { position: usize },
+    /// The statement at this position must run outside a transaction. Those before it are executed, not committed.
+    Alone { position: usize },
+}
+
+fn run_group(
+    session: &mut Session,
+    batch: &[Write],
+    group: &[usize],
+    outcomes: &mut Outcomes,
+    groups: &mut Vec<Vec<usize>>,
+) {
+    if let Err(failure) = begin(session) {
+        for &index in group {
+            outcomes[index] = Some(Err(failure.error.clone()));
+        }
+        return;
+    }
+    let ran = execute(session, batch, group, outcomes);
+    let executed = match &ran {
+        Ran::Whole => group,
+        Ran::Alone { position } => &group[..*position],
+        Ran::Spoiled { position } => {
+            session.rollback();
+            // Those before it are innocent and had been told nothing yet.
+            let innocent = again(&group[..*position], outcomes);
+            groups.push(group[position + 1..].to_vec());
+            groups.push(innocent);
+            return;
+        }
+    };
+    if let Err(error) = session.control("COMMIT") {
+        let explained = session.explain(&error);
+        session.rollback();
+        if let Ran::Alone { position } = ran {
+            groups.push(group[position..].to_vec());
+        }
+        let mut retried = again(executed, outcomes);
+        match retried.len() {
+            0 => {}
+            _ if is_disk_failure(&error) => {
+                let cause = explained.to_string();
+                for index in retried {
+                    outcomes[index] = Some(Err(WriteError::OutcomeUnknown { cause: cause.clone() }));
+                }
+            }
+            1 => outcomes[retried[0]] = Some(Err(explained)),
+            count => {
+                let second = retried.split_off(count / 2);
+                groups.push(second);
+                groups.push(retried);
+            }
+        }
+        return;
+    }
+    if let Ran::Alone { position } = ran {
+        let write = &batch[group[position]];
+        outcomes[group[position]] =
+            Some(session.execute_alone(&write.sql, &write.parameters, write.cancel.as_ref()));
+        groups.push(group[position + 1..].to_vec());
+    }
+}
+
+fn begin(session: &mut Session) -> Result<(), Failure> {
+    session.trusted("BEGIN IMMEDIATE")?;
+    let checked = session.check_schema();
+    checked.map_err(|error| {
+        let failure = Failure::clean(session.explain(&error));
+        session.rollback();
+        failure
+    })
+}
+
+/// Executes a group's statements in order, inside the transaction that is open.
+fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &mut Outcomes) -> Ran {
+    let connection = session.shared_connection();
+    // Neighbours mostly are the same statement: compiled and looked at once.
+    let mut current: Option<(&Sql, rusqlite::CachedStatement<'_>, Rc<Program>)> = None;
+    for (position, &index) in group.iter().enumerate() {
+        let write = &batch[index];
+        if current.as_ref().is_none_or(|(sql, ..)| **sql != write.sql) {
+            // The old one first, so that it is back in the cache.
+            current = None;
+            let compiled = session.prepare(&connection, &write.sql).and_then(|statement| {
+                let program = session.program(&write.sql, &statement)?;
+                Ok((&write.sql, statement, program))
+            });
+            match compiled {
+                Ok(compiled) => current = Some(compiled),
+                Err(failure) => {
+                    outcomes[index] = Some(Err(failure.error));
+                    continue;
+                }
+            }
+        }
+        let Some((_, statement, program)) = current.as_mut() else {
+            unreachable!("it has just been compiled");
+        };
+        if !program.shares {
+            return Ran::Alone { position };
+        }
+        let result = session.execute_prepared(
+            statement,
+            program,
+            &write.parameters,
+            write.cancel.as_ref(),
+            Transaction::Shared,
+        );
+        if program.changes_schema {
+            current = None;
+        }
+        match result {
+            Ok(outcome) => outcomes[index] = Some(Ok(outcome)),
+            Err(failure) => {
+                outcomes[index] = Some(Err(failure.error));
+                if failure.spoils_transaction {
+                    return Ran::Spoiled { position };
+                }
+            }
+        }
+    }
+    Ran::Whole
+}
+
+/// Takes back the successes among `executed`, which were rolled back, to be run again.
+fn again(executed: &[usize], outcomes: &mut Outcomes) -> Vec<usize> {
+    executed
+        .iter()
+        .copied()
+        .filter(|&index| {
+            let succeeded = matches!(outcomes[index], Some(Ok(_)));
+            if succeeded {
+                outcomes[index] = None;
+            }
+            succeeded
+        })
+        .collect()
+}
