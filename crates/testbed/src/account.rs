@@ -61,9 +61,6 @@ mod tests {
     fn root_is_known_and_nobody_by_a_wrong_name() {
         assert_eq!(Account::named("root"), Some(Account { user: 0, group: 0 }));
         assert_eq!(Account::named("no such account"), None);
-        assert_eq!(
-            Account::first_of(&["no such account", "root"]),
-            Account::named("root")
-        );
+        assert_eq!(Account::first_of(&["no such account", "root"]), Account::named("root"));
     }
 }

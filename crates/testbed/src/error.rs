@@ -17,9 +17,7 @@ pub enum Error {
         install: String,
     },
     /// The server refuses to run as root and there is no other account to run it as: make one, or run as another user.
-    #[error(
-        "{program} refuses to run as root, and none of the accounts {tried} exists to run it as"
-    )]
+    #[error("{program} refuses to run as root, and none of the accounts {tried} exists to run it as")]
     NoAccount {
         /// The program.
         program: String,
@@ -65,9 +63,7 @@ pub enum Error {
         output: String,
     },
     /// The server was told to stop and did not: it was killed.
-    #[error(
-        "{command} still ran {waited:?} after signal {signal} and was killed; it said:\n{output}"
-    )]
+    #[error("{command} still ran {waited:?} after signal {signal} and was killed; it said:\n{output}")]
     DidNotStop {
         /// The command.
         command: String,

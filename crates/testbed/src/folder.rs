@@ -20,10 +20,7 @@ impl Folder {
         let folder = tempfile::Builder::new()
             .prefix(&format!("forebay-testbed-{name}-"))
             .tempdir_in(&parent)
-            .map_err(Error::system(format!(
-                "make a folder in {}",
-                parent.display()
-            )))?;
+            .map_err(Error::system(format!("make a folder in {}", parent.display())))?;
         Ok(Self { folder })
     }
 
@@ -32,13 +29,11 @@ impl Folder {
     /// # Errors
     /// When this process may not.
     pub fn give_to(&self, account: Account) -> Result<(), Error> {
-        std::os::unix::fs::chown(self.path(), Some(account.user), Some(account.group)).map_err(
-            Error::system(format!(
-                "give {} to user {}",
-                self.path().display(),
-                account.user
-            )),
-        )
+        std::os::unix::fs::chown(self.path(), Some(account.user), Some(account.group)).map_err(Error::system(format!(
+            "give {} to user {}",
+            self.path().display(),
+            account.user
+        )))
     }
 
     /// Where it is.

@@ -61,20 +61,18 @@ impl ForebayBuilder {
     /// When it is not built, or ends or hangs before its banner; the error shows its output.
     pub fn start(self) -> Result<Forebay, Error> {
         if !self.program.is_file() {
-            let build =
-                "cargo build -p forebay-server (or name another program in FOREBAY_BIN)".into();
+            let build = "cargo build -p forebay-server (or name another program in FOREBAY_BIN)".into();
             return Err(Error::NotBuilt {
                 path: self.program,
                 build,
             });
         }
         // Absolute, because the server runs in a folder of its own.
-        let path = std::path::absolute(&self.program)
-            .map_err(Error::system(format!("find {}", self.program.display())))?;
+        let path =
+            std::path::absolute(&self.program).map_err(Error::system(format!("find {}", self.program.display())))?;
         let folder = Folder::new("forebay", None)?;
         let database = match self.database {
-            Some(path) => std::path::absolute(&path)
-                .map_err(Error::system(format!("find {}", path.display())))?,
+            Some(path) => std::path::absolute(&path).map_err(Error::system(format!("find {}", path.display())))?,
             None => folder.file("forebay.db"),
         };
         let mut program = Program::new(path, ["serve"]);
@@ -82,11 +80,7 @@ impl ForebayBuilder {
             .arguments
             .extend(["--database".into(), database.clone().into_os_string()]);
         for (option, own) in [("--listen", "127.0.0.1:0"), ("--http", "127.0.0.1:0")] {
-            if !self
-                .arguments
-                .iter()
-                .any(|argument| is_option(argument, option))
-            {
+            if !self.arguments.iter().any(|argument| is_option(argument, option)) {
                 program.arguments.extend([option.into(), own.into()]);
             }
         }
@@ -264,10 +258,7 @@ impl Forebay {
 
 fn is_option(argument: &OsString, option: &str) -> bool {
     let argument = argument.to_string_lossy();
-    argument == option
-        || argument
-            .strip_prefix(option)
-            .is_some_and(|rest| rest.starts_with('='))
+    argument == option || argument.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
 }
 
 fn launch(program: &Program) -> Result<(Process, Addresses), Error> {
@@ -278,13 +269,8 @@ fn launch(program: &Program) -> Result<(Process, Addresses), Error> {
 
 /// The addresses in a banner, once it is complete: its last line tells what to try.
 fn read_banner(output: &str) -> Option<Addresses> {
-    let complete = output
-        .lines()
-        .any(|line| line.trim_start().starts_with("try "))
-        && output.ends_with('\n');
-    let postgresql = complete
-        .then(|| address_after(output, POSTGRESQL_SCHEME))
-        .flatten()?;
+    let complete = output.lines().any(|line| line.trim_start().starts_with("try ")) && output.ends_with('\n');
+    let postgresql = complete.then(|| address_after(output, POSTGRESQL_SCHEME)).flatten()?;
     Some(Addresses {
         postgresql,
         http: address_after(output, HTTP_SCHEME),
@@ -333,20 +319,10 @@ mod tests {
         };
         assert_eq!(read_banner(BANNER), Some(expected));
         let without_http = BANNER.replace("http://127.0.0.1:40124  (/metrics, /healthz)", "off");
-        assert_eq!(
-            read_banner(&without_http),
-            Some(Addresses {
-                http: None,
-                ..expected
-            })
-        );
+        assert_eq!(read_banner(&without_http), Some(Addresses { http: None, ..expected }));
         for end in 0..BANNER.len() {
             if BANNER.is_char_boundary(end) {
-                assert_eq!(
-                    read_banner(&BANNER[..end]),
-                    None,
-                    "read from an unfinished banner"
-                );
+                assert_eq!(read_banner(&BANNER[..end]), None, "read from an unfinished banner");
             }
         }
     }
@@ -363,9 +339,7 @@ mod tests {
     fn stand_in(folder: &Folder) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let path = folder.file("forebay");
-        let script = format!(
-            "#!/bin/sh\ntrap 'exit 7' TERM\ncat <<END\n{BANNER}END\nwhile :; do sleep 0.01; done\n"
-        );
+        let script = format!("#!/bin/sh\ntrap 'exit 7' TERM\ncat <<END\n{BANNER}END\nwhile :; do sleep 0.01; done\n");
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
@@ -378,10 +352,7 @@ mod tests {
             .arguments(["--http", "off"])
             .start()
             .unwrap();
-        assert_eq!(
-            forebay.url(),
-            "postgresql://forebay@127.0.0.1:40123/forebay"
-        );
+        assert_eq!(forebay.url(), "postgresql://forebay@127.0.0.1:40123/forebay");
         let line = forebay.program.line();
         assert!(line.contains("serve --database"), "{line}");
         assert!(line.contains("--listen 127.0.0.1:0 --http off"), "{line}");
@@ -396,9 +367,6 @@ mod tests {
     #[test]
     fn what_is_not_built_is_said_with_the_command_that_builds_it() {
         let error = Forebay::start("/no/such/forebay").unwrap_err();
-        assert!(
-            error.to_string().contains("cargo build -p forebay-server"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("cargo build -p forebay-server"), "{error}");
     }
 }

@@ -40,10 +40,7 @@ pub fn http_get(address: SocketAddr, path: &str) -> Result<Response, Error> {
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
         stream.set_write_timeout(Some(ANSWER_WITHIN))?;
         // HTTP/1.0: the answer ends with the connection and is not chunked.
-        write!(
-            stream,
-            "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: */*\r\n\r\n"
-        )?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: */*\r\n\r\n")?;
         stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
         Ok(())
     };
@@ -60,12 +57,7 @@ pub fn http_get(address: SocketAddr, path: &str) -> Result<Response, Error> {
 fn parse(text: &str) -> Option<Response> {
     let (head, body) = text.split_once("\r\n\r\n")?;
     let (status_line, headers) = head.split_once("\r\n").unwrap_or((head, ""));
-    let status = status_line
-        .strip_prefix("HTTP/1.")?
-        .split(' ')
-        .nth(1)?
-        .parse()
-        .ok()?;
+    let status = status_line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
     Some(Response {
         status,
         headers: headers.to_owned(),
@@ -89,13 +81,7 @@ mod tests {
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            assert!(
-                lines
-                    .map_while(Result::ok)
-                    .take_while(|line| !line.is_empty())
-                    .count()
-                    > 0
-            );
+            assert!(lines.map_while(Result::ok).take_while(|line| !line.is_empty()).count() > 0);
             stream.write_all(answer.as_bytes()).unwrap();
         });
         address
@@ -103,9 +89,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_whole() {
-        let address = answer_once(
-            "HTTP/1.0 404 Not Found\r\ncontent-type: text/plain\r\n\r\nno\r\n\r\nsuch\n",
-        );
+        let address = answer_once("HTTP/1.0 404 Not Found\r\ncontent-type: text/plain\r\n\r\nno\r\n\r\nsuch\n");
         let answer = http_get(address, "/metrics").unwrap();
         assert_eq!(answer.status, 404);
         assert_eq!(answer.headers, "content-type: text/plain");

@@ -47,8 +47,7 @@ impl Output {
         thread::spawn(move || {
             let mut stream = BufReader::new(stream);
             let mut line = Vec::new();
-            while matches!((&mut stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line), Ok(count) if count > 0)
-            {
+            while matches!((&mut stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line), Ok(count) if count > 0) {
                 output.push(&String::from_utf8_lossy(&line));
                 line.clear();
             }
@@ -85,11 +84,7 @@ impl Output {
     }
 
     /// Waits until `found` finds something in what was kept so far, the server closed its output, or the time is over.
-    pub(crate) fn wait_for<T>(
-        &self,
-        time: Duration,
-        found: impl Fn(&str) -> Option<T>,
-    ) -> Option<T> {
+    pub(crate) fn wait_for<T>(&self, time: Duration, found: impl Fn(&str) -> Option<T>) -> Option<T> {
         let until = Instant::now() + time;
         let mut text = self.text();
         loop {
@@ -117,10 +112,7 @@ impl Output {
 
     /// No code panics while it holds the lock, so a poisoned one still has a whole text.
     fn text(&self) -> MutexGuard<'_, Text> {
-        self.shared
-            .text
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,24 +129,12 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_of_a_long_output_are_kept() {
-        let lines: String = (0..100_000)
-            .map(|number| format!("line {number}\n"))
-            .collect();
+        let lines: String = (0..100_000).map(|number| format!("line {number}\n")).collect();
         let kept = followed(lines).kept();
-        assert!(
-            kept.starts_with("line 0\nline 1\n"),
-            "the beginning was dropped"
-        );
-        assert!(
-            kept.ends_with("line 99998\nline 99999\n"),
-            "the end was dropped"
-        );
+        assert!(kept.starts_with("line 0\nline 1\n"), "the beginning was dropped");
+        assert!(kept.ends_with("line 99998\nline 99999\n"), "the end was dropped");
         assert!(kept.contains("dropped"));
-        assert!(
-            kept.len() < 2 * KEPT_BYTES + 100,
-            "{} bytes were kept",
-            kept.len()
-        );
+        assert!(kept.len() < 2 * KEPT_BYTES + 100, "{} bytes were kept", kept.len());
     }
 
     #[test]
@@ -165,15 +145,10 @@ mod tests {
     #[test]
     fn waiting_ends_with_the_thing_or_with_the_output() {
         let output = followed("port 1234\n");
-        let port = output.wait_for(Duration::from_secs(10), |text| {
-            text.strip_prefix("port ").map(str::len)
-        });
+        let port = output.wait_for(Duration::from_secs(10), |text| text.strip_prefix("port ").map(str::len));
         assert_eq!(port, Some(5));
         let begun = Instant::now();
-        assert_eq!(
-            output.wait_for(Duration::from_secs(60), |_| None::<()>),
-            None
-        );
+        assert_eq!(output.wait_for(Duration::from_secs(60), |_| None::<()>), None);
         assert!(
             begun.elapsed() < Duration::from_secs(10),
             "waited for a stream that had ended"

@@ -61,20 +61,14 @@ impl PostgresBuilder {
             programs.join("initdb"),
             ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"],
         );
-        prepare.arguments.extend([
-            "--username".into(),
-            USER.into(),
-            "--pgdata".into(),
-            data.clone().into(),
-        ]);
+        prepare
+            .arguments
+            .extend(["--username".into(), USER.into(), "--pgdata".into(), data.clone().into()]);
         prepare.folder = Some(folder.path().to_path_buf());
         prepare.account = account;
         prepare.run(PREPARED_WITHIN)?;
 
-        let mut program = Program::new(
-            programs.join("postgres"),
-            ["-D".into(), data.into_os_string()],
-        );
+        let mut program = Program::new(programs.join("postgres"), ["-D".into(), data.into_os_string()]);
         program.folder = Some(folder.path().to_path_buf());
         program.account = account;
         // An immediate shutdown: the data is thrown away, so no checkpoint is written for it.
@@ -189,13 +183,8 @@ fn find_programs() -> Result<PathBuf, Error> {
         let told = Command::new("pg_config").arg("--bindir").output().ok()?;
         Some(PathBuf::from(String::from_utf8(told.stdout).ok()?.trim()))
     };
-    let candidates = versions
-        .into_iter()
-        .rev()
-        .map(|(_, path)| path)
-        .chain(from_pg_config());
-    let complete =
-        |path: &PathBuf| path.join("initdb").is_file() && path.join("postgres").is_file();
+    let candidates = versions.into_iter().rev().map(|(_, path)| path).chain(from_pg_config());
+    let complete = |path: &PathBuf| path.join("initdb").is_file() && path.join("postgres").is_file();
     candidates
         .into_iter()
         .find(complete)
@@ -212,12 +201,10 @@ fn account_to_run_as() -> Result<Option<Account>, Error> {
         return Ok(None);
     }
     let accounts = ["postgres", "nobody"];
-    Account::first_of(&accounts)
-        .map(Some)
-        .ok_or_else(|| Error::NoAccount {
-            program: "PostgreSQL".into(),
-            tried: accounts.join(", "),
-        })
+    Account::first_of(&accounts).map(Some).ok_or_else(|| Error::NoAccount {
+        program: "PostgreSQL".into(),
+        tried: accounts.join(", "),
+    })
 }
 
 fn start_on_a_free_port(program: &Program) -> Result<(u16, Process), Error> {

@@ -38,10 +38,7 @@ pub struct Program {
 
 impl Program {
     /// This program with these arguments, run as we are, stopped by SIGTERM.
-    pub fn new(
-        path: impl Into<PathBuf>,
-        arguments: impl IntoIterator<Item = impl Into<OsString>>,
-    ) -> Self {
+    pub fn new(path: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             path: path.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
@@ -68,9 +65,7 @@ impl Program {
     /// When the system refuses.
     pub fn start(&self) -> Result<Process, Error> {
         let mut command = Command::new(&self.path);
-        command
-            .args(&self.arguments)
-            .envs(self.environment.iter().cloned());
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -231,11 +226,7 @@ impl Process {
     ///
     /// # Errors
     /// When it ends first, or the time is over; both show what it printed.
-    pub fn wait_for_output<T>(
-        &mut self,
-        within: Duration,
-        found: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, Error> {
+    pub fn wait_for_output<T>(&mut self, within: Duration, found: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
         if let Some(thing) = self.output.wait_for(within, found) {
             return Ok(thing);
         }
@@ -259,11 +250,7 @@ impl Process {
     ///
     /// # Errors
     /// When the process ends first, or the time is over; both show what it printed.
-    pub fn wait_until(
-        &mut self,
-        within: Duration,
-        mut answers: impl FnMut() -> bool,
-    ) -> Result<(), Error> {
+    pub fn wait_until(&mut self, within: Duration, mut answers: impl FnMut() -> bool) -> Result<(), Error> {
         let until = Instant::now() + within;
         loop {
             if let Some(status) = self.ended()? {
@@ -319,12 +306,9 @@ mod tests {
 
     #[test]
     fn output_is_waited_for() {
-        let mut process = shell("echo port 77; exec cat /dev/zero >/dev/null")
-            .start()
-            .unwrap();
+        let mut process = shell("echo port 77; exec cat /dev/zero >/dev/null").start().unwrap();
         let port = process.wait_for_output(SOON, |text| {
-            text.strip_prefix("port ")
-                .map(|port| port.trim().to_owned())
+            text.strip_prefix("port ").map(|port| port.trim().to_owned())
         });
         assert_eq!(port.unwrap(), "77");
     }
@@ -353,9 +337,7 @@ mod tests {
         process
             .wait_for_output(SOON, |text| text.contains("thinking").then_some(()))
             .unwrap();
-        let error = process
-            .wait_until(Duration::from_millis(50), || false)
-            .unwrap_err();
+        let error = process.wait_until(Duration::from_millis(50), || false).unwrap_err();
         assert!(
             matches!(&error, Error::NotReady { output, .. } if output.contains("still thinking")),
             "{error}"
@@ -367,10 +349,7 @@ mod tests {
         let mut process = shell("exec cat /dev/zero >/dev/null").start().unwrap();
         let ended = process.stop(libc::SIGKILL).unwrap();
         assert!(!ended.status.success());
-        assert!(matches!(
-            process.signal(libc::SIGKILL),
-            Err(Error::NotRunning { .. })
-        ));
+        assert!(matches!(process.signal(libc::SIGKILL), Err(Error::NotRunning { .. })));
 
         let process = shell("exec cat /dev/zero >/dev/null").start().unwrap();
         let entry = PathBuf::from(format!("/proc/{}", process.id()));
@@ -413,10 +392,7 @@ mod tests {
         });
         middle.kill().unwrap();
         middle.wait().unwrap();
-        let entry = PathBuf::from(format!(
-            "/proc/{}/exe",
-            child.expect("the parent names its child")
-        ));
+        let entry = PathBuf::from(format!("/proc/{}/exe", child.expect("the parent names its child")));
         let until = Instant::now() + SOON;
         // A zombie whose new parent has not waited for it yet has an entry but no program any more.
         while entry.read_link().is_ok() {

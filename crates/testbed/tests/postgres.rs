@@ -21,18 +21,11 @@ fn query(postgres: &Postgres, sql: &str) -> String {
 
 #[test]
 fn a_server_starts_with_default_durability_survives_a_crash_and_leaves_nothing() {
-    let mut postgres = Postgres::builder()
-        .setting("max_connections", "23")
-        .start()
-        .unwrap();
+    let mut postgres = Postgres::builder().setting("max_connections", "23").start().unwrap();
     assert!(postgres.address().ip().is_loopback());
     assert_eq!(query(&postgres, "SHOW max_connections"), "23");
     for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
-        assert_eq!(
-            query(&postgres, &format!("SHOW {setting}")),
-            "on",
-            "{setting}"
-        );
+        assert_eq!(query(&postgres, &format!("SHOW {setting}")), "on", "{setting}");
     }
     query(&postgres, "CREATE TABLE kept (id int)");
     query(&postgres, "INSERT INTO kept VALUES (42)");
@@ -55,9 +48,6 @@ fn a_server_starts_with_default_durability_survives_a_crash_and_leaves_nothing()
 
 #[test]
 fn a_server_that_cannot_start_shows_its_own_words() {
-    let error = Postgres::builder()
-        .setting("no_such_setting", "1")
-        .start()
-        .unwrap_err();
+    let error = Postgres::builder().setting("no_such_setting", "1").start().unwrap_err();
     assert!(error.to_string().contains("no_such_setting"), "{error}");
 }
