@@ -103,11 +103,11 @@ fn postgresql_is_installed() -> bool {
         .flatten()
         .flatten()
         .any(|version| version.path().join("bin/initdb").is_file());
-    let server = server
-        || Command::new("pg_config")
-            .arguments(["--bindir"])
-            .told()
-            .is_some_and(|folder| Path::new(folder.trim()).join("initdb").is_file());
+    let by_pg_config = || {
+        let folder = Command::new("pg_config").arguments(["--bindir"]).told();
+        folder.is_some_and(|folder| Path::new(folder.trim()).join("initdb").is_file())
+    };
+    let server = server || by_pg_config();
     server && is_installed("psql") && is_installed("pgbench")
 }
 
@@ -188,8 +188,9 @@ fn node() -> Result<Environment, String> {
 
 /// The Go client's test program, built.
 fn go() -> Result<Environment, String> {
+    // Not from the system's packages: Debian's Go is older than what the client asks for.
     if !is_installed("go") {
-        apt_install(&["golang-go"])?;
+        return Err("go not found; install Go 1.25 or newer".into());
     }
     let program = workspace::clients().join("go/pgx-client");
     // Go itself knows whether it has to build anything.
@@ -208,10 +209,9 @@ fn go() -> Result<Environment, String> {
 
 /// Installs into `folder` unless that was done with these very files: the folder keeps a copy of what it was made from.
 fn install_once(folder: &Path, wanted: &[&Path], install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    let say = |what: &str, path: &Path| {
-        let place = path.display().to_string();
-        let what = what.to_owned();
-        move |error: std::io::Error| format!("could not {what} {place}: {error}")
+    let say = |what: &'static str, path: &Path| {
+        let path = path.display().to_string();
+        move |error: std::io::Error| format!("could not {what} {path}: {error}")
     };
     let mut text = String::new();
     for file in wanted {
@@ -243,7 +243,7 @@ mod tests {
         fs::create_dir_all(&place).unwrap();
         fs::write(&wanted, "a==1").unwrap();
         let installs = Cell::new(0);
-        let mut install = |result: Result<(), String>| {
+        let install = |result: Result<(), String>| {
             install_once(&folder, &[&wanted], || {
                 installs.set(installs.get() + 1);
                 result

@@ -14,8 +14,8 @@ use crate::{
 
 /// The `cfg` under which the Batcher's shared state is built on loom's types instead of std's.
 const LOOM_CFG: &str = "forebay_loom";
-/// Part of the name of every model.
-const LOOM_FILTER: &str = "loom";
+/// The module of the models.
+const LOOM_FILTER: &str = "batch::model";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
 const CLIENT_MODULE: &str = "real_client";
 /// Scenarios the lab runs tiny here, so that none rots: `lab SCENARIO --tiny`.
@@ -46,7 +46,7 @@ pub(crate) fn run(quick: bool) -> bool {
     steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
     if !quick {
         steps.step("promised compiler", promised_compiler);
-        steps.command("models", models());
+        steps.step("models", models);
         steps.step("set-up of clients", || match setup::servers() {
             Ok(()) => Outcome::Passed,
             Err(why) => Outcome::DidNotRun(why),
@@ -141,12 +141,27 @@ fn is_version(version: &str, promised: &str) -> bool {
 
 /// The models of the Batcher: every order in which its threads can meet. Optimised, or they take an hour; built apart,
 /// because the `cfg` changes every crate.
-fn models() -> Command {
+fn models() -> Outcome {
     let models = ["test", "--package", "forebay", "--lib", "--release", "--quiet"];
-    cargo(models)
+    let models = cargo(models)
         .arguments(["--target-dir".into(), workspace::target().join("loom")])
-        .arguments([LOOM_FILTER])
-        .set("RUSTFLAGS", format!("--cfg {LOOM_CFG}"))
+        .set("RUSTFLAGS", format!("--cfg {LOOM_CFG}"));
+    run_tests(&models, &[LOOM_FILTER])
+}
+
+/// Runs the tests that the filter picks; that it picks none is a failure, which cargo would pass over.
+fn run_tests(test: &Command, filter: &[&str]) -> Outcome {
+    let filtered = test.clone().arguments(["--"]).arguments(filter.iter().copied());
+    match outcome_of(&filtered) {
+        Outcome::Passed => {}
+        failed => return failed,
+    }
+    let listed = filtered.arguments(["--list"]).told().unwrap_or_default();
+    if listed.lines().any(|line| line.ends_with(": test")) {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(format!("no test is called {}", filter.join(" ")))
+    }
 }
 
 /// A real client's own program against the server.
@@ -156,20 +171,11 @@ fn real_client(client: &Client) -> Outcome {
         Err(why) => return Outcome::DidNotRun(why),
     };
     let module = format!("{CLIENT_MODULE}::{}", client.name);
-    let test = [
-        "test",
-        "--workspace",
-        "--test",
-        "clients",
-        "--quiet",
-        "--",
-        "--exact",
-        &module,
-    ];
+    let test = cargo(["test", "--workspace", "--test", "clients", "--quiet"]);
     let test = environment
         .iter()
-        .fold(cargo(test), |test, (name, value)| test.set(name, value));
-    outcome_of(&test)
+        .fold(test, |test, (name, value)| test.set(name, value));
+    run_tests(&test, &["--exact", &module])
 }
 
 /// The lab that the build step built, so that it is not built again with other features.
