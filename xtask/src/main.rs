@@ -1,2 +1,62 @@
-//! Chores.
-fn main() {}
+//! Every chore of the project, as `cargo xtask …`: what a developer runs is what continuous integration runs.
+//!
+//! Promises: a chore that fails exits with a failure; nothing is skipped in silence.
+//!
+//! Does not know the library or the server: it runs cargo and other programs, as a person would.
+
+mod check;
+mod command;
+mod report;
+mod setup;
+mod steps;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Every chore of the project.",
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients, tiny measurements.
+    Test {
+        /// Leave out what takes minutes: the models, the other compiler, the real clients and the measurements.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The fast part while writing: format, lints, cargo check.
+    Check,
+    /// Installs what the tests need and this machine lacks: PostgreSQL, and the Python, Node.js and Go clients.
+    Setup,
+    /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`.
+    #[command(disable_help_flag = true)]
+    Lab {
+        /// What the lab is to do.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let passed = match Arguments::parse().chore {
+        Chore::Test { quick } => test::run(quick),
+        Chore::Check => check::run(),
+        Chore::Setup => setup::run(),
+        Chore::Lab { arguments } => {
+            let lab = command::cargo(["run", "--release", "--package", "lab", "--"]).arguments(arguments);
+            lab.run().is_ok()
+        }
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,1 +1,38 @@
 //! Starts and stops real servers for tests and the lab.
+//!
+//! Promises, for every server here: it listens on loopback only, on a free port; it keeps its files in a folder of its own
+//! that is removed with it; `start` returns once the server answers, or fails within a bound and shows what the server said;
+//! dropping it stops it; and it dies with this process, however this process ends.
+//!
+//! Does not know: any client library, async runtime or SQL. A server is reached by its `url()`, as a user would reach it.
+//!
+//! A further server (MariaDB, Valkey, …) is one more file beside `postgres.rs`: find the program, prepare a [`Folder`],
+//! run a [`Process`], wait for it to answer.
+//!
+//! ```no_run
+//! let postgres = testbed::Postgres::start()?;
+//! println!("{}", postgres.url());
+//! let forebay = testbed::Forebay::builder("target/debug/forebay").start()?;
+//! println!("{}", forebay.metrics()?);
+//! # Ok::<(), testbed::Error>(())
+//! ```
+
+mod account;
+mod error;
+mod folder;
+mod forebay;
+mod http;
+mod launcher;
+mod output;
+mod port;
+mod postgres;
+mod process;
+
+pub use account::Account;
+pub use error::Error;
+pub use folder::Folder;
+pub use forebay::{Forebay, ForebayBuilder};
+pub use http::{Response, http_get};
+pub use port::free_port;
+pub use postgres::{Postgres, PostgresBuilder};
+pub use process::{Ended, Process, Program};

@@ -1,0 +1,26 @@
+//! The fast part of the tests, for while one writes: format, lints, types.
+
+use crate::{command::cargo, steps::Steps};
+
+/// Runs it and returns whether all is well.
+pub(crate) fn run() -> bool {
+    let mut steps = Steps::default();
+    format_and_lints(&mut steps);
+    steps.command("types", cargo(["check", "--workspace", "--all-targets", "--quiet"]));
+    steps.run()
+}
+
+/// The steps that `test` begins with as well.
+pub(crate) fn format_and_lints(steps: &mut Steps<'_>) {
+    steps.command("format", cargo(["fmt", "--all", "--check"]));
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    steps.command("lints", cargo(lints));
+}

@@ -1,0 +1,199 @@
+//! `cargo xtask test`: everything that must hold before a change lands, in the order in which it tells most soonest.
+//!
+//! Builds are shared: all of the tests, the server, the lab and the client tests come from one build of the whole workspace,
+//! so that features, and with them dependencies, are compiled once.
+
+use crate::{
+    check,
+    command::{Command, cargo, is_installed},
+    report::Outcome,
+    setup::{self, Client},
+    steps::{Steps, outcome_of},
+    workspace,
+};
+
+/// The `cfg` under which the Batcher's shared state is built on loom's types instead of std's.
+const LOOM_CFG: &str = "forebay_loom";
+/// The module of the models.
+const LOOM_FILTER: &str = "batch::model";
+/// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
+const CLIENT_MODULE: &str = "real_client";
+/// Scenarios the lab runs tiny here, so that none rots: `lab SCENARIO --tiny`.
+const LAB_SCENARIOS: &[&str] = &[];
+
+/// Runs everything (or, `quick`, all that takes no minutes) and returns whether the run passed.
+pub(crate) fn run(quick: bool) -> bool {
+    let mut steps = Steps::default();
+    check::format_and_lints(&mut steps);
+    steps.step("dependencies", dependencies);
+    steps.step("unused dependencies", unused_dependencies);
+    steps.command("build", cargo(["build", "--workspace", "--all-targets", "--quiet"]));
+    let tests = [
+        "test",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+        "--",
+        "--skip",
+        CLIENT_MODULE,
+    ];
+    steps.command("tests", cargo(tests));
+    steps.command(
+        "documentation tests",
+        cargo(["test", "--workspace", "--doc", "--quiet"]),
+    );
+    let documentation = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
+    if !quick {
+        steps.step("promised compiler", promised_compiler);
+        steps.step("models", models);
+        steps.step("set-up of clients", || match setup::servers() {
+            Ok(()) => Outcome::Passed,
+            Err(why) => Outcome::DidNotRun(why),
+        });
+        for client in setup::CLIENTS {
+            steps.step(&format!("client {}", client.name), || real_client(client));
+        }
+        for scenario in LAB_SCENARIOS {
+            steps.step(&format!("lab {scenario}"), || tiny_measurement(scenario));
+        }
+    }
+    steps.run()
+}
+
+/// Licences, advisories, sources, bans: as `deny.toml` says.
+fn dependencies() -> Outcome {
+    if !is_installed("cargo-deny") {
+        return Outcome::OptionalDidNotRun(
+            "compiling cargo-deny takes longer than all else here; to have it: cargo install --locked cargo-deny"
+                .into(),
+        );
+    }
+    // The database of advisories has to be fetched, which a machine without network cannot.
+    outcome_of(&cargo(["deny", "--offline", "check", "bans", "licenses", "sources"]))
+}
+
+fn unused_dependencies() -> Outcome {
+    if !is_installed("cargo-machete") {
+        return Outcome::OptionalDidNotRun(
+            "not every machine has the tool; to have it: cargo install --locked cargo-machete".into(),
+        );
+    }
+    outcome_of(&Command::new("cargo-machete"))
+}
+
+/// The workspace builds with the compiler that `rust-version` promises.
+fn promised_compiler() -> Outcome {
+    let Some(promised) = workspace::rust_version() else {
+        return Outcome::Failed("Cargo.toml has no rust-version".into());
+    };
+    let used = Command::new("rustc")
+        .arguments(["--version"])
+        .told()
+        .unwrap_or_default();
+    if is_release_of(&used, &promised) {
+        println!("{promised} is what all of this was built with: {}", used.trim());
+        return Outcome::Passed;
+    }
+    let toolchains = Command::new("rustup")
+        .arguments(["toolchain", "list"])
+        .told()
+        .unwrap_or_default();
+    let Some(toolchain) = toolchains.lines().find(|name| is_toolchain_of(name, &promised)) else {
+        return Outcome::OptionalDidNotRun(format!(
+            "this machine has other compilers; to have it: rustup toolchain install {promised}"
+        ));
+    };
+    let toolchain = toolchain.split(' ').next().unwrap_or(toolchain);
+    let check = [
+        "run",
+        toolchain,
+        "cargo",
+        "check",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+    ];
+    outcome_of(
+        &Command::new("rustup")
+            .arguments(check)
+            .set("CARGO_TARGET_DIR", workspace::target().join("promised")),
+    )
+}
+
+/// Whether `rustc --version` tells of a release of this version: `rustc 1.95.0 (…)` of `1.95`.
+fn is_release_of(told: &str, promised: &str) -> bool {
+    told.split(' ')
+        .nth(1)
+        .is_some_and(|version| is_version(version, promised))
+}
+
+/// Whether a toolchain's name, such as `1.95.0-x86_64-unknown-linux-gnu`, is of this version.
+fn is_toolchain_of(name: &str, promised: &str) -> bool {
+    name.split(['-', ' '])
+        .next()
+        .is_some_and(|version| is_version(version, promised))
+}
+
+fn is_version(version: &str, promised: &str) -> bool {
+    version == promised || version.strip_prefix(promised).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The models of the Batcher: every order in which its threads can meet. Optimised, or they take an hour; built apart,
+/// because the `cfg` changes every crate.
+fn models() -> Outcome {
+    let models = ["test", "--package", "forebay", "--lib", "--release", "--quiet"];
+    let models = cargo(models)
+        .arguments(["--target-dir".into(), workspace::target().join("loom")])
+        .set("RUSTFLAGS", format!("--cfg {LOOM_CFG}"));
+    run_tests(&models, &[LOOM_FILTER])
+}
+
+/// Runs the tests that the filter picks; that it picks none is a failure, which cargo would pass over.
+fn run_tests(test: &Command, filter: &[&str]) -> Outcome {
+    let filtered = test.clone().arguments(["--"]).arguments(filter.iter().copied());
+    match outcome_of(&filtered) {
+        Outcome::Passed => {}
+        failed => return failed,
+    }
+    let listed = filtered.arguments(["--list"]).told().unwrap_or_default();
+    if listed.lines().any(|line| line.ends_with(": test")) {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(format!("no test is called {}", filter.join(" ")))
+    }
+}
+
+/// A real client's own program against the server.
+fn real_client(client: &Client) -> Outcome {
+    let environment = match client.prepare() {
+        Ok(environment) => environment,
+        Err(why) => return Outcome::DidNotRun(why),
+    };
+    let module = format!("{CLIENT_MODULE}::{}", client.name);
+    let test = cargo(["test", "--workspace", "--test", "clients", "--quiet"]);
+    let test = environment
+        .iter()
+        .fold(test, |test, (name, value)| test.set(name, value));
+    run_tests(&test, &["--exact", &module])
+}
+
+/// The lab that the build step built, so that it is not built again with other features.
+fn tiny_measurement(scenario: &str) -> Outcome {
+    outcome_of(&Command::new(workspace::target().join("debug/lab")).arguments([scenario, "--tiny"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_whole() {
+        assert!(is_release_of("rustc 1.95.0 (59807616e 2026-04-14)", "1.95"));
+        assert!(!is_release_of("rustc 1.95.0 (59807616e 2026-04-14)", "1.9"));
+        assert!(!is_release_of("", "1.95"));
+        assert!(is_toolchain_of("1.95.0-x86_64-unknown-linux-gnu (active)", "1.95"));
+        assert!(is_toolchain_of("1.95-x86_64-unknown-linux-gnu", "1.95"));
+        assert!(!is_toolchain_of("stable-x86_64-unknown-linux-gnu", "1.95"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Where things are in the workspace, and what its manifest promises.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// The folder with the workspace's `Cargo.toml`, wherever the chore was called from.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask is a folder of the workspace")
+}
+
+/// Where cargo builds to.
+pub(crate) fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |set| root().join(set))
+}
+
+/// Where the clients' toolchains and programs are installed; the client tests look here too.
+pub(crate) fn clients() -> PathBuf {
+    target().join("clients")
+}
+
+/// The folder with the client test programs of one language.
+pub(crate) fn client_sources(language: &str) -> PathBuf {
+    root().join("crates/forebay-server/tests/clients").join(language)
+}
+
+/// The oldest compiler the workspace promises to build with, such as `1.95`.
+pub(crate) fn rust_version() -> Option<String> {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).ok()?;
+    value_of(&manifest, "rust-version")
+}
+
+fn value_of(manifest: &str, name: &str) -> Option<String> {
+    let line = manifest
+        .lines()
+        .find(|line| line.split('=').next().is_some_and(|word| word.trim() == name))?;
+    Some(line.split('"').nth(1)?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_promised_compiler_is_read_from_the_manifest() {
+        assert_eq!(
+            value_of("a = 1\nrust-version = \"1.95\" # why\n", "rust-version").as_deref(),
+            Some("1.95")
+        );
+        assert_eq!(value_of("[package]\n", "rust-version"), None);
+        assert!(rust_version().is_some());
+    }
+}
