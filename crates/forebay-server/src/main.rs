@@ -1,6 +1,6 @@
 //! The program `forebay`: reads the command line, sets up the log, and hands over to the library or changes the users file.
 //!
-//! Promises: exit status 0 when it did what it was asked, 1 with one line on standard error when it could not, 2 for a command line it
+//! Promises: exit status 0 when it did what it was asked, 1 with the reason on standard error when it could not, 2 for a command line it
 //! does not understand. A password is never an argument, for arguments can be read by every process. Does not know how to serve.
 
 use std::error::Error;
@@ -100,23 +100,26 @@ fn ask_password(name: &str) -> Result<String, Box<dyn Error>> {
     if !input.is_terminal() {
         return read_password(&mut input);
     }
-    let password = prompt(&mut input, &format!("Password for {name}: "))?;
-    if prompt(&mut input, "Again: ")? != password {
+    let shown = tcgetattr(&input)?;
+    let mut hidden = shown.clone();
+    hidden.local_modes.remove(LocalModes::ECHO);
+    // Before the prompt: what is typed in answer to it must neither show nor be flushed away.
+    tcsetattr(&input, OptionalActions::Flush, &hidden)?;
+    let both = prompt(&mut input, &format!("Password for {name}: "))
+        .and_then(|password| Ok((password, prompt(&mut input, "Again: ")?)));
+    // Whatever was read: a terminal without echo is of no use to anyone.
+    tcsetattr(&input, OptionalActions::Now, &shown)?;
+    let (password, again) = both?;
+    if password != again {
         return Err("the two passwords differ".into());
     }
     Ok(password)
 }
 
-fn prompt(input: &mut io::StdinLock<'_>, text: &str) -> Result<String, Box<dyn Error>> {
+fn prompt(input: &mut impl BufRead, text: &str) -> Result<String, Box<dyn Error>> {
     eprint!("{text}");
     io::stderr().flush()?;
-    let shown = tcgetattr(&*input)?;
-    let mut hidden = shown.clone();
-    hidden.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&*input, OptionalActions::Flush, &hidden)?;
     let password = read_password(input);
-    // Whatever was read: a terminal without echo is of no use to anyone.
-    tcsetattr(&*input, OptionalActions::Flush, &shown)?;
     eprintln!();
     password
 }

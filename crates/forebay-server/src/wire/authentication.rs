@@ -230,3 +230,40 @@ fn denied(user: &str, error: &PgWireError) -> WireError {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rest of the exchange is tested with real clients, in the tests of the start-up.
+    #[test]
+    fn mechanism_and_channel_binding_go_together() {
+        let select = |mechanism: &str, message: &[u8], binding| {
+            let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+            client_first(
+                &Bytes::from([mechanism.as_bytes(), b"\0", &length, message].concat()),
+                binding,
+            )
+        };
+        let bound = b"p=tls-server-end-point,,n=,r=x";
+        for binding in [false, true] {
+            assert_eq!(
+                select(PLAIN, b"n,,n=,r=x", binding).unwrap(),
+                &b"n,,n=,r=x"[..]
+            );
+            assert!(
+                select(PLAIN, bound, binding).is_err(),
+                "bound under the name of the unbound"
+            );
+            assert!(
+                select(BOUND, b"n,,n=,r=x", binding).is_err(),
+                "unbound under the name of the bound"
+            );
+            assert_eq!(
+                select(BOUND, bound, binding).is_ok(),
+                binding,
+                "only when it was offered"
+            );
+        }
+    }
+}

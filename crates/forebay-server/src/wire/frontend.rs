@@ -309,13 +309,13 @@ fn decode(kind: u8, body: Bytes) -> Result<Frontend, WireError> {
         b'P' => Frontend::Parse {
             name: body.text()?,
             sql: body.text()?,
-            parameter_types: body.list(4, Body::u32)?,
+            parameter_types: body.list(Body::u32)?,
         },
         b'B' => {
             let portal = body.text()?;
             let statement = body.text()?;
-            let parameter_formats = body.list(2, Body::format)?;
-            let parameters = body.list(4, Body::parameter)?;
+            let parameter_formats = body.list(Body::format)?;
+            let parameters = body.list(Body::parameter)?;
             if parameter_formats.len() > 1 && parameter_formats.len() != parameters.len() {
                 return Err(WireError::protocol(format!(
                     "bind message has {} parameter formats but {} parameters",
@@ -323,7 +323,7 @@ fn decode(kind: u8, body: Bytes) -> Result<Frontend, WireError> {
                     parameters.len()
                 )));
             }
-            let result_formats = body.list(2, Body::format)?;
+            let result_formats = body.list(Body::format)?;
             Frontend::Bind {
                 portal,
                 statement,
@@ -416,16 +416,13 @@ impl Body {
         }
     }
 
-    /// A 16-bit count and as many items, each of at least `item_bytes`: a count that cannot be true allocates nothing.
+    /// A 16-bit count and as many items. A count beyond what is there ends in an error at the first item that is missing, and nothing
+    /// is allocated for the rest: collecting results grows as they come.
     fn list<T>(
         &mut self,
-        item_bytes: usize,
         item: fn(&mut Self) -> Result<T, WireError>,
     ) -> Result<Vec<T>, WireError> {
-        let count = usize::from(self.u16()?);
-        if count * item_bytes > self.0.len() {
-            return Err(WireError::protocol("insufficient data left in message"));
-        }
+        let count = self.u16()?;
         (0..count).map(|_| item(self)).collect()
     }
 

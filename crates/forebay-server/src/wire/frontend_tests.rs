@@ -259,13 +259,18 @@ async fn a_message_of_exactly_the_limit_is_read() {
 
 #[tokio::test]
 async fn an_announced_length_alone_gets_no_memory() {
-    let (mut client, server) = tokio::io::duplex(64);
+    let (mut client, server) = tokio::io::duplex(1 << 16);
     let mut reader = FrameReader::new(server, 1 << 30);
-    client.write_all(b"Q\x30\x00\x00\x00SELECT").await.unwrap();
-    let waited = tokio::time::timeout(Duration::from_millis(20), reader.next()).await;
-    assert!(waited.is_err(), "the message is not complete");
+    // Enough that the reader has to make more room, knowing the length.
+    client.write_all(b"Q\x30\x00\x00\x00").await.unwrap();
+    client.write_all(&[b'x'; 30_000]).await.unwrap();
     assert!(
-        reader.buffer.capacity() <= BUFFER_BYTES_KEPT,
+        futures_util::FutureExt::now_or_never(reader.next()).is_none(),
+        "the message is not complete"
+    );
+    assert_eq!(reader.buffer.len(), 30_005);
+    assert!(
+        reader.buffer.capacity() <= 2 * 30_005 + READ_BYTES,
         "{}",
         reader.buffer.capacity()
     );
@@ -336,17 +341,27 @@ async fn the_next_message_can_be_seen_without_taking_it() {
     let mut reader = FrameReader::new(server, 1 << 20);
     assert_eq!(reader.buffered(), None);
     client.write_all(&frame(b'E', b"\0\0\0\0\0")).await.unwrap();
-    client.write_all(b"S\0\0").await.unwrap();
+    client.write_all(b"X\0\0\0\x04S\0\0").await.unwrap();
     assert_eq!(reader.next_kind().await.unwrap(), Some(b'E'));
     assert_eq!(reader.buffered(), Some(b'E'));
     assert!(matches!(
         reader.next().await,
         Ok(Some(Frontend::Execute { .. }))
     ));
+    assert_eq!(reader.buffered(), Some(b'X'));
+    assert_eq!(reader.next().await.unwrap(), Some(Frontend::Terminate));
     assert_eq!(reader.next_kind().await.unwrap(), Some(b'S'));
-    assert_eq!(reader.buffered(), None, "the Sync is not complete");
+    assert_eq!(reader.buffered(), None, "the header is not complete");
     client.write_all(b"\0\x04").await.unwrap();
     assert_eq!(reader.next().await.unwrap(), Some(Frontend::Sync));
+    client.write_all(b"Q\0\0\0\x06x").await.unwrap();
+    assert_eq!(reader.next_kind().await.unwrap(), Some(b'Q'));
+    assert_eq!(reader.buffered(), None, "the body is not complete");
+    client.write_all(b"\0").await.unwrap();
+    assert_eq!(
+        reader.next().await.unwrap(),
+        Some(Frontend::Query("x".into()))
+    );
     drop(client);
     assert_eq!(reader.next_kind().await.unwrap(), None);
 }

@@ -8,7 +8,7 @@ use forebay::write::Value;
 use postgres_types::Type;
 
 use super::float::Digits;
-use super::{invalid_text, not_a_number, out_of_range};
+use super::refusal::{invalid_text, not_a_number, out_of_range};
 use crate::wire::error::{WireError, sqlstate};
 
 /// PostgreSQL's own limits: digits before the point, and after it.

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 use postgres_types::Type;
 
-use super::{display_name, excerpt};
+use super::refusal::{display_name, excerpt};
 use crate::wire::error::{WireError, sqlstate};
 
 const SECOND: i64 = 1_000_000;
