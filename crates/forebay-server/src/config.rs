@@ -165,7 +165,8 @@ pub struct Settings {
     #[arg(long, value_name = "TIME")]
     pub batch_max_wait: Option<Span>,
 
-    /// Most reading connections to the database, each on a thread of its own [default: number of cores, from 4 to 64]
+    /// Most reading connections to the database, each on a thread of its own that starts when it is first needed; a cursor that is
+    /// open keeps one [default: 64]
     #[arg(long, value_name = "COUNT")]
     pub readers: Option<usize>,
 
@@ -277,7 +278,6 @@ pub enum OptionsError {
 
 impl Default for Options {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(4, std::num::NonZero::get);
         Self {
             database: PathBuf::from("./forebay.db"),
             listen: SocketAddr::from(([127, 0, 0, 1], 6432)),
@@ -293,7 +293,7 @@ impl Default for Options {
             startup_timeout: Duration::from_secs(10),
             batch_max_items: 4096,
             batch_max_wait: Duration::ZERO,
-            readers: cores.clamp(4, 64),
+            readers: 64,
             drain_timeout: Duration::from_secs(10),
             synchronous: Synchronous::Full,
             log: "info".to_owned(),
