@@ -169,13 +169,13 @@ pub struct Statement {
     pub runs_alone: bool,
     /// The highest parameter number in it.
     parameter_count: usize,
-    tree: Option<Arc<sqlparser::ast::Statement>>,
+    tree: Option<Arc<grammar::Tree>>,
 }
 
 impl Statement {
     /// The syntax tree of what SQLite gets, or, for [`Kind::Catalog`], of what the client wrote; `None` if the grammar does not know it.
     pub fn tree(&self) -> Option<&sqlparser::ast::Statement> {
-        self.tree.as_deref()
+        self.tree.as_deref().map(grammar::Tree::statement)
     }
 
     /// How many parameters it has: the highest number in it.

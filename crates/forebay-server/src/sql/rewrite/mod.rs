@@ -18,6 +18,7 @@ mod roundtrip;
 mod table;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sqlparser::ast::{Statement as Tree, VisitMut, VisitorMut};
 
@@ -36,11 +37,23 @@ pub(super) fn rewrite(
     segment: &Segment,
     environment: &Environment<'_>,
 ) -> Result<(), SqlError> {
-    grammar::check_depth(script, &segment.tokens)?;
+    let depth = grammar::check_depth(script, &segment.tokens)?;
+    grammar::with_deep_stack(depth, || {
+        rewrite_here(statement, script, segment, environment, depth)
+    })
+}
+
+fn rewrite_here(
+    statement: &mut Statement,
+    script: &str,
+    segment: &Segment,
+    environment: &Environment<'_>,
+    depth: usize,
+) -> Result<(), SqlError> {
     refuse_connection_state(script, &segment.tokens)?;
     if let Some(tree) = catalog::catalog_query(script, segment, &statement.sql)? {
         statement.kind = Kind::Catalog;
-        statement.tree = tree.map(Into::into);
+        statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         return Ok(());
     }
     if segment
@@ -68,7 +81,7 @@ pub(super) fn rewrite(
         }
         tree = Some(original);
     }
-    statement.tree = tree.map(Into::into);
+    statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
     if let Some(changed) = changed_text.or(plain) {
         statement.sql = changed.into();
         statement.rewritten = true;
