@@ -216,13 +216,13 @@ pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Sta
     let tokens = lexer::tokens(text, TOKENS_MAX)?;
     split::segments(text, tokens)
         .into_iter()
-        .map(|segment| understand(text, segment, environment))
+        .map(|segment| understand(text, &segment, environment))
         .collect()
 }
 
 fn understand(
     script: &str,
-    segment: Segment,
+    segment: &Segment,
     environment: &Environment<'_>,
 ) -> Result<Statement, SqlError> {
     let cursor = Cursor::new(script, &segment.tokens);
@@ -249,12 +249,16 @@ fn understand(
         statement.runs_alone = pragma::judge(&behind)? == pragma::Run::WritesAlone;
         return Ok(statement);
     }
+    if first == "EXPLAIN" && explained(&cursor) == "PRAGMA" {
+        // Some take effect when they are prepared, explained or not.
+        return Err(SqlError::unsupported("EXPLAIN of a PRAGMA"));
+    }
     statement.runs_alone = first == "VACUUM";
-    rewrite::rewrite(&mut statement, script, &segment, environment)?;
+    rewrite::rewrite(&mut statement, script, segment, environment)?;
     Ok(statement)
 }
 
-/// The highest parameter number. `?` counts on from the highest before it, as SQLite has it; names have no place in the protocol.
+/// The highest parameter number. Names have no place in the protocol.
 fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
     let mut highest = 0;
     for token in tokens
@@ -262,12 +266,7 @@ fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
         .filter(|token| token.kind == lexer::Kind::Parameter)
     {
         let name = token.text(script);
-        let number = match name.strip_prefix(['$', '?']) {
-            Some("") => Some(highest + 1),
-            Some(digits) => digits.parse().ok(),
-            None => None,
-        };
-        match number {
+        match rewrite::lexical::parameter_number(name, highest) {
             Some(number @ 1..=PARAMETERS_MAX) => highest = highest.max(number),
             _ => {
                 return Err(SqlError::NoSuchParameter {
@@ -278,6 +277,14 @@ fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
         }
     }
     Ok(highest)
+}
+
+/// The first word of what an EXPLAIN explains.
+fn explained(cursor: &Cursor<'_>) -> String {
+    let mut cursor = cursor.clone();
+    cursor.next();
+    cursor.take_words(&["QUERY", "PLAN"]);
+    cursor.peek_word()
 }
 
 /// The tag of a statement that is no session command, from its first words.

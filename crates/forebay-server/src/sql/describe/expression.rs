@@ -35,7 +35,7 @@ impl Inference<'_> {
                 }
                 _ => {
                     let kind = self.infer(expr, expected.filter(|kind| is_number(kind)));
-                    as_number(kind)
+                    as_number(kind.as_ref())
                 }
             },
             Expr::BinaryOp { left, op, right } => self.operation(left, op, right, expected),
@@ -190,7 +190,7 @@ impl Inference<'_> {
             }
             Expr::Ceil { expr, .. } | Expr::Floor { expr, .. } => {
                 let kind = self.infer(expr, Some(&Type::FLOAT8));
-                as_number(kind)
+                as_number(kind.as_ref())
             }
             _ => None,
         }
@@ -321,7 +321,7 @@ impl Inference<'_> {
                     );
                     left_kind = self.parameter_type(left);
                 }
-                Some(arithmetic(left_kind, right_kind))
+                Some(arithmetic(left_kind.as_ref(), right_kind.as_ref()))
             }
             Op::BitwiseAnd | Op::BitwiseOr | Op::PGBitwiseShiftLeft | Op::PGBitwiseShiftRight => {
                 self.infer(left, Some(&Type::INT8));
@@ -518,15 +518,17 @@ pub(super) fn is_parameter(expression: &Expr) -> bool {
 }
 
 /// A number of unknown kind is numeric, which holds both.
-pub(super) fn as_number(kind: Option<Type>) -> Option<Type> {
-    match kind {
-        Some(Type::INT2 | Type::INT4 | Type::INT8 | Type::BOOL) => Some(Type::INT8),
-        Some(Type::FLOAT4 | Type::FLOAT8) => Some(Type::FLOAT8),
-        _ => Some(Type::NUMERIC),
-    }
+pub(super) fn as_number(kind: Option<&Type>) -> Option<Type> {
+    Some(match kind {
+        Some(kind) if matches!(*kind, Type::INT2 | Type::INT4 | Type::INT8 | Type::BOOL) => {
+            Type::INT8
+        }
+        Some(kind) if matches!(*kind, Type::FLOAT4 | Type::FLOAT8) => Type::FLOAT8,
+        _ => Type::NUMERIC,
+    })
 }
 
-fn arithmetic(left: Option<Type>, right: Option<Type>) -> Type {
+fn arithmetic(left: Option<&Type>, right: Option<&Type>) -> Type {
     match (as_number(left), as_number(right)) {
         (Some(Type::INT8), Some(Type::INT8)) => Type::INT8,
         (Some(Type::FLOAT8), _) | (_, Some(Type::FLOAT8)) => Type::FLOAT8,

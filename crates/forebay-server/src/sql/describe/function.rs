@@ -90,13 +90,13 @@ impl Inference<'_> {
                 let kind = arguments
                     .first()
                     .and_then(|first| self.infer(first, expected));
-                return as_number(kind);
+                return as_number(kind.as_ref());
             }
             "ceil" | "ceiling" | "floor" | "trunc" => {
                 let kind = arguments
                     .first()
                     .and_then(|first| self.infer(first, Some(&Type::FLOAT8)));
-                return as_number(kind);
+                return as_number(kind.as_ref());
             }
             "round" => {
                 let (first, more) = arguments.split_first()?;

@@ -12,11 +12,11 @@ use sqlparser::ast::{
     GroupByExpr, Insert, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName,
     ObjectNamePart, OnConflictAction, OnInsert, OrderBy, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement as Tree, TableAlias, TableFactor,
-    TableObject, TableWithJoins, Update, UpdateTableFromKind,
+    TableObject, TableWithJoins, Update, UpdateTableFromKind, Values,
 };
 
 use super::schema::{Named, Schema, TypedColumn};
-use crate::sql::grammar;
+use crate::sql::{TOKENS_MAX, grammar, lexer};
 
 /// How many nodes of trees are looked at for one statement, views included.
 const WORK_MAX: usize = 500_000;
@@ -162,33 +162,30 @@ impl<'a> Inference<'a> {
                 }
                 columns
             }
-            SetExpr::Values(values) => {
-                let mut columns: Vec<TypedColumn> = Vec::new();
-                for (number, row) in values.rows.iter().enumerate() {
-                    for (position, value) in row.iter().enumerate() {
-                        let wanted = expected.get(position).cloned().flatten();
-                        let kind = self.infer(value, wanted.as_ref());
-                        match columns.get_mut(position) {
-                            Some(column) => {
-                                column.kind = if is_null(value) {
-                                    column.kind.take()
-                                } else {
-                                    self.both(column.kind.take(), kind)
-                                }
-                            }
-                            None if number == 0 => columns
-                                .push(TypedColumn::new(format!("column{}", position + 1), kind)),
-                            None => {}
-                        }
-                    }
-                }
-                columns
-            }
+            SetExpr::Values(values) => self.values(values, expected),
             SetExpr::Insert(tree) | SetExpr::Update(tree) | SetExpr::Delete(tree) => {
                 self.statement(tree).unwrap_or_default()
             }
             _ => Vec::new(),
         })
+    }
+
+    fn values(&mut self, values: &Values, expected: &[Option<Type>]) -> Vec<TypedColumn> {
+        let width = values.rows.first().map_or(0, |row| row.len());
+        (0..width)
+            .map(|position| {
+                let column: Vec<&Expr> = values
+                    .rows
+                    .iter()
+                    .filter_map(|row| row.get(position))
+                    .collect();
+                let wanted = expected.get(position).and_then(Option::as_ref);
+                TypedColumn::new(
+                    format!("column{}", position + 1),
+                    self.alternatives(&column, wanted),
+                )
+            })
+            .collect()
     }
 
     fn select(
@@ -417,22 +414,30 @@ impl<'a> Inference<'a> {
         if self.views_open == VIEWS_MAX {
             return columns;
         }
-        if let Ok(Some(Tree::CreateView(view))) = grammar::parse(sql) {
-            // Nothing of the statement around it is visible inside.
-            let (scopes, ctes) = (
-                std::mem::take(&mut self.scopes),
-                std::mem::take(&mut self.ctes),
-            );
-            self.views_open += 1;
-            let inferred = self.query(&view.query, &[]);
-            self.views_open -= 1;
-            (self.scopes, self.ctes) = (scopes, ctes);
-            if inferred.len() == columns.len() {
-                for (column, inferred) in columns.iter_mut().zip(inferred) {
-                    column.kind = inferred.kind;
+        let Ok(tokens) = lexer::tokens(sql, TOKENS_MAX) else {
+            return columns;
+        };
+        let Ok(depth) = grammar::check_depth(sql, &tokens) else {
+            return columns;
+        };
+        grammar::with_deep_stack(depth, || {
+            if let Ok(Some(Tree::CreateView(view))) = grammar::parse(sql) {
+                // Nothing of the statement around it is visible inside.
+                let (scopes, ctes) = (
+                    std::mem::take(&mut self.scopes),
+                    std::mem::take(&mut self.ctes),
+                );
+                self.views_open += 1;
+                let inferred = self.query(&view.query, &[]);
+                self.views_open -= 1;
+                (self.scopes, self.ctes) = (scopes, ctes);
+                if inferred.len() == columns.len() {
+                    for (column, inferred) in columns.iter_mut().zip(inferred) {
+                        column.kind = inferred.kind;
+                    }
                 }
             }
-        }
+        });
         columns
     }
 

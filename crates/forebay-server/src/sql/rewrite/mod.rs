@@ -12,9 +12,9 @@ mod casts;
 mod catalog;
 mod expressions;
 mod insert;
-mod lexical;
+pub(super) mod lexical;
 mod query;
-mod roundtrip;
+pub(super) mod roundtrip;
 mod table;
 
 use std::ops::ControlFlow;
@@ -26,9 +26,6 @@ use super::error::SqlError;
 use super::lexer::{Kind as TokenKind, Token, name_value};
 use super::split::{Segment, starts_trigger};
 use super::{Environment, Kind, Statement, grammar};
-
-#[cfg(test)]
-pub(super) use {lexical::for_grammar, roundtrip::write_out};
 
 /// Fills in the tree, and what SQLite gets.
 pub(super) fn rewrite(
@@ -198,13 +195,13 @@ impl VisitorMut for Rewriter<'_> {
         }
         match statement {
             Tree::Insert(insert) => {
-                expressions::name_items(insert.returning.iter_mut().flatten(), self)
+                expressions::name_items(insert.returning.iter_mut().flatten(), self);
             }
             Tree::Update(update) => {
-                expressions::name_items(update.returning.iter_mut().flatten(), self)
+                expressions::name_items(update.returning.iter_mut().flatten(), self);
             }
             Tree::Delete(delete) => {
-                expressions::name_items(delete.returning.iter_mut().flatten(), self)
+                expressions::name_items(delete.returning.iter_mut().flatten(), self);
             }
             Tree::Drop { names, .. } => {
                 for name in names {

@@ -69,7 +69,7 @@ fn words(source: &str) -> Result<Vec<String>, SqlError> {
             "NOTNULL" => words.extend(["IS", "NOT", "NULL"].map(str::to_owned)),
             // The grammar reads one as the other, which SQLite has it be.
             "REPLACE" if words.is_empty() => {
-                words.extend(["INSERT", "OR", "REPLACE"].map(str::to_owned))
+                words.extend(["INSERT", "OR", "REPLACE"].map(str::to_owned));
             }
             "NEXT" => words.push("FIRST".to_owned()),
             word if OPTIONAL.contains(&word) && token.kind == Kind::Word => {}

@@ -248,7 +248,7 @@ fn parameters_are_of_the_type_of_what_they_meet() {
             "SELECT sum(age) OVER (PARTITION BY $1 ORDER BY id) FROM users",
             "text",
         ),
-        ("VALUES ($1, 2), (DATE '2024-01-01', $2)", "text int8"),
+        ("VALUES ($1, 2), (DATE '2024-01-01', $2)", "date int8"),
         (
             "EXPLAIN QUERY PLAN SELECT * FROM users WHERE born = $1",
             "date",

@@ -273,6 +273,14 @@ fn commands_not_offered_are_named() {
             "CREATE TEMP TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; END",
             "CREATE TEMP TRIGGER",
         ),
+        (
+            "CREATE TABLE IF NOT EXISTS temp.t (a)",
+            "CREATE of a temporary object",
+        ),
+        (
+            "CREATE VIEW \"Temp\".v AS SELECT 1",
+            "CREATE of a temporary object",
+        ),
         ("CREATE ROLE r", "CREATE ROLE"),
         (
             "CREATE OR REPLACE FUNCTION f() RETURNS int AS $$ SELECT 1; $$ LANGUAGE sql",

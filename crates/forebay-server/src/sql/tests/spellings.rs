@@ -42,6 +42,7 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT true", int(1)),
         ("SELECT false OR true", int(1)),
         ("SELECT 0x10 + '1'::int", int(17)),
+        ("SELECT ? + ? + ?1 + '1'::int", int(22)),
         ("SELECT /* outer /* inner */ still outer */ 5", int(5)),
         ("SELECT 5 + /* a /* b */ DROP TABLE x; */ 1", int(6)),
         // Casts.
@@ -58,6 +59,7 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT 'hello'::varchar", text("hello")),
         ("SELECT 'hello'::character varying(2)", text("he")),
         ("SELECT CAST('hello' AS VARCHAR(4))", text("hell")),
+        ("SELECT true::text", text("true")),
         ("SELECT 'yes'::bool", int(1)),
         ("SELECT 'F'::boolean", int(0)),
         ("SELECT 5::bool", int(1)),
@@ -476,6 +478,11 @@ fn what_shared_connections_cannot_answer_is_refused_by_name() {
             "changes()",
         ),
         ("PRAGMA journal_mode = DELETE", "journal_mode"),
+        ("EXPLAIN PRAGMA synchronous = off", "EXPLAIN of a PRAGMA"),
+        (
+            "EXPLAIN QUERY PLAN PRAGMA table_info(t)",
+            "EXPLAIN of a PRAGMA",
+        ),
         ("SELECT * FROM t FOR UPDATE", "FOR UPDATE"),
         ("SELECT * FROM t FOR SHARE", "FOR SHARE"),
         ("SELECT now() - interval '1 day'", "INTERVAL"),
