@@ -210,12 +210,14 @@ fn chain(cursor: &mut Cursor<'_>) -> Result<bool, SqlError> {
 }
 
 fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
-    // SQLite's own words for when the lock is taken: the session decides that, and each of them is kept.
-    let _ = ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
-        .iter()
-        .any(|word| cursor.take_words(&[word]));
+    // SQLite's own words for when the lock is taken: asking for it at once says that the transaction will write.
+    let will_write = cursor.take_words(&["IMMEDIATE"]) || cursor.take_words(&["EXCLUSIVE"]);
+    if !will_write {
+        cursor.take_words(&["DEFERRED"]);
+    }
     skip_transaction_word(cursor);
     let (isolation, read_only) = modes(cursor)?;
+    let read_only = read_only.or(will_write.then_some(false));
     Ok(Kind::Begin {
         isolation,
         read_only,

@@ -96,7 +96,12 @@ fn session_commands_are_understood() {
     for (script, kind, tag) in [
         ("BEGIN", begin(None, None), "BEGIN"),
         ("begin work", begin(None, None), "BEGIN"),
-        ("BEGIN IMMEDIATE TRANSACTION", begin(None, None), "BEGIN"),
+        ("BEGIN DEFERRED", begin(None, None), "BEGIN"),
+        (
+            "BEGIN IMMEDIATE TRANSACTION",
+            begin(None, Some(false)),
+            "BEGIN",
+        ),
         (
             "START TRANSACTION READ ONLY",
             begin(None, Some(true)),
@@ -387,6 +392,12 @@ fn what_must_run_alone_says_so() {
     ] {
         assert_eq!(one(script).runs_alone, alone, "{script}");
     }
+}
+
+#[test]
+fn statements_may_go_to_any_thread() {
+    fn shared<T: Send + Sync + Clone>() {}
+    shared::<crate::sql::Statement>();
 }
 
 #[test]
