@@ -51,7 +51,8 @@ pub struct Origin {
 
 /// Describes a statement for SQLite. `declared` are the type OIDs the client gave, 0 (or `unknown`) for those it left open.
 ///
-/// Only [`Kind::Sql`] has columns here: the others are described by who runs them, and get their parameters alone.
+/// Only [`Kind::Sql`] has columns here: the others are described by who runs them, and get their parameters alone. For [`Kind::Catalog`]
+/// the connection is the catalog's, whose tables the parameters are compared with.
 pub fn describe(
     connection: &Connection,
     statement: &Statement,
@@ -62,6 +63,10 @@ pub fn describe(
         .map(|index| declared.get(index).copied().and_then(declared_type))
         .collect();
     if statement.kind != Kind::Sql {
+        let parameters = match statement.kind {
+            Kind::Catalog => inferred(connection, statement, parameters).0,
+            _ => parameters,
+        };
         return Ok(Description {
             parameters: or_text(parameters),
             columns: Vec::new(),

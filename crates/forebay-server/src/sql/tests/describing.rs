@@ -4,7 +4,7 @@ use postgres_types::Type;
 use rusqlite::Connection;
 
 use super::{database, one, run};
-use crate::sql::{Description, describe, parameter_number};
+use crate::sql::{Description, Kind, describe, parameter_number};
 
 fn schema() -> Connection {
     let connection = database();
@@ -422,6 +422,8 @@ fn statements_without_rows_have_no_columns_and_say_whether_they_write() {
         ("PRAGMA user_version", true, 1),
         ("PRAGMA user_version = 5", false, 0),
         ("PRAGMA wal_checkpoint", false, 3),
+        ("PRAGMA optimize", false, 1),
+        ("PRAGMA incremental_vacuum", false, 0),
         ("VACUUM", false, 0),
     ] {
         let found = described(&connection, sql);
@@ -504,4 +506,45 @@ fn parameters_are_known_by_number_wherever_they_stand() {
         assert_eq!(numbers, expected, "{sql}");
         assert_eq!(statement.parameter_count(), 2);
     }
+}
+
+#[test]
+fn a_catalog_querys_parameters_are_found_on_the_catalogs_connection() {
+    let connection = database();
+    connection
+        .execute_batch("ATTACH ':memory:' AS pg_catalog; CREATE TABLE pg_catalog.pg_type (oid OID, typname NAME, typlen SMALLINT)")
+        .unwrap();
+    for sql in [
+        "SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = $1 AND typname = $2",
+        "SELECT typname FROM pg_type WHERE oid OPERATOR(pg_catalog.=) $1 AND oid = $1 AND typname LIKE $2",
+    ] {
+        let statement = one(sql);
+        assert_eq!(statement.kind, Kind::Catalog, "{sql}");
+        let found = describe(&connection, &statement, &[]).unwrap();
+        assert_eq!(names(&found.parameters), "oid text", "{sql}");
+        assert_eq!(found.columns, [], "the columns are the catalog's to say");
+    }
+}
+
+#[test]
+fn describing_takes_bounded_work() {
+    let connection = schema();
+    let started = std::time::Instant::now();
+    // Each level is looked at twice for the next one.
+    let between = format!(
+        "SELECT {}$1{}",
+        "(".repeat(120),
+        " BETWEEN 1 AND 2)".repeat(120)
+    );
+    describe(&connection, &one(&between), &[]).unwrap();
+    let mut nested = "SELECT 1".to_owned();
+    for level in 0..40 {
+        nested = format!(
+            "WITH RECURSIVE c{level} (i) AS (SELECT * FROM ({nested}) UNION SELECT 2) SELECT i FROM c{level}"
+        );
+    }
+    // SQLite may have a lower limit of its own.
+    let _ = describe(&connection, &one(&nested), &[]);
+    // Without a bound this would not end in a lifetime.
+    assert!(started.elapsed() < std::time::Duration::from_secs(60));
 }

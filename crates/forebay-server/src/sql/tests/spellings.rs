@@ -54,6 +54,8 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT (-2.5)::int", int(-3)),
         ("SELECT -2.5::int", int(-3)),
         ("SELECT (1.0/2)::float8::int", int(0)),
+        ("SELECT (3.0/2)::float8::int", int(2)),
+        ("SELECT (5.0/2)::float8::int", int(2)),
         ("SELECT 42::text", text("42")),
         ("SELECT 'hello'::varchar(3)", text("hel")),
         ("SELECT 'hello'::varchar", text("hello")),
