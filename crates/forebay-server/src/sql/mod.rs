@@ -11,6 +11,9 @@
 //! Where the two worlds differ: LIKE, `/`, CAST to INT, INTEGER, REAL, TEXT, BLOB or NUMERIC, and CURRENT_TIMESTAMP are SQLite's; `::type` and
 //! CAST to any other type are PostgreSQL's and fail on text that is no such value. Integers are 64 bits wide whatever they are called.
 //!
+//! `value::text` of a boolean column is SQLite's 1 or 0; now() is one moment for a statement, not for a transaction, and counts
+//! milliseconds. A column that is an expression without a name has the name SQLite gives it, unless the expression was carried over.
+//!
 //! Knows nothing of sockets, messages or transactions.
 
 mod command;

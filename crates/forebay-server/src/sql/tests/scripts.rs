@@ -634,6 +634,20 @@ proptest! {
     }
 
     #[test]
+    fn tokens_are_in_order_with_nothing_but_white_space_between(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..20)) {
+        let script = pieces.concat();
+        if let Ok(tokens) = crate::sql::lexer::tokens(&script, 1_000) {
+            let mut done = 0;
+            for token in &tokens {
+                prop_assert!(script[done..token.range.start].trim().is_empty());
+                prop_assert!(!token.range.is_empty());
+                done = token.range.end;
+            }
+            prop_assert!(script[done..].trim().is_empty());
+        }
+    }
+
+    #[test]
     fn hints_never_come_from_literals(before in "[a-z ]{0,8}", tag in "[a-z]{0,3}") {
         let hint = format!("{before} /* batch:5 */ -- batch:6 ");
         for literal in [format!("'{hint}'"), format!("\"{hint}\""), format!("[{hint}]"), format!("`{hint}`"),
