@@ -148,11 +148,14 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             for temporary in ["TEMP", "TEMPORARY"] {
                 if first == "CREATE" && rest.take_words(&[temporary]) {
                     let what = format!("{first} {temporary} {}", rest.peek_word());
-                    return Some(refused_but(
-                        &what,
-                        "Connections are shared, so a temporary object would be seen by others or lost; use a plain table.",
-                    ));
+                    return Some(refused_but(&what, WHY_NOT_TEMPORARY));
                 }
+            }
+            if first == "CREATE" && is_qualified_as_temporary(&rest) {
+                return Some(refused_but(
+                    "CREATE of a temporary object",
+                    WHY_NOT_TEMPORARY,
+                ));
             }
             let second = rest.peek_word();
             match second.as_str() {
@@ -174,6 +177,22 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     })
 }
 
+const WHY_NOT_TEMPORARY: &str = "Connections are shared, so a temporary object would be seen by others or lost; use a plain table.";
+
+/// `TABLE temp.x`, which makes a temporary table without saying so.
+fn is_qualified_as_temporary(behind_create: &Cursor<'_>) -> bool {
+    let mut cursor = behind_create.clone();
+    while ["UNIQUE", "VIRTUAL", "TABLE", "VIEW", "INDEX", "TRIGGER"]
+        .iter()
+        .any(|word| cursor.take_words(&[word]))
+    {}
+    cursor.take_words(&["IF", "NOT", "EXISTS"]);
+    cursor
+        .name("a name")
+        .is_ok_and(|schema| schema.eq_ignore_ascii_case("temp"))
+        && cursor.take_sign(".")
+}
+
 fn words_contain(cursor: &Cursor<'_>, word: &str) -> bool {
     let mut rest = cursor.clone();
     std::iter::from_fn(|| rest.next()).any(|token| token.is_word(cursor.source, word))
@@ -191,12 +210,14 @@ fn chain(cursor: &mut Cursor<'_>) -> Result<bool, SqlError> {
 }
 
 fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
-    // SQLite's own words for when the lock is taken: the session decides that, and each of them is kept.
-    let _ = ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
-        .iter()
-        .any(|word| cursor.take_words(&[word]));
+    // SQLite's own words for when the lock is taken: asking for it at once says that the transaction will write.
+    let will_write = cursor.take_words(&["IMMEDIATE"]) || cursor.take_words(&["EXCLUSIVE"]);
+    if !will_write {
+        cursor.take_words(&["DEFERRED"]);
+    }
     skip_transaction_word(cursor);
     let (isolation, read_only) = modes(cursor)?;
+    let read_only = read_only.or(will_write.then_some(false));
     Ok(Kind::Begin {
         isolation,
         read_only,

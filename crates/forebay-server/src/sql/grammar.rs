@@ -190,8 +190,51 @@ fn parse_with(dialect: &dyn Dialect, text: &str) -> Result<Option<Statement>, Sq
     }
 }
 
-/// Fails for a statement whose tree could be too deep to walk, judged by its tokens alone.
-pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), SqlError> {
+/// More than this and a tree is walked and dropped on a stack of its own.
+const DEEP: usize = 100;
+/// What the deepest tree there can be takes, generously; only what is used of it is ever memory.
+const DEEP_STACK: usize = 128 << 20;
+
+/// Runs something that walks a tree, with as much stack as the deepest tree there can be needs.
+pub(crate) fn with_deep_stack<T>(depth: usize, walk: impl FnOnce() -> T) -> T {
+    if depth > DEEP {
+        stacker::grow(DEEP_STACK, walk)
+    } else {
+        walk()
+    }
+}
+
+/// A tree that can be dropped wherever its owner is, however deep it is.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    depth: usize,
+    /// Taken only by `drop`.
+    statement: Option<Box<Statement>>,
+}
+
+impl Tree {
+    pub(crate) fn new(statement: Statement, depth: usize) -> Self {
+        Self {
+            depth,
+            statement: Some(Box::new(statement)),
+        }
+    }
+
+    pub(crate) fn statement(&self) -> &Statement {
+        self.statement.as_deref().expect("only drop takes it")
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let statement = self.statement.take();
+        with_deep_stack(self.depth, || drop(statement));
+    }
+}
+
+/// How deep the statement's tree is at most, judged by its tokens alone; an error if that is more than can be walked.
+pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize, SqlError> {
+    let mut deepest = 0;
     // One entry per open parenthesis: (its run, what of the run commas do not reset).
     let mut levels = vec![(0_usize, 0_usize)];
     let mut total = 0_usize;
@@ -252,13 +295,14 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), S
             }
             _ => {}
         }
+        deepest = deepest.max(total);
         if total > CHAIN_MAX {
             return Err(SqlError::TooComplex {
                 what: format!("a chain of more than {CHAIN_MAX} operators"),
             });
         }
     }
-    Ok(())
+    Ok(deepest)
 }
 
 /// The tree of an expression that this module wrote itself.

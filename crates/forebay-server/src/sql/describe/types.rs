@@ -30,6 +30,7 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
         "JSON" => Type::JSON,
         "JSONB" => Type::JSONB,
         "UUID" => Type::UUID,
+        "OID" => Type::OID,
         "BLOB" | "BYTEA" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" | "BINARY" | "VARBINARY" => {
             Type::BYTEA
         }
@@ -89,6 +90,7 @@ mod tests {
             ("json", Some(Type::JSON)),
             ("JSONB", Some(Type::JSONB)),
             ("uuid", Some(Type::UUID)),
+            ("oid", Some(Type::OID)),
             ("text[]", None),
             ("flurb", None),
         ] {

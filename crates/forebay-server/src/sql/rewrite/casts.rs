@@ -103,6 +103,16 @@ pub(super) fn rewritten(
     in_schema: bool,
 ) -> Result<Option<Expr>, SqlError> {
     let plan = plan(kind, data_type);
+    if let (Plan::Text(_), Expr::Value(value)) = (&plan, unwrapped(inner))
+        && let Value::Boolean(truth) = value.value
+    {
+        // SQLite would make it 1 or 0.
+        return Ok(Some(own_expression(if truth {
+            "'true'"
+        } else {
+            "'false'"
+        })));
+    }
     if in_schema
         && plan != Plan::Leave
         && let Some(folded) = folded(&plan, inner, data_type)?

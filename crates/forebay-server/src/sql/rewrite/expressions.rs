@@ -104,6 +104,10 @@ pub(super) fn rewritten(
             "INTERVAL",
             "SQLite adds to a time with modifiers: datetime('now', '-1 day').",
         )),
+        Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(SqlError::unsupported_but(
+            "a comparison with ANY or ALL of an array",
+            "Use IN with a list, or IN (SELECT value FROM json_each($1)) with the list as JSON.",
+        )),
         Expr::AtTimeZone { .. } => Err(SqlError::unsupported_but(
             "AT TIME ZONE",
             "Times are kept in UTC.",

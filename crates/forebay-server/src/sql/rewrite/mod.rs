@@ -12,12 +12,13 @@ mod casts;
 mod catalog;
 mod expressions;
 mod insert;
-mod lexical;
+pub(super) mod lexical;
 mod query;
-mod roundtrip;
+pub(super) mod roundtrip;
 mod table;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sqlparser::ast::{Statement as Tree, VisitMut, VisitorMut};
 
@@ -26,9 +27,6 @@ use super::lexer::{Kind as TokenKind, Token, name_value};
 use super::split::{Segment, starts_trigger};
 use super::{Environment, Kind, Statement, grammar};
 
-#[cfg(test)]
-pub(super) use {lexical::for_grammar, roundtrip::write_out};
-
 /// Fills in the tree, and what SQLite gets.
 pub(super) fn rewrite(
     statement: &mut Statement,
@@ -36,11 +34,23 @@ pub(super) fn rewrite(
     segment: &Segment,
     environment: &Environment<'_>,
 ) -> Result<(), SqlError> {
-    grammar::check_depth(script, &segment.tokens)?;
+    let depth = grammar::check_depth(script, &segment.tokens)?;
+    grammar::with_deep_stack(depth, || {
+        rewrite_here(statement, script, segment, environment, depth)
+    })
+}
+
+fn rewrite_here(
+    statement: &mut Statement,
+    script: &str,
+    segment: &Segment,
+    environment: &Environment<'_>,
+    depth: usize,
+) -> Result<(), SqlError> {
     refuse_connection_state(script, &segment.tokens)?;
     if let Some(tree) = catalog::catalog_query(script, segment, &statement.sql)? {
         statement.kind = Kind::Catalog;
-        statement.tree = tree.map(Into::into);
+        statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         return Ok(());
     }
     if segment
@@ -68,7 +78,7 @@ pub(super) fn rewrite(
         }
         tree = Some(original);
     }
-    statement.tree = tree.map(Into::into);
+    statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
     if let Some(changed) = changed_text.or(plain) {
         statement.sql = changed.into();
         statement.rewritten = true;
@@ -185,13 +195,13 @@ impl VisitorMut for Rewriter<'_> {
         }
         match statement {
             Tree::Insert(insert) => {
-                expressions::name_items(insert.returning.iter_mut().flatten(), self)
+                expressions::name_items(insert.returning.iter_mut().flatten(), self);
             }
             Tree::Update(update) => {
-                expressions::name_items(update.returning.iter_mut().flatten(), self)
+                expressions::name_items(update.returning.iter_mut().flatten(), self);
             }
             Tree::Delete(delete) => {
-                expressions::name_items(delete.returning.iter_mut().flatten(), self)
+                expressions::name_items(delete.returning.iter_mut().flatten(), self);
             }
             Tree::Drop { names, .. } => {
                 for name in names {
