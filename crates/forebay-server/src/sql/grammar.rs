@@ -51,12 +51,7 @@ impl Dialect for ForebayDialect {
     }
 
     /// Adds SQLite's IS with any right side; what the parser knows of IS is left to it.
-    fn parse_infix(
-        &self,
-        parser: &mut Parser,
-        left: &Expr,
-        precedence: u8,
-    ) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         if let Token::Word(word) = &parser.peek_token_ref().token
             && word.keyword == Keyword::IS
         {
@@ -80,24 +75,18 @@ impl Dialect for ForebayDialect {
                 parser.next_token();
             }
             let operator = if not { "IS NOT" } else { "IS" };
-            return Some(
-                parser
-                    .parse_subexpr(precedence)
-                    .map(|right| Expr::BinaryOp {
-                        left: Box::new(left.clone()),
-                        op: BinaryOperator::Custom(operator.to_owned()),
-                        right: Box::new(right),
-                    }),
-            );
+            return Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
+                left: Box::new(left.clone()),
+                op: BinaryOperator::Custom(operator.to_owned()),
+                right: Box::new(right),
+            }));
         }
         self.sqlite.parse_infix(parser, left, precedence)
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         match &parser.peek_token_ref().token {
-            Token::StringConcat | Token::Arrow | Token::LongArrow => {
-                Some(Ok(self.prec_value(Precedence::PgOther)))
-            }
+            Token::StringConcat | Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::PgOther))),
             Token::ShiftLeft | Token::ShiftRight | Token::Ampersand | Token::Pipe => {
                 Some(Ok(self.prec_value(Precedence::Pipe)))
             }
@@ -239,9 +228,7 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize
     let mut levels = vec![(0_usize, 0_usize)];
     let mut total = 0_usize;
     for token in tokens {
-        let level = levels
-            .last_mut()
-            .expect("the outermost level is never taken away");
+        let level = levels.last_mut().expect("the outermost level is never taken away");
         match token.kind {
             Kind::Open => {
                 if levels.len() > NESTING_MAX {
@@ -272,10 +259,9 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize
                     level.1 += 1;
                     total += 1;
                 } else if [
-                    "OR", "AND", "NOT", "IS", "LIKE", "ILIKE", "GLOB", "MATCH", "REGEXP",
-                    "BETWEEN", "IN", "CASE", "COLLATE", "NOTNULL", "ISNULL", "ARRAY", "AT",
-                    "OVERLAPS", "SIMILAR", "RLIKE", "INTERVAL", "EXISTS", "CAST", "PRIOR", "DIV",
-                    "XOR", "OPERATOR", "DISTINCT", "BINARY",
+                    "OR", "AND", "NOT", "IS", "LIKE", "ILIKE", "GLOB", "MATCH", "REGEXP", "BETWEEN", "IN", "CASE",
+                    "COLLATE", "NOTNULL", "ISNULL", "ARRAY", "AT", "OVERLAPS", "SIMILAR", "RLIKE", "INTERVAL",
+                    "EXISTS", "CAST", "PRIOR", "DIV", "XOR", "OPERATOR", "DISTINCT", "BINARY",
                 ]
                 .iter()
                 .any(|word| text.eq_ignore_ascii_case(word))

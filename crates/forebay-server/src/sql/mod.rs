@@ -188,8 +188,7 @@ impl Statement {
 
     /// The error position for a byte of `sql`, in characters of the script it came from; `None` where that would point at the wrong place.
     pub fn position(&self, script: &str, byte: usize) -> Option<usize> {
-        (!self.rewritten && byte <= self.sql.len())
-            .then(|| character_position(script, self.offset + byte))
+        (!self.rewritten && byte <= self.sql.len()).then(|| character_position(script, self.offset + byte))
     }
 }
 
@@ -223,11 +222,7 @@ pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Sta
         .collect()
 }
 
-fn understand(
-    script: &str,
-    segment: &Segment,
-    environment: &Environment<'_>,
-) -> Result<Statement, SqlError> {
+fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) -> Result<Statement, SqlError> {
     let cursor = Cursor::new(script, &segment.tokens);
     let written = &script[segment.range.clone()];
     let mut statement = Statement {
@@ -264,10 +259,7 @@ fn understand(
 /// The highest parameter number. Names have no place in the protocol.
 fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
     let mut highest = 0;
-    for token in tokens
-        .iter()
-        .filter(|token| token.kind == lexer::Kind::Parameter)
-    {
+    for token in tokens.iter().filter(|token| token.kind == lexer::Kind::Parameter) {
         let name = token.text(script);
         match rewrite::lexical::parameter_number(name, highest) {
             Some(number @ 1..=PARAMETERS_MAX) => highest = highest.max(number),

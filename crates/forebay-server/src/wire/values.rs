@@ -43,12 +43,12 @@ use super::error::{WireError, sqlstate};
 use super::frontend::invalid_utf8;
 use numeric::Number;
 use refusal::{
-    display_name, invalid_binary, invalid_json, invalid_text, no_binary_format, not_a_number,
-    out_of_range, unfit, unknown_format,
+    display_name, invalid_binary, invalid_json, invalid_text, no_binary_format, not_a_number, out_of_range, unfit,
+    unknown_format,
 };
 use stored::{
-    put_as_text, put_integer, put_json, stored_bool, stored_bytes, stored_date, stored_float,
-    stored_float4, stored_integer, stored_numeric, stored_time, stored_timestamp, stored_uuid,
+    put_as_text, put_integer, put_json, stored_bool, stored_bytes, stored_date, stored_float, stored_float4,
+    stored_integer, stored_numeric, stored_time, stored_timestamp, stored_uuid,
 };
 
 /// How a type's values look on the wire; several types share one form.
@@ -117,13 +117,9 @@ fn form(kind: &Type) -> Form {
         Type::UUID => Form::Uuid,
         Type::CHAR => Form::Char,
         Type::VOID => Form::Void,
-        Type::REGPROC
-        | Type::REGCLASS
-        | Type::REGTYPE
-        | Type::REGNAMESPACE
-        | Type::REGROLE
-        | Type::XID
-        | Type::CID => Form::OidAlias,
+        Type::REGPROC | Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE | Type::XID | Type::CID => {
+            Form::OidAlias
+        }
         _ if matches!(kind.kind(), Kind::Array(_)) => Form::Array,
         _ => Form::Other,
     }
@@ -135,11 +131,7 @@ fn form(kind: &Type) -> Form {
 ///
 /// 22P02 (text that is no such value), 22P03 (bytes that are none), 22021 (not UTF-8, or a NUL in a text), 22003 (out of range, or not
 /// storable exactly), 22007 and 22008 (dates and times), 0A000 (arrays; types whose binary format is not known), 22023 (no such format).
-pub fn decode_parameter(
-    kind: &Type,
-    format: i16,
-    bytes: Option<&[u8]>,
-) -> Result<Value, WireError> {
+pub fn decode_parameter(kind: &Type, format: i16, bytes: Option<&[u8]>) -> Result<Value, WireError> {
     let Some(bytes) = bytes else {
         return Ok(Value::Null);
     };
@@ -190,17 +182,14 @@ fn decode_text(kind: &Type, form: Form, text: &str) -> Result<Value, WireError> 
             .map_err(|error| error.for_parameter(kind, text))?
             .to_value()?,
         Form::Char if text.len() > 1 || !text.is_ascii() => return Err(syntax()),
-        Form::Date => temporal::date_text(
-            temporal::parse_date(text).map_err(|error| error.for_parameter(kind, text))?,
-        ),
+        Form::Date => temporal::date_text(temporal::parse_date(text).map_err(|error| error.for_parameter(kind, text))?),
         Form::Time => temporal::time_text(
             temporal::parse_time(text)
                 .map_err(|error| error.for_parameter(kind, text))?
                 .micros,
         ),
         Form::Timestamp | Form::Timestamptz => {
-            let moment =
-                temporal::parse_timestamp(text).map_err(|error| error.for_parameter(kind, text))?;
+            let moment = temporal::parse_timestamp(text).map_err(|error| error.for_parameter(kind, text))?;
             let micros = if form == Form::Timestamp {
                 moment.local()
             } else {
@@ -223,10 +212,7 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
         Form::Bool => Value::from(fixed::<1>(kind, bytes)?[0] != 0),
         Form::Bytea => Value::from(bytes),
         Form::Integer { bytes: 8, .. } => Value::Integer(i64::from_be_bytes(fixed(kind, bytes)?)),
-        Form::Integer {
-            bytes: 4, min: 0, ..
-        }
-        | Form::OidAlias => Value::from(u32::from_be_bytes(fixed(kind, bytes)?)),
+        Form::Integer { bytes: 4, min: 0, .. } | Form::OidAlias => Value::from(u32::from_be_bytes(fixed(kind, bytes)?)),
         Form::Integer { bytes: 4, .. } => Value::from(i32::from_be_bytes(fixed(kind, bytes)?)),
         Form::Integer { .. } => Value::from(i16::from_be_bytes(fixed(kind, bytes)?)),
         Form::Float4 => real(f64::from(f32::from_be_bytes(fixed(kind, bytes)?)))?,
@@ -244,22 +230,19 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
         Form::Date => {
             let days = i32::from_be_bytes(fixed(kind, bytes)?);
             temporal::date_text(
-                temporal::check_days(days)
-                    .map_err(|error| error.for_parameter(kind, &days.to_string()))?,
+                temporal::check_days(days).map_err(|error| error.for_parameter(kind, &days.to_string()))?,
             )
         }
         Form::Time => {
             let micros = i64::from_be_bytes(fixed(kind, bytes)?);
             temporal::time_text(
-                temporal::check_time(micros)
-                    .map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
+                temporal::check_time(micros).map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
             )
         }
         Form::Timestamp | Form::Timestamptz => {
             let micros = i64::from_be_bytes(fixed(kind, bytes)?);
             temporal::timestamp_text(
-                temporal::check_timestamp(micros)
-                    .map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
+                temporal::check_timestamp(micros).map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
             )
         }
         Form::Json => decode_text(kind, form, valid_text(bytes)?)?,
@@ -286,12 +269,7 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
 ///
 /// 22P02 or 22003 when the stored value is no value of the declared type, 22021 when a text cannot be sent, 0A000 when the type's
 /// binary format is not known, 22023 for no such format. Then `out` is as it was.
-pub fn encode_column(
-    kind: &Type,
-    format: i16,
-    value: ValueRef<'_>,
-    out: &mut BytesMut,
-) -> Result<(), WireError> {
+pub fn encode_column(kind: &Type, format: i16, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
     if value == ValueRef::Null {
         out.put_i32(-1);
         return Ok(());
@@ -329,11 +307,7 @@ fn encode_text(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(
             put_as_text(kind, value, out)?;
         }
         Form::Integer { min, max, .. } => put_integer(out, stored_integer(kind, value, min, max)?),
-        Form::Bool => out.put_u8(if stored_bool(kind, value)? {
-            b't'
-        } else {
-            b'f'
-        }),
+        Form::Bool => out.put_u8(if stored_bool(kind, value)? { b't' } else { b'f' }),
         Form::Bytea => bytea::put(out, stored_bytes(kind, value)?),
         Form::Float8 => float::put_float8(out, stored_float(kind, value)?),
         Form::Float4 => float::put_float4(out, stored_float4(kind, value)?),

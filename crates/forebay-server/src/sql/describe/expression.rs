@@ -16,9 +16,7 @@ impl Inference<'_> {
             return None;
         }
         self.work_left -= 1;
-        stacker::maybe_grow(STACK_LEFT_MIN, STACK_GROWTH, || {
-            self.infer_here(expression, expected)
-        })
+        stacker::maybe_grow(STACK_LEFT_MIN, STACK_GROWTH, || self.infer_here(expression, expected))
     }
 
     fn infer_here(&mut self, expression: &Expr, expected: Option<&Type>) -> Option<Type> {
@@ -43,16 +41,11 @@ impl Inference<'_> {
                 self.infer(inner, None);
                 Some(Type::BOOL)
             }
-            Expr::IsTrue(inner)
-            | Expr::IsNotTrue(inner)
-            | Expr::IsFalse(inner)
-            | Expr::IsNotFalse(inner) => self.truth(inner),
-            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-                self.compared(left, right)
+            Expr::IsTrue(inner) | Expr::IsNotTrue(inner) | Expr::IsFalse(inner) | Expr::IsNotFalse(inner) => {
+                self.truth(inner)
             }
-            Expr::Between {
-                expr, low, high, ..
-            } => {
+            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => self.compared(left, right),
+            Expr::Between { expr, low, high, .. } => {
                 self.compared(expr, low);
                 self.compared(expr, high)
             }
@@ -74,8 +67,7 @@ impl Inference<'_> {
                 } else {
                     std::slice::from_ref(expr)
                 };
-                let expected: Vec<Option<Type>> =
-                    parts.iter().map(|part| self.infer(part, None)).collect();
+                let expected: Vec<Option<Type>> = parts.iter().map(|part| self.infer(part, None)).collect();
                 let columns = self.query(subquery, &expected);
                 for (part, column) in parts.iter().zip(columns) {
                     self.suggest(part, column.kind.as_ref());
@@ -100,10 +92,7 @@ impl Inference<'_> {
                 escape_char,
                 ..
             } => {
-                for text in [Some(expr), Some(pattern), escape_char.as_ref()]
-                    .into_iter()
-                    .flatten()
-                {
+                for text in [Some(expr), Some(pattern), escape_char.as_ref()].into_iter().flatten() {
                     self.infer(text, Some(&Type::TEXT));
                 }
                 Some(Type::BOOL)
@@ -116,18 +105,9 @@ impl Inference<'_> {
                 let columns = self.query(query, &[expected.cloned()]);
                 columns.into_iter().next().and_then(|column| column.kind)
             }
-            Expr::Cast {
-                expr, data_type, ..
-            } => {
+            Expr::Cast { expr, data_type, .. } => {
                 let kind = types::of_declared(&data_type.to_string());
-                self.infer(
-                    expr,
-                    if is_parameter(expr) {
-                        kind.as_ref()
-                    } else {
-                        None
-                    },
-                );
+                self.infer(expr, if is_parameter(expr) { kind.as_ref() } else { None });
                 kind
             }
             Expr::TypedString(typed) => types::of_declared(&typed.data_type.to_string()),
@@ -198,9 +178,7 @@ impl Inference<'_> {
 
     fn literal(&mut self, value: &Value, expected: Option<&Type>) -> Option<Type> {
         match value {
-            Value::Number(digits, _) if digits.replace('_', "").parse::<i64>().is_ok() => {
-                Some(Type::INT8)
-            }
+            Value::Number(digits, _) if digits.replace('_', "").parse::<i64>().is_ok() => Some(Type::INT8),
             Value::Number(..) => Some(Type::FLOAT8),
             Value::SingleQuotedString(_) => Some(Type::TEXT),
             Value::HexStringLiteral(_) => Some(Type::BYTEA),
@@ -230,8 +208,7 @@ impl Inference<'_> {
             {
                 return column.kind.clone();
             }
-            if is_row_id(&name.value) && scope.relations.iter().any(|relation| relation.has_row_id)
-            {
+            if is_row_id(&name.value) && scope.relations.iter().any(|relation| relation.has_row_id) {
                 return Some(Type::INT8);
             }
         }
@@ -263,8 +240,7 @@ impl Inference<'_> {
                     if let Some(found) = found {
                         return found.kind.clone();
                     }
-                    return (candidate.has_row_id && is_row_id(&column.value))
-                        .then_some(Type::INT8);
+                    return (candidate.has_row_id && is_row_id(&column.value)).then_some(Type::INT8);
                 }
             }
         }
@@ -290,9 +266,7 @@ impl Inference<'_> {
                 self.truth(left);
                 self.truth(right)
             }
-            Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::Spaceship => {
-                self.compared(left, right)
-            }
+            Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::Spaceship => self.compared(left, right),
             Op::Custom(word) if word == "IS" || word == "IS NOT" => self.compared(left, right),
             Op::Glob | Op::Match | Op::Regexp => {
                 self.infer(left, Some(&Type::TEXT));
@@ -307,18 +281,9 @@ impl Inference<'_> {
             Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo => {
                 let wanted = expected.filter(|kind| is_number(kind));
                 let mut left_kind = self.infer(left, None);
-                let right_kind = self.infer(
-                    right,
-                    left_kind.as_ref().filter(|kind| is_number(kind)).or(wanted),
-                );
+                let right_kind = self.infer(right, left_kind.as_ref().filter(|kind| is_number(kind)).or(wanted));
                 if left_kind.is_none() {
-                    self.suggest(
-                        left,
-                        right_kind
-                            .as_ref()
-                            .filter(|kind| is_number(kind))
-                            .or(wanted),
-                    );
+                    self.suggest(left, right_kind.as_ref().filter(|kind| is_number(kind)).or(wanted));
                     left_kind = self.parameter_type(left);
                 }
                 Some(arithmetic(left_kind.as_ref(), right_kind.as_ref()))
@@ -385,11 +350,7 @@ impl Inference<'_> {
             }
             Expr::BinaryOp {
                 left,
-                op:
-                    BinaryOperator::Plus
-                    | BinaryOperator::Minus
-                    | BinaryOperator::Multiply
-                    | BinaryOperator::Divide,
+                op: BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Divide,
                 right,
             } => {
                 let number = kind.filter(|kind| is_number(kind));
@@ -401,11 +362,7 @@ impl Inference<'_> {
                 else_result,
                 ..
             } => {
-                for result in conditions
-                    .iter()
-                    .map(|case| &case.result)
-                    .chain(else_result.as_deref())
-                {
+                for result in conditions.iter().map(|case| &case.result).chain(else_result.as_deref()) {
                     self.suggest(result, kind);
                 }
             }
@@ -446,9 +403,7 @@ impl Inference<'_> {
             }
             let kind = match (&result, kind) {
                 // PostgreSQL reads a literal as what it stands beside; so it is only where the literal can be nothing else.
-                (Some(other), Some(Type::TEXT)) if is_string(arm) && reads_strings(other) => {
-                    Some(other.clone())
-                }
+                (Some(other), Some(Type::TEXT)) if is_string(arm) && reads_strings(other) => Some(other.clone()),
                 (_, kind) => kind,
             };
             result = if first { kind } else { self.both(result, kind) };
@@ -495,13 +450,7 @@ pub(super) fn is_number(kind: &Type) -> bool {
 fn reads_strings(kind: &Type) -> bool {
     matches!(
         *kind,
-        Type::DATE
-            | Type::TIME
-            | Type::TIMESTAMP
-            | Type::TIMESTAMPTZ
-            | Type::UUID
-            | Type::JSON
-            | Type::JSONB
+        Type::DATE | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::UUID | Type::JSON | Type::JSONB
     )
 }
 
@@ -520,9 +469,7 @@ pub(super) fn is_parameter(expression: &Expr) -> bool {
 /// A number of unknown kind is numeric, which holds both.
 pub(super) fn as_number(kind: Option<&Type>) -> Option<Type> {
     Some(match kind {
-        Some(kind) if matches!(*kind, Type::INT2 | Type::INT4 | Type::INT8 | Type::BOOL) => {
-            Type::INT8
-        }
+        Some(kind) if matches!(*kind, Type::INT2 | Type::INT4 | Type::INT8 | Type::BOOL) => Type::INT8,
         Some(kind) if matches!(*kind, Type::FLOAT4 | Type::FLOAT8) => Type::FLOAT8,
         _ => Type::NUMERIC,
     })

@@ -10,11 +10,7 @@ use super::infer::{Inference, last_name};
 
 impl Inference<'_> {
     /// A call's type.
-    pub(super) fn function(
-        &mut self,
-        function: &Function,
-        expected: Option<&Type>,
-    ) -> Option<Type> {
+    pub(super) fn function(&mut self, function: &Function, expected: Option<&Type>) -> Option<Type> {
         if let Some(filter) = &function.filter {
             self.truth(filter);
         }
@@ -49,8 +45,7 @@ impl Inference<'_> {
         match name {
             "coalesce" | "ifnull" => return self.alternatives(arguments, expected),
             "min" | "max" if arguments.len() > 1 => return self.alternatives(arguments, expected),
-            "min" | "max" | "likely" | "unlikely" | "likelihood" | "first_value" | "last_value"
-            | "nth_value" => {
+            "min" | "max" | "likely" | "unlikely" | "likelihood" | "first_value" | "last_value" | "nth_value" => {
                 let (first, more) = arguments.split_first()?;
                 let kind = self.infer(first, expected);
                 self.all(more, &Type::INT8);
@@ -87,9 +82,7 @@ impl Inference<'_> {
                 };
             }
             "sum" | "abs" => {
-                let kind = arguments
-                    .first()
-                    .and_then(|first| self.infer(first, expected));
+                let kind = arguments.first().and_then(|first| self.infer(first, expected));
                 return as_number(kind.as_ref());
             }
             "ceil" | "ceiling" | "floor" | "trunc" => {
@@ -146,36 +139,34 @@ fn signature(name: &str) -> Option<(Option<Type>, Option<Type>)> {
         }
         "json_array_length" | "json_error_position" => (Some(Type::TEXT), Some(Type::INT8)),
         "pg_backend_pid" => (None, Some(Type::INT8)),
-        "percent_rank" | "cume_dist" | "avg" | "total" | "sqrt" | "exp" | "ln" | "log"
-        | "log10" | "log2" | "pow" | "power" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
-        | "atan2" | "degrees" | "radians" | "pi" => (Some(Type::FLOAT8), Some(Type::FLOAT8)),
+        "percent_rank" | "cume_dist" | "avg" | "total" | "sqrt" | "exp" | "ln" | "log" | "log10" | "log2" | "pow"
+        | "power" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "atan2" | "degrees" | "radians" | "pi" => {
+            (Some(Type::FLOAT8), Some(Type::FLOAT8))
+        }
         "julianday" => (Some(Type::TEXT), Some(Type::FLOAT8)),
-        "lower" | "upper" | "trim" | "ltrim" | "rtrim" | "replace" | "concat" | "concat_ws"
-        | "group_concat" | "string_agg" | "strftime" | "date" | "time" | "datetime"
-        | "timediff" | "soundex" => (Some(Type::TEXT), Some(Type::TEXT)),
-        "hex" | "quote" | "typeof" | "printf" | "format" | "sqlite_version" | "version"
-        | "current_schema" | "current_database" | "current_setting" => (None, Some(Type::TEXT)),
+        "lower" | "upper" | "trim" | "ltrim" | "rtrim" | "replace" | "concat" | "concat_ws" | "group_concat"
+        | "string_agg" | "strftime" | "date" | "time" | "datetime" | "timediff" | "soundex" => {
+            (Some(Type::TEXT), Some(Type::TEXT))
+        }
+        "hex" | "quote" | "typeof" | "printf" | "format" | "sqlite_version" | "version" | "current_schema"
+        | "current_database" | "current_setting" => (None, Some(Type::TEXT)),
         "char" => (Some(Type::INT8), Some(Type::TEXT)),
         "like" | "glob" => (Some(Type::TEXT), Some(Type::BOOL)),
         "json_valid" => (Some(Type::TEXT), Some(Type::BOOL)),
         "pg_is_in_recovery" => (None, Some(Type::BOOL)),
-        "json" | "json_patch" | "json_remove" | "json_pretty" => {
-            (Some(Type::TEXT), Some(Type::JSON))
-        }
-        "json_array" | "json_object" | "json_set" | "json_insert" | "json_replace"
-        | "json_quote" | "json_group_array" | "json_group_object" => (None, Some(Type::JSON)),
+        "json" | "json_patch" | "json_remove" | "json_pretty" => (Some(Type::TEXT), Some(Type::JSON)),
+        "json_array" | "json_object" | "json_set" | "json_insert" | "json_replace" | "json_quote"
+        | "json_group_array" | "json_group_object" => (None, Some(Type::JSON)),
         "json_extract" | "json_type" => (Some(Type::TEXT), Some(Type::TEXT)),
         "jsonb" | "jsonb_patch" | "jsonb_remove" => (Some(Type::TEXT), Some(Type::BYTEA)),
-        "jsonb_array" | "jsonb_object" | "jsonb_set" | "jsonb_insert" | "jsonb_replace"
-        | "jsonb_group_array" | "jsonb_group_object" => (None, Some(Type::BYTEA)),
+        "jsonb_array" | "jsonb_object" | "jsonb_set" | "jsonb_insert" | "jsonb_replace" | "jsonb_group_array"
+        | "jsonb_group_object" => (None, Some(Type::BYTEA)),
         "zeroblob" | "randomblob" => (Some(Type::INT8), Some(Type::BYTEA)),
         "unhex" => (Some(Type::TEXT), Some(Type::BYTEA)),
         "gen_random_uuid" | "uuid_generate_v4" => (None, Some(Type::UUID)),
-        "now"
-        | "transaction_timestamp"
-        | "statement_timestamp"
-        | "clock_timestamp"
-        | "current_timestamp" => (None, Some(Type::TIMESTAMPTZ)),
+        "now" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp" | "current_timestamp" => {
+            (None, Some(Type::TIMESTAMPTZ))
+        }
         "localtimestamp" => (None, Some(Type::TIMESTAMP)),
         "current_date" => (None, Some(Type::DATE)),
         "current_time" => (None, Some(Type::TIME)),

@@ -8,11 +8,10 @@ use std::rc::Rc;
 
 use postgres_types::Type;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr,
-    GroupByExpr, Insert, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName,
-    ObjectNamePart, OnConflictAction, OnInsert, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement as Tree, TableAlias, TableFactor,
-    TableObject, TableWithJoins, Update, UpdateTableFromKind, Values,
+    Assignment, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr, GroupByExpr, Insert, Join,
+    JoinConstraint, JoinOperator, LimitClause, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, OrderBy,
+    OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement as Tree, TableAlias,
+    TableFactor, TableObject, TableWithJoins, Update, UpdateTableFromKind, Values,
 };
 
 use super::schema::{Named, Schema, TypedColumn};
@@ -106,22 +105,17 @@ impl<'a> Inference<'a> {
                             .push((name.clone(), Rc::new(renamed(first, Some(&cte.alias)))));
                         let whole = self.query(&cte.query, &[]);
                         self.ctes.pop();
-                        self.ctes
-                            .push((name, Rc::new(renamed(whole, Some(&cte.alias)))));
+                        self.ctes.push((name, Rc::new(renamed(whole, Some(&cte.alias)))));
                     } else {
                         let columns = self.query(&cte.query, &[]);
-                        self.ctes
-                            .push((name, Rc::new(renamed(columns, Some(&cte.alias)))));
+                        self.ctes.push((name, Rc::new(renamed(columns, Some(&cte.alias)))));
                     }
                 }
             }
             let columns = self.set_expression(&query.body, expected, query.order_by.as_ref());
             match &query.limit_clause {
                 Some(LimitClause::LimitOffset { limit, offset, .. }) => {
-                    for count in limit
-                        .iter()
-                        .chain(offset.iter().map(|offset| &offset.value))
-                    {
+                    for count in limit.iter().chain(offset.iter().map(|offset| &offset.value)) {
                         self.infer(count, Some(&Type::INT8));
                     }
                 }
@@ -131,11 +125,7 @@ impl<'a> Inference<'a> {
                 }
                 None => {}
             }
-            if let Some(count) = query
-                .fetch
-                .as_ref()
-                .and_then(|fetch| fetch.quantity.as_ref())
-            {
+            if let Some(count) = query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref()) {
                 self.infer(count, Some(&Type::INT8));
             }
             self.ctes.truncate(outer_ctes);
@@ -154,8 +144,7 @@ impl<'a> Inference<'a> {
             SetExpr::Query(query) => self.query(query, expected),
             SetExpr::SetOperation { left, right, .. } => {
                 let mut columns = self.set_expression(left, expected, None);
-                let seen: Vec<Option<Type>> =
-                    columns.iter().map(|column| column.kind.clone()).collect();
+                let seen: Vec<Option<Type>> = columns.iter().map(|column| column.kind.clone()).collect();
                 let other = self.set_expression(right, &seen, None);
                 for (column, other) in columns.iter_mut().zip(other) {
                     column.kind = self.both(column.kind.take(), other.kind);
@@ -174,26 +163,14 @@ impl<'a> Inference<'a> {
         let width = values.rows.first().map_or(0, |row| row.len());
         (0..width)
             .map(|position| {
-                let column: Vec<&Expr> = values
-                    .rows
-                    .iter()
-                    .filter_map(|row| row.get(position))
-                    .collect();
+                let column: Vec<&Expr> = values.rows.iter().filter_map(|row| row.get(position)).collect();
                 let wanted = expected.get(position).and_then(Option::as_ref);
-                TypedColumn::new(
-                    format!("column{}", position + 1),
-                    self.alternatives(&column, wanted),
-                )
+                TypedColumn::new(format!("column{}", position + 1), self.alternatives(&column, wanted))
             })
             .collect()
     }
 
-    fn select(
-        &mut self,
-        select: &Select,
-        expected: &[Option<Type>],
-        order: Option<&OrderBy>,
-    ) -> Vec<TypedColumn> {
+    fn select(&mut self, select: &Select, expected: &[Option<Type>], order: Option<&OrderBy>) -> Vec<TypedColumn> {
         let mut conditions = Vec::new();
         let relations = self.tables(&select.from, &mut conditions);
         self.scopes.push(Scope {
@@ -202,11 +179,7 @@ impl<'a> Inference<'a> {
         });
         let columns = self.items(&select.projection, expected);
         self.innermost().aliases.clone_from(&columns);
-        for condition in conditions
-            .into_iter()
-            .chain(&select.selection)
-            .chain(&select.having)
-        {
+        for condition in conditions.into_iter().chain(&select.selection).chain(&select.having) {
             self.infer(condition, Some(&Type::BOOL));
         }
         if let GroupByExpr::Expressions(keys, _) = &select.group_by {
@@ -228,9 +201,7 @@ impl<'a> Inference<'a> {
     }
 
     fn innermost(&mut self) -> &mut Scope {
-        self.scopes
-            .last_mut()
-            .expect("called between a push and its pop")
+        self.scopes.last_mut().expect("called between a push and its pop")
     }
 
     /// The columns of a select list or a RETURNING clause, in the innermost scope.
@@ -242,36 +213,22 @@ impl<'a> Inference<'a> {
                 SelectItem::UnnamedExpr(expression) => {
                     let name = match expression {
                         Expr::Identifier(name) => name.value.clone(),
-                        Expr::CompoundIdentifier(parts) => parts
-                            .last()
-                            .map(|name| name.value.clone())
-                            .unwrap_or_default(),
+                        Expr::CompoundIdentifier(parts) => {
+                            parts.last().map(|name| name.value.clone()).unwrap_or_default()
+                        }
                         // By what it is called is SQLite's to say; nothing can refer to it safely.
                         _ => String::new(),
                     };
-                    columns.push(TypedColumn::new(
-                        name,
-                        self.infer(expression, wanted.as_ref()),
-                    ));
+                    columns.push(TypedColumn::new(name, self.infer(expression, wanted.as_ref())));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    columns.push(TypedColumn::new(
-                        alias.value.clone(),
-                        self.infer(expr, wanted.as_ref()),
-                    ));
+                    columns.push(TypedColumn::new(alias.value.clone(), self.infer(expr, wanted.as_ref())));
                 }
                 SelectItem::Wildcard(_) => {
-                    let all = self
-                        .innermost()
-                        .relations
-                        .iter()
-                        .flat_map(|relation| &relation.columns);
+                    let all = self.innermost().relations.iter().flat_map(|relation| &relation.columns);
                     columns.extend(all.filter(|column| column.starred).cloned());
                 }
-                SelectItem::QualifiedWildcard(
-                    SelectItemQualifiedWildcardKind::ObjectName(name),
-                    _,
-                ) => {
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                     let name = last_name(name);
                     let found = self
                         .innermost()
@@ -297,11 +254,7 @@ impl<'a> Inference<'a> {
     }
 
     /// The relations of a FROM clause; its join conditions are for when all of them are in scope.
-    fn tables<'t>(
-        &mut self,
-        from: &'t [TableWithJoins],
-        conditions: &mut Vec<&'t Expr>,
-    ) -> Vec<Relation> {
+    fn tables<'t>(&mut self, from: &'t [TableWithJoins], conditions: &mut Vec<&'t Expr>) -> Vec<Relation> {
         let mut relations = Vec::new();
         for table in from {
             relations.extend(self.joined(table, conditions));
@@ -309,11 +262,7 @@ impl<'a> Inference<'a> {
         relations
     }
 
-    fn joined<'t>(
-        &mut self,
-        table: &'t TableWithJoins,
-        conditions: &mut Vec<&'t Expr>,
-    ) -> Vec<Relation> {
+    fn joined<'t>(&mut self, table: &'t TableWithJoins, conditions: &mut Vec<&'t Expr>) -> Vec<Relation> {
         let mut relations = self.factor(&table.relation, conditions);
         for join in &table.joins {
             let mut right = self.factor(&join.relation, conditions);
@@ -342,15 +291,9 @@ impl<'a> Inference<'a> {
         relations
     }
 
-    fn factor<'t>(
-        &mut self,
-        factor: &'t TableFactor,
-        conditions: &mut Vec<&'t Expr>,
-    ) -> Vec<Relation> {
+    fn factor<'t>(&mut self, factor: &'t TableFactor, conditions: &mut Vec<&'t Expr>) -> Vec<Relation> {
         match factor {
-            TableFactor::Table {
-                name, alias, args, ..
-            } => {
+            TableFactor::Table { name, alias, args, .. } => {
                 for argument in args.iter().flat_map(|args| &args.args) {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) = argument {
                         self.infer(expression, None);
@@ -358,14 +301,10 @@ impl<'a> Inference<'a> {
                 }
                 vec![self.table(name, alias.as_ref())]
             }
-            TableFactor::Derived {
-                subquery, alias, ..
-            } => {
+            TableFactor::Derived { subquery, alias, .. } => {
                 let columns = self.query(subquery, &[]);
                 vec![Relation {
-                    name: alias
-                        .as_ref()
-                        .map(|alias| alias.name.value.to_ascii_lowercase()),
+                    name: alias.as_ref().map(|alias| alias.name.value.to_ascii_lowercase()),
                     columns: renamed(columns, alias.as_ref()),
                     has_row_id: false,
                 }]
@@ -423,10 +362,7 @@ impl<'a> Inference<'a> {
         grammar::with_deep_stack(depth, || {
             if let Ok(Some(Tree::CreateView(view))) = grammar::parse(sql) {
                 // Nothing of the statement around it is visible inside.
-                let (scopes, ctes) = (
-                    std::mem::take(&mut self.scopes),
-                    std::mem::take(&mut self.ctes),
-                );
+                let (scopes, ctes) = (std::mem::take(&mut self.scopes), std::mem::take(&mut self.ctes));
                 self.views_open += 1;
                 let inferred = self.query(&view.query, &[]);
                 self.views_open -= 1;
@@ -502,9 +438,7 @@ impl<'a> Inference<'a> {
         let mut conditions = Vec::new();
         let mut relations = self.joined(&update.table, &mut conditions);
         let target = relations.first()?.clone();
-        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) =
-            &update.from
-        {
+        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = &update.from {
             relations.extend(self.tables(from, &mut conditions));
         }
         self.scopes.push(Scope {
@@ -535,11 +469,7 @@ impl<'a> Inference<'a> {
         self.returning(delete.returning.as_deref(), target)
     }
 
-    fn returning(
-        &mut self,
-        items: Option<&[SelectItem]>,
-        target: Relation,
-    ) -> Option<Vec<TypedColumn>> {
+    fn returning(&mut self, items: Option<&[SelectItem]>, target: Relation) -> Option<Vec<TypedColumn>> {
         let items = items?;
         self.scopes.push(Scope {
             relations: vec![target],

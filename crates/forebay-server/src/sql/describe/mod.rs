@@ -53,11 +53,7 @@ pub struct Origin {
 ///
 /// Only [`Kind::Sql`] has columns here: the others are described by who runs them, and get their parameters alone. For [`Kind::Catalog`]
 /// the connection is the catalog's, whose tables the parameters are compared with.
-pub fn describe(
-    connection: &Connection,
-    statement: &Statement,
-    declared: &[u32],
-) -> Result<Description, SqlError> {
+pub fn describe(connection: &Connection, statement: &Statement, declared: &[u32]) -> Result<Description, SqlError> {
     let count = statement.parameter_count.max(declared.len());
     let parameters: Vec<Option<Type>> = (0..count)
         .map(|index| declared.get(index).copied().and_then(declared_type))
@@ -90,9 +86,7 @@ pub fn describe(
                 // A table's column without a declared type can hold anything.
                 None if metadata.origin_name().is_some() => None,
                 None if is_information(statement) => information_type(column.name()),
-                None => inferred
-                    .get(position)
-                    .and_then(|inferred| inferred.kind.clone()),
+                None => inferred.get(position).and_then(|inferred| inferred.kind.clone()),
             }
             .unwrap_or(Type::TEXT),
             origin: metadata
@@ -215,8 +209,5 @@ fn declared_type(oid: u32) -> Option<Type> {
 }
 
 fn or_text(parameters: Vec<Option<Type>>) -> Vec<Type> {
-    parameters
-        .into_iter()
-        .map(|kind| kind.unwrap_or(Type::TEXT))
-        .collect()
+    parameters.into_iter().map(|kind| kind.unwrap_or(Type::TEXT)).collect()
 }

@@ -87,9 +87,7 @@ impl<'a> Schema<'a> {
         }
         let view: Option<String> = self
             .connection
-            .prepare_cached(
-                "SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE",
-            )?
+            .prepare_cached("SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE")?
             .query_row([name], |row| row.get(0))
             .optional()?;
         let columns = Rc::new(columns);

@@ -16,9 +16,7 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
         return None;
     }
     let first = *words.first()?;
-    let with_time_zone = words
-        .windows(3)
-        .any(|three| three == ["WITH", "TIME", "ZONE"]);
+    let with_time_zone = words.windows(3).any(|three| three == ["WITH", "TIME", "ZONE"]);
     Some(match first {
         "TIMESTAMPTZ" => Type::TIMESTAMPTZ,
         "TIMESTAMP" | "DATETIME" if with_time_zone => Type::TIMESTAMPTZ,
@@ -31,13 +29,10 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
         "JSONB" => Type::JSONB,
         "UUID" => Type::UUID,
         "OID" => Type::OID,
-        "BLOB" | "BYTEA" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" | "BINARY" | "VARBINARY" => {
-            Type::BYTEA
-        }
+        "BLOB" | "BYTEA" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" | "BINARY" | "VARBINARY" => Type::BYTEA,
         "REAL" | "FLOAT" | "FLOAT4" | "FLOAT8" | "DOUBLE" => Type::FLOAT8,
-        "TEXT" | "CHAR" | "VARCHAR" | "CHARACTER" | "NCHAR" | "NVARCHAR" | "NATIVE" | "VARYING"
-        | "CLOB" | "TINYTEXT" | "MEDIUMTEXT" | "LONGTEXT" | "STRING" | "BPCHAR" | "CITEXT"
-        | "NAME" => Type::TEXT,
+        "TEXT" | "CHAR" | "VARCHAR" | "CHARACTER" | "NCHAR" | "NVARCHAR" | "NATIVE" | "VARYING" | "CLOB"
+        | "TINYTEXT" | "MEDIUMTEXT" | "LONGTEXT" | "STRING" | "BPCHAR" | "CITEXT" | "NAME" => Type::TEXT,
         _ if words.iter().any(|word| is_integer_word(word)) => Type::INT8,
         _ => return None,
     })
@@ -46,15 +41,7 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
 fn is_integer_word(word: &str) -> bool {
     matches!(
         word.trim_end_matches(|character: char| character.is_ascii_digit()),
-        "INT"
-            | "INTEGER"
-            | "TINYINT"
-            | "SMALLINT"
-            | "MEDIUMINT"
-            | "BIGINT"
-            | "SERIAL"
-            | "BIGSERIAL"
-            | "SMALLSERIAL"
+        "INT" | "INTEGER" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "BIGINT" | "SERIAL" | "BIGSERIAL" | "SMALLSERIAL"
     )
 }
 

@@ -35,9 +35,7 @@ pub(super) fn rewrite(
     environment: &Environment<'_>,
 ) -> Result<(), SqlError> {
     let depth = grammar::check_depth(script, &segment.tokens)?;
-    grammar::with_deep_stack(depth, || {
-        rewrite_here(statement, script, segment, environment, depth)
-    })
+    grammar::with_deep_stack(depth, || rewrite_here(statement, script, segment, environment, depth))
 }
 
 fn rewrite_here(
@@ -93,12 +91,8 @@ fn refuse_connection_state(script: &str, tokens: &[Token]) -> Result<(), SqlErro
         return Ok(());
     }
     for (index, token) in tokens.iter().enumerate() {
-        let called = tokens
-            .get(index + 1)
-            .is_some_and(|next| next.kind == TokenKind::Open);
-        let bare = tokens
-            .get(index + 2)
-            .is_some_and(|next| next.kind == TokenKind::Close);
+        let called = tokens.get(index + 1).is_some_and(|next| next.kind == TokenKind::Open);
+        let bare = tokens.get(index + 2).is_some_and(|next| next.kind == TokenKind::Close);
         if !called {
             continue;
         }
@@ -134,27 +128,14 @@ fn defines(script: &str, tokens: &[Token], index: usize) -> bool {
         .checked_sub(1)
         .and_then(|before| tokens.get(before))
         .is_some_and(|before| {
-            [
-                "INTO",
-                "TABLE",
-                "EXISTS",
-                "REFERENCES",
-                "ON",
-                "INDEX",
-                "WITH",
-            ]
-            .iter()
-            .any(|word| before.is_word(script, word))
+            ["INTO", "TABLE", "EXISTS", "REFERENCES", "ON", "INDEX", "WITH"]
+                .iter()
+                .any(|word| before.is_word(script, word))
         })
 }
 
 /// Applies every rewriting to the tree; says whether anything changed.
-fn apply(
-    tree: &mut Tree,
-    script: &str,
-    tokens: &[Token],
-    environment: &Environment<'_>,
-) -> Result<bool, SqlError> {
+fn apply(tree: &mut Tree, script: &str, tokens: &[Token], environment: &Environment<'_>) -> Result<bool, SqlError> {
     let mut rewriter = Rewriter {
         environment,
         in_schema: is_schema(tree),
@@ -227,10 +208,7 @@ impl VisitorMut for Rewriter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_relation(
-        &mut self,
-        relation: &mut sqlparser::ast::ObjectName,
-    ) -> ControlFlow<SqlError> {
+    fn pre_visit_relation(&mut self, relation: &mut sqlparser::ast::ObjectName) -> ControlFlow<SqlError> {
         self.changed |= query::strip_public(relation);
         ControlFlow::Continue(())
     }

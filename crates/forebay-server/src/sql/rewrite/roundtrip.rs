@@ -15,11 +15,7 @@ use crate::sql::{TOKENS_MAX, grammar};
 const OPTIONAL: [&str; 7] = ["AS", "INNER", "OUTER", "ROW", "ROWS", "COLUMN", "ASC"];
 
 /// The text of `rewritten`. `text` is what `original` was parsed from.
-pub(in crate::sql) fn write_out(
-    text: &str,
-    original: &Tree,
-    rewritten: &Tree,
-) -> Result<String, SqlError> {
+pub(in crate::sql) fn write_out(text: &str, original: &Tree, rewritten: &Tree) -> Result<String, SqlError> {
     if let Some(word) = lost_word(text, &original.to_string())? {
         return Err(SqlError::Untranslatable {
             what: format!("it is not certain what \"{word}\" means here"),
@@ -103,17 +99,13 @@ mod tests {
         );
         for misread in ["u CASCADE", "u; DROP TABLE v", "", "'"] {
             let error = write_out("DROP TABLE t", &original, &table_named(misread)).unwrap_err();
-            assert!(
-                matches!(error, SqlError::Untranslatable { .. }),
-                "{misread}: {error}"
-            );
+            assert!(matches!(error, SqlError::Untranslatable { .. }), "{misread}: {error}");
         }
     }
 
     #[test]
     fn a_word_that_the_tree_has_lost_is_named() {
-        let error =
-            write_out("DROP TABLE t MYSTERY", &table_named("t"), &table_named("t")).unwrap_err();
+        let error = write_out("DROP TABLE t MYSTERY", &table_named("t"), &table_named("t")).unwrap_err();
         assert!(error.to_string().contains("MYSTERY"), "{error}");
     }
 }

@@ -131,11 +131,7 @@ fn a_script_of_all_of_them_is_cut_where_they_end() {
 #[test]
 fn the_grammar_knows_most_of_it_and_loses_nothing() {
     use crate::sql::rewrite::lexical::for_grammar;
-    let lexical_text = |statement: &str| {
-        for_grammar(statement)
-            .unwrap()
-            .unwrap_or_else(|| statement.to_owned())
-    };
+    let lexical_text = |statement: &str| for_grammar(statement).unwrap().unwrap_or_else(|| statement.to_owned());
     let mut unknown = Vec::new();
     for statement in STATEMENTS {
         let parsed = one(statement);

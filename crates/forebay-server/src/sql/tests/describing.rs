@@ -39,10 +39,7 @@ fn parameters_are_of_the_type_of_what_they_meet() {
             "int8 text int8 float8 bytea date timestamptz timestamp bool numeric jsonb uuid time text",
         ),
         ("INSERT INTO users (name, age) VALUES ($2, $1)", "int8 text"),
-        (
-            "INSERT INTO users (name, age) VALUES ('a', $1), ($2, 3)",
-            "int8 text",
-        ),
+        ("INSERT INTO users (name, age) VALUES ('a', $1), ($2, 3)", "int8 text"),
         ("INSERT INTO users (age, name) SELECT $1, $2", "int8 text"),
         (
             "INSERT INTO users (age, born) SELECT $1, $2 UNION ALL SELECT $3, $4",
@@ -57,10 +54,7 @@ fn parameters_are_of_the_type_of_what_they_meet() {
             "int8 text float8 int8",
         ),
         ("INSERT INTO users (age) VALUES ($1 + 1)", "int8"),
-        (
-            "INSERT INTO users (born) VALUES (coalesce($1, current_date))",
-            "date",
-        ),
+        ("INSERT INTO users (born) VALUES (coalesce($1, current_date))", "date"),
         (
             "INSERT OR REPLACE INTO public.users (name, active) VALUES ($1, $2)",
             "text bool",
@@ -71,18 +65,12 @@ fn parameters_are_of_the_type_of_what_they_meet() {
             "text int8 timestamptz int8",
         ),
         ("UPDATE users SET (age, born) = ($1, $2)", "int8 date"),
-        (
-            "UPDATE users SET (age, born) = (SELECT $1, $2)",
-            "int8 date",
-        ),
+        ("UPDATE users SET (age, born) = (SELECT $1, $2)", "int8 date"),
         (
             "UPDATE users SET score = p.views FROM posts AS p WHERE p.user_id = users.id AND p.title = $1 AND users.active = $2",
             "text bool",
         ),
-        (
-            "DELETE FROM users WHERE token = $1 OR price > $2",
-            "uuid numeric",
-        ),
+        ("DELETE FROM users WHERE token = $1 OR price > $2", "uuid numeric"),
         (
             "DELETE FROM users AS u WHERE u.seen < $1 RETURNING $2 + age",
             "timestamptz int8",
@@ -98,49 +86,28 @@ fn parameters_are_of_the_type_of_what_they_meet() {
             "SELECT * FROM users WHERE born < $1 AND made > $2 AND at = $3",
             "date timestamp time",
         ),
-        (
-            "SELECT * FROM users WHERE id IS NOT $1 AND age IS $2",
-            "int8 int8",
-        ),
+        ("SELECT * FROM users WHERE id IS NOT $1 AND age IS $2", "int8 int8"),
         ("SELECT * FROM users WHERE id IS DISTINCT FROM $1", "int8"),
         (
             "SELECT * FROM users WHERE seen BETWEEN $1 AND $2",
             "timestamptz timestamptz",
         ),
-        (
-            "SELECT * FROM users WHERE $1 BETWEEN born AND $2",
-            "date date",
-        ),
+        ("SELECT * FROM users WHERE $1 BETWEEN born AND $2", "date date"),
         ("SELECT * FROM users WHERE id IN ($1, $2, 5)", "int8 int8"),
-        (
-            "SELECT * FROM users WHERE $1 IN (SELECT token FROM users)",
-            "uuid",
-        ),
+        ("SELECT * FROM users WHERE $1 IN (SELECT token FROM users)", "uuid"),
         (
             "SELECT * FROM users WHERE id NOT IN (SELECT user_id FROM posts WHERE views > $1)",
             "int8",
         ),
-        (
-            "SELECT * FROM users WHERE (id, born) = ($1, $2)",
-            "int8 date",
-        ),
+        ("SELECT * FROM users WHERE (id, born) = ($1, $2)", "int8 date"),
         (
             "SELECT * FROM users WHERE (id, born) IN (($1, $2), ($3, $4))",
             "int8 date int8 date",
         ),
-        (
-            "SELECT * FROM users WHERE (id, born) > ($1, $2)",
-            "int8 date",
-        ),
-        (
-            "SELECT * FROM users WHERE data = $1 AND doc = $2",
-            "bytea jsonb",
-        ),
+        ("SELECT * FROM users WHERE (id, born) > ($1, $2)", "int8 date"),
+        ("SELECT * FROM users WHERE data = $1 AND doc = $2", "bytea jsonb"),
         ("SELECT * FROM users WHERE free = $1", "text"),
-        (
-            "SELECT * FROM users WHERE rowid = $1 OR users.oid = $2",
-            "int8 int8",
-        ),
+        ("SELECT * FROM users WHERE rowid = $1 OR users.oid = $2", "int8 int8"),
         ("SELECT * FROM users WHERE ($1) = (id)", "int8"),
         ("SELECT * FROM users WHERE id = -$1", "int8"),
         (
@@ -153,10 +120,7 @@ fn parameters_are_of_the_type_of_what_they_meet() {
         ),
         // Truth.
         ("SELECT * FROM users WHERE $1", "bool"),
-        (
-            "SELECT * FROM users WHERE NOT $1 AND ($2 OR active)",
-            "bool bool",
-        ),
+        ("SELECT * FROM users WHERE NOT $1 AND ($2 OR active)", "bool bool"),
         ("SELECT CASE WHEN $1 THEN 1 END", "bool"),
         ("SELECT iif($1, age, $2) FROM users", "bool int8"),
         ("SELECT count(*) FILTER (WHERE $1) FROM users", "bool"),
@@ -168,10 +132,7 @@ fn parameters_are_of_the_type_of_what_they_meet() {
         ("SELECT ($1)::uuid", "uuid"),
         ("SELECT CAST($1 AS INTEGER)", "int8"),
         // Arithmetic and functions.
-        (
-            "SELECT $1 + 1, score * $2, age / $3 FROM users",
-            "int8 float8 int8",
-        ),
+        ("SELECT $1 + 1, score * $2, age / $3 FROM users", "int8 float8 int8"),
         (
             "SELECT coalesce(age, $1), ifnull($2, born), nullif(name, $3) FROM users",
             "int8 date text",
@@ -244,15 +205,9 @@ fn parameters_are_of_the_type_of_what_they_meet() {
         ),
         ("SELECT * FROM deep WHERE more = $1", "int8"),
         ("SELECT id FROM users UNION SELECT $1", "int8"),
-        (
-            "SELECT sum(age) OVER (PARTITION BY $1 ORDER BY id) FROM users",
-            "text",
-        ),
+        ("SELECT sum(age) OVER (PARTITION BY $1 ORDER BY id) FROM users", "text"),
         ("VALUES ($1, 2), (DATE '2024-01-01', $2)", "date int8"),
-        (
-            "EXPLAIN QUERY PLAN SELECT * FROM users WHERE born = $1",
-            "date",
-        ),
+        ("EXPLAIN QUERY PLAN SELECT * FROM users WHERE born = $1", "date"),
         // Numbers and repetition.
         ("SELECT * FROM users WHERE born = $2", "text date"),
         ("SELECT $1 FROM users WHERE id = $1", "int8"),
@@ -347,10 +302,7 @@ fn columns_are_of_the_type_they_were_declared_or_of_their_expression() {
             "SELECT n, d FROM (SELECT count(*) AS n, max(born) AS d FROM users)",
             "int8 date",
         ),
-        (
-            "WITH c (n) AS (SELECT count(*) FROM users) SELECT n + 1 FROM c",
-            "int8",
-        ),
+        ("WITH c (n) AS (SELECT count(*) FROM users) SELECT n + 1 FROM c", "int8"),
         (
             "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3) SELECT n FROM c",
             "int8",
@@ -360,10 +312,7 @@ fn columns_are_of_the_type_they_were_declared_or_of_their_expression() {
         ("SELECT 1 UNION SELECT 'a'", "text"),
         ("VALUES (1, 'a', 2), (2, 'b', 2.5)", "int8 text float8"),
         ("SELECT $1::date, $1", "date date"),
-        (
-            "SELECT $1, coalesce($1, 5) FROM users WHERE id = $1",
-            "int8 int8",
-        ),
+        ("SELECT $1, coalesce($1, 5) FROM users WHERE id = $1", "int8 int8"),
         (
             "SELECT * FROM users u JOIN posts USING (id)",
             "int8 text int8 float8 bytea date timestamptz timestamp bool numeric jsonb uuid time text int8 text int8",
@@ -386,10 +335,7 @@ fn columns_are_of_the_type_they_were_declared_or_of_their_expression() {
             "int8 text int8 float8 bytea date timestamptz timestamp bool numeric jsonb uuid time text bool",
         ),
         ("DELETE FROM users RETURNING token, rowid", "uuid int8"),
-        (
-            "WITH c AS (SELECT 1) DELETE FROM users RETURNING born",
-            "date",
-        ),
+        ("WITH c AS (SELECT 1) DELETE FROM users RETURNING born", "date"),
         // Told by SQLite about itself.
         ("PRAGMA table_info(users)", "int8 text text int8 text int8"),
         ("PRAGMA user_version", "int8"),
@@ -398,11 +344,7 @@ fn columns_are_of_the_type_they_were_declared_or_of_their_expression() {
         ("SELECT count(*) FROM users NOT INDEXED", "text"),
     ] {
         let found = described(&connection, sql);
-        let kinds: Vec<Type> = found
-            .columns
-            .into_iter()
-            .map(|column| column.kind)
-            .collect();
+        let kinds: Vec<Type> = found.columns.into_iter().map(|column| column.kind).collect();
         assert_eq!(names(&kinds), expected, "{sql}");
     }
 }
@@ -412,11 +354,7 @@ fn statements_without_rows_have_no_columns_and_say_whether_they_write() {
     let connection = schema();
     for (sql, read_only, columns) in [
         ("INSERT INTO users (name) VALUES ('a')", false, 0),
-        (
-            "INSERT INTO users (name) VALUES ('a') RETURNING id",
-            false,
-            1,
-        ),
+        ("INSERT INTO users (name) VALUES ('a') RETURNING id", false, 1),
         ("CREATE TABLE x (a)", false, 0),
         ("SELECT 1", true, 1),
         ("PRAGMA user_version", true, 1),
@@ -427,11 +365,7 @@ fn statements_without_rows_have_no_columns_and_say_whether_they_write() {
         ("VACUUM", false, 0),
     ] {
         let found = described(&connection, sql);
-        assert_eq!(
-            (found.read_only, found.columns.len()),
-            (read_only, columns),
-            "{sql}"
-        );
+        assert_eq!((found.read_only, found.columns.len()), (read_only, columns), "{sql}");
     }
     let version: i64 = connection
         .query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -448,28 +382,17 @@ fn declared_types_win_and_unknown_ones_are_kept() {
     assert_eq!(oids, [23, 20, 20, 999_999]);
     assert_eq!(found.columns[0].kind, Type::INT4);
     let found = describe(&connection, &one("SELECT 1"), &[25, 25]).unwrap();
-    assert_eq!(
-        found.parameters.len(),
-        2,
-        "what the client declares it may bind"
-    );
+    assert_eq!(found.parameters.len(), 2, "what the client declares it may bind");
 }
 
 #[test]
 fn names_and_origins_are_sqlites() {
     let connection = schema();
     let found = described(&connection, "SELECT u.born AS b, 1 + 1, name FROM users u");
-    let names: Vec<&str> = found
-        .columns
-        .iter()
-        .map(|column| column.name.as_str())
-        .collect();
+    let names: Vec<&str> = found.columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["b", "1 + 1", "name"]);
     let origin = found.columns[0].origin.as_ref().unwrap();
-    assert_eq!(
-        (origin.table.as_str(), origin.column.as_str()),
-        ("users", "born")
-    );
+    assert_eq!((origin.table.as_str(), origin.column.as_str()), ("users", "born"));
     assert_eq!(found.columns[1].origin, None);
 }
 
@@ -478,10 +401,7 @@ fn what_sqlite_refuses_is_its_own_error() {
     let connection = schema();
     for (sql, message) in [
         ("SELECT * FROM nowhere", "no such table: nowhere"),
-        (
-            "SELECT nothing_here FROM users",
-            "no such column: nothing_here",
-        ),
+        ("SELECT nothing_here FROM users", "no such column: nothing_here"),
         ("SELEC 1", "near \"SELEC\": syntax error"),
         ("SELECT DISTINCT ON (id) id FROM users", "syntax error"),
     ] {
@@ -512,7 +432,9 @@ fn parameters_are_known_by_number_wherever_they_stand() {
 fn a_catalog_querys_parameters_are_found_on_the_catalogs_connection() {
     let connection = database();
     connection
-        .execute_batch("ATTACH ':memory:' AS pg_catalog; CREATE TABLE pg_catalog.pg_type (oid OID, typname NAME, typlen SMALLINT)")
+        .execute_batch(
+            "ATTACH ':memory:' AS pg_catalog; CREATE TABLE pg_catalog.pg_type (oid OID, typname NAME, typlen SMALLINT)",
+        )
         .unwrap();
     for sql in [
         "SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = $1 AND typname = $2",
@@ -531,17 +453,12 @@ fn describing_takes_bounded_work() {
     let connection = schema();
     let started = std::time::Instant::now();
     // Each level is looked at twice for the next one.
-    let between = format!(
-        "SELECT {}$1{}",
-        "(".repeat(120),
-        " BETWEEN 1 AND 2)".repeat(120)
-    );
+    let between = format!("SELECT {}$1{}", "(".repeat(120), " BETWEEN 1 AND 2)".repeat(120));
     describe(&connection, &one(&between), &[]).unwrap();
     let mut nested = "SELECT 1".to_owned();
     for level in 0..40 {
-        nested = format!(
-            "WITH RECURSIVE c{level} (i) AS (SELECT * FROM ({nested}) UNION SELECT 2) SELECT i FROM c{level}"
-        );
+        nested =
+            format!("WITH RECURSIVE c{level} (i) AS (SELECT * FROM ({nested}) UNION SELECT 2) SELECT i FROM c{level}");
     }
     // SQLite may have a lower limit of its own.
     let _ = describe(&connection, &one(&nested), &[]);

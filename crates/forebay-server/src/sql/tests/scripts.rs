@@ -71,15 +71,8 @@ fn hints_come_from_real_comments_alone() {
         assert_eq!(one(script).hints, Hints { batch_ms: expected }, "{script}");
     }
     let parsed = parse("SELECT 1; /* batch:5 */ SELECT 2; SELECT 3").unwrap();
-    let hints: Vec<Option<u64>> = parsed
-        .iter()
-        .map(|statement| statement.hints.batch_ms)
-        .collect();
-    assert_eq!(
-        hints,
-        [None, Some(5), None],
-        "a hint is its own statement's"
-    );
+    let hints: Vec<Option<u64>> = parsed.iter().map(|statement| statement.hints.batch_ms).collect();
+    assert_eq!(hints, [None, Some(5), None], "a hint is its own statement's");
 }
 
 #[test]
@@ -89,19 +82,12 @@ fn session_commands_are_understood() {
         value: value.map(Into::into),
         local,
     };
-    let begin = |isolation, read_only| Kind::Begin {
-        isolation,
-        read_only,
-    };
+    let begin = |isolation, read_only| Kind::Begin { isolation, read_only };
     for (script, kind, tag) in [
         ("BEGIN", begin(None, None), "BEGIN"),
         ("begin work", begin(None, None), "BEGIN"),
         ("BEGIN DEFERRED", begin(None, None), "BEGIN"),
-        (
-            "BEGIN IMMEDIATE TRANSACTION",
-            begin(None, Some(false)),
-            "BEGIN",
-        ),
+        ("BEGIN IMMEDIATE TRANSACTION", begin(None, Some(false)), "BEGIN"),
         (
             "START TRANSACTION READ ONLY",
             begin(None, Some(true)),
@@ -118,16 +104,8 @@ fn session_commands_are_understood() {
             "BEGIN",
         ),
         ("COMMIT", Kind::Commit { chain: false }, "COMMIT"),
-        (
-            "END TRANSACTION AND CHAIN",
-            Kind::Commit { chain: true },
-            "COMMIT",
-        ),
-        (
-            "ROLLBACK AND NO CHAIN",
-            Kind::Rollback { chain: false },
-            "ROLLBACK",
-        ),
+        ("END TRANSACTION AND CHAIN", Kind::Commit { chain: true }, "COMMIT"),
+        ("ROLLBACK AND NO CHAIN", Kind::Rollback { chain: false }, "ROLLBACK"),
         ("ABORT", Kind::Rollback { chain: false }, "ROLLBACK"),
         ("SAVEPOINT Sp", Kind::Savepoint("sp".into()), "SAVEPOINT"),
         (
@@ -135,11 +113,7 @@ fn session_commands_are_understood() {
             Kind::RollbackTo("Sp".into()),
             "ROLLBACK",
         ),
-        (
-            "ROLLBACK WORK TO a",
-            Kind::RollbackTo("a".into()),
-            "ROLLBACK",
-        ),
+        ("ROLLBACK WORK TO a", Kind::RollbackTo("a".into()), "ROLLBACK"),
         ("RELEASE a", Kind::Release("a".into()), "RELEASE"),
         ("RELEASE SAVEPOINT a", Kind::Release("a".into()), "RELEASE"),
         (
@@ -152,26 +126,10 @@ fn session_commands_are_understood() {
             set("statement_timeout", Some("5000"), false),
             "SET",
         ),
-        (
-            "SET LOCAL x.y = -1.5",
-            set("x.y", Some("-1.5"), true),
-            "SET",
-        ),
-        (
-            "SET TIME ZONE 'UTC'",
-            set("timezone", Some("UTC"), false),
-            "SET",
-        ),
-        (
-            "SET TimeZone = DEFAULT",
-            set("timezone", None, false),
-            "SET",
-        ),
-        (
-            "SET NAMES 'utf8'",
-            set("client_encoding", Some("utf8"), false),
-            "SET",
-        ),
+        ("SET LOCAL x.y = -1.5", set("x.y", Some("-1.5"), true), "SET"),
+        ("SET TIME ZONE 'UTC'", set("timezone", Some("UTC"), false), "SET"),
+        ("SET TimeZone = DEFAULT", set("timezone", None, false), "SET"),
+        ("SET NAMES 'utf8'", set("client_encoding", Some("utf8"), false), "SET"),
         (
             "SET standard_conforming_strings = on",
             set("standard_conforming_strings", Some("on"), false),
@@ -201,11 +159,7 @@ fn session_commands_are_understood() {
             Kind::Reset(ResetTarget::Name("statement_timeout".into())),
             "RESET",
         ),
-        (
-            "SHOW server_version",
-            Kind::Show("server_version".into()),
-            "SHOW",
-        ),
+        ("SHOW server_version", Kind::Show("server_version".into()), "SHOW"),
         (
             "SHOW TRANSACTION ISOLATION LEVEL",
             Kind::Show("transaction_isolation".into()),
@@ -214,11 +168,7 @@ fn session_commands_are_understood() {
         ("SHOW TIME ZONE", Kind::Show("timezone".into()), "SHOW"),
         ("SHOW ALL", Kind::Show("all".into()), "SHOW"),
         ("DISCARD ALL", Kind::Discard { all: true }, "DISCARD ALL"),
-        (
-            "DISCARD PLANS",
-            Kind::Discard { all: false },
-            "DISCARD PLANS",
-        ),
+        ("DISCARD PLANS", Kind::Discard { all: false }, "DISCARD PLANS"),
         (
             "DEALLOCATE PREPARE s1",
             Kind::Deallocate(Some("s1".into())),
@@ -270,31 +220,19 @@ fn commands_not_offered_are_named() {
         ("ATTACH 'x.db' AS x", "ATTACH"),
         ("DETACH x", "DETACH"),
         ("CREATE TEMP TABLE t (a)", "CREATE TEMP TABLE"),
-        (
-            "CREATE TEMPORARY VIEW v AS SELECT 1",
-            "CREATE TEMPORARY VIEW",
-        ),
+        ("CREATE TEMPORARY VIEW v AS SELECT 1", "CREATE TEMPORARY VIEW"),
         (
             "CREATE TEMP TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; END",
             "CREATE TEMP TRIGGER",
         ),
-        (
-            "CREATE TABLE IF NOT EXISTS temp.t (a)",
-            "CREATE of a temporary object",
-        ),
-        (
-            "CREATE VIEW \"Temp\".v AS SELECT 1",
-            "CREATE of a temporary object",
-        ),
+        ("CREATE TABLE IF NOT EXISTS temp.t (a)", "CREATE of a temporary object"),
+        ("CREATE VIEW \"Temp\".v AS SELECT 1", "CREATE of a temporary object"),
         ("CREATE ROLE r", "CREATE ROLE"),
         (
             "CREATE OR REPLACE FUNCTION f() RETURNS int AS $$ SELECT 1; $$ LANGUAGE sql",
             "CREATE FUNCTION",
         ),
-        (
-            "CREATE OR REPLACE VIEW v AS SELECT 1",
-            "CREATE OR REPLACE VIEW",
-        ),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE OR REPLACE VIEW"),
         ("CREATE EXTENSION IF NOT EXISTS x", "CREATE EXTENSION"),
         ("GRANT ALL ON t TO u", "GRANT"),
         ("VACUUM INTO 'elsewhere.db'", "VACUUM INTO"),
@@ -354,14 +292,8 @@ fn tags_are_the_words_clients_read() {
         ("SELECT 1", "SELECT 3"),
         ("VALUES (1)", "SELECT 3"),
         ("WITH a AS (SELECT 1) SELECT * FROM a", "SELECT 3"),
-        (
-            "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a",
-            "INSERT 0 3",
-        ),
-        (
-            "with a as (delete from x returning y) update t set a = 1",
-            "UPDATE 3",
-        ),
+        ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "INSERT 0 3"),
+        ("with a as (delete from x returning y) update t set a = 1", "UPDATE 3"),
         ("INSERT INTO t VALUES (1)", "INSERT 0 3"),
         ("REPLACE INTO t VALUES (1)", "INSERT 0 3"),
         ("UPDATE OR FAIL t SET a = 1", "UPDATE 3"),
@@ -447,16 +379,8 @@ fn positions_are_characters_of_the_script_and_only_where_it_was_not_rewritten() 
 #[test]
 fn deep_statements_are_errors_and_the_deepest_allowed_are_not() {
     let nested = |depth: usize| format!("SELECT {}1{}", "(".repeat(depth), ")".repeat(depth));
-    let subqueries = |depth: usize| {
-        format!(
-            "{}SELECT 1{}",
-            "SELECT * FROM (".repeat(depth),
-            ")".repeat(depth)
-        )
-    };
-    let chain = |operator: &str, length: usize| {
-        format!("SELECT 1{}", format!(" {operator} 1").repeat(length))
-    };
+    let subqueries = |depth: usize| format!("{}SELECT 1{}", "SELECT * FROM (".repeat(depth), ")".repeat(depth));
+    let chain = |operator: &str, length: usize| format!("SELECT 1{}", format!(" {operator} 1").repeat(length));
     let deep = [
         nested(10_000),
         nested(1_000_000),
@@ -471,10 +395,7 @@ fn deep_statements_are_errors_and_the_deepest_allowed_are_not() {
         format!("SELECT 1{}", " UNION SELECT 1, 2".repeat(100_000)),
         format!("SELECT 1{}", " COLLATE nocase".repeat(100_000)),
         format!("{}SELECT 1", "EXPLAIN ".repeat(100_000)),
-        format!(
-            "SELECT * FROM pg_class WHERE oid = {}1",
-            "(".repeat(100_000)
-        ),
+        format!("SELECT * FROM pg_class WHERE oid = {}1", "(".repeat(100_000)),
     ];
     for script in &deep {
         let error = parse(script).expect_err(&script[..40]);
@@ -486,27 +407,25 @@ fn deep_statements_are_errors_and_the_deepest_allowed_are_not() {
         assert_eq!(error.sqlstate(), "54001");
     }
     // On a thread with as little stack as any that runs statements; nothing may need more.
-    let allowed = std::thread::Builder::new()
-        .stack_size(2 << 20)
-        .spawn(move || {
-            for script in [
-                nested(200),
-                subqueries(60),
-                chain("+", 900),
-                chain("OR", 900),
-                format!("SELECT {}1", "NOT ".repeat(200)),
-                format!("{} FETCH FIRST 1 ROWS ONLY", chain("+", 2_400)),
-                format!("SELECT 1{} OFFSET 1", " UNION SELECT 1".repeat(400)),
-            ] {
-                let statement = one(&script);
-                let connection = super::database();
-                match crate::sql::describe(&connection, &statement, &[]) {
-                    Ok(_) => {}
-                    Err(error) => assert!(error.to_string().contains("maximum depth"), "{error}"),
-                }
-                drop(statement);
+    let allowed = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        for script in [
+            nested(200),
+            subqueries(60),
+            chain("+", 900),
+            chain("OR", 900),
+            format!("SELECT {}1", "NOT ".repeat(200)),
+            format!("{} FETCH FIRST 1 ROWS ONLY", chain("+", 2_400)),
+            format!("SELECT 1{} OFFSET 1", " UNION SELECT 1".repeat(400)),
+        ] {
+            let statement = one(&script);
+            let connection = super::database();
+            match crate::sql::describe(&connection, &statement, &[]) {
+                Ok(_) => {}
+                Err(error) => assert!(error.to_string().contains("maximum depth"), "{error}"),
             }
-        });
+            drop(statement);
+        }
+    });
     allowed.unwrap().join().unwrap();
 }
 
@@ -519,11 +438,7 @@ fn hostile_scripts_take_no_more_than_linear_time() {
         "/*".repeat(200_000),
         "'".repeat(200_001),
         format!("CREATE TRIGGER t BEGIN {}", "x;".repeat(100_000)),
-        format!(
-            "CREATE TRIGGER {} BEGIN {}",
-            "x ".repeat(100_000),
-            ";".repeat(100_000)
-        ),
+        format!("CREATE TRIGGER {} BEGIN {}", "x ".repeat(100_000), ";".repeat(100_000)),
         "SELECT 1;".repeat(20_000),
         format!("INSERT INTO t VALUES {}", "(1),".repeat(50_000)),
         ";".repeat(2_000_000),

@@ -22,10 +22,7 @@ pub(super) fn invalid_json(kind: &Type, error: &serde_json::Error) -> WireError 
 }
 
 pub(super) fn invalid_binary(kind: &Type, what: &str) -> WireError {
-    let message = format!(
-        "incorrect binary data format for type {}: {what}",
-        display_name(kind)
-    );
+    let message = format!("incorrect binary data format for type {}: {what}", display_name(kind));
     WireError::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
 }
 
@@ -71,8 +68,9 @@ pub(super) fn unfit(kind: &Type, value: ValueRef<'_>) -> WireError {
         "column value does not fit its declared type {}: {stored}",
         display_name(kind)
     );
-    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-        .with_hint("SQLite keeps any value in any column. Cast the column to text, CAST(column AS TEXT), to see what is stored.")
+    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_hint(
+        "SQLite keeps any value in any column. Cast the column to text, CAST(column AS TEXT), to see what is stored.",
+    )
 }
 
 const EXCERPT_CHARACTERS: usize = 100;

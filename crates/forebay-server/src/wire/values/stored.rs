@@ -14,12 +14,7 @@ use super::{check_json, float, temporal, uuid_from_text, valid_text};
 use crate::wire::error::{WireError, sqlstate};
 use crate::wire::frontend::invalid_utf8;
 
-pub(super) fn stored_integer(
-    kind: &Type,
-    value: ValueRef<'_>,
-    min: i64,
-    max: i64,
-) -> Result<i64, WireError> {
+pub(super) fn stored_integer(kind: &Type, value: ValueRef<'_>, min: i64, max: i64) -> Result<i64, WireError> {
     let integer = match value {
         ValueRef::Integer(integer) => integer,
         ValueRef::Real(real) => exact_integer(real).ok_or_else(|| unfit(kind, value))?,
@@ -49,16 +44,8 @@ pub(super) fn stored_bool(kind: &Type, value: ValueRef<'_>) -> Result<bool, Wire
     match value {
         ValueRef::Integer(0) => Ok(false),
         ValueRef::Integer(1) => Ok(true),
-        ValueRef::Text(text)
-            if text.eq_ignore_ascii_case(b"true") || text.eq_ignore_ascii_case(b"t") =>
-        {
-            Ok(true)
-        }
-        ValueRef::Text(text)
-            if text.eq_ignore_ascii_case(b"false") || text.eq_ignore_ascii_case(b"f") =>
-        {
-            Ok(false)
-        }
+        ValueRef::Text(text) if text.eq_ignore_ascii_case(b"true") || text.eq_ignore_ascii_case(b"t") => Ok(true),
+        ValueRef::Text(text) if text.eq_ignore_ascii_case(b"false") || text.eq_ignore_ascii_case(b"f") => Ok(false),
         _ => Err(unfit(kind, value)),
     }
 }
@@ -100,9 +87,7 @@ pub(super) fn stored_numeric(kind: &Type, value: ValueRef<'_>) -> Result<Number,
     match value {
         ValueRef::Integer(integer) => Some(Number::from_integer(integer)),
         ValueRef::Real(real) => Some(Number::from_real(real)),
-        ValueRef::Text(text) => std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| Number::parse(text).ok()),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| Number::parse(text).ok()),
         _ => None,
     }
     .ok_or_else(|| unfit(kind, value))
@@ -145,11 +130,7 @@ fn stored_plain_text(value: ValueRef<'_>) -> Option<&str> {
     }
 }
 
-pub(super) fn put_json(
-    kind: &Type,
-    value: ValueRef<'_>,
-    out: &mut BytesMut,
-) -> Result<(), WireError> {
+pub(super) fn put_json(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
     match value {
         ValueRef::Text(text) => {
             let text = std::str::from_utf8(text).map_err(|error| invalid_utf8(text, error))?;
@@ -164,19 +145,11 @@ pub(super) fn put_json(
 }
 
 /// The value as a text column shows it: text as it is, numbers as SQLite prints them, blobs only if they are text.
-pub(super) fn put_as_text(
-    kind: &Type,
-    value: ValueRef<'_>,
-    out: &mut BytesMut,
-) -> Result<(), WireError> {
+pub(super) fn put_as_text(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
     match value {
         ValueRef::Integer(integer) => put_integer(out, integer),
         ValueRef::Real(real) => float::put_real(out, real),
-        ValueRef::Text(text) => out.put_slice(
-            valid_text(text)
-                .map_err(|error| error.with_hint(AS_BLOB))?
-                .as_bytes(),
-        ),
+        ValueRef::Text(text) => out.put_slice(valid_text(text).map_err(|error| error.with_hint(AS_BLOB))?.as_bytes()),
         ValueRef::Blob(bytes) => {
             let text = valid_text(bytes).map_err(|_| unfit(kind, value).with_hint(AS_BLOB))?;
             out.put_slice(text.as_bytes());
