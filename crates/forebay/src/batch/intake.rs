@@ -439,6 +439,19 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_whose_calls_all_left_at_the_last_moment_is_not_counted() {
+        let intake = Small::new(LIMITS);
+        let (ticket, _) = enter(&intake, 0, Due::AtOnce);
+        let mut batch = Batch::new();
+        assert_eq!(next(&intake, &mut batch, Instant::now()).0, Next::Run);
+        drop(intake.cancel(&ticket));
+        assert!(batch.collect_items().is_empty());
+        let _ = intake.finish(true);
+        let stats = intake.stats();
+        assert_eq!((stats.batches, stats.in_flight, stats.cancelled), (0, 0, 1));
+    }
+
+    #[test]
     fn an_item_cancelled_between_cut_and_collection_never_reaches_the_processor() {
         let intake = Small::new(LIMITS);
         let (first, _) = enter(&intake, 0, Due::AtOnce);

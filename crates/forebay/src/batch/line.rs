@@ -251,7 +251,8 @@ impl<I, O, E> Stretch<I, O, E> {
                 continue;
             };
             let fits = part.items < room_items && part.weight + weight as u128 <= room_weight;
-            if !fits && !(alone && part.items == 0) {
+            let goes_alone = alone && part.items == 0;
+            if !(fits || goes_alone) {
                 return (index, part);
             }
             part += Tally::of_one(weight, due);
