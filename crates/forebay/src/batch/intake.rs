@@ -251,7 +251,7 @@ impl<I, O, E> Intake<I, O, E> {
     /// Checks the invariants; for tests.
     #[cfg(all(test, not(forebay_loom)))]
     pub(super) fn validate(&self) {
-        let state = self.state.0.lock();
+        let mut state = self.state.0.lock();
         state.line.validate();
         let gatherers = usize::from(!matches!(state.gatherer, Gatherer::None));
         assert!(state.running + gatherers <= self.limits.max_in_flight);
@@ -311,7 +311,7 @@ impl<I, O, E> State<I, O, E> {
     }
 
     /// Until when the gatherer has to wait for more items; `None` when it is time to go.
-    fn time_to_wait(&self, limits: &Limits, clock: impl Fn() -> Instant) -> Option<Instant> {
+    fn time_to_wait(&mut self, limits: &Limits, clock: impl Fn() -> Instant) -> Option<Instant> {
         let tally = self.line.tally();
         if self.closed || tally.at_once > 0 || self.line.fills(&limits.batch) {
             return None;
