@@ -7,9 +7,16 @@ use crate::{Database, assert_ok, together_plainly};
 
 #[tokio::test]
 async fn what_cannot_share_runs_alone_and_in_its_turn() {
-    let database = Database::new("CREATE TABLE t (at INTEGER PRIMARY KEY AUTOINCREMENT, n); INSERT INTO t (n) VALUES (0)");
+    let database =
+        Database::new("CREATE TABLE t (at INTEGER PRIMARY KEY AUTOINCREMENT, n); INSERT INTO t (n) VALUES (0)");
     let sqlite = database.open();
-    for alone in ["VACUUM", "PRAGMA wal_checkpoint", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode", "PRAGMA incremental_vacuum(10)"] {
+    for alone in [
+        "VACUUM",
+        "PRAGMA wal_checkpoint",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "PRAGMA journal_mode",
+        "PRAGMA incremental_vacuum(10)",
+    ] {
         let seen = "SELECT max(at) FROM t";
         let good = "INSERT INTO t (n) VALUES (1)";
         let answers = together_plainly(&sqlite, &[seen, good, alone, seen, good]).await;
@@ -29,7 +36,14 @@ async fn what_runs_alone_does_its_work() {
     let before = pages(database.read("PRAGMA page_count"));
     let answers = together_plainly(
         &database.open(),
-        &["PRAGMA user_version = 41", "VACUUM", "PRAGMA user_version", "PRAGMA user_version = 42", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA user_version"],
+        &[
+            "PRAGMA user_version = 41",
+            "VACUUM",
+            "PRAGMA user_version",
+            "PRAGMA user_version = 42",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+            "PRAGMA user_version",
+        ],
     )
     .await;
     let version = |index: usize| assert_ok(&answers[index]).rows[0][0].clone();
@@ -44,7 +58,13 @@ async fn one_that_fails_alone_fails_alone() {
     let database = Database::new("CREATE TABLE t (n)");
     let answers = together_plainly(
         &database.open(),
-        &["INSERT INTO t VALUES (1)", "VACUUM absent", "INSERT INTO t VALUES (2)", "VACUUM INTO '/no/such/folder/file'", "INSERT INTO t VALUES (3)"],
+        &[
+            "INSERT INTO t VALUES (1)",
+            "VACUUM absent",
+            "INSERT INTO t VALUES (2)",
+            "VACUUM INTO '/no/such/folder/file'",
+            "INSERT INTO t VALUES (3)",
+        ],
     )
     .await;
     assert!(answers[1].is_err() && answers[3].is_err());
@@ -68,7 +88,10 @@ async fn what_would_change_what_is_shared_is_refused_with_a_hint() {
         ("DETACH other", "shared"),
         ("CREATE TEMP TABLE x (n)", "ordinary table"),
         ("CREATE TABLE temp.x (n)", "ordinary table"),
-        ("CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END", "ordinary table"),
+        (
+            "CREATE TEMP TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; END",
+            "ordinary table",
+        ),
         ("PRAGMA foreign_keys = OFF", "foreign_keys"),
         ("PRAGMA defer_foreign_keys = ON", "defer_foreign_keys"),
         ("PRAGMA synchronous = OFF", "synchronous"),
@@ -89,14 +112,20 @@ async fn what_would_change_what_is_shared_is_refused_with_a_hint() {
         );
         assert_eq!(database.take_commits(), 1, "{sql}");
     }
-    assert_eq!(database.read("SELECT count(*) FROM t"), [(refused.len() * 2).to_string()]);
+    assert_eq!(
+        database.read("SELECT count(*) FROM t"),
+        [(refused.len() * 2).to_string()]
+    );
     assert_eq!(database.read("PRAGMA journal_mode"), ["wal"]);
 
     let writer = Writer::new(sqlite);
     let mut own = writer.begin().await.unwrap();
     for (sql, hint) in refused {
         let answer = own.execute(sql, ()).await;
-        assert!(matches!(&answer, Err(WriteError::Refused { reason }) if reason.contains(hint)), "{sql}: {answer:?}");
+        assert!(
+            matches!(&answer, Err(WriteError::Refused { reason }) if reason.contains(hint)),
+            "{sql}: {answer:?}"
+        );
     }
     for sql in ["VACUUM", "PRAGMA wal_checkpoint"] {
         let answer = own.execute(sql, ()).await;

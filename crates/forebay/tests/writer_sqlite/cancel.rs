@@ -12,14 +12,15 @@ use crate::{Database, assert_ok, together};
 #[tokio::test]
 async fn cancelled_before_the_dispatch_it_is_never_executed() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::builder().max_items(10).max_wait(Duration::from_secs(600)).build(database.open());
+    let writer = Writer::builder()
+        .max_items(10)
+        .max_wait(Duration::from_secs(600))
+        .build(database.open());
     let tokens: Vec<CancelToken> = (0..10).map(|_| CancelToken::new()).collect();
     let mut calls: Vec<_> = tokens
         .iter()
         .zip(0_i64..)
-        .map(|(token, n)| {
-            Box::pin(writer.submit(Write::new("INSERT INTO t VALUES (?1)", [n]).cancel(token.clone())))
-        })
+        .map(|(token, n)| Box::pin(writer.submit(Write::new("INSERT INTO t VALUES (?1)", [n]).cancel(token.clone()))))
         .collect();
     for call in &mut calls {
         assert!(call.as_mut().now_or_never().is_none());
@@ -82,7 +83,11 @@ async fn a_deadline_that_passed_stops_every_statement_that_carries_it() {
     let token = CancelToken::with_deadline(Some(deadline));
     let insert = |n: i64| Write::new("INSERT INTO t VALUES (?1)", [n]).cancel(token.clone());
     let endless = "WITH RECURSIVE x (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT sum(i) FROM x";
-    let answers = together(&database.open(), vec![insert(1), Write::new(endless, ()).cancel(token.clone()), insert(2)]).await;
+    let answers = together(
+        &database.open(),
+        vec![insert(1), Write::new(endless, ()).cancel(token.clone()), insert(2)],
+    )
+    .await;
     assert_ok(&answers[0]);
     assert_eq!(answers[1..], [Err(WriteError::TimedOut), Err(WriteError::TimedOut)]);
     assert_eq!(database.read("SELECT n FROM t"), ["1"]);
@@ -93,7 +98,9 @@ async fn cancelled_after_its_answer_changes_nothing() {
     let database = Database::new("CREATE TABLE t (n)");
     let writer = Writer::new(database.open());
     let token = CancelToken::new();
-    let done = writer.submit(Write::new("INSERT INTO t VALUES (1)", ()).cancel(token.clone())).await;
+    let done = writer
+        .submit(Write::new("INSERT INTO t VALUES (1)", ()).cancel(token.clone()))
+        .await;
     assert_ok(&done);
     token.cancel();
     token.cancel();
@@ -104,7 +111,10 @@ async fn cancelled_after_its_answer_changes_nothing() {
 #[tokio::test]
 async fn dropped_before_the_dispatch_it_has_no_effect() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::builder().max_items(100).max_wait(Duration::from_secs(600)).build(database.open());
+    let writer = Writer::builder()
+        .max_items(100)
+        .max_wait(Duration::from_secs(600))
+        .build(database.open());
     let mut dropped = Box::pin(writer.execute("INSERT INTO t VALUES (1)", ()));
     let mut kept = Box::pin(writer.execute("INSERT INTO t VALUES (2)", ()));
     assert!(dropped.as_mut().now_or_never().is_none());
@@ -135,7 +145,10 @@ async fn dropped_after_the_dispatch_it_is_executed() {
 #[tokio::test]
 async fn a_window_of_its_own_is_not_a_neighbours() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::builder().max_items(100).max_wait(Duration::from_secs(600)).build(database.open());
+    let writer = Writer::builder()
+        .max_items(100)
+        .max_wait(Duration::from_secs(600))
+        .build(database.open());
     let mut patient = Box::pin(writer.execute("INSERT INTO t VALUES (1)", ()));
     assert!(patient.as_mut().now_or_never().is_none());
     let hasty = Write::new("INSERT INTO t VALUES (2)", ()).max_wait(Duration::ZERO);

@@ -11,18 +11,28 @@ use crate::{Database, assert_ok};
 #[tokio::test]
 async fn drain_writes_what_waits_and_takes_no_more() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::builder().max_wait(Duration::from_secs(600)).build(database.open());
-    let mut calls: Vec<_> =
-        (0..50).map(|n| Box::pin(writer.execute("INSERT INTO t VALUES (?1)", [n]))).collect();
+    let writer = Writer::builder()
+        .max_wait(Duration::from_secs(600))
+        .build(database.open());
+    let mut calls: Vec<_> = (0..50)
+        .map(|n| Box::pin(writer.execute("INSERT INTO t VALUES (?1)", [n])))
+        .collect();
     for call in &mut calls {
         assert!(call.as_mut().now_or_never().is_none());
     }
     writer.drain().await;
-    assert_eq!(database.read("SELECT count(*) FROM t"), ["50"], "drained, and not yet written");
+    assert_eq!(
+        database.read("SELECT count(*) FROM t"),
+        ["50"],
+        "drained, and not yet written"
+    );
     for answer in join_all(calls).await {
         assert_ok(&answer);
     }
-    assert_eq!(writer.execute("INSERT INTO t VALUES (1)", ()).await, Err(WriteError::Closed));
+    assert_eq!(
+        writer.execute("INSERT INTO t VALUES (1)", ()).await,
+        Err(WriteError::Closed)
+    );
     writer.drain().await;
     assert_eq!(database.read("SELECT count(*) FROM t"), ["50"]);
 }
@@ -41,7 +51,10 @@ async fn close_waits_for_the_transaction_that_is_open_and_refuses_what_comes_aft
     own.commit().await.unwrap();
     closing.await;
     assert_eq!(waiting.await, Err(WriteError::Closed));
-    assert_eq!(writer.execute("INSERT INTO t VALUES (3)", ()).await, Err(WriteError::Closed));
+    assert_eq!(
+        writer.execute("INSERT INTO t VALUES (3)", ()).await,
+        Err(WriteError::Closed)
+    );
     assert!(matches!(writer.begin().await, Err(WriteError::Closed)));
     assert!(matches!(sqlite.reader().await, Err(WriteError::Closed)));
     assert_eq!(database.read("SELECT n FROM t"), ["1"]);
@@ -71,7 +84,10 @@ fn a_runtime_that_ends_leaves_the_outcome_unknown() {
     let database = Database::new("CREATE TABLE t (n)");
     let sqlite = database.open();
     let ending = tokio::runtime::Runtime::new().unwrap();
-    let staying = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let staying = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let (writer, own) = ending.block_on(async {
         let writer = Writer::new(sqlite);
         let own = writer.begin().await.unwrap();

@@ -17,7 +17,12 @@ async fn an_acknowledged_write_is_there_for_another_connection_at_once() {
     let other = database.plain();
     for n in 1..=50_i64 {
         writer.execute("INSERT INTO t VALUES (?1)", [n]).await.unwrap();
-        assert_eq!(other.query_row("SELECT max(n) FROM t", (), |row| row.get::<_, i64>(0)).unwrap(), n);
+        assert_eq!(
+            other
+                .query_row("SELECT max(n) FROM t", (), |row| row.get::<_, i64>(0))
+                .unwrap(),
+            n
+        );
     }
 }
 
@@ -35,7 +40,10 @@ async fn an_acknowledged_write_is_there_after_reopening() {
     // As after a power failure in which everything that was not forced is lost but the files are whole: the copies are
     // taken while the writer still has its own open.
     let sqlite = database.open();
-    Writer::new(sqlite.clone()).execute("INSERT INTO t VALUES (6)", ()).await.unwrap();
+    Writer::new(sqlite.clone())
+        .execute("INSERT INTO t VALUES (6)", ())
+        .await
+        .unwrap();
     let copies = tempfile::tempdir().unwrap();
     for name in ["test.db", "test.db-wal"] {
         std::fs::copy(database.path.with_file_name(name), copies.path().join(name)).unwrap();
@@ -68,10 +76,16 @@ async fn a_lock_held_elsewhere_is_waited_for_then_busy_then_all_is_well() {
 #[tokio::test]
 async fn a_lock_that_is_given_back_in_time_is_waited_for() {
     let database = Database::new("CREATE TABLE t (n)");
-    let sqlite = database.builder(|_| Ok(())).busy_timeout(Duration::from_secs(60)).open().unwrap();
+    let sqlite = database
+        .builder(|_| Ok(()))
+        .busy_timeout(Duration::from_secs(60))
+        .open()
+        .unwrap();
     let writer = Writer::new(sqlite);
     let other = database.plain();
-    other.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (0)").unwrap();
+    other
+        .execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (0)")
+        .unwrap();
     let mut waiting = Box::pin(writer.execute("INSERT INTO t VALUES (1)", ()));
     assert!(waiting.as_mut().now_or_never().is_none());
     while writer.stats().in_flight == 0 {
@@ -107,7 +121,10 @@ fn a_disk_that_fails_in_the_commit_leaves_the_outcome_unknown_and_says_so() {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let numbers = |word: &str| -> Vec<String> {
-        text.lines().filter_map(|line| line.strip_prefix(word)).map(str::to_owned).collect()
+        text.lines()
+            .filter_map(|line| line.strip_prefix(word))
+            .map(str::to_owned)
+            .collect()
     };
     let (acknowledged, unknown) = (numbers("acknowledged "), numbers("unknown "));
     assert!(!acknowledged.is_empty() && !unknown.is_empty(), "{text}");
@@ -116,17 +133,25 @@ fn a_disk_that_fails_in_the_commit_leaves_the_outcome_unknown_and_says_so() {
         assert!(there.contains(n), "{n} was acknowledged and is lost");
     }
     for n in &there {
-        assert!(acknowledged.contains(n) || unknown.contains(n), "{n} was refused and is there");
+        assert!(
+            acknowledged.contains(n) || unknown.contains(n),
+            "{n} was refused and is there"
+        );
     }
     assert_eq!(database.read("PRAGMA integrity_check"), ["ok"]);
 }
 
 fn failing_disk_child(path: &std::path::Path) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let writer = Writer::new(Sqlite::open(path).unwrap());
         for n in 0..100_i64 {
-            let answer = writer.execute("INSERT INTO t VALUES (?1, randomblob(20000))", [n]).await;
+            let answer = writer
+                .execute("INSERT INTO t VALUES (?1, randomblob(20000))", [n])
+                .await;
             match answer {
                 Ok(_) => println!("acknowledged {n}"),
                 Err(WriteError::OutcomeUnknown { .. }) => println!("unknown {n}"),

@@ -22,7 +22,11 @@ fn killed_at_any_moment_it_loses_nothing_acknowledged() {
     let mut acknowledged: HashSet<String> = HashSet::new();
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::killed_at_any_moment_it_loses_nothing_acknowledged", "--nocapture"])
+            .args([
+                "--exact",
+                "kill::killed_at_any_moment_it_loses_nothing_acknowledged",
+                "--nocapture",
+            ])
             .env(CHILD, &database.path)
             .stdout(Stdio::piped())
             .spawn()
@@ -34,7 +38,10 @@ fn killed_at_any_moment_it_loses_nothing_acknowledged() {
         let mut hear = |line: std::io::Result<String>| {
             let line = line.unwrap();
             if let Some(id) = line.strip_prefix("acknowledged ").and_then(|id| id.strip_suffix(" .")) {
-                assert!(acknowledged.insert(format!("{round}-{id}")), "{id} was acknowledged twice");
+                assert!(
+                    acknowledged.insert(format!("{round}-{id}")),
+                    "{id} was acknowledged twice"
+                );
                 heard += 1;
             }
             heard
@@ -48,11 +55,16 @@ fn killed_at_any_moment_it_loses_nothing_acknowledged() {
         for line in lines {
             hear(line);
         }
-        assert!(!child.wait().unwrap().success(), "it was killed, and did not end by itself");
+        assert!(
+            !child.wait().unwrap().success(),
+            "it was killed, and did not end by itself"
+        );
         assert!(heard >= until);
         // The rows of this round get its number, so that each round's ids are its own.
         let connection = database.plain();
-        connection.execute("UPDATE t SET id = ?1 || '-' || id WHERE id NOT LIKE '%-%'", [round]).unwrap();
+        connection
+            .execute("UPDATE t SET id = ?1 || '-' || id WHERE id NOT LIKE '%-%'", [round])
+            .unwrap();
         let rows = crate::rows_of(&connection, "SELECT id FROM t");
         let there: HashSet<&String> = rows.iter().collect();
         assert_eq!(there.len(), rows.len(), "something is there twice");
@@ -63,7 +75,11 @@ fn killed_at_any_moment_it_loses_nothing_acknowledged() {
 }
 
 fn writing_child(path: &std::path::Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let writer = Writer::new(Sqlite::open(path).unwrap());
         let tasks: Vec<_> = (0..32)
@@ -73,7 +89,10 @@ fn writing_child(path: &std::path::Path) {
                     // Ends by itself long after it should have been killed.
                     for step in 0..20_000 {
                         let id = format!("{task}/{step}");
-                        writer.execute("INSERT INTO t (id) VALUES ($1)", [id.as_str()]).await.unwrap();
+                        writer
+                            .execute("INSERT INTO t (id) VALUES ($1)", [id.as_str()])
+                            .await
+                            .unwrap();
                         // One system call a line: the pipe holds whole lines or, at the very end, a part of one.
                         let line = format!("acknowledged {id} .\n");
                         std::io::stdout().write_all(line.as_bytes()).unwrap();

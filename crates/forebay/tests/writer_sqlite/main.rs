@@ -4,6 +4,11 @@
 //! Each file is one part of the contract. Nothing here sleeps and hopes: batches are made by their size, and what runs is
 //! known by what it has done.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "this is a test through and through, also where clippy sees no #[test]"
+)]
+
 mod alone;
 mod cancel;
 mod closing;
@@ -110,7 +115,10 @@ fn rows_of(connection: &Connection, sql: &str) -> Vec<String> {
     let columns = statement.column_count();
     let rows = statement.query_map((), |row| {
         let texts: rusqlite::Result<Vec<String>> = (0..columns)
-            .map(|column| row.get::<_, rusqlite::types::Value>(column).map(|value| text_of(&value)))
+            .map(|column| {
+                row.get::<_, rusqlite::types::Value>(column)
+                    .map(|value| text_of(&value))
+            })
             .collect();
         Ok(texts?.join("|"))
     });
@@ -124,7 +132,10 @@ fn text_of(value: &rusqlite::types::Value) -> String {
         Value::Integer(integer) => integer.to_string(),
         Value::Real(real) => format!("{real:?}"),
         Value::Text(text) => text.clone(),
-        Value::Blob(blob) => format!("x'{}'", blob.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        Value::Blob(blob) => format!(
+            "x'{}'",
+            blob.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        ),
     }
 }
 

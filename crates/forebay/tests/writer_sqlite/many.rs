@@ -8,7 +8,8 @@ use crate::{Database, kind};
 async fn two_hundred_tasks_one_percent_in_error() {
     const TASKS: i64 = 200;
     const EACH: i64 = 50;
-    let database = Database::new("CREATE TABLE t (n INTEGER UNIQUE, id INTEGER PRIMARY KEY); INSERT INTO t (n) VALUES (-1)");
+    let database =
+        Database::new("CREATE TABLE t (n INTEGER UNIQUE, id INTEGER PRIMARY KEY); INSERT INTO t (n) VALUES (-1)");
     let writer = Writer::new(database.open());
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
@@ -42,5 +43,8 @@ async fn two_hundred_tasks_one_percent_in_error() {
     assert_eq!(database.read("SELECT id, n FROM t WHERE n >= 0 ORDER BY id"), expected);
     let (calls, commits) = (writer.stats().calls as usize, database.take_commits());
     assert_eq!(calls as i64, TASKS * EACH);
-    assert!(commits < calls / 4, "{commits} commits for {calls} statements: they were not shared");
+    assert!(
+        commits < calls / 4,
+        "{commits} commits for {calls} statements: they were not shared"
+    );
 }

@@ -88,8 +88,11 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(statement, one, two)| (STATEMENTS[statement], vec![one, two])),
         1 => (0..RARE.len()).prop_map(|statement| (RARE[statement], Vec::new())),
     ];
-    (statement, proptest::bool::weighted(0.05))
-        .prop_map(|((sql, parameters), cancelled)| Step { sql, parameters, cancelled })
+    (statement, proptest::bool::weighted(0.05)).prop_map(|((sql, parameters), cancelled)| Step {
+        sql,
+        parameters,
+        cancelled,
+    })
 }
 
 /// What the statement does alone, with a plain connection in autocommit. ON CONFLICT FAIL is the one place where the
@@ -121,7 +124,7 @@ fn execute(connection: &Connection, step: &Step) -> Result<Outcome, StatementErr
     let before = connection.total_changes();
     let run = || -> rusqlite::Result<(Vec<String>, Vec<Vec<Value>>)> {
         let mut statement = connection.prepare(step.sql)?;
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut rows = statement.query(rusqlite::params_from_iter(&step.parameters))?;
         let mut gathered = Vec::new();
         while let Some(row) = rows.next()? {
@@ -160,12 +163,22 @@ fn write(step: &Step) -> Write {
 fn compare(steps: &[Step], max_items: usize) -> Result<(), TestCaseError> {
     let (database, model) = (Database::new(SCHEMA), Connection::open_in_memory().unwrap());
     model.execute_batch(SCHEMA).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     // Durability is shown elsewhere; here it would only cost time.
-    let sqlite = database.builder(|_| Ok(())).synchronous(Synchronous::Off).open().unwrap();
+    let sqlite = database
+        .builder(|_| Ok(()))
+        .synchronous(Synchronous::Off)
+        .open()
+        .unwrap();
     let answers = runtime.block_on(async {
         // Full batches go at once, the last by the drain.
-        let writer = Writer::builder().max_items(max_items).max_wait(Duration::from_secs(600)).build(sqlite);
+        let writer = Writer::builder()
+            .max_items(max_items)
+            .max_wait(Duration::from_secs(600))
+            .build(sqlite);
         let calls = join_all(steps.iter().map(|step| writer.submit(write(step))));
         tokio::join!(calls, writer.drain()).0
     });
@@ -179,7 +192,13 @@ fn compare(steps: &[Step], max_items: usize) -> Result<(), TestCaseError> {
             (Ok(expected), Ok(outcome)) => prop_assert_eq!(outcome, &expected, "statement {}: {:?}", position, step),
             (Err(_), Err(WriteError::Statement(_))) if parameter_count => {}
             (Err(expected), Err(WriteError::Statement(error))) => {
-                prop_assert_eq!((error.code, &error.message), (expected.code, &expected.message), "statement {}: {:?}", position, step);
+                prop_assert_eq!(
+                    (error.code, &error.message),
+                    (expected.code, &expected.message),
+                    "statement {}: {:?}",
+                    position,
+                    step
+                );
             }
             (expected, answer) => {
                 let reason = format!("statement {position}: {step:?}: {answer:?}, and alone {expected:?}");
@@ -190,7 +209,11 @@ fn compare(steps: &[Step], max_items: usize) -> Result<(), TestCaseError> {
     let written = database.plain();
     for table in TABLES {
         let sql = format!("SELECT * FROM {table} ORDER BY rowid");
-        let sql = if table == "w" { "SELECT * FROM w".to_owned() } else { sql };
+        let sql = if table == "w" {
+            "SELECT * FROM w".to_owned()
+        } else {
+            sql
+        };
         prop_assert_eq!(rows_of(&written, &sql), rows_of(&model, &sql), "table {}", table);
     }
     let schema = "SELECT type, name, sql FROM sqlite_schema ORDER BY name";
@@ -200,7 +223,7 @@ fn compare(steps: &[Step], max_items: usize) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_outcome_and_every_table_is_as_if_each_had_been_alone(

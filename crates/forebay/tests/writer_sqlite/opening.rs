@@ -20,7 +20,11 @@ fn refused(path: &std::path::Path) -> (Kind, String) {
 fn what_is_no_database_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("letter.txt");
-    std::fs::write(&text, "Dear Sir or Madam, this is no database at all, and it is long enough to tell.".repeat(20)).unwrap();
+    std::fs::write(
+        &text,
+        "Dear Sir or Madam, this is no database at all, and it is long enough to tell.".repeat(20),
+    )
+    .unwrap();
     assert_eq!(refused(&text).0, Kind::Corrupt);
     assert_eq!(refused(folder.path()).0, Kind::Io);
     assert_eq!(refused(&folder.path().join("no/such/folder/app.db")).0, Kind::Io);
@@ -32,7 +36,9 @@ fn what_is_no_database_is_refused_by_name() {
 #[test]
 fn a_function_that_cannot_be_registered_is_told() {
     let database = Database::new("");
-    let failed = database.builder(|connection| connection.execute_batch("nonsense")).open();
+    let failed = database
+        .builder(|connection| connection.execute_batch("nonsense"))
+        .open();
     assert_eq!(failed.map(|_| ()).unwrap_err().cause().kind, Kind::Text);
     let panicked = database.builder(|_| std::panic::panic_any("as asked")).open();
     assert!(panicked.is_err_and(|error| error.to_string().contains("stopped")));
@@ -50,7 +56,10 @@ async fn what_is_opened_is_durable_and_lets_others_read() {
     assert_eq!(setting("PRAGMA journal_mode").await.as_text(), Some("wal"));
     assert_eq!(setting("PRAGMA synchronous").await.as_integer(), Some(2), "FULL");
     assert_eq!(setting("PRAGMA foreign_keys").await.as_integer(), Some(1));
-    let normal = Sqlite::builder(folder.path().join("normal.db")).synchronous(Synchronous::Normal).open().unwrap();
+    let normal = Sqlite::builder(folder.path().join("normal.db"))
+        .synchronous(Synchronous::Normal)
+        .open()
+        .unwrap();
     let answer = Writer::new(normal).execute("PRAGMA synchronous", ()).await.unwrap();
     assert_eq!(answer.rows, [integers(&[1])]);
 }
@@ -60,9 +69,15 @@ async fn a_connection_that_may_only_read_refuses_each_write() {
     let database = Database::new("CREATE TABLE t (n)");
     let sqlite = database.open_with(|connection| connection.pragma_update(None, "query_only", true));
     let writer = Writer::new(sqlite.clone());
-    assert_eq!(kind(&writer.execute("INSERT INTO t VALUES (1)", ()).await), Kind::ReadOnly);
+    assert_eq!(
+        kind(&writer.execute("INSERT INTO t VALUES (1)", ()).await),
+        Kind::ReadOnly
+    );
     assert!(matches!(writer.begin().await, Err(WriteError::Statement(error)) if error.kind == Kind::ReadOnly));
-    assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[0])]);
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[0])]
+    );
 }
 
 const CHILD: &str = "FOREBAY_TEST_READ_ONLY";
@@ -89,7 +104,13 @@ fn a_file_without_the_right_to_write_can_be_read() {
     rights(&program, 0o555);
     rights(folder, 0o555);
     let mut child = Command::new(&program);
-    child.args(["--exact", "opening::a_file_without_the_right_to_write_can_be_read", "--nocapture"]).env(CHILD, &database.path);
+    child
+        .args([
+            "--exact",
+            "opening::a_file_without_the_right_to_write_can_be_read",
+            "--nocapture",
+        ])
+        .env(CHILD, &database.path);
     if administrator {
         child.uid(65_534).gid(65_534);
     }
@@ -100,12 +121,21 @@ fn a_file_without_the_right_to_write_can_be_read() {
 }
 
 fn read_only_child(path: &std::path::Path) {
-    assert!(std::fs::OpenOptions::new().append(true).open(path).is_err(), "the child has no right to write");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(
+        std::fs::OpenOptions::new().append(true).open(path).is_err(),
+        "the child has no right to write"
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let sqlite = Sqlite::open(path).unwrap();
         assert!(sqlite.is_read_only());
-        assert_eq!(sqlite.query("SELECT n FROM t", ()).await.unwrap().rows, [integers(&[7])]);
+        assert_eq!(
+            sqlite.query("SELECT n FROM t", ()).await.unwrap().rows,
+            [integers(&[7])]
+        );
         let writer = Writer::new(sqlite);
         let answer = writer.execute("INSERT INTO t VALUES (8)", ()).await;
         assert_eq!(kind(&answer), Kind::ReadOnly);

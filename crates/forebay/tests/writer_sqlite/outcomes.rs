@@ -72,11 +72,19 @@ async fn ids_are_the_statements_own() {
         ("UPDATE t SET n = 1", 0, None),
         ("INSERT INTO t (id, k) VALUES (50, 'a')", 1, Some(50)),
         ("INSERT OR IGNORE INTO t (k) VALUES ('a')", 0, None),
-        ("INSERT INTO t (k) VALUES ('a') ON CONFLICT (k) DO UPDATE SET n = 5", 1, None),
+        (
+            "INSERT INTO t (k) VALUES ('a') ON CONFLICT (k) DO UPDATE SET n = 5",
+            1,
+            None,
+        ),
         ("INSERT INTO keyed VALUES ('x', 1)", 1, None),
         ("UPDATE t SET n = 6", 1, None),
         ("DELETE FROM keyed", 1, None),
-        ("INSERT INTO t (k) VALUES ('b'), ('a') ON CONFLICT (k) DO UPDATE SET n = 7", 2, Some(51)),
+        (
+            "INSERT INTO t (k) VALUES ('b'), ('a') ON CONFLICT (k) DO UPDATE SET n = 7",
+            2,
+            Some(51),
+        ),
         ("INSERT INTO v (k, n) VALUES ('through', 1)", 0, None),
         ("INSERT INTO log (what) SELECT 'mine'", 1, Some(1009 + 1)),
         ("INSERT INTO t (id) VALUES (-5)", 1, Some(-5)),
@@ -92,7 +100,10 @@ async fn the_ids_of_a_batch_are_those_in_the_table() {
     let answers = together(&database.open(), (0..100).map(insert).collect()).await;
     for (n, answer) in answers.iter().enumerate() {
         let id = assert_ok(answer).last_insert_id.unwrap();
-        assert_eq!(database.read(&format!("SELECT n FROM t WHERE id = {id}")), [n.to_string()]);
+        assert_eq!(
+            database.read(&format!("SELECT n FROM t WHERE id = {id}")),
+            [n.to_string()]
+        );
     }
 }
 
@@ -100,7 +111,9 @@ async fn the_ids_of_a_batch_are_those_in_the_table() {
 async fn returned_rows_are_the_callers_own() {
     let database = Database::new(SCHEMA);
     let insert = "INSERT INTO t (id, k) VALUES (?1, ?2), (?1 + 100, ?2 || '!') RETURNING id, k AS named";
-    let writes = (1..=50_i64).map(|id| Write::new(insert, (id, format!("k{id}")))).collect();
+    let writes = (1..=50_i64)
+        .map(|id| Write::new(insert, (id, format!("k{id}"))))
+        .collect();
     for (answer, id) in together(&database.open(), writes).await.iter().zip(1_i64..) {
         let outcome = assert_ok(answer);
         assert_eq!(outcome.columns, ["id", "named"]);
@@ -143,14 +156,24 @@ async fn parameters_go_by_their_numbers() {
         ],
     )
     .await;
-    let rows: Vec<Value> = answers[..3].iter().flat_map(|answer| assert_ok(answer).rows[0].clone()).collect();
+    let rows: Vec<Value> = answers[..3]
+        .iter()
+        .flat_map(|answer| assert_ok(answer).rows[0].clone())
+        .collect();
     assert_eq!(rows, integers(&[2, 1, 2, 2, 1, 2, 1, 2, 3]));
     assert_eq!(assert_ok(&answers[3]).rows[0], [2.into(), Value::Null, Value::Null]);
     assert_eq!(assert_ok(&answers[4]).rows[0], [3.into(), 1.into(), Value::Null]);
     assert_eq!(kind(&answers[5]), Kind::ParameterCount);
     assert_eq!(kind(&answers[6]), Kind::ParameterCount);
-    let named = together(&database.open(), vec![Write::new("INSERT INTO t (a) VALUES (:name)", [1])]).await;
-    assert!(matches!(&named[0], Err(WriteError::Refused { reason }) if reason.contains(":name")), "{named:?}");
+    let named = together(
+        &database.open(),
+        vec![Write::new("INSERT INTO t (a) VALUES (:name)", [1])],
+    )
+    .await;
+    assert!(
+        matches!(&named[0], Err(WriteError::Refused { reason }) if reason.contains(":name")),
+        "{named:?}"
+    );
     assert_eq!(database.read("SELECT count(*) FROM t"), ["5"]);
 }
 
@@ -158,7 +181,11 @@ async fn parameters_go_by_their_numbers() {
 async fn a_parameter_of_before_is_not_bound_again() {
     let database = Database::new("CREATE TABLE t (a, b)");
     let sql = "INSERT INTO t VALUES (?1, ?2) RETURNING a, b";
-    let writes = vec![Write::new(sql, ("a", "b")), Write::new(sql, (Value::Null, 1)), Write::new(sql, [Value::Null, Value::Null])];
+    let writes = vec![
+        Write::new(sql, ("a", "b")),
+        Write::new(sql, (Value::Null, 1)),
+        Write::new(sql, [Value::Null, Value::Null]),
+    ];
     let answers = together(&database.open(), writes).await;
     let rows: Vec<_> = answers.iter().map(|answer| assert_ok(answer).rows[0].clone()).collect();
     assert_eq!(rows[1], [Value::Null, 1.into()]);
@@ -184,20 +211,30 @@ async fn values_come_back_as_they_went() {
         Some(7_u8).into(),
         None::<i64>.into(),
     ];
-    let writes = values.iter().map(|value| Write::new("INSERT INTO t VALUES ($1) RETURNING v", [value.clone()])).collect();
+    let writes = values
+        .iter()
+        .map(|value| Write::new("INSERT INTO t VALUES ($1) RETURNING v", [value.clone()]))
+        .collect();
     for (answer, value) in together(&database.open(), writes).await.iter().zip(&values) {
         assert_eq!(assert_ok(answer).rows, [[value.clone()]]);
     }
     assert_eq!(database.take_commits(), 1);
     // SQL knows no such number; SQLite keeps NULL.
-    let nan = together(&database.open(), vec![Write::new("INSERT INTO t VALUES ($1) RETURNING v", [f64::NAN])]).await;
+    let nan = together(
+        &database.open(),
+        vec![Write::new("INSERT INTO t VALUES ($1) RETURNING v", [f64::NAN])],
+    )
+    .await;
     assert_eq!(assert_ok(&nan[0]).rows, [[Value::Null]]);
 }
 
 #[tokio::test]
 async fn a_commit_carries_no_more_bytes_than_its_limit() {
     let database = Database::new("CREATE TABLE t (v)");
-    let writer = Writer::builder().max_weight(100_000).max_items(10).max_wait(std::time::Duration::from_secs(600));
+    let writer = Writer::builder()
+        .max_weight(100_000)
+        .max_items(10)
+        .max_wait(std::time::Duration::from_secs(600));
     let writer = writer.build(database.open());
     let insert = |bytes: usize| writer.execute("INSERT INTO t VALUES (?1)", [vec![1_u8; bytes]]);
     // 45 + 45, then 45 + a text of 45, then one that is too heavy for company; the last goes by drain.

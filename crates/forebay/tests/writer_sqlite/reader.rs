@@ -27,7 +27,11 @@ async fn fetch(reader: &Reader, cursor: u64, rows_max: usize) -> (Vec<i64>, Prog
         let mut rows = Vec::new();
         let progress = session.fetch(cursor, None, &mut |row| {
             rows.push(row.get(0).unwrap());
-            if rows.len() == rows_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if rows.len() == rows_max {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         })?;
         Ok::<_, WriteError>((rows, progress))
     });
@@ -41,7 +45,10 @@ async fn it_sees_every_write_acknowledged_before() {
     let writer = Writer::new(sqlite.clone());
     for n in 1..=30 {
         writer.execute("INSERT INTO t VALUES (?1)", [n]).await.unwrap();
-        assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[n])]);
+        assert_eq!(
+            sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+            [integers(&[n])]
+        );
     }
 }
 
@@ -49,12 +56,20 @@ async fn it_sees_every_write_acknowledged_before() {
 async fn it_refuses_to_write() {
     let database = Database::new("CREATE TABLE t (n)");
     let sqlite = database.open();
-    for sql in ["INSERT INTO t VALUES (1)", "DELETE FROM t RETURNING n", "CREATE TABLE u (n)", "BEGIN"] {
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "DELETE FROM t RETURNING n",
+        "CREATE TABLE u (n)",
+        "BEGIN",
+    ] {
         let answer = sqlite.query(sql, ()).await;
         assert!(matches!(answer, Err(WriteError::Refused { .. })), "{sql}: {answer:?}");
     }
     assert_eq!(kind(&sqlite.query("SELECT * FROM absent", ()).await), Kind::Text);
-    assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[0])]);
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[0])]
+    );
 }
 
 #[tokio::test]
@@ -91,11 +106,17 @@ async fn a_reader_given_back_leaves_nothing_to_the_next() {
     assert_eq!(fetch(&reader, 1, 2).await, (vec![1, 2], Progress::Paused));
     assert!(sqlite.reader().now_or_never().is_none(), "there is only one");
     drop(reader);
-    Writer::new(sqlite.clone()).execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+    Writer::new(sqlite.clone())
+        .execute("INSERT INTO t VALUES (3)", ())
+        .await
+        .unwrap();
     let reader = sqlite.reader().await.unwrap();
     assert_eq!(fetch(&reader, 1, 2).await, (vec![], Progress::Done));
     drop(reader);
-    assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[3])]);
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[3])]
+    );
 }
 
 #[tokio::test]
@@ -109,7 +130,10 @@ async fn a_snapshot_is_held_until_the_reader_is_dropped() {
     let count = async || {
         let token = CancelToken::new();
         let counted = reader.run(&token, |session| {
-            session.connection().query_row("SELECT count(*) FROM t", (), |row| row.get::<_, i64>(0)).unwrap()
+            session
+                .connection()
+                .query_row("SELECT count(*) FROM t", (), |row| row.get::<_, i64>(0))
+                .unwrap()
         });
         counted.await.unwrap()
     };
@@ -117,7 +141,10 @@ async fn a_snapshot_is_held_until_the_reader_is_dropped() {
     writer.execute("DELETE FROM t", ()).await.unwrap();
     assert_eq!(count().await, 1);
     drop(reader);
-    assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[0])]);
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[0])]
+    );
 }
 
 #[tokio::test]
@@ -132,7 +159,11 @@ async fn a_read_that_runs_for_ever_is_interrupted() {
         session.fetch(1, Some(&watched), &mut |_| ControlFlow::Continue(()))
     });
     assert_eq!(fetched.await.unwrap(), Err(WriteError::TimedOut));
-    assert_eq!(fetch(&reader, 1, 1).await, (vec![], Progress::Done), "an interrupted cursor is closed");
+    assert_eq!(
+        fetch(&reader, 1, 1).await,
+        (vec![], Progress::Done),
+        "an interrupted cursor is closed"
+    );
     drop(reader);
     // Dropped in the midst, a query is interrupted too: the only reader comes back.
     {
@@ -152,8 +183,15 @@ async fn a_visitor_that_panics_harms_nobody_else() {
     let reader = sqlite.reader().await.unwrap();
     open(&reader, 1, 1, 5).await;
     let token = CancelToken::new();
-    let answer = reader.run(&token, |session| session.fetch(1, None, &mut |_| std::panic::panic_any("as asked")));
-    assert_eq!(answer.await, Err(WriteError::Internal { cause: "as asked".to_owned() }));
+    let answer = reader.run(&token, |session| {
+        session.fetch(1, None, &mut |_| std::panic::panic_any("as asked"))
+    });
+    assert_eq!(
+        answer.await,
+        Err(WriteError::Internal {
+            cause: "as asked".to_owned()
+        })
+    );
     assert_eq!(fetch(&reader, 1, 9).await, (vec![], Progress::Done));
     open(&reader, 1, 1, 2).await;
     assert_eq!(fetch(&reader, 1, 9).await, (vec![1, 2], Progress::Done));

@@ -5,8 +5,7 @@ use forebay::write::{StatementErrorKind as Kind, Value, Write, Writer};
 
 use crate::{Database, assert_ok, kind, together, together_plainly};
 
-const GUARD: &str =
-    "CREATE TRIGGER guard AFTER INSERT ON t WHEN NEW.n = 13 BEGIN SELECT RAISE(FAIL, 'unlucky'); END";
+const GUARD: &str = "CREATE TRIGGER guard AFTER INSERT ON t WHEN NEW.n = 13 BEGIN SELECT RAISE(FAIL, 'unlucky'); END";
 const TWO: &str = "INSERT INTO t (n) VALUES (12), (13)";
 
 #[tokio::test]
@@ -31,7 +30,10 @@ async fn a_neighbour_in_the_batch_may_change_the_schema() {
     .await;
     let failed: Vec<usize> = (0..answers.len()).filter(|index| answers[*index].is_err()).collect();
     assert_eq!(failed, [4, 10]);
-    assert_eq!((kind(&answers[4]), kind(&answers[10])), (Kind::OtherConstraint, Kind::Text));
+    assert_eq!(
+        (kind(&answers[4]), kind(&answers[10])),
+        (Kind::OtherConstraint, Kind::Text)
+    );
     assert_eq!(assert_ok(&answers[8]).rows.len(), 2);
     assert_eq!(database.take_commits(), 1);
     assert_eq!(database.read("SELECT n, more FROM t"), ["12|x", "13|m", "12|x", "13|m"]);
@@ -43,9 +45,17 @@ async fn another_connection_may_change_the_schema_between_batches() {
     let sqlite = database.open();
     assert_ok(&together_plainly(&sqlite, &[TWO]).await[0]);
     database.plain().execute_batch(GUARD).unwrap();
-    let answers = together_plainly(&sqlite, &["INSERT INTO t (n) VALUES (1)", TWO, "INSERT INTO t (n) VALUES (2)"]).await;
+    let answers = together_plainly(
+        &sqlite,
+        &["INSERT INTO t (n) VALUES (1)", TWO, "INSERT INTO t (n) VALUES (2)"],
+    )
+    .await;
     assert_eq!(kind(&answers[1]), Kind::OtherConstraint);
-    assert_eq!(database.read("SELECT n FROM t"), ["12", "13", "1", "2"], "half of it stayed");
+    assert_eq!(
+        database.read("SELECT n FROM t"),
+        ["12", "13", "1", "2"],
+        "half of it stayed"
+    );
     // The same in a transaction of the caller's own.
     database.plain().execute_batch("DROP TRIGGER guard").unwrap();
     assert_ok(&together_plainly(&sqlite, &[TWO]).await[0]);
@@ -68,7 +78,10 @@ async fn returned_columns_follow_the_table() {
         answer.columns
     };
     assert_eq!(columns().await, ["a"]);
-    database.plain().execute_batch("ALTER TABLE t ADD COLUMN b DEFAULT 2").unwrap();
+    database
+        .plain()
+        .execute_batch("ALTER TABLE t ADD COLUMN b DEFAULT 2")
+        .unwrap();
     assert_eq!(columns().await, ["a", "b"]);
     database.plain().execute_batch("ALTER TABLE t DROP COLUMN b").unwrap();
     assert_eq!(columns().await, ["a"]);
@@ -104,7 +117,11 @@ async fn a_schema_change_that_was_rolled_back_is_forgotten() {
 async fn a_schema_change_of_a_neighbour_that_was_run_again() {
     let database = Database::new("CREATE TABLE t (n); CREATE TABLE r (n UNIQUE ON CONFLICT ROLLBACK)");
     let roll_back = "INSERT INTO r VALUES (1), (1)";
-    let answers = together_plainly(&database.open(), &[TWO, GUARD, TWO, roll_back, TWO, "DROP TRIGGER guard", TWO]).await;
+    let answers = together_plainly(
+        &database.open(),
+        &[TWO, GUARD, TWO, roll_back, TWO, "DROP TRIGGER guard", TWO],
+    )
+    .await;
     let failed: Vec<usize> = (0..answers.len()).filter(|index| answers[*index].is_err()).collect();
     assert_eq!(failed, [2, 3, 4]);
     assert_eq!(database.read("SELECT n FROM t"), ["12", "13", "12", "13"]);
@@ -114,9 +131,14 @@ async fn a_schema_change_of_a_neighbour_that_was_run_again() {
 async fn more_statements_than_the_cache_holds() {
     let database = Database::new("CREATE TABLE t (n UNIQUE)");
     let sqlite = database.builder(|_| Ok(())).statement_cache(4).open().unwrap();
-    let texts: Vec<String> = (0..40).map(|n| format!("INSERT OR FAIL INTO t VALUES (?1 + {n}), (?1 + {n})")).collect();
+    let texts: Vec<String> = (0..40)
+        .map(|n| format!("INSERT OR FAIL INTO t VALUES (?1 + {n}), (?1 + {n})"))
+        .collect();
     for _ in 0..2 {
-        let writes = texts.iter().map(|text| Write::new(text.clone(), [Value::Integer(1)])).collect();
+        let writes = texts
+            .iter()
+            .map(|text| Write::new(text.clone(), [Value::Integer(1)]))
+            .collect();
         for answer in together(&sqlite, writes).await {
             assert_eq!(kind(&answer), Kind::Unique);
         }

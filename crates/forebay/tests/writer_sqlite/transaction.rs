@@ -18,11 +18,20 @@ async fn it_sees_what_it_wrote_and_others_only_after_the_commit() {
     let mut own = writer.begin().await.unwrap();
     let done = own.execute("INSERT INTO t VALUES (?1), (2)", [1]).await.unwrap();
     assert_eq!((done.rows_affected, done.last_insert_id), (2, Some(2)));
-    assert_eq!(own.query("SELECT n FROM t ORDER BY n", ()).await.unwrap().rows, [integers(&[1]), integers(&[2])]);
-    assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[0])]);
+    assert_eq!(
+        own.query("SELECT n FROM t ORDER BY n", ()).await.unwrap().rows,
+        [integers(&[1]), integers(&[2])]
+    );
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[0])]
+    );
     assert_eq!(database.read("SELECT count(*) FROM t"), ["0"]);
     own.commit().await.unwrap();
-    assert_eq!(sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[2])]);
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[2])]
+    );
     assert_eq!(database.read("SELECT count(*) FROM t"), ["2"]);
 }
 
@@ -34,7 +43,10 @@ async fn dropped_or_rolled_back_it_leaves_nothing() {
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     drop(own);
     let mut own = writer.begin().await.unwrap();
-    assert_eq!(own.query("SELECT count(*) FROM t", ()).await.unwrap().rows, [integers(&[0])]);
+    assert_eq!(
+        own.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[0])]
+    );
     own.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
     own.rollback().await.unwrap();
     writer.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
@@ -60,8 +72,14 @@ async fn a_statement_that_fails_undoes_only_itself() {
     let writer = Writer::new(database.open());
     let mut own = writer.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-    assert_eq!(kind(&own.execute("INSERT OR FAIL INTO t VALUES (2), (1)", ()).await), Kind::Unique);
-    assert_eq!(kind(&own.execute("INSERT INTO absent VALUES (1)", ()).await), Kind::Text);
+    assert_eq!(
+        kind(&own.execute("INSERT OR FAIL INTO t VALUES (2), (1)", ()).await),
+        Kind::Unique
+    );
+    assert_eq!(
+        kind(&own.execute("INSERT INTO absent VALUES (1)", ()).await),
+        Kind::Text
+    );
     own.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
     own.commit().await.unwrap();
     assert_eq!(database.read("SELECT n FROM t"), ["1", "3"]);
@@ -80,8 +98,14 @@ async fn savepoints() {
     own.rollback_to("inner").await.unwrap();
     own.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
     own.release("inner").await.unwrap();
-    assert_eq!(kind(&own.release("inner").await.map(|()| Default::default())), Kind::Text);
-    assert_eq!(own.query("SELECT sum(n) FROM t", ()).await.unwrap().rows, [integers(&[7])]);
+    assert_eq!(
+        kind(&own.release("inner").await.map(|()| Default::default())),
+        Kind::Text
+    );
+    assert_eq!(
+        own.query("SELECT sum(n) FROM t", ()).await.unwrap().rows,
+        [integers(&[7])]
+    );
     own.rollback_to("odd \"name\"; --").await.unwrap();
     own.execute("INSERT INTO t VALUES (5)", ()).await.unwrap();
     assert!(!own.is_lost());
@@ -101,7 +125,10 @@ async fn a_foreign_key_may_stay_open_until_the_commit_which_fails() {
     healed.commit().await.unwrap();
     let mut open = writer.begin().await.unwrap();
     open.execute("INSERT INTO c VALUES (2)", ()).await.unwrap();
-    assert_eq!(kind(&open.commit().await.map(|()| Default::default())), Kind::ForeignKey);
+    assert_eq!(
+        kind(&open.commit().await.map(|()| Default::default())),
+        Kind::ForeignKey
+    );
     writer.execute("INSERT INTO p VALUES (2)", ()).await.unwrap();
     assert_eq!(database.read("SELECT p FROM c"), ["1"]);
     assert_eq!(database.read("SELECT id FROM p"), ["1", "2"]);
@@ -154,7 +181,8 @@ async fn after_an_interrupted_statement_nothing_more_is_written() {
     let mut own = writer.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     {
-        let endless = "INSERT INTO t WITH RECURSIVE x (i) AS (SELECT started() UNION ALL SELECT i + 1 FROM x) SELECT i FROM x";
+        let endless =
+            "INSERT INTO t WITH RECURSIVE x (i) AS (SELECT started() UNION ALL SELECT i + 1 FROM x) SELECT i FROM x";
         let mut running = Box::pin(own.execute(endless, ()));
         while !started.load(Ordering::SeqCst) {
             assert!(running.as_mut().now_or_never().is_none());
@@ -162,10 +190,17 @@ async fn after_an_interrupted_statement_nothing_more_is_written() {
         }
     }
     let answer = own.execute("INSERT INTO t VALUES (2)", ()).await;
-    assert_eq!(answer, Err(WriteError::TransactionLost), "it would have been committed by itself");
+    assert_eq!(
+        answer,
+        Err(WriteError::TransactionLost),
+        "it would have been committed by itself"
+    );
     assert!(own.is_lost());
     assert_eq!(own.savepoint("s").await, Err(WriteError::TransactionLost));
-    assert_eq!(own.run(&CancelToken::new(), |_| ()).await, Err(WriteError::TransactionLost));
+    assert_eq!(
+        own.run(&CancelToken::new(), |_| ()).await,
+        Err(WriteError::TransactionLost)
+    );
     assert_eq!(own.commit().await, Err(WriteError::TransactionLost));
     writer.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
     assert_eq!(database.read("SELECT n FROM t"), ["3"]);
@@ -178,12 +213,17 @@ async fn a_token_cancels_a_statement_of_it() {
     let mut own = writer.begin().await.unwrap();
     let token = CancelToken::new();
     token.cancel();
-    let answer = own.execute_with("INSERT INTO t VALUES (1)".into(), ().into(), token).await;
+    let answer = own
+        .execute_with("INSERT INTO t VALUES (1)".into(), ().into(), token)
+        .await;
     assert_eq!(answer, Err(WriteError::Cancelled));
     assert!(!own.is_lost(), "it did not run");
     let late = CancelToken::with_deadline(Some(std::time::Instant::now() + Duration::from_millis(50)));
     let endless = "WITH RECURSIVE x (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT sum(i) FROM x";
-    assert_eq!(own.execute_with(endless.into(), ().into(), late).await, Err(WriteError::TimedOut));
+    assert_eq!(
+        own.execute_with(endless.into(), ().into(), late).await,
+        Err(WriteError::TimedOut)
+    );
     assert!(!own.is_lost(), "a read that is interrupted undoes nothing");
     own.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
     own.commit().await.unwrap();
@@ -196,9 +236,19 @@ async fn a_job_that_panics_rolls_back() {
     let writer = Writer::new(database.open());
     let mut own = writer.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-    let answer = own.run(&CancelToken::new(), |_| -> () { std::panic::panic_any("as asked") }).await;
-    assert_eq!(answer, Err(WriteError::Internal { cause: "as asked".to_owned() }));
-    assert_eq!(own.execute("INSERT INTO t VALUES (2)", ()).await, Err(WriteError::TransactionLost));
+    let answer = own
+        .run(&CancelToken::new(), |_| -> () { std::panic::panic_any("as asked") })
+        .await;
+    assert_eq!(
+        answer,
+        Err(WriteError::Internal {
+            cause: "as asked".to_owned()
+        })
+    );
+    assert_eq!(
+        own.execute("INSERT INTO t VALUES (2)", ()).await,
+        Err(WriteError::TransactionLost)
+    );
     drop(own);
     writer.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
     assert_eq!(database.read("SELECT n FROM t"), ["3"]);
@@ -218,7 +268,9 @@ async fn a_cursor_in_it_sees_what_it_wrote() {
             seen.push(row.get::<_, i64>(0).unwrap());
             std::ops::ControlFlow::Continue(())
         })?;
-        session.open_cursor(2, &"DELETE FROM t RETURNING n".into(), &().into()).expect_err("a cursor reads");
+        session
+            .open_cursor(2, &"DELETE FROM t RETURNING n".into(), &().into())
+            .expect_err("a cursor reads");
         Ok::<_, WriteError>(seen)
     });
     assert_eq!(seen.await.unwrap().unwrap(), [1, 2]);
@@ -231,7 +283,10 @@ async fn returned_rows_and_parameters_as_everywhere() {
     let database = Database::new("CREATE TABLE t (a, b)");
     let writer = Writer::new(database.open());
     let mut own = writer.begin().await.unwrap();
-    let done = own.execute("INSERT INTO t VALUES ($2, $1) RETURNING a, b", (1, "two")).await.unwrap();
+    let done = own
+        .execute("INSERT INTO t VALUES ($2, $1) RETURNING a, b", (1, "two"))
+        .await
+        .unwrap();
     assert_eq!(done.rows, [[Value::from("two"), Value::from(1)]]);
     own.commit().await.unwrap();
     let shared = writer.submit(Write::new("SELECT a FROM t", ())).await.unwrap();

@@ -7,10 +7,16 @@ use crate::{Database, assert_ok, kind, together_plainly};
 
 /// `bad` between two good ones, twice: the second time the Writer may know the statement already. Nothing of it stays.
 async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
-    let database = Database::new(&format!("CREATE TABLE good (at INTEGER PRIMARY KEY AUTOINCREMENT); {schema}"));
-    let tables = database.read("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('good', 'sqlite_sequence')");
+    let database = Database::new(&format!(
+        "CREATE TABLE good (at INTEGER PRIMARY KEY AUTOINCREMENT); {schema}"
+    ));
+    let tables = database
+        .read("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('good', 'sqlite_sequence')");
     let contents = || -> Vec<Vec<String>> {
-        tables.iter().map(|table| database.read(&format!("SELECT * FROM {table}"))).collect()
+        tables
+            .iter()
+            .map(|table| database.read(&format!("SELECT * FROM {table}")))
+            .collect()
     };
     let before = contents();
     let sqlite = database.open_with(|connection| {
@@ -29,9 +35,16 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
         assert_ok(&answers[2]);
         assert_eq!(contents(), before, "{bad} left something");
         let commits = database.take_commits();
-        assert!(round == 1 || commits == 1, "{bad}: known, and yet it cost {commits} commits");
+        assert!(
+            round == 1 || commits == 1,
+            "{bad}: known, and yet it cost {commits} commits"
+        );
     }
-    assert_eq!(database.read("SELECT count(*), max(at) FROM good"), ["4|4"], "{bad} took a neighbour along");
+    assert_eq!(
+        database.read("SELECT count(*), max(at) FROM good"),
+        ["4|4"],
+        "{bad} took a neighbour along"
+    );
 
     // The same promise where nothing can be run again: in a transaction of the caller's own.
     let writer = Writer::new(sqlite);
@@ -50,12 +63,22 @@ async fn on_conflict_fail_in_the_statement() {
     let schema = "CREATE TABLE t (n UNIQUE)";
     leaves_nothing(schema, "INSERT OR FAIL INTO t VALUES (1), (2), (1)", Kind::Unique).await;
     let filled = "CREATE TABLE t (n UNIQUE); INSERT INTO t VALUES (1), (2), (3), (5)";
-    leaves_nothing(filled, "UPDATE OR FAIL t SET n = CASE n WHEN 3 THEN 5 ELSE n + 100 END", Kind::Unique).await;
+    leaves_nothing(
+        filled,
+        "UPDATE OR FAIL t SET n = CASE n WHEN 3 THEN 5 ELSE n + 100 END",
+        Kind::Unique,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn on_conflict_fail_in_the_table() {
-    leaves_nothing("CREATE TABLE t (n UNIQUE ON CONFLICT FAIL)", "INSERT INTO t VALUES (1), (1)", Kind::Unique).await;
+    leaves_nothing(
+        "CREATE TABLE t (n UNIQUE ON CONFLICT FAIL)",
+        "INSERT INTO t VALUES (1), (1)",
+        Kind::Unique,
+    )
+    .await;
     leaves_nothing(
         "CREATE TABLE t (n NOT NULL ON CONFLICT FAIL)",
         "INSERT INTO t VALUES (1), (NULL)",
@@ -82,8 +105,18 @@ async fn raise_fail_in_a_trigger() {
 
 #[tokio::test]
 async fn a_type_error_in_the_second_row_of_a_strict_table() {
-    leaves_nothing("CREATE TABLE t (n INTEGER) STRICT", "INSERT INTO t VALUES (1), ('x')", Kind::Type).await;
-    leaves_nothing("CREATE TABLE t (n INTEGER) STRICT", "INSERT OR IGNORE INTO t VALUES (1), ('x')", Kind::Type).await;
+    leaves_nothing(
+        "CREATE TABLE t (n INTEGER) STRICT",
+        "INSERT INTO t VALUES (1), ('x')",
+        Kind::Type,
+    )
+    .await;
+    leaves_nothing(
+        "CREATE TABLE t (n INTEGER) STRICT",
+        "INSERT OR IGNORE INTO t VALUES (1), ('x')",
+        Kind::Type,
+    )
+    .await;
     leaves_nothing(
         "CREATE TABLE t (n INTEGER) STRICT; INSERT INTO t VALUES (1), (2)",
         "UPDATE t SET n = CASE n WHEN 1 THEN 5 ELSE 'x' END",
@@ -109,21 +142,49 @@ async fn an_error_that_sqlite_did_not_foresee() {
 #[tokio::test]
 async fn a_function_of_the_users_own_that_fails_or_panics() {
     let schema = "CREATE TABLE t (n); INSERT INTO t VALUES (1), (2)";
-    leaves_nothing(schema, "UPDATE t SET n = CASE n WHEN 2 THEN fails() ELSE 7 END", Kind::Text).await;
-    leaves_nothing(schema, "UPDATE t SET n = CASE n WHEN 2 THEN panics() ELSE 7 END", Kind::Text).await;
-    leaves_nothing(schema, "INSERT INTO t SELECT CASE n WHEN 2 THEN fails() ELSE 7 END FROM t", Kind::Text).await;
+    leaves_nothing(
+        schema,
+        "UPDATE t SET n = CASE n WHEN 2 THEN fails() ELSE 7 END",
+        Kind::Text,
+    )
+    .await;
+    leaves_nothing(
+        schema,
+        "UPDATE t SET n = CASE n WHEN 2 THEN panics() ELSE 7 END",
+        Kind::Text,
+    )
+    .await;
+    leaves_nothing(
+        schema,
+        "INSERT INTO t SELECT CASE n WHEN 2 THEN fails() ELSE 7 END FROM t",
+        Kind::Text,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn rows_returned_that_are_too_many_or_no_text() {
     let schema = "CREATE TABLE t (n)";
-    leaves_nothing(schema, "INSERT INTO t VALUES (1), (CAST(x'ff' AS TEXT)) RETURNING n", Kind::Type).await;
+    leaves_nothing(
+        schema,
+        "INSERT INTO t VALUES (1), (CAST(x'ff' AS TEXT)) RETURNING n",
+        Kind::Type,
+    )
+    .await;
 
     let database = Database::new("CREATE TABLE t (n UNIQUE)");
     let sqlite = database.builder(|_| Ok(())).returning_bytes_max(10_000).open().unwrap();
     let large = "INSERT INTO t VALUES (randomblob(4000)), (randomblob(4000)), (randomblob(4000)) RETURNING n";
     for _ in 0..2 {
-        let answers = together_plainly(&sqlite, &["INSERT INTO t VALUES (random())", large, "INSERT INTO t VALUES (random())"]).await;
+        let answers = together_plainly(
+            &sqlite,
+            &[
+                "INSERT INTO t VALUES (random())",
+                large,
+                "INSERT INTO t VALUES (random())",
+            ],
+        )
+        .await;
         assert_eq!(kind(&answers[1]), Kind::TooLarge);
         assert_ok(&answers[0]);
         assert_ok(&answers[2]);
@@ -161,7 +222,10 @@ async fn a_foreign_key_left_open_fails_where_it_was_left_open() {
     .await;
     let failed: Vec<usize> = (0..6).filter(|index| answers[*index].is_err()).collect();
     assert_eq!(failed, [1, 4]);
-    assert_eq!((kind(&answers[1]), kind(&answers[4])), (Kind::ForeignKey, Kind::ForeignKey));
+    assert_eq!(
+        (kind(&answers[1]), kind(&answers[4])),
+        (Kind::ForeignKey, Kind::ForeignKey)
+    );
     assert_eq!(database.read("SELECT p FROM c ORDER BY at"), ["2", "1"]);
     assert_eq!(database.read("SELECT id FROM p"), ["1", "2"]);
 }
@@ -170,7 +234,9 @@ async fn a_foreign_key_left_open_fails_where_it_was_left_open() {
 async fn a_statement_that_cannot_be_bound_changes_nothing() {
     let database = Database::new("CREATE TABLE t (n)");
     let sqlite = database.open_with(|connection| {
-        connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 10_000).map(|_| ())
+        connection
+            .set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 10_000)
+            .map(|_| ())
     });
     let insert = |bytes: usize| Write::new("INSERT INTO t VALUES (?1)", [vec![7_u8; bytes]]);
     let answers = crate::together(&sqlite, vec![insert(10), insert(20_000), insert(30)]).await;

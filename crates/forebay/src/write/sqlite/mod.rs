@@ -130,11 +130,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// The statement's own; [`WriteError::Refused`] if it would write.
-    pub async fn query(
-        &self,
-        sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
-    ) -> Result<Outcome, WriteError> {
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
         let reader = self.reader().await?;
         let token = CancelToken::new();
@@ -254,14 +250,11 @@ impl SqliteBuilder {
             });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let (writer, read_only) = SqliteThread::start_blocking(
-            "forebay-write",
-            path.clone(),
-            flags,
-            settings.clone(),
-            move |session| set_up_writer(session, synchronous),
-        )
-        .map_err(|error| OpenError::new(&path, error))?;
+        let (writer, read_only) =
+            SqliteThread::start_blocking("forebay-write", path.clone(), flags, settings.clone(), move |session| {
+                set_up_writer(session, synchronous)
+            })
+            .map_err(|error| OpenError::new(&path, error))?;
         Ok(Sqlite {
             inner: Arc::new(Inner {
                 writer,
