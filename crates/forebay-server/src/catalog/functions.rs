@@ -289,22 +289,36 @@ fn register_text(connection: &Connection) -> Result<()> {
             Some(procedure) => procedure.name.to_owned(),
         }))
     })?;
+    pure("forebay_regprocedure", |context| {
+        let name = string(context, 0)?;
+        directory::procedure_with_arguments(&name)
+            .map(|oid| number(Some(oid)))
+            .ok_or_else(|| {
+                RuntimeError::raise("42883", format!("function \"{name}\" does not exist"))
+            })
+    })?;
+    pure("forebay_regprocedure_text", |context| {
+        let oid = oid(context, 0)?;
+        Ok(Value::Text(match directory::procedure_by_oid(oid) {
+            None if oid == 0 => "-".to_owned(),
+            None => oid.to_string(),
+            Some(procedure) => format!(
+                "{}({})",
+                procedure.name,
+                argument_types(procedure).join(",")
+            ),
+        }))
+    })?;
     pure("pg_get_function_result", |context| {
         Ok(text(directory::procedure_by_oid(oid(context, 0)?).map(
             |procedure| types::format_type(procedure.result, None),
         )))
     })?;
     pure("pg_get_function_arguments", |context| {
-        Ok(text(directory::procedure_by_oid(oid(context, 0)?).map(
-            |procedure| {
-                let arguments: Vec<String> = procedure
-                    .arguments
-                    .split_ascii_whitespace()
-                    .map(|oid| types::format_type(oid.parse().unwrap_or(0), None))
-                    .collect();
-                arguments.join(", ")
-            },
-        )))
+        let procedure = directory::procedure_by_oid(oid(context, 0)?);
+        Ok(text(
+            procedure.map(|procedure| argument_types(procedure).join(", ")),
+        ))
     })?;
     pure("forebay_integer", |context| {
         let text = string(context, 0)?;
@@ -368,6 +382,12 @@ fn compile(
                 message: format!("invalid regular expression: {last}"),
             }) as _
         })
+}
+
+fn argument_types(procedure: &types::Procedure) -> Vec<String> {
+    let oids = procedure.arguments.split_ascii_whitespace();
+    oids.map(|oid| types::format_type(oid.parse().unwrap_or(0), None))
+        .collect()
 }
 
 fn registered_type(name: &str) -> Option<u32> {

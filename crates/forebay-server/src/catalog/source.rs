@@ -22,6 +22,8 @@ pub(super) struct Schema {
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) oid: u32,
+    /// The OID of its row type, which every PostgreSQL relation has.
+    pub(super) row_type: u32,
     pub(super) name: String,
     /// The query of a view, as `pg_get_viewdef` prints it.
     pub(super) view: Option<String>,
@@ -231,6 +233,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
         };
         let mut table = Table {
             oid,
+            row_type: names.oid("type", "", name),
             name: name.clone(),
             view,
             columns,

@@ -498,6 +498,7 @@ impl Translator {
                 Type::REGTYPE => "forebay_regtype",
                 Type::REGNAMESPACE => "forebay_regnamespace",
                 Type::REGROLE => "forebay_regrole",
+                Type::REGPROCEDURE => "forebay_regprocedure",
                 _ => "forebay_regproc",
             };
             return match source {
@@ -599,6 +600,7 @@ pub(super) fn registered_text(piece: &Piece) -> Piece {
         Type::REGTYPE => "forebay_regtype_text",
         Type::REGNAMESPACE => "forebay_regnamespace_text",
         Type::REGROLE => "forebay_regrole_text",
+        Type::REGPROCEDURE => "forebay_regprocedure_text",
         _ => "forebay_regproc_text",
     };
     Piece::new(format!("{function}({})", piece.sql), Type::TEXT)

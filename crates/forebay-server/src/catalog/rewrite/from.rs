@@ -316,10 +316,10 @@ impl Translator {
             }],
             fields => fields
                 .iter()
-                .map(|(field, kind)| ScopeColumn {
+                .map(|(field, kind, path)| ScopeColumn {
                     name: (*field).to_owned(),
                     kind: kind.clone(),
-                    sql: Some(format!("json_extract({rows}.\"value\", '$.{field}')")),
+                    sql: Some(format!("json_extract({rows}.\"value\", '{path}')")),
                 })
                 .collect(),
         };
