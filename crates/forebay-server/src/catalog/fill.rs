@@ -363,7 +363,7 @@ fn fill_index(connection: &Connection, table: &Table, index: &Index) -> Result<(
                     index
                         .keys
                         .iter()
-                        .map(|key| if key.descending { "1" } else { "0" }.to_owned())
+                        .map(|key| if key.descending { "3" } else { "0" }.to_owned())
                         .collect(),
                 ),
             ),

@@ -186,8 +186,8 @@ impl Names {
     }
 
     /// PostgreSQL's way to a free name: the wish, then with 1, 2, 3…
-    fn relation(&mut self, wish: String) -> String {
-        let mut name = wish.clone();
+    fn relation(&mut self, wish: &str) -> String {
+        let mut name = wish.to_owned();
         let mut count = 0;
         while !self.relations.insert(name.clone()) {
             count += 1;
@@ -379,7 +379,7 @@ fn read_indexes(
             .as_ref()
             .and_then(|key| key.name.clone())
             .unwrap_or_else(|| format!("{}_pkey", table.name));
-        let name = names.relation(wish);
+        let name = names.relation(&wish);
         let oid = names.oid("relation", "", &name);
         let keys = primary_key
             .iter()
@@ -448,7 +448,7 @@ fn read_indexes(
         if origin == "u" {
             let wish = declared_name(&declared.uniques, &folded_names(table, &numbers))
                 .unwrap_or_else(|| default_name(table, &numbers, "key"));
-            let name = names.relation(wish);
+            let name = names.relation(&wish);
             let oid = names.oid("relation", "", &name);
             table.indexes.push(Index {
                 oid,

@@ -7,7 +7,6 @@ use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgum
 
 use super::super::detect::name_parts;
 use super::super::types::{Family, element_type, family};
-use super::expression::lower_bound;
 use super::{CatalogError, Piece, Translator, quoted};
 
 /// A set-returning function as SQL for a JSON array, one element a row.
@@ -208,10 +207,8 @@ impl Translator {
                 let upper = u8::from(name == "array_upper");
                 Ok(Piece::new(
                     format!(
-                        "forebay_array_bound({}, {}, {}, {upper})",
-                        array.sql,
-                        dimension.sql,
-                        lower_bound(&array.kind)
+                        "forebay_array_bound({}, {}, {upper})",
+                        array.sql, dimension.sql
                     ),
                     Type::INT4,
                 ))
@@ -421,11 +418,7 @@ impl Translator {
                 element_type(&first.kind).ok_or_else(|| {
                     CatalogError::unsupported(format!("{name} of {}", first.kind))
                 })?;
-                let json = format!(
-                    "forebay_subscripts({}, {})",
-                    first.sql,
-                    lower_bound(&first.kind)
-                );
+                let json = format!("forebay_subscripts({})", first.sql);
                 Set {
                     json,
                     element: Type::INT4,

@@ -283,12 +283,7 @@ impl Translator {
                         return Err(CatalogError::unsupported("a subscript of boolean[]"));
                     }
                     Piece::new(
-                        format!(
-                            "forebay_subscript({}, {}, {}, {numeric})",
-                            piece.sql,
-                            index.sql,
-                            lower_bound(&piece.kind)
-                        ),
+                        format!("forebay_subscript({}, {}, {numeric})", piece.sql, index.sql),
                         element,
                     )
                 }
@@ -620,11 +615,6 @@ pub(super) fn element_text(piece: &Piece) -> Result<Piece, CatalogError> {
             piece.kind
         ))),
     }
-}
-
-/// The first subscript: 0 for the vectors of the catalog, 1 for arrays.
-pub(super) fn lower_bound(kind: &Type) -> u8 {
-    u8::from(!matches!(*kind, Type::INT2_VECTOR | Type::OID_VECTOR))
 }
 
 fn unknown_literal(text: &str) -> Result<Piece, CatalogError> {

@@ -52,7 +52,7 @@ impl Translator {
             ));
             match constraint {
                 JoinConstraint::On(condition) => {
-                    sql.push_str(&format!(" ON {}", self.condition(condition)?))
+                    sql.push_str(&format!(" ON {}", self.condition(condition)?));
                 }
                 JoinConstraint::Using(columns) => {
                     let columns: Option<Vec<String>> = columns
@@ -151,7 +151,7 @@ impl Translator {
                     return Ok(format!("({text}) AS {}", quoted(&name)));
                 };
                 let name = checked_alias(alias)?;
-                self.derived(&name, text, columns, Some(alias), None)
+                self.derived(&name, &text, columns, Some(alias), None)
             }
             TableFactor::NestedJoin {
                 table_with_joins,
@@ -174,7 +174,7 @@ impl Translator {
     fn derived(
         &mut self,
         name: &str,
-        text: String,
+        text: &str,
         columns: Vec<ScopeColumn>,
         alias: Option<&TableAlias>,
         oid: Option<u32>,
@@ -249,7 +249,7 @@ impl Translator {
         if alias.is_some_and(|alias| !alias.columns.is_empty()) {
             return self.derived(
                 &name,
-                format!("SELECT * FROM {reference}"),
+                &format!("SELECT * FROM {reference}"),
                 columns,
                 alias,
                 oid,
@@ -300,7 +300,7 @@ impl Translator {
             let text = format!("SELECT {} AS {}", piece.sql, quoted(&alias_name));
             return self.derived(
                 &alias_name,
-                text,
+                &text,
                 vec![ScopeColumn::plain(alias_name.clone(), piece.kind)],
                 alias,
                 None,

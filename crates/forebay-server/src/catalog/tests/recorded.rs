@@ -69,9 +69,22 @@ fn compare(exchanges: Vec<Exchange>, at_least: usize) {
             shown = shown.replace(oid.as_str(), &format!("{{{name}}}"));
         }
         if ordered(&query, &shown) != ordered(&query, exchange.answer) {
-            let expected: Vec<&str> = exchange.answer.lines().filter(|line| !shown.lines().any(|other| other == *line)).collect();
-            let got: Vec<&str> = shown.lines().filter(|line| !exchange.answer.lines().any(|other| other == *line)).collect();
-            failures.push_str(&format!("==== {}\n{}\n---- expected\n{}\n---- got\n{}\n\n", exchange.command, exchange.query, expected.join("\n"), got.join("\n")));
+            let expected: Vec<&str> = exchange
+                .answer
+                .lines()
+                .filter(|line| !shown.lines().any(|other| other == *line))
+                .collect();
+            let got: Vec<&str> = shown
+                .lines()
+                .filter(|line| !exchange.answer.lines().any(|other| other == *line))
+                .collect();
+            failures.push_str(&format!(
+                "==== {}\n{}\n---- expected\n{}\n---- got\n{}\n\n",
+                exchange.command,
+                exchange.query,
+                expected.join("\n"),
+                got.join("\n")
+            ));
         }
     }
     assert!(failures.is_empty(), "{failures}");
