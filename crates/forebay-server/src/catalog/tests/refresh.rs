@@ -126,13 +126,13 @@ fn a_failed_refresh_leaves_the_catalog_as_it_was() {
 
 #[test]
 fn a_database_in_memory_is_read_every_time() {
-    let source = Connection::open_in_memory().unwrap();
     let mut catalog = Catalog::new().unwrap();
-    for (text, table) in [
-        ("CREATE TABLE one (x)", "one"),
-        ("ALTER TABLE one RENAME TO two", "two"),
-    ] {
-        source.execute_batch(text).unwrap();
+    // Two databases without a name, both at the same schema version.
+    for table in ["one", "two"] {
+        let source = Connection::open_in_memory().unwrap();
+        source
+            .execute_batch(&format!("CREATE TABLE {table} (x)"))
+            .unwrap();
         catalog.refresh(&source, &identity()).unwrap();
         let sql = Catalog::translate("SELECT relname FROM pg_class WHERE oid >= 16384")
             .unwrap()
@@ -143,6 +143,24 @@ fn a_database_in_memory_is_read_every_time() {
             .unwrap();
         assert_eq!(name, table);
     }
+}
+
+#[test]
+fn triggers_are_shown_with_what_they_fire_for() {
+    let world = World::new(
+        "CREATE TABLE plain (x); CREATE TABLE watched (x);
+         CREATE TRIGGER early BEFORE UPDATE OF x ON watched BEGIN DELETE FROM plain; END;
+         CREATE VIEW seen AS SELECT x FROM watched;
+         CREATE TRIGGER instead INSTEAD OF INSERT ON seen BEGIN SELECT 1; END;",
+    );
+    assert_eq!(
+        world.rows("SELECT relname, relhastriggers FROM pg_class WHERE relkind IN ('r', 'v') AND oid >= 16384 ORDER BY 1"),
+        ["plain|f", "seen|t", "watched|t"]
+    );
+    assert_eq!(
+        world.rows("SELECT tgname, tgrelid::regclass, tgtype FROM pg_trigger ORDER BY 1"),
+        ["early|watched|19", "instead|seen|69"]
+    );
 }
 
 #[test]
