@@ -94,7 +94,7 @@ fn types(server: &Server) {
     );
     contains(
         &output,
-        " id |   name    | price | ok   \n----+-----------+-------+------\n  1 | naïve 'é' | 12.50 | t\n  2 | nulls     |  NULL | NULL\n(2 rows)\n",
+        " id |   name    | price |  ok  \n----+-----------+-------+------\n  1 | naïve 'é' | 12.50 | t\n  2 | nulls     |  NULL | NULL\n(2 rows)\n",
     );
 }
 
