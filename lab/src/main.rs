@@ -1,2 +1,145 @@
-//! Measures.
-fn main() {}
+//! lab: measures Forebay beside its peers and beside the limit.
+//!
+//! Promises: every figure shown is one of a run in which all outcomes were checked and right; a run with a wrong or missing
+//! outcome ends with a failure. Systems take turns within a run, so that what disturbs the machine disturbs all of them.
+//!
+//! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here.
+
+mod bench;
+mod callers;
+mod effort;
+mod failure;
+mod goal;
+mod machine;
+mod measurement;
+mod record;
+mod scenario;
+mod scenarios;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use bench::Bench;
+use effort::Effort;
+use failure::Failure;
+use scenario::Scenario;
+use scenarios::server::Server;
+use scenarios::writes::{Database, Writes};
+
+/// Measures Forebay beside its peers and beside the limit.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version)]
+struct Command {
+    #[command(subcommand)]
+    scenario: Chosen,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chosen {
+    /// Rows into a real database; every caller waits for its own durable outcome.
+    Writes {
+        /// The database written to.
+        #[arg(long, value_enum, default_value_t = Database::Sqlite)]
+        database: Database,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// The server under pgbench, beside itself without batching and beside PostgreSQL.
+    Server {
+        /// The program to measure, instead of the one that cargo builds now.
+        #[arg(long, value_name = "FILE")]
+        forebay: Option<PathBuf>,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Options {
+    /// Fewer and shorter rounds: ends within a minute on 2 cores.
+    #[arg(long, conflicts_with = "tiny")]
+    quick: bool,
+    /// One round of a moment, to see that the scenario works; its figures mean nothing.
+    #[arg(long)]
+    tiny: bool,
+    /// Writes the results there too, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where the databases go, on the disk to be measured. Default: `target/lab`.
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Rounds, instead of the 5 (quick: 3) that are usual.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// Seconds that each measurement takes in each round, instead of the usual.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: Option<u32>,
+    /// Runs only what has this text in "SYSTEM, CASE", for example to profile it. The last results stay as they were.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+}
+
+impl Options {
+    fn effort(&self) -> Effort {
+        let usual = match (self.quick, self.tiny) {
+            (_, true) => Effort::tiny(),
+            (true, _) => Effort::quick(),
+            _ => Effort::full(),
+        };
+        usual.with(self.rounds, self.seconds)
+    }
+}
+
+fn run(command: Command) -> Result<bool, Failure> {
+    let (scenario, options): (Box<dyn Scenario>, Options) = match command.scenario {
+        Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
+        Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
+    };
+    let bench = Bench {
+        effort: options.effort(),
+        folder: options.folder.unwrap_or_else(bench::default_folder),
+        only: options.only,
+        json: options.json,
+    };
+    bench.run(&*scenario)
+}
+
+fn main() -> ExitCode {
+    match run(Command::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        // What was wrong stands in the output already.
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("lab: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Command::command().debug_assert();
+    }
+
+    #[test]
+    fn quick_and_tiny_lower_the_effort_and_a_user_may_override_both() {
+        let effort = |line: &str| {
+            let command = Command::try_parse_from(line.split(' ')).unwrap();
+            let (Chosen::Writes { options, .. } | Chosen::Server { options, .. }) = command.scenario;
+            options.effort()
+        };
+        assert_eq!(effort("lab writes"), Effort::full());
+        assert_eq!(effort("lab writes --database sqlite --quick"), Effort::quick());
+        assert_eq!(effort("lab server --tiny"), Effort::tiny());
+        let own = effort("lab server --quick --rounds 9 --seconds 2");
+        assert_eq!((own.rounds, own.duration.as_secs()), (9, 2));
+    }
+}

@@ -169,7 +169,7 @@ impl AsyncWrite for Short {
 mod tests {
     use metrics_exporter_prometheus::PrometheusBuilder;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::sync::oneshot;
+    use tokio::sync::{oneshot, watch};
 
     use super::*;
 
@@ -189,7 +189,8 @@ mod tests {
         });
         let (draining, receiver) = watch::channel(false);
         let (stop, stopped) = oneshot::channel();
-        let router = router(recorder.handle(), receiver);
+        let metrics = recorder.handle();
+        let router = router(move || metrics.render(), move || *receiver.borrow());
         let task = tokio::spawn(serve(listener, router, async move {
             let _ = stopped.await;
         }));

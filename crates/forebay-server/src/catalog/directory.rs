@@ -32,9 +32,10 @@ pub(super) struct Directory {
     /// Schema and name of every relation and index.
     relations: HashMap<u32, (&'static str, String)>,
     by_name: HashMap<(&'static str, String), u32>,
-    /// Full definition of an index, and the text of each key.
-    indexes: HashMap<u32, (String, Vec<String>)>,
-    constraints: HashMap<u32, String>,
+    /// Definition of an index, plain and pretty, and the text of each key.
+    indexes: HashMap<u32, ([String; 2], Vec<String>)>,
+    /// Plain and pretty.
+    constraints: HashMap<u32, [String; 2]>,
     views: HashMap<u32, String>,
     triggers: HashMap<u32, String>,
 }
@@ -58,14 +59,22 @@ impl Directory {
             for index in &table.indexes {
                 directory.name(index.oid, "public", &index.name);
                 let keys = index.keys.iter().map(|key| key.text.clone()).collect();
-                directory
-                    .indexes
-                    .insert(index.oid, (index.definition(&table.name), keys));
+                directory.indexes.insert(
+                    index.oid,
+                    (
+                        [
+                            index.definition(&table.name, false),
+                            index.definition(&table.name, true),
+                        ],
+                        keys,
+                    ),
+                );
             }
             for constraint in &table.constraints {
-                directory
-                    .constraints
-                    .insert(constraint.oid, constraint.definition.clone());
+                directory.constraints.insert(
+                    constraint.oid,
+                    [constraint.definition(false), constraint.definition(true)],
+                );
             }
             for trigger in &table.triggers {
                 directory
@@ -120,16 +129,18 @@ impl Directory {
         }
     }
 
-    pub(super) fn index_definition(&self, oid: u32, column: usize) -> Option<String> {
+    pub(super) fn index_definition(&self, oid: u32, column: usize, pretty: bool) -> Option<String> {
         let (whole, keys) = self.indexes.get(&oid)?;
         match column {
-            0 => Some(whole.clone()),
+            0 => Some(whole[usize::from(pretty)].clone()),
             _ => keys.get(column - 1).cloned(),
         }
     }
 
-    pub(super) fn constraint_definition(&self, oid: u32) -> Option<String> {
-        self.constraints.get(&oid).cloned()
+    pub(super) fn constraint_definition(&self, oid: u32, pretty: bool) -> Option<String> {
+        self.constraints
+            .get(&oid)
+            .map(|texts| texts[usize::from(pretty)].clone())
     }
 
     pub(super) fn view_definition(&self, oid: u32) -> Option<String> {

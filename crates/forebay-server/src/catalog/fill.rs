@@ -147,7 +147,7 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
          DELETE FROM pg_catalog.pg_trigger; DELETE FROM pg_catalog.pg_rewrite;",
     )?;
     for table in &schema.tables {
-        fill_table(connection, table)?;
+        fill_table(connection, table, has_triggers(schema, table))?;
     }
     for relation in RELATIONS.iter() {
         // Whatever derived.sql fills is emptied first; it names its relations by an INSERT at the start of a line.
@@ -168,12 +168,27 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
     )
 }
 
-fn fill_table(connection: &Connection, table: &Table) -> Result<()> {
+/// PostgreSQL keeps foreign keys by triggers on both tables, and psql asks for keys only where this says there are triggers.
+fn has_triggers(schema: &Schema, table: &Table) -> bool {
+    let foreign = |from: &Table| {
+        from.constraints
+            .iter()
+            .any(|constraint| match constraint.kind {
+                ConstraintKind::Foreign { table: target, .. } => {
+                    from.oid == table.oid || target == table.oid
+                }
+                _ => false,
+            })
+    };
+    !table.triggers.is_empty() || schema.tables.iter().any(foreign)
+}
+
+fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Result<()> {
     let kind = if table.view.is_some() { "v" } else { "r" };
     let facts = [
         !table.indexes.is_empty(),
         table.view.is_some(),
-        !table.triggers.is_empty(),
+        has_triggers,
     ];
     let checks = table
         .constraints

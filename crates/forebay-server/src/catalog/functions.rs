@@ -63,10 +63,17 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         let Ok(column) = usize::try_from(column) else {
             return Ok(Value::Null);
         };
-        Ok(text(directory.index_definition(oid(context, 0)?, column)))
+        Ok(text(directory.index_definition(
+            oid(context, 0)?,
+            column,
+            pretty(context, 2)?,
+        )))
     })?;
     lookup("pg_get_constraintdef", |directory, context| {
-        Ok(text(directory.constraint_definition(oid(context, 0)?)))
+        Ok(text(directory.constraint_definition(
+            oid(context, 0)?,
+            pretty(context, 1)?,
+        )))
     })?;
     lookup("pg_get_viewdef", |directory, context| {
         Ok(text(directory.view_definition(oid(context, 0)?)))
@@ -122,6 +129,11 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
             .map(|oid| number(Some(oid)))
             .ok_or_else(|| RuntimeError::raise("42704", format!("role \"{name}\" does not exist")))
     })
+}
+
+/// The last argument of the `pg_get_…def` functions, which may be left out.
+fn pretty(context: &Context<'_>, index: usize) -> Result<bool> {
+    Ok(context.len() > index && integer(context, index)? != 0)
 }
 
 fn oid_is_user(context: &Context<'_>) -> bool {

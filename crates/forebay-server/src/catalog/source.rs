@@ -67,7 +67,8 @@ pub(super) struct Constraint {
     pub(super) name: String,
     pub(super) kind: ConstraintKind,
     pub(super) columns: Vec<usize>,
-    pub(super) definition: String,
+    /// The text for all but CHECK, whose text is its expression.
+    definition: String,
 }
 
 #[derive(Debug)]
@@ -99,8 +100,8 @@ pub(super) struct Trigger {
 }
 
 impl Index {
-    /// `CREATE INDEX …`, as `pg_get_indexdef` prints it.
-    pub(super) fn definition(&self, table: &str) -> String {
+    /// `CREATE INDEX …`, as `pg_get_indexdef` prints it; when not pretty with the schema and more parentheses.
+    pub(super) fn definition(&self, table: &str, pretty: bool) -> String {
         let unique = if self.unique { "UNIQUE " } else { "" };
         let keys: Vec<String> = self
             .keys
@@ -116,13 +117,31 @@ impl Index {
         let predicate = self
             .predicate
             .as_ref()
-            .map(|predicate| format!(" WHERE {predicate}"))
+            .map(|predicate| {
+                if pretty {
+                    format!(" WHERE {predicate}")
+                } else {
+                    format!(" WHERE ({predicate})")
+                }
+            })
             .unwrap_or_default();
         let (name, table) = (quote_identifier(&self.name), quote_identifier(table));
+        let schema = if pretty { "" } else { "public." };
         format!(
-            "CREATE {unique}INDEX {name} ON public.{table} USING btree ({}){predicate}",
+            "CREATE {unique}INDEX {name} ON {schema}{table} USING btree ({}){predicate}",
             keys.join(", ")
         )
+    }
+}
+
+impl Constraint {
+    /// As `pg_get_constraintdef` prints it.
+    pub(super) fn definition(&self, pretty: bool) -> String {
+        match &self.kind {
+            ConstraintKind::Check { expression } if !pretty => format!("CHECK (({expression}))"),
+            ConstraintKind::Check { expression } => format!("CHECK ({expression})"),
+            _ => self.definition.clone(),
+        }
     }
 }
 
@@ -497,7 +516,7 @@ fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) 
             oid: names.oid("constraint", &table.name, &name),
             name,
             columns,
-            definition: format!("CHECK ({})", check.expression),
+            definition: String::new(),
             kind: ConstraintKind::Check {
                 expression: check.expression.clone(),
             },

@@ -316,7 +316,7 @@ pub fn encode_column(
 fn encode_text(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
     match form(kind) {
         Form::Text | Form::Char | Form::OidAlias | Form::Array | Form::Other => {
-            put_as_text(kind, value, out)?
+            put_as_text(kind, value, out)?;
         }
         Form::Integer { min, max, .. } => put_integer(out, stored_integer(kind, value, min, max)?),
         Form::Bool => out.put_u8(if stored_bool(kind, value)? {
@@ -351,11 +351,11 @@ fn encode_binary(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result
     match form(kind) {
         Form::Text => put_as_text(kind, value, out)?,
         Form::Integer { min, max, bytes } => {
-            out.put_int(stored_integer(kind, value, min, max)?, usize::from(bytes))
+            out.put_int(stored_integer(kind, value, min, max)?, usize::from(bytes));
         }
         Form::OidAlias => match value {
             ValueRef::Integer(_) => {
-                out.put_int(stored_integer(kind, value, 0, i64::from(u32::MAX))?, 4)
+                out.put_int(stored_integer(kind, value, 0, i64::from(u32::MAX))?, 4);
             }
             _ => return Err(no_binary_format(kind)),
         },

@@ -613,7 +613,6 @@ fn client_bytes<T: postgres_types::ToSql>(value: &T, kind: &Type) -> Vec<u8> {
 
 /// Sent by the client library, stored, sent back and read by the client library: the same value; and the text format agrees.
 fn round_trip<
-    'a,
     T: postgres_types::ToSql + postgres_types::FromSqlOwned + PartialEq + std::fmt::Debug,
 >(
     value: &T,

@@ -1,0 +1,224 @@
+//! The bench: runs a scenario's trials in turns, shows what came out, and keeps it.
+//!
+//! Promises: every trial has its turn in every round, and the order is reversed from round to round, so that what comes and
+//! goes on the machine meets all. A trial that once had a wrong outcome has no figures, and the run has failed: its results
+//! are not kept. Standard output has the report; what goes on meanwhile is told on standard error.
+
+use std::path::{Path, PathBuf};
+
+use crate::effort::Effort;
+use crate::failure::Failure;
+use crate::machine::Header;
+use crate::measurement::Measurements;
+use crate::record;
+use crate::scenario::{Scenario, Stage, Trial};
+use crate::table;
+
+/// How a scenario is run.
+pub(crate) struct Bench {
+    pub(crate) effort: Effort,
+    /// Databases go into a folder of this run's own in here.
+    pub(crate) folder: PathBuf,
+    /// Runs only what has this in its name.
+    pub(crate) only: Option<String>,
+    /// Also writes the results there.
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// On the disk that the program was built on, and cleaned with what was built.
+pub(crate) fn default_folder() -> PathBuf {
+    workspace().join("target").join("lab")
+}
+
+/// The root of the source tree.
+pub(crate) fn workspace() -> PathBuf {
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
+    lab.parent().unwrap_or(lab).to_owned()
+}
+
+fn name(trial: &dyn Trial) -> String {
+    format!("{}, {}", trial.system(), trial.case())
+}
+
+impl Bench {
+    /// Runs it all and prints the report. Says whether all outcomes were right.
+    pub(crate) fn run(&self, scenario: &dyn Scenario) -> Result<bool, Failure> {
+        std::fs::create_dir_all(&self.folder)
+            .map_err(Failure::system(format!("make the folder {}", self.folder.display())))?;
+        let own = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&self.folder)
+            .map_err(Failure::system(format!("make a folder in {}", self.folder.display())))?;
+        let stage = Stage {
+            folder: own.path(),
+            effort: self.effort,
+        };
+        let header = Header::read(scenario, &stage)?;
+        println!("{header}");
+        println!("{}\n", scenario.about());
+
+        let mut absent = Vec::new();
+        let mut trials = scenario.prepare(&stage, &mut absent)?;
+        self.choose(&mut trials)?;
+        let order: Vec<(String, String)> = trials
+            .iter()
+            .map(|trial| (trial.system().to_owned(), trial.case().to_owned()))
+            .collect();
+        let mut measurements = Measurements::default();
+        let wrong = run_rounds(trials, &stage, &mut measurements);
+        measurements.order_as(&order);
+
+        println!("{}", table::render(&measurements, &scenario.yardsticks()));
+        for goal in scenario.goals() {
+            println!("{}", goal.line(&measurements));
+        }
+        for failure in &absent {
+            println!("left out     {failure}");
+        }
+        for failure in &wrong {
+            println!("FAILED       {failure}");
+        }
+        println!("load average before {}, after {}", header.load(), Header::load_now());
+        if wrong.is_empty() {
+            self.keep(scenario, &header, &measurements)?;
+        }
+        Ok(wrong.is_empty())
+    }
+
+    fn choose(&self, trials: &mut Vec<Box<dyn Trial>>) -> Result<(), Failure> {
+        let Some(only) = &self.only else {
+            return Ok(());
+        };
+        let names: Vec<String> = trials.iter().map(|trial| name(&**trial)).collect();
+        trials.retain(|trial| name(&**trial).contains(only));
+        if trials.is_empty() {
+            return Err(Failure::NothingChosen {
+                only: only.clone(),
+                names: names.join("; "),
+            });
+        }
+        Ok(())
+    }
+
+    /// The last results of a scenario are those of its last run that means something.
+    fn keep(&self, scenario: &dyn Scenario, header: &Header, measurements: &Measurements) -> Result<(), Failure> {
+        let lines = record::lines(&scenario.name(), measurements);
+        if let Some(path) = &self.json {
+            record::write_file(path, &lines)?;
+        }
+        if self.effort.meaningful && self.only.is_none() && !cfg!(debug_assertions) {
+            let results = workspace().join("lab").join("results");
+            record::write_file(&results.join(format!("{}.jsonl", scenario.name())), &lines)?;
+            record::write_file(&results.join(format!("{}.run.json", scenario.name())), &header.json())?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs all trials `rounds` times. Returns what went wrong; a trial with which something did is not run again.
+fn run_rounds(mut trials: Vec<Box<dyn Trial>>, stage: &Stage<'_>, measurements: &mut Measurements) -> Vec<Failure> {
+    let mut wrong = Vec::new();
+    let rounds = stage.effort.rounds;
+    for round in 0..rounds {
+        if round > 0 {
+            trials.reverse();
+        }
+        trials.retain_mut(|trial| {
+            let name = name(&**trial);
+            let turn = format!("round {} of {rounds}: {name}", round + 1);
+            match trial.measure(stage) {
+                Ok(readings) => {
+                    let shown = readings.first().map_or_else(String::new, |reading| {
+                        format!("{} {}", table::figure(reading.value), reading.unit)
+                    });
+                    eprintln!("{turn}: {shown}");
+                    measurements.add(trial.system(), trial.case(), &readings);
+                    true
+                }
+                Err(failure) => {
+                    eprintln!("{turn}: {failure}");
+                    measurements.remove(trial.system(), trial.case());
+                    wrong.push(Failure::Trial {
+                        name,
+                        cause: Box::new(failure),
+                    });
+                    false
+                }
+            }
+        });
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::measurement::Reading;
+
+    /// Notes its turns, and fails in the round it is told to.
+    struct Noted {
+        system: &'static str,
+        fails_in: Option<usize>,
+        turns: usize,
+        notes: Rc<RefCell<Vec<&'static str>>>,
+    }
+
+    impl Trial for Noted {
+        fn system(&self) -> &str {
+            self.system
+        }
+
+        fn case(&self) -> &'static str {
+            "case"
+        }
+
+        fn measure(&mut self, _: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
+            self.turns += 1;
+            self.notes.borrow_mut().push(self.system);
+            if self.fails_in == Some(self.turns) {
+                return Err(Failure::Wrong("a row is missing".into()));
+            }
+            Ok(vec![Reading::new("rate", "rows/s", 1.0)])
+        }
+    }
+
+    fn run(rounds: u32, trials: &[(&'static str, Option<usize>)]) -> (Vec<&'static str>, Measurements, Vec<Failure>) {
+        let notes = Rc::new(RefCell::new(Vec::new()));
+        let trials = trials.iter().map(|(system, fails_in)| -> Box<dyn Trial> {
+            Box::new(Noted {
+                system,
+                fails_in: *fails_in,
+                turns: 0,
+                notes: Rc::clone(&notes),
+            })
+        });
+        let stage = Stage {
+            folder: Path::new("."),
+            effort: Effort::tiny().with(Some(rounds), None),
+        };
+        let mut measurements = Measurements::default();
+        let wrong = run_rounds(trials.collect(), &stage, &mut measurements);
+        (notes.take(), measurements, wrong)
+    }
+
+    #[test]
+    fn systems_take_turns_in_changing_order() {
+        let (turns, measurements, wrong) = run(3, &[("a", None), ("b", None), ("c", None)]);
+        assert_eq!(turns, ["a", "b", "c", "c", "b", "a", "a", "b", "c"]);
+        assert!(wrong.is_empty());
+        assert!(measurements.series().iter().all(|series| series.values.len() == 3));
+    }
+
+    #[test]
+    fn a_wrong_outcome_takes_the_figures_of_its_trial_and_fails_the_run() {
+        let (turns, measurements, wrong) = run(3, &[("a", None), ("b", Some(2))]);
+        assert_eq!(turns, ["a", "b", "b", "a", "a"]);
+        assert_eq!(wrong.len(), 1);
+        assert!(wrong[0].to_string().contains("b, case"), "{}", wrong[0]);
+        assert!(measurements.find("b", "case", "rate").is_none());
+        assert_eq!(measurements.find("a", "case", "rate").unwrap().values.len(), 3);
+    }
+}

@@ -1,0 +1,85 @@
+//! Goals: what a ratio of two series of the same run should reach.
+//!
+//! Promises: a goal whose figures were not measured is neither met nor missed. A missed goal is shown and fails nothing:
+//! machines differ, wrong outcomes do not.
+
+use crate::measurement::Measurements;
+
+/// Names a series. Which metric, says the goal or the reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// `forebay`, `limit`, or a peer.
+    pub(crate) system: String,
+    /// Under what circumstances.
+    pub(crate) case: String,
+}
+
+impl Key {
+    /// That system in that case.
+    pub(crate) fn new(system: impl Into<String>, case: impl Into<String>) -> Self {
+        Self {
+            system: system.into(),
+            case: case.into(),
+        }
+    }
+}
+
+/// `ours` ÷ `theirs`, by their medians, is to be `ratio_min` at least.
+#[derive(Debug, Clone)]
+pub(crate) struct Goal {
+    /// In a person's words.
+    pub(crate) text: &'static str,
+    pub(crate) metric: &'static str,
+    pub(crate) ours: Key,
+    pub(crate) theirs: Key,
+    pub(crate) ratio_min: f64,
+}
+
+impl Goal {
+    /// The ratio that was measured, if both were.
+    pub(crate) fn ratio(&self, measurements: &Measurements) -> Option<f64> {
+        let median = |key: &Key| Some(measurements.find(&key.system, &key.case, self.metric)?.median());
+        Some(median(&self.ours)? / median(&self.theirs)?)
+    }
+
+    /// One line for people.
+    pub(crate) fn line(&self, measurements: &Measurements) -> String {
+        let (verdict, measured) = match self.ratio(measurements) {
+            None => ("not measured", String::new()),
+            Some(ratio) => {
+                let verdict = if ratio >= self.ratio_min { "met" } else { "MISSED" };
+                (verdict, format!(": {ratio:.2}"))
+            }
+        };
+        format!("{verdict:<12} {} (at least {:.2}){measured}", self.text, self.ratio_min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Reading;
+
+    #[test]
+    fn a_goal_is_judged_by_medians_and_only_when_both_were_measured() {
+        let mut measurements = Measurements::default();
+        let goal = Goal {
+            text: "faster",
+            metric: "rate",
+            ours: Key::new("forebay", "a"),
+            theirs: Key::new("limit", "b"),
+            ratio_min: 0.6,
+        };
+        let mut add = |system, case, value| {
+            measurements.add(system, case, &[Reading::new("rate", "rows/s", value)]);
+            goal.line(&measurements)
+        };
+        assert!(add("forebay", "a", 60.0).starts_with("not measured"));
+        assert!(add("limit", "b", 100.0).starts_with("met"));
+        add("limit", "b", 1000.0);
+        assert!(
+            add("limit", "b", 1000.0).starts_with("MISSED"),
+            "the median is 1000 now"
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! The scenarios, a folder each: what takes part, and how each system is spoken to.
+
+pub(crate) mod server;
+pub(crate) mod writes;
