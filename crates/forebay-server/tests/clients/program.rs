@@ -6,6 +6,7 @@
 use std::{
     env,
     ffi::OsString,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -63,6 +64,14 @@ pub(crate) fn run(server: &Server, program: &Program) -> Result<String, String> 
     program
         .run(ENDS_WITHIN)
         .map_err(|error| format!("{error}\n--- the server said:\n{}", server.output()))
+}
+
+/// Makes all of these checks, whatever became of the one before, and panics if one failed: one run shows all that is wrong.
+pub(crate) fn checks<const COUNT: usize>(checks: [(&'static str, &dyn Fn()); COUNT]) {
+    let failed =
+        |(name, check): &(&'static str, &dyn Fn())| catch_unwind(AssertUnwindSafe(check)).is_err().then_some(*name);
+    let failed: Vec<&str> = checks.iter().filter_map(failed).collect();
+    assert!(failed.is_empty(), "failed: {}; see above", failed.join(", "));
 }
 
 /// A program whose two output streams come as one, in the order they were written.

@@ -11,7 +11,7 @@ use rust_decimal::Decimal;
 use tokio::time::sleep;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use crate::server::Server;
+use crate::{program::checks, server::Server};
 
 const FOR_EVER: &str = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
 
@@ -22,19 +22,20 @@ pub(crate) fn check(server: &Server) {
         .build()
         .unwrap();
     let url = server.url();
-    runtime.block_on(async {
-        connect(&url).await;
-        types(&url).await;
-        returning(&url).await;
-        counts(&url).await;
-        errors(&url).await;
-        transactions(&url).await;
-        prepared(&url).await;
-        portions(&url).await;
-        concurrency(&url).await;
-        cancel(&url).await;
-        pipeline(&url).await;
-    });
+    let url = url.as_str();
+    checks([
+        ("connect", &|| runtime.block_on(connect(url))),
+        ("types", &|| runtime.block_on(types(url))),
+        ("returning", &|| runtime.block_on(returning(url))),
+        ("counts", &|| runtime.block_on(counts(url))),
+        ("errors", &|| runtime.block_on(errors(url))),
+        ("transactions", &|| runtime.block_on(transactions(url))),
+        ("prepared", &|| runtime.block_on(prepared(url))),
+        ("portions", &|| runtime.block_on(portions(url))),
+        ("concurrency", &|| runtime.block_on(concurrency(url))),
+        ("cancel", &|| runtime.block_on(cancel(url))),
+        ("pipeline", &|| runtime.block_on(pipeline(url))),
+    ]);
 }
 
 async fn connected(url: &str) -> Client {

@@ -1,7 +1,7 @@
 // Command forebay-client-go drives pgx against the server whose URL is the first argument.
 //
-// Promises: every check is made in the order of checks, each prints "ok NAME", and the first that fails ends the program
-// with a failure. Does not know which server it talks to: all of it holds for PostgreSQL itself.
+// Promises: every check is made, in the order of checks, whatever became of the one before; each that passes prints
+// "ok NAME", and if one failed so does the program. Does not know which server it talks to: all of it holds for PostgreSQL itself.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -47,18 +48,36 @@ var checks = []check{
 
 func main() {
 	url = os.Args[1]
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer stop()
+	failed := false
 	for _, check := range checks {
-		fmt.Fprintln(os.Stderr, "check", check.name)
-		conn := connect(ctx)
-		check.run(ctx, conn)
-		must(conn.Close(ctx))
+		if failure := perform(check); failure != nil {
+			fmt.Printf("--- FAILED %s: %v\n", check.name, failure)
+			failed = true
+			continue
+		}
 		fmt.Println("ok", check.name)
+	}
+	if failed {
+		os.Exit(1)
 	}
 }
 
-// must ends the program when a check cannot go on; the trace says where.
+// perform makes one check on a connection of its own and tells what it panicked with, and where.
+func perform(check check) (failure error) {
+	defer func() {
+		if told := recover(); told != nil {
+			failure = fmt.Errorf("%v\n%s", told, debug.Stack())
+		}
+	}()
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	conn := connect(ctx)
+	defer conn.Close(ctx)
+	check.run(ctx, conn)
+	return nil
+}
+
+// must ends the check when it cannot go on; the trace says where.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -309,8 +328,14 @@ func checkPortions(ctx context.Context, conn *pgx.Conn) {
 func checkConcurrency(ctx context.Context, conn *pgx.Conn) {
 	exec(ctx, conn, "CREATE TABLE crowd (id bigserial PRIMARY KEY, worker int NOT NULL, turn int NOT NULL)")
 	var workers sync.WaitGroup
+	failures := make(chan any, 20)
 	for worker := range 20 {
 		workers.Go(func() {
+			defer func() {
+				if told := recover(); told != nil {
+					failures <- told
+				}
+			}()
 			own := connect(ctx)
 			for turn := range 25 {
 				var found [2]int
@@ -322,6 +347,9 @@ func checkConcurrency(ctx context.Context, conn *pgx.Conn) {
 		})
 	}
 	workers.Wait()
+	if len(failures) > 0 {
+		panic(<-failures)
+	}
 	equal(column[int64](ctx, conn, "SELECT count(DISTINCT id) FROM crowd"), []int64{500})
 	expected := make([]int64, 20)
 	for worker := range expected {

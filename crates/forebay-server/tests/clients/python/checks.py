@@ -1,7 +1,7 @@
 """psycopg 3 against the server whose URL is the first argument.
 
-Promises: every check is made in the order of CHECKS, each prints "ok NAME", and the first that fails ends the program
-with a failure. Does not know which server it talks to: all of it holds for PostgreSQL itself.
+Promises: every check is made, in the order of CHECKS, whatever became of the one before; each that passes prints "ok NAME",
+and if one failed so does the program. Does not know which server it talks to: all of it holds for PostgreSQL itself.
 """
 
 import datetime
@@ -9,6 +9,7 @@ import decimal
 import sys
 import threading
 import time
+import traceback
 import uuid
 
 import psycopg
@@ -277,8 +278,14 @@ CHECKS = [
     check_pipeline,
 ]
 
+failed = []
 for check in CHECKS:
     name = check.__name__.removeprefix("check_")
-    print(f"check {name}", file=sys.stderr, flush=True)
-    check()
-    print(f"ok {name}", flush=True)
+    try:
+        check()
+        print(f"ok {name}", flush=True)
+    except Exception:
+        print(f"--- FAILED {name}", flush=True)
+        traceback.print_exc(file=sys.stdout)
+        failed.append(name)
+sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
