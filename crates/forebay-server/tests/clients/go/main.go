@@ -66,7 +66,7 @@ func main() {
 func perform(check check) (failure error) {
 	defer func() {
 		if told := recover(); told != nil {
-			failure = fmt.Errorf("%v\n%s", told, debug.Stack())
+			failure = fmt.Errorf("%v%s", told, ownLines(debug.Stack()))
 		}
 	}()
 	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
@@ -75,6 +75,17 @@ func perform(check check) (failure error) {
 	defer conn.Close(ctx)
 	check.run(ctx, conn)
 	return nil
+}
+
+// ownLines are the places in this file that a stack names.
+func ownLines(stack []byte) string {
+	own := ""
+	for line := range strings.Lines(string(stack)) {
+		if at := strings.Index(line, "main.go:"); at >= 0 && !strings.Contains(line, "perform") {
+			own += "\n    " + strings.TrimSpace(line[at:])
+		}
+	}
+	return own
 }
 
 // must ends the check when it cannot go on; the trace says where.
