@@ -34,6 +34,7 @@ pub(crate) fn run(quick: bool) -> bool {
         "test",
         "--workspace",
         "--all-targets",
+        "--no-fail-fast",
         "--quiet",
         "--",
         "--skip",
