@@ -147,7 +147,8 @@ pub struct Settings {
     #[arg(long, value_name = "TIME")]
     pub busy_timeout: Option<Span>,
 
-    /// Longest idle time inside a transaction that has written, for it holds the one writer; then it is rolled back and its
+    /// How long a session may be idle while it holds what somebody waits for: an open transaction that has written holds the one
+    /// writer, an open cursor a reading connection. Then it is rolled back and its
     /// connection closed; 0 for no limit [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub idle_transaction_timeout: Option<Span>,
@@ -165,7 +166,8 @@ pub struct Settings {
     #[arg(long, value_name = "TIME")]
     pub batch_max_wait: Option<Span>,
 
-    /// Most reading connections to the database, each on a thread of its own [default: number of cores, from 4 to 64]
+    /// Most reading connections to the database, each on a thread of its own that starts when it is first needed; a cursor that is
+    /// open keeps one [default: 64]
     #[arg(long, value_name = "COUNT")]
     pub readers: Option<usize>,
 
@@ -277,7 +279,6 @@ pub enum OptionsError {
 
 impl Default for Options {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(4, std::num::NonZero::get);
         Self {
             database: PathBuf::from("./forebay.db"),
             listen: SocketAddr::from(([127, 0, 0, 1], 6432)),
@@ -293,7 +294,7 @@ impl Default for Options {
             startup_timeout: Duration::from_secs(10),
             batch_max_items: 4096,
             batch_max_wait: Duration::ZERO,
-            readers: cores.clamp(4, 64),
+            readers: 64,
             drain_timeout: Duration::from_secs(10),
             synchronous: Synchronous::Full,
             log: "info".to_owned(),
@@ -351,12 +352,8 @@ impl Settings {
         };
         let options = Options {
             database: given.database.unwrap_or(default.database),
-            listen: given
-                .listen
-                .map_or(default.listen, |Address(address)| address),
-            http: given
-                .http
-                .map_or(default.http, |AddressOrOff(address)| address),
+            listen: given.listen.map_or(default.listen, |Address(address)| address),
+            http: given.http.map_or(default.http, |AddressOrOff(address)| address),
             users: given.users,
             tls,
             max_connections: given.max_connections.unwrap_or(default.max_connections),
@@ -367,24 +364,13 @@ impl Settings {
                 .max_result_bytes
                 .map_or(default.max_result_bytes, |Size(bytes)| bytes),
             statement_timeout: optional(given.statement_timeout, default.statement_timeout),
-            busy_timeout: given
-                .busy_timeout
-                .map_or(default.busy_timeout, |Span(span)| span),
-            idle_transaction_timeout: optional(
-                given.idle_transaction_timeout,
-                default.idle_transaction_timeout,
-            ),
-            startup_timeout: given
-                .startup_timeout
-                .map_or(default.startup_timeout, |Span(span)| span),
+            busy_timeout: given.busy_timeout.map_or(default.busy_timeout, |Span(span)| span),
+            idle_transaction_timeout: optional(given.idle_transaction_timeout, default.idle_transaction_timeout),
+            startup_timeout: given.startup_timeout.map_or(default.startup_timeout, |Span(span)| span),
             batch_max_items: given.batch_max_items.unwrap_or(default.batch_max_items),
-            batch_max_wait: given
-                .batch_max_wait
-                .map_or(default.batch_max_wait, |Span(span)| span),
+            batch_max_wait: given.batch_max_wait.map_or(default.batch_max_wait, |Span(span)| span),
             readers: given.readers.unwrap_or(default.readers),
-            drain_timeout: given
-                .drain_timeout
-                .map_or(default.drain_timeout, |Span(span)| span),
+            drain_timeout: given.drain_timeout.map_or(default.drain_timeout, |Span(span)| span),
             synchronous: given.synchronous.unwrap_or(default.synchronous),
             log: given.log.unwrap_or(default.log),
         };
@@ -416,16 +402,11 @@ impl Options {
             }
         }
         if self.startup_timeout.is_zero() {
-            return Err(value(
-                "startup_timeout",
-                "must not be 0: nobody could connect",
-            ));
+            return Err(value("startup_timeout", "must not be 0: nobody could connect"));
         }
         if self.users.is_none() && !insecure {
             for (option, address) in [("listen", Some(self.listen)), ("http", self.http)] {
-                if let Some(address) =
-                    address.filter(|address| !address.ip().to_canonical().is_loopback())
-                {
+                if let Some(address) = address.filter(|address| !address.ip().to_canonical().is_loopback()) {
                     return Err(OptionsError::OpenToEveryone { option, address });
                 }
             }
@@ -448,8 +429,7 @@ mod tests {
     use super::*;
 
     fn options(arguments: &[&str]) -> Result<Options, OptionsError> {
-        let line = CommandLine::try_parse_from(["forebay"].iter().chain(arguments))
-            .expect("a command line");
+        let line = CommandLine::try_parse_from(["forebay"].iter().chain(arguments)).expect("a command line");
         assert!(line.command.is_none());
         line.serve.resolve()
     }
@@ -473,9 +453,8 @@ mod tests {
 
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
-        let (_file, path) = file(
-            "listen = \"127.0.0.1:1\"\nreaders = 7\nmax_message_bytes = 20000\nstatement_timeout = \"0\"\n",
-        );
+        let (_file, path) =
+            file("listen = \"127.0.0.1:1\"\nreaders = 7\nmax_message_bytes = 20000\nstatement_timeout = \"0\"\n");
         let options = options(&[
             "--config",
             &path,
@@ -489,11 +468,7 @@ mod tests {
         assert_eq!(options.readers, 7, "file over default");
         assert_eq!(options.max_message_bytes, 20_000);
         assert_eq!(options.statement_timeout, None, "0 is no limit");
-        assert_eq!(
-            options.max_result_bytes,
-            1 << 20,
-            "command line over default"
-        );
+        assert_eq!(options.max_result_bytes, 1 << 20, "command line over default");
         assert_eq!(options.batch_max_items, 4096, "default");
     }
 
@@ -530,10 +505,7 @@ mod tests {
             .iter()
             .filter(|key| !["config", "help", "version"].contains(&key.as_str()))
         {
-            assert!(
-                given.iter().any(|(name, _)| name == key),
-                "{key} is not tested"
-            );
+            assert!(given.iter().any(|(name, _)| name == key), "{key} is not tested");
         }
         let text: String = given
             .iter()
@@ -555,10 +527,7 @@ mod tests {
         let from_line = options(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         assert_eq!(from_file, from_line);
         assert_eq!(from_file.tls.as_ref().unwrap().key, Path::new("k.pem"));
-        assert_eq!(
-            (from_file.http, from_file.synchronous),
-            (None, Synchronous::Normal)
-        );
+        assert_eq!((from_file.http, from_file.synchronous), (None, Synchronous::Normal));
     }
 
     #[test]
@@ -624,10 +593,7 @@ mod tests {
             (["--tls-certificate", "c"], "tls_key"),
         ] {
             assert!(
-                options(&arguments)
-                    .unwrap_err()
-                    .to_string()
-                    .starts_with(option),
+                options(&arguments).unwrap_err().to_string().starts_with(option),
                 "{arguments:?}"
             );
         }

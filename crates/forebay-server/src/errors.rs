@@ -92,9 +92,10 @@ pub fn unplaced(error: WriteError) -> WireError {
         WriteError::Statement(error) => database(&error),
         WriteError::Busy { .. } => WireError::new(state::LOCK_NOT_AVAILABLE, error.to_string())
             .with_hint("Another process writes to the file; try again, or raise --busy-timeout."),
-        WriteError::Refused { reason } if reason.contains("inside a transaction") => {
-            WireError::new(state::INSIDE_TRANSACTION, "this statement cannot run inside a transaction block")
-        }
+        WriteError::Refused { reason } if reason.contains("inside a transaction") => WireError::new(
+            state::INSIDE_TRANSACTION,
+            "this statement cannot run inside a transaction block",
+        ),
         WriteError::Refused { reason } => WireError::new(state::UNSUPPORTED, reason),
         WriteError::Cancelled => WireError::new(state::CANCELED, "canceling statement due to user request"),
         WriteError::TimedOut => WireError::new(state::CANCELED, "canceling statement due to statement timeout"),
@@ -185,7 +186,9 @@ fn text_state(message: &str) -> &'static str {
         () if starts("index ") && holds("already exists") => state::DUPLICATE_TABLE,
         () if starts("trigger ") && holds("already exists") => state::DUPLICATE_OBJECT,
         () if holds("already exists") || starts("there is already") => state::DUPLICATE_TABLE,
-        () if holds("syntax error") || starts("incomplete input") || starts("unrecognized token") => state::SYNTAX_ERROR,
+        () if holds("syntax error") || starts("incomplete input") || starts("unrecognized token") => {
+            state::SYNTAX_ERROR
+        }
         () if starts("misuse of aggregate") => state::GROUPING_ERROR,
         () if starts("integer overflow") => state::OUT_OF_RANGE,
         () if starts("malformed JSON") => state::INVALID_TEXT,
@@ -198,7 +201,9 @@ fn text_state(message: &str) -> &'static str {
 
 /// `UNIQUE constraint failed: t.a, t.b`: the table, and the column if it is one.
 fn with_columns(answer: WireError, message: &str) -> WireError {
-    let Some(columns) = behind(message, "constraint failed: ") else { return answer };
+    let Some(columns) = behind(message, "constraint failed: ") else {
+        return answer;
+    };
     if columns.starts_with("index '") {
         return answer.with_constraint(columns.trim_start_matches("index '").trim_end_matches('\''));
     }
@@ -206,7 +211,11 @@ fn with_columns(answer: WireError, message: &str) -> WireError {
         return answer;
     };
     let answer = answer.with_table(table);
-    if columns.contains(", ") { answer } else { answer.with_column(column) }
+    if columns.contains(", ") {
+        answer
+    } else {
+        answer.with_column(column)
+    }
 }
 
 fn behind<'a>(message: &'a str, marker: &str) -> Option<&'a str> {
@@ -215,8 +224,22 @@ fn behind<'a>(message: &'a str, marker: &str) -> Option<&'a str> {
 
 /// The SQLSTATE that an error's text carries, if it is one this server raises.
 pub fn known_sqlstate(sqlstate: &str) -> &'static str {
-    [state::UNDEFINED_TABLE, state::UNDEFINED_OBJECT, state::UNDEFINED_FUNCTION, state::UNDEFINED_COLUMN, state::INVALID_TEXT, state::OUT_OF_RANGE, state::UNSUPPORTED, state::LIMIT_EXCEEDED, "22007", "22008", "22023", "22025", "3F000"]
-        .into_iter()
-        .find(|known| *known == sqlstate)
-        .unwrap_or(state::INTERNAL)
+    [
+        state::UNDEFINED_TABLE,
+        state::UNDEFINED_OBJECT,
+        state::UNDEFINED_FUNCTION,
+        state::UNDEFINED_COLUMN,
+        state::INVALID_TEXT,
+        state::OUT_OF_RANGE,
+        state::UNSUPPORTED,
+        state::LIMIT_EXCEEDED,
+        "22007",
+        "22008",
+        "22023",
+        "22025",
+        "3F000",
+    ]
+    .into_iter()
+    .find(|known| *known == sqlstate)
+    .unwrap_or(state::INTERNAL)
 }

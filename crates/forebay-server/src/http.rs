@@ -49,10 +49,7 @@ pub fn router(
         let text = metrics();
         async move {
             (
-                [(
-                    header::CONTENT_TYPE,
-                    "text/plain; version=0.0.4; charset=utf-8",
-                )],
+                [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
                 text,
             )
         }
@@ -77,9 +74,7 @@ pub async fn serve(
         listener,
         permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
     };
-    axum::serve(bounded, router)
-        .with_graceful_shutdown(stop)
-        .await
+    axum::serve(bounded, router).with_graceful_shutdown(stop).await
 }
 
 /// A listener whose connections are few and short.
@@ -99,9 +94,7 @@ impl Listener for Bounded {
             .expect("the semaphore is never closed");
         // Retries by itself when the process is out of file descriptors.
         let (stream, peer) = Listener::accept(&mut self.listener).await;
-        let end = Box::pin(tokio::time::sleep_until(
-            Instant::now() + CONNECTION_TIME_MAX,
-        ));
+        let end = Box::pin(tokio::time::sleep_until(Instant::now() + CONNECTION_TIME_MAX));
         (
             Short {
                 stream,
@@ -146,11 +139,7 @@ impl AsyncRead for Short {
 }
 
 impl AsyncWrite for Short {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.over(context)?;
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
@@ -215,27 +204,15 @@ mod tests {
     async fn the_pages_say_what_they_should() {
         let server = start().await;
         assert!(ask(server.address, "/").await.contains("/metrics"));
-        assert!(
-            ask(server.address, "/metrics")
-                .await
-                .contains("forebay_tested_total 3")
-        );
+        assert!(ask(server.address, "/metrics").await.contains("forebay_tested_total 3"));
         let healthy = ask(server.address, "/healthz").await;
         assert!(
             healthy.starts_with("HTTP/1.1 200") && healthy.ends_with("ok\n"),
             "{healthy}"
         );
         server.draining.send(true).unwrap();
-        assert!(
-            ask(server.address, "/healthz")
-                .await
-                .starts_with("HTTP/1.1 503")
-        );
-        assert!(
-            ask(server.address, "/nothing")
-                .await
-                .starts_with("HTTP/1.1 404")
-        );
+        assert!(ask(server.address, "/healthz").await.starts_with("HTTP/1.1 503"));
+        assert!(ask(server.address, "/nothing").await.starts_with("HTTP/1.1 404"));
         server.stop.send(()).unwrap();
         server.task.await.unwrap().unwrap();
     }
@@ -248,11 +225,7 @@ mod tests {
             silent.push(TcpStream::connect(server.address).await.unwrap());
         }
         // All places are taken; the answer comes only because the time of the silent ones ends.
-        assert!(
-            ask(server.address, "/healthz")
-                .await
-                .starts_with("HTTP/1.1 200")
-        );
+        assert!(ask(server.address, "/healthz").await.starts_with("HTTP/1.1 200"));
         let mut closed = Vec::new();
         let _ = silent[0].read_to_end(&mut closed).await;
         assert!(closed.is_empty());

@@ -1,6 +1,6 @@
 //! The program `forebay`: reads the command line, sets up the log, and hands over to the library or changes the users file.
 //!
-//! Promises: exit status 0 when it did what it was asked, 1 with one line on standard error when it could not, 2 for a command line it
+//! Promises: exit status 0 when it did what it was asked, 1 with the reason on standard error when it could not, 2 for a command line it
 //! does not understand. A password is never an argument, for arguments can be read by every process. Does not know how to serve.
 
 use std::error::Error;
@@ -22,9 +22,7 @@ fn main() -> ExitCode {
     let done = match line.command {
         None => serve(line.serve),
         Some(Command::Serve(settings)) => serve(*settings),
-        Some(Command::User { action }) => {
-            change_users(&action, ask_password, &mut io::stdout().lock())
-        }
+        Some(Command::User { action }) => change_users(&action, ask_password, &mut io::stdout().lock()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,9 +43,7 @@ fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(filter)
         .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(server::serve(options))?;
     Ok(())
 }
@@ -74,9 +70,7 @@ fn change_users(
         UserAction::Remove { name, file } => {
             let mut users = Users::load(&file.users)?;
             if !users.remove(name) {
-                return Err(
-                    format!("there is no user {name:?} in {}", file.users.display()).into(),
-                );
+                return Err(format!("there is no user {name:?} in {}", file.users.display()).into());
             }
             users.save(&file.users)?;
             writeln!(
@@ -100,23 +94,26 @@ fn ask_password(name: &str) -> Result<String, Box<dyn Error>> {
     if !input.is_terminal() {
         return read_password(&mut input);
     }
-    let password = prompt(&mut input, &format!("Password for {name}: "))?;
-    if prompt(&mut input, "Again: ")? != password {
+    let shown = tcgetattr(&input)?;
+    let mut hidden = shown.clone();
+    hidden.local_modes.remove(LocalModes::ECHO);
+    // Before the prompt: what is typed in answer to it must neither show nor be flushed away.
+    tcsetattr(&input, OptionalActions::Flush, &hidden)?;
+    let both = prompt(&mut input, &format!("Password for {name}: "))
+        .and_then(|password| Ok((password, prompt(&mut input, "Again: ")?)));
+    // Whatever was read: a terminal without echo is of no use to anyone.
+    tcsetattr(&input, OptionalActions::Now, &shown)?;
+    let (password, again) = both?;
+    if password != again {
         return Err("the two passwords differ".into());
     }
     Ok(password)
 }
 
-fn prompt(input: &mut io::StdinLock<'_>, text: &str) -> Result<String, Box<dyn Error>> {
+fn prompt(input: &mut impl BufRead, text: &str) -> Result<String, Box<dyn Error>> {
     eprint!("{text}");
     io::stderr().flush()?;
-    let shown = tcgetattr(&*input)?;
-    let mut hidden = shown.clone();
-    hidden.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&*input, OptionalActions::Flush, &hidden)?;
     let password = read_password(input);
-    // Whatever was read: a terminal without echo is of no use to anyone.
-    tcsetattr(&*input, OptionalActions::Flush, &shown)?;
     eprintln!();
     password
 }
@@ -124,9 +121,9 @@ fn prompt(input: &mut io::StdinLock<'_>, text: &str) -> Result<String, Box<dyn E
 fn read_password(input: &mut impl BufRead) -> Result<String, Box<dyn Error>> {
     let mut line = String::new();
     input.take(PASSWORD_BYTES_MAX + 2).read_line(&mut line)?;
-    let password = line.strip_suffix('\n').map_or(line.as_str(), |line| {
-        line.strip_suffix('\r').unwrap_or(line)
-    });
+    let password = line
+        .strip_suffix('\n')
+        .map_or(line.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if password.is_empty() {
         return Err("the password is empty".into());
     }
@@ -141,8 +138,7 @@ mod tests {
     use super::*;
 
     fn run(arguments: &[&str], password: &str) -> Result<String, String> {
-        let line = CommandLine::try_parse_from(["forebay", "user"].iter().chain(arguments))
-            .expect("a command line");
+        let line = CommandLine::try_parse_from(["forebay", "user"].iter().chain(arguments)).expect("a command line");
         let Some(Command::User { action }) = line.command else {
             panic!("not about users")
         };
@@ -209,15 +205,7 @@ mod tests {
 
     #[test]
     fn a_password_line_ends_at_its_line_end_only() {
-        assert_eq!(
-            read_password(&mut " a b \r\nnext".as_bytes()).unwrap(),
-            " a b "
-        );
-        assert_eq!(
-            read_password(&mut "x".repeat(1024).as_bytes())
-                .unwrap()
-                .len(),
-            1024
-        );
+        assert_eq!(read_password(&mut " a b \r\nnext".as_bytes()).unwrap(), " a b ");
+        assert_eq!(read_password(&mut "x".repeat(1024).as_bytes()).unwrap().len(), 1024);
     }
 }

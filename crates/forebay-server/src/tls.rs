@@ -77,8 +77,7 @@ impl Tls {
         let certificate_pem = read("TLS certificate", certificate)?;
         let key_pem = read("TLS key", key)?;
         let chain = CertificateDer::pem_slice_iter(&certificate_pem).collect::<Result<Vec<_>, _>>();
-        let chain =
-            chain.map_err(|error| pem("TLS certificate", certificate, error.to_string()))?;
+        let chain = chain.map_err(|error| pem("TLS certificate", certificate, error.to_string()))?;
         if chain.is_empty() {
             return Err(pem(
                 "TLS certificate",
@@ -86,16 +85,12 @@ impl Tls {
                 "no CERTIFICATE section in the file".to_owned(),
             ));
         }
-        let private = PrivateKeyDer::from_pem_slice(&key_pem)
-            .map_err(|error| pem("TLS key", key, error.to_string()))?;
+        let private =
+            PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem("TLS key", key, error.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .and_then(|builder| {
-                builder
-                    .with_no_client_auth()
-                    .with_single_cert(chain, private)
-            })
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
             .map_err(|error| TlsError::Unusable {
                 certificate: certificate.to_owned(),
                 key: key.to_owned(),
@@ -133,8 +128,7 @@ pub(crate) mod tests {
     pub(crate) fn certificate() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let [certificate, key] =
-            ["certificate.pem", "key.pem"].map(|name| directory.path().join(name));
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| directory.path().join(name));
         std::fs::write(&certificate, made.cert.pem()).unwrap();
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         (directory, certificate, key)
@@ -163,10 +157,7 @@ pub(crate) mod tests {
         ));
         assert!(matches!(
             error(&certificate_path, &missing),
-            TlsError::File {
-                what: "TLS key",
-                ..
-            }
+            TlsError::File { what: "TLS key", .. }
         ));
         assert!(matches!(
             error(&garbage, &key),
@@ -177,10 +168,7 @@ pub(crate) mod tests {
         ));
         assert!(matches!(
             error(&certificate_path, &garbage),
-            TlsError::Pem {
-                what: "TLS key",
-                ..
-            }
+            TlsError::Pem { what: "TLS key", .. }
         ));
         assert!(matches!(
             error(&certificate_path, &other_key),

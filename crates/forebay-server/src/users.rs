@@ -102,11 +102,7 @@ impl fmt::Display for Verifier {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [salt, stored, server] =
             [&self.salt, &self.stored_key, &self.server_key].map(|bytes| STANDARD.encode(bytes));
-        write!(
-            formatter,
-            "SCRAM-SHA-256${}:{salt}${stored}:{server}",
-            self.iterations
-        )
+        write!(formatter, "SCRAM-SHA-256${}:{salt}${stored}:{server}", self.iterations)
     }
 }
 
@@ -133,20 +129,14 @@ impl FromStr for Verifier {
             .parse()
             .ok()
             .filter(|iterations| (1..=ITERATIONS_MAX).contains(iterations));
-        let decode = |text: &str| {
-            STANDARD
-                .decode(text)
-                .map_err(|_| "salt and keys must be base64")
-        };
+        let decode = |text: &str| STANDARD.decode(text).map_err(|_| "salt and keys must be base64");
         let verifier = Self {
             iterations: iterations.ok_or("iterations must be a number from 1 to 10000000")?,
             salt: decode(salt)?,
             stored_key: decode(stored_key)?,
             server_key: decode(server_key)?,
         };
-        if verifier.salt.is_empty()
-            || verifier.stored_key.len() != KEY_BYTES
-            || verifier.server_key.len() != KEY_BYTES
+        if verifier.salt.is_empty() || verifier.stored_key.len() != KEY_BYTES || verifier.server_key.len() != KEY_BYTES
         {
             return Err("the salt must not be empty and each key must have 32 bytes");
         }
@@ -212,9 +202,7 @@ impl Users {
     /// As [`Self::load`].
     pub fn load_or_empty(path: &Path) -> Result<Self, UsersError> {
         match Self::load(path) {
-            Err(UsersError::File { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(Self::default())
-            }
+            Err(UsersError::File { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             other => other,
         }
     }
@@ -312,10 +300,7 @@ fn check_name(name: &str) -> Result<(), UsersError> {
         "a name has at least one character"
     } else if name.len() > NAME_BYTES_MAX {
         "a name has at most 63 bytes"
-    } else if name.starts_with('#')
-        || name.trim() != name
-        || name.contains(|c: char| c == ':' || c.is_control())
-    {
+    } else if name.starts_with('#') || name.trim() != name || name.contains(|c: char| c == ':' || c.is_control()) {
         "a name has no colon, no control character, no # at its start and no space at either end"
     } else {
         return Ok(());
@@ -338,18 +323,12 @@ mod tests {
         let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
         assert_eq!(verifier.to_string(), text);
         assert_eq!(text.parse::<Verifier>().unwrap(), verifier);
-        assert!(
-            !format!("{verifier:?}").contains("WG5d"),
-            "no key material in Debug"
-        );
+        assert!(!format!("{verifier:?}").contains("WG5d"), "no key material in Debug");
     }
 
     #[test]
     fn two_verifiers_of_a_password_have_different_salts() {
-        assert_ne!(
-            Verifier::from_password("x").salt,
-            Verifier::from_password("x").salt
-        );
+        assert_ne!(Verifier::from_password("x").salt, Verifier::from_password("x").salt);
     }
 
     #[test]
@@ -368,10 +347,7 @@ mod tests {
                 .unwrap()
                 .starts_with("# ours\n\nanna:SCRAM-SHA-256$4096:")
         );
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(users.names().collect::<Vec<_>>(), ["anna", "bo b"]);
         assert!(users.remove("anna") && !users.remove("anna"));
         assert!(users.verifier("anna").is_none() && users.verifier("bo b").is_some());
@@ -387,10 +363,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("users");
         std::fs::create_dir(&path).unwrap();
-        assert!(matches!(
-            Users::default().save(&path),
-            Err(UsersError::File { .. })
-        ));
+        assert!(matches!(Users::default().save(&path), Err(UsersError::File { .. })));
         assert!(path.is_dir());
         assert_eq!(
             std::fs::read_dir(directory.path()).unwrap().count(),
@@ -410,10 +383,7 @@ mod tests {
             (format!("{}:{good}", "x".repeat(64)), "at most 63"),
             (format!("anna:{good}"), "twice"),
             (format!("x:SCRAM-SHA-256$0:AAAA${keys}"), "iterations"),
-            (
-                format!("x:SCRAM-SHA-256$99999999:AAAA${keys}"),
-                "iterations",
-            ),
+            (format!("x:SCRAM-SHA-256$99999999:AAAA${keys}"), "iterations"),
             (format!("x:SCRAM-SHA-256$4096:?${keys}"), "base64"),
             (format!("x:SCRAM-SHA-256$4096:${keys}"), "must not be empty"),
             ("x:SCRAM-SHA-256$4096:AAAA$AAAA:AAAA".to_owned(), "32 bytes"),

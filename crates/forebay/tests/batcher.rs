@@ -60,10 +60,8 @@ impl Gate {
     /// A processor that doubles.
     fn doubling(
         &self,
-    ) -> impl Fn(Vec<u64>) -> Pin<Box<dyn Future<Output = Result<Vec<u64>, Infallible>> + Send>>
-    + Send
-    + Sync
-    + 'static {
+    ) -> impl Fn(Vec<u64>) -> Pin<Box<dyn Future<Output = Result<Vec<u64>, Infallible>> + Send>> + Send + Sync + 'static
+    {
         let gate = self.clone();
         move |items| {
             let gate = gate.clone();
@@ -88,10 +86,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 /// Calls that are in line, in this order.
-fn enter(
-    batcher: &Doubling,
-    items: impl IntoIterator<Item = u64>,
-) -> Vec<Call<u64, u64, Infallible>> {
+fn enter(batcher: &Doubling, items: impl IntoIterator<Item = u64>) -> Vec<Call<u64, u64, Infallible>> {
     items
         .into_iter()
         .map(|item| {
@@ -143,11 +138,7 @@ async fn n_calls_make_exactly_that_many_batches_whichever_threads_the_callers_ar
             let batcher = batcher.clone();
             tokio::spawn(async move { batcher.try_call(item).unwrap() })
         });
-        let calls: Vec<_> = join_all(entering)
-            .await
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
+        let calls: Vec<_> = join_all(entering).await.into_iter().map(Result::unwrap).collect();
         gate.let_through(1000);
         for (item, outcome) in join_all(calls).await.into_iter().enumerate() {
             assert_eq!(outcome.unwrap(), item as u64 * 2);
@@ -247,10 +238,7 @@ async fn never_more_than_max_in_flight_batches_run() {
         let batcher = batcher.clone();
         tokio::spawn(async move {
             for item in 0..20 {
-                assert_eq!(
-                    batcher.call(task * 100 + item).await.unwrap(),
-                    task * 100 + item
-                );
+                assert_eq!(batcher.call(task * 100 + item).await.unwrap(), task * 100 + item);
             }
         })
     });
@@ -277,11 +265,7 @@ async fn with_one_in_flight_items_and_batches_run_in_arrival_order() {
     for task in tasks {
         task.await.unwrap();
     }
-    let (low, high): (Vec<u64>, Vec<u64>) = gate
-        .seen()
-        .concat()
-        .into_iter()
-        .partition(|&item| item < 1_000_000);
+    let (low, high): (Vec<u64>, Vec<u64>) = gate.seen().concat().into_iter().partition(|&item| item < 1_000_000);
     assert_eq!(low, (0..200).collect::<Vec<_>>());
     assert_eq!(high, (1_000_000..1_000_200).collect::<Vec<_>>());
 }
@@ -309,9 +293,7 @@ async fn a_runner_lets_other_tasks_run_between_batches() {
             .await;
         }
     });
-    let calls: Vec<_> = (0..100)
-        .map(|item| batcher.try_call(item).unwrap())
-        .collect();
+    let calls: Vec<_> = (0..100).map(|item| batcher.try_call(item).unwrap()).collect();
     join_all(calls).await;
     spectator.abort();
     assert!(turns.load(SeqCst) >= 99, "{} turns", turns.load(SeqCst));
@@ -328,14 +310,7 @@ async fn a_batch_ends_before_the_item_that_would_exceed_max_weight() {
     join_all([3, 3, 3, 4, 2, 1, 5, 6, 1].map(|item| batcher.call(item))).await;
     assert_eq!(
         gate.seen(),
-        [
-            vec![3, 3],
-            vec![3],
-            vec![4, 2],
-            vec![1, 5],
-            vec![6],
-            vec![1]
-        ]
+        [vec![3, 3], vec![3], vec![4, 2], vec![1, 5], vec![6], vec![1]]
     );
 }
 
@@ -348,10 +323,7 @@ async fn an_item_heavier_than_max_weight_goes_alone() {
     let huge = u64::MAX / 2;
     let outcomes = join_all([7, 0, 1, huge, huge, 2].map(|item| batcher.call(item))).await;
     assert!(outcomes.into_iter().all(|outcome| outcome.is_ok()));
-    assert_eq!(
-        gate.seen(),
-        [vec![7], vec![0, 1], vec![huge], vec![huge], vec![2]]
-    );
+    assert_eq!(gate.seen(), [vec![7], vec![0, 1], vec![huge], vec![huge], vec![2]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -414,10 +386,7 @@ async fn the_window_of_a_batch_already_sent_by_size_does_not_send_the_next_early
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_full_line_waits_for_its_own_window() {
     let gate = Gate::open();
-    let batcher = Batcher::builder()
-        .max_items(2)
-        .max_wait(ms(100))
-        .build(gate.doubling());
+    let batcher = Batcher::builder().max_items(2).max_wait(ms(100)).build(gate.doubling());
     let begun = Instant::now();
     join_all((0..5).map(|item| batcher.call(item))).await;
     assert_eq!(gate.sizes(), [2, 2, 1]);
@@ -453,9 +422,7 @@ async fn a_call_within_zero_goes_at_once_and_takes_its_batch_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_longer_window_of_a_calls_own_has_no_effect() {
-    let batcher = Batcher::builder()
-        .max_wait(ms(10))
-        .build(Gate::open().doubling());
+    let batcher = Batcher::builder().max_wait(ms(10)).build(Gate::open().doubling());
     let begun = Instant::now();
     batcher.call_within(1, Duration::MAX).await.unwrap();
     assert!(begun.elapsed() <= ms(12));
@@ -467,9 +434,7 @@ async fn a_longer_window_of_a_calls_own_has_no_effect() {
 
 #[tokio::test(start_paused = true)]
 async fn the_window_of_a_cancelled_call_reaches_nobody_else() {
-    let batcher = Batcher::builder()
-        .max_wait(ms(100))
-        .build(Gate::open().doubling());
+    let batcher = Batcher::builder().max_wait(ms(100)).build(Gate::open().doubling());
     let begun = Instant::now();
     let first = enter(&batcher, [1]);
     sleep(ms(50)).await;
@@ -515,10 +480,7 @@ async fn the_longest_window_is_no_overflow() {
 #[tokio::test]
 async fn over_max_queued_try_call_hands_the_item_back_and_call_waits_its_turn() {
     let gate = Gate::shut();
-    let batcher = Batcher::builder()
-        .max_items(2)
-        .max_queued(3)
-        .build(gate.doubling());
+    let batcher = Batcher::builder().max_items(2).max_queued(3).build(gate.doubling());
     let mut calls = enter(&batcher, [0]);
     settle().await;
     calls.extend((1..4).map(|item| batcher.try_call(item).unwrap()));
@@ -639,8 +601,7 @@ struct NotClone(&'static str);
 
 #[tokio::test]
 async fn a_batch_wide_failure_is_shared_behind_one_arc() {
-    let batcher: Batcher<u64, u64, NotClone> =
-        Batcher::new(|_| async { Err(NotClone("disk full")) });
+    let batcher: Batcher<u64, u64, NotClone> = Batcher::new(|_| async { Err(NotClone("disk full")) });
     let mut shared = Vec::new();
     for outcome in join_all((0..3).map(|item| batcher.call(item))).await {
         match outcome {
@@ -651,11 +612,7 @@ async fn a_batch_wide_failure_is_shared_behind_one_arc() {
     assert_eq!(shared[0].0, "disk full");
     assert!(shared.iter().all(|error| Arc::ptr_eq(error, &shared[0])));
     drop(shared.split_off(1));
-    assert_eq!(
-        Arc::strong_count(&shared[0]),
-        1,
-        "kept by its callers alone"
-    );
+    assert_eq!(Arc::strong_count(&shared[0]), 1, "kept by its callers alone");
 }
 
 #[tokio::test]
@@ -679,17 +636,10 @@ async fn a_call_cancelled_after_the_dispatch_is_processed_and_its_outcome_droppe
         let outcomes = Arc::clone(&of_outcomes);
         async move {
             let doubled = doubled.await?;
-            Ok::<_, Infallible>(
-                doubled
-                    .into_iter()
-                    .map(|o| (o, Arc::clone(&outcomes)))
-                    .collect(),
-            )
+            Ok::<_, Infallible>(doubled.into_iter().map(|o| (o, Arc::clone(&outcomes))).collect())
         }
     });
-    let mut calls: Vec<_> = (0..4)
-        .map(|item| Some(batcher.try_call(item).unwrap()))
-        .collect();
+    let mut calls: Vec<_> = (0..4).map(|item| Some(batcher.try_call(item).unwrap())).collect();
     settle().await;
     assert_eq!(gate.seen(), [[0, 1, 2, 3]]);
     // The first started the batch; its leaving harms nobody.
@@ -703,11 +653,7 @@ async fn a_call_cancelled_after_the_dispatch_is_processed_and_its_outcome_droppe
     }
     settle().await;
     // One here and one in the processor.
-    assert_eq!(
-        Arc::strong_count(&outcomes),
-        2,
-        "unwanted outcomes are dropped"
-    );
+    assert_eq!(Arc::strong_count(&outcomes), 2, "unwanted outcomes are dropped");
     assert_eq!(batcher.stats().cancelled, 0);
 }
 
@@ -866,12 +812,7 @@ async fn a_cancelled_drain_leaves_the_batcher_closed_and_running_its_queue() {
     }
     assert!(matches!(batcher.call(9).await, Err(CallError::Closed)));
     gate.let_through(3);
-    assert!(
-        join_all(calls)
-            .await
-            .into_iter()
-            .all(|outcome| outcome.is_ok())
-    );
+    assert!(join_all(calls).await.into_iter().all(|outcome| outcome.is_ok()));
     batcher.drain().await;
 }
 
@@ -935,9 +876,7 @@ fn without_a_runtime_a_call_gets_stopped_and_with_one_of_its_own_it_is_answered(
 fn a_batcher_outlives_the_runtime_it_was_first_used_in() {
     let batcher: Doubling = Batcher::new(Gate::open().doubling());
     for item in 0..3 {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         assert_eq!(runtime.block_on(batcher.call(item)).unwrap(), item * 2);
     }
 }
@@ -948,23 +887,16 @@ fn a_batcher_outlives_the_runtime_it_was_first_used_in() {
 async fn a_processor_may_call_its_own_batcher_when_more_than_one_batch_may_run() {
     let itself: Arc<std::sync::OnceLock<Doubling>> = Arc::default();
     let of_process = Arc::clone(&itself);
-    let batcher = Batcher::builder()
-        .max_in_flight(2)
-        .build(move |items: Vec<u64>| {
-            let itself = Arc::clone(&of_process);
-            async move {
-                if items[0] == 0 {
-                    return Ok::<_, Infallible>(items);
-                }
-                let nested = itself
-                    .get()
-                    .unwrap()
-                    .call(items[0] - items[0])
-                    .await
-                    .unwrap();
-                Ok(items.into_iter().map(|item| item + nested).collect())
+    let batcher = Batcher::builder().max_in_flight(2).build(move |items: Vec<u64>| {
+        let itself = Arc::clone(&of_process);
+        async move {
+            if items[0] == 0 {
+                return Ok::<_, Infallible>(items);
             }
-        });
+            let nested = itself.get().unwrap().call(items[0] - items[0]).await.unwrap();
+            Ok(items.into_iter().map(|item| item + nested).collect())
+        }
+    });
     itself.set(batcher.clone()).unwrap();
     assert_eq!(batcher.call(5).await.unwrap(), 5);
 }
@@ -1004,13 +936,7 @@ fn errors_say_what_happened_and_name_their_source() {
     use std::error::Error;
     let failed = CallError::Failed(Arc::new(std::io::Error::other("disk full")));
     assert_eq!(failed.to_string(), "the batch failed: disk full");
-    assert!(
-        failed
-            .source()
-            .unwrap()
-            .downcast_ref::<std::io::Error>()
-            .is_some()
-    );
+    assert!(failed.source().unwrap().downcast_ref::<std::io::Error>().is_some());
     let wrong: CallError<Infallible> = CallError::WrongCount {
         expected: 3,
         returned: 2,
@@ -1020,10 +946,7 @@ fn errors_say_what_happened_and_name_their_source() {
         "the processor returned 2 outcomes for 3 items; it must return one an item"
     );
     assert!(wrong.source().is_none());
-    assert_eq!(
-        format!("{:?}", Rejected::Overloaded(NotClone("x"))),
-        "Overloaded(..)"
-    );
+    assert_eq!(format!("{:?}", Rejected::Overloaded(NotClone("x"))), "Overloaded(..)");
 }
 
 /// Handles, calls and errors go wherever tasks go.

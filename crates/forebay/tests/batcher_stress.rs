@@ -130,9 +130,7 @@ impl Future for Fidgety {
             to: context.waker().clone(),
             _alive: this.alive.clone(),
         }));
-        if let Poll::Ready(outcome) =
-            Pin::new(&mut this.call).poll(&mut Context::from_waker(&waker))
-        {
+        if let Poll::Ready(outcome) = Pin::new(&mut this.call).poll(&mut Context::from_waker(&waker)) {
             return Poll::Ready(Some(outcome));
         }
         match &mut this.polls_max {
@@ -170,10 +168,7 @@ fn check(record: &Record, number: usize, outcome: Option<Result<Outcome, CallErr
         // Whether it panicked before or after it had seen its items.
         Some(Err(CallError::Panicked(message))) => {
             assert!(message.ends_with("as asked"), "{message}");
-            assert_eq!(
-                usize::from(processed),
-                usize::from(&*message == "late, as asked")
-            );
+            assert_eq!(usize::from(processed), usize::from(&*message == "late, as asked"));
         }
         Some(Err(CallError::Closed)) => assert_eq!(processed, 0),
         Some(Err(other)) => panic!("{other}"),
@@ -205,10 +200,7 @@ async fn caller(batcher: Tested, record: Arc<Record>, caller: usize, seed: u64) 
         let call = match entering {
             Ok(call) => call,
             Err(rejected) => {
-                assert!(matches!(
-                    rejected,
-                    Rejected::Overloaded(_) | Rejected::Closed(_)
-                ));
+                assert!(matches!(rejected, Rejected::Overloaded(_) | Rejected::Closed(_)));
                 assert_eq!(rejected.into_item().number, number);
                 assert_eq!(record.processed[number].load(SeqCst), 0);
                 yield_now().await;
@@ -235,9 +227,7 @@ async fn round(seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let record = Arc::new(Record {
         alive: Alive(Arc::new(())),
-        processed: (0..CALLERS * CALLS_EACH)
-            .map(|_| AtomicU8::new(0))
-            .collect(),
+        processed: (0..CALLERS * CALLS_EACH).map(|_| AtomicU8::new(0)).collect(),
         running: AtomicUsize::new(0),
         max_in_flight: random.random_range(1..4),
     });
@@ -302,9 +292,8 @@ fn every_call_ends_once_with_its_own_outcome_and_nothing_is_kept() {
         Ok(seed) => seed.parse().expect("FOREBAY_SEED is a number"),
         Err(_) => rand::random(),
     };
-    let rounds = std::env::var("FOREBAY_ROUNDS").map_or(30, |rounds| {
-        rounds.parse().expect("FOREBAY_ROUNDS is a number")
-    });
+    let rounds =
+        std::env::var("FOREBAY_ROUNDS").map_or(30, |rounds| rounds.parse().expect("FOREBAY_ROUNDS is a number"));
     println!("FOREBAY_SEED={seed}");
     // Panics that were asked for are not worth a line each.
     let report = std::panic::take_hook();

@@ -70,28 +70,19 @@ impl Catalog {
     pub fn refresh(&mut self, source: &Connection, identity: &Identity) -> rusqlite::Result<()> {
         let version: i64 = source.query_row("PRAGMA main.schema_version", [], |row| row.get(0))?;
         let file = source.path().unwrap_or_default();
-        let current = |(filled, of, whose): &(String, i64, Identity)| {
-            filled == file && *of == version && whose == identity
-        };
+        let current =
+            |(filled, of, whose): &(String, i64, Identity)| filled == file && *of == version && whose == identity;
         // Databases without a file all look alike, so they are always read again.
         if !file.is_empty() && self.filled.as_ref().is_some_and(current) {
             return Ok(());
         }
         let schema = source::read(source)?;
-        let next = Directory::of(
-            &schema,
-            &identity.database,
-            &identity.user,
-            &identity.version,
-        );
+        let next = Directory::of(&schema, &identity.database, &identity.user, &identity.version);
         let previous = std::mem::replace(&mut *self.directory.write(), next);
-        let filled = self
-            .connection
-            .unchecked_transaction()
-            .and_then(|transaction| {
-                fill::replace(&transaction, &schema)?;
-                transaction.commit()
-            });
+        let filled = self.connection.unchecked_transaction().and_then(|transaction| {
+            fill::replace(&transaction, &schema)?;
+            transaction.commit()
+        });
         if let Err(error) = filled {
             *self.directory.write() = previous;
             return Err(error);

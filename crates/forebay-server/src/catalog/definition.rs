@@ -5,9 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    ColumnOption, Expr, Ident, IndexColumn, Statement, TableConstraint, visit_expressions,
-};
+use sqlparser::ast::{ColumnOption, Expr, Ident, IndexColumn, Statement, TableConstraint, visit_expressions};
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -65,10 +63,9 @@ pub(super) fn table(sql: &str) -> TableDefinition {
         for option in &column.options {
             let name = option.name.as_ref().map(|name| name.value.clone());
             match &option.option {
-                ColumnOption::Check(check) => definition.checks.push(check_of(
-                    name.or_else(|| value(check.name.as_ref())),
-                    &check.expr,
-                )),
+                ColumnOption::Check(check) => definition
+                    .checks
+                    .push(check_of(name.or_else(|| value(check.name.as_ref())), &check.expr)),
                 ColumnOption::Unique(_) => definition.uniques.push(Named {
                     name,
                     columns: columns.clone(),
@@ -113,11 +110,7 @@ pub(super) fn table(sql: &str) -> TableDefinition {
                 });
             }
             TableConstraint::ForeignKey(key) => {
-                let columns = key
-                    .columns
-                    .iter()
-                    .map(|column| column.value.to_lowercase())
-                    .collect();
+                let columns = key.columns.iter().map(|column| column.value.to_lowercase()).collect();
                 definition.foreign_keys.push(Named {
                     name: value(key.name.as_ref()),
                     columns,
@@ -134,11 +127,7 @@ pub(super) fn index(sql: &str) -> Option<IndexDefinition> {
         return None;
     };
     Some(IndexDefinition {
-        keys: index
-            .columns
-            .iter()
-            .map(|key| key.column.expr.to_string())
-            .collect(),
+        keys: index.columns.iter().map(|key| key.column.expr.to_string()).collect(),
         predicate: index.predicate.as_ref().map(ToString::to_string),
     })
 }
@@ -154,10 +143,7 @@ pub(super) fn view(sql: &str) -> String {
 /// When and for what a trigger fires, in the bits of `pg_trigger.tgtype`: 1 row, 2 before, 4 insert, 8 delete, 16 update, 64 instead.
 pub(super) fn trigger_bits(sql: &str) -> i64 {
     let mut bits = 1;
-    for token in Tokenizer::new(&SQLiteDialect {}, sql)
-        .tokenize()
-        .unwrap_or_default()
-    {
+    for token in Tokenizer::new(&SQLiteDialect {}, sql).tokenize().unwrap_or_default() {
         let Token::Word(word) = token else { continue };
         if word.quote_style.is_some() {
             continue;

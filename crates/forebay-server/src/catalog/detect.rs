@@ -5,9 +5,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    DataType, Expr, ObjectName, ObjectNamePart, Query, Statement, TableFactor, Visit, Visitor,
-};
+use sqlparser::ast::{DataType, Expr, ObjectName, ObjectNamePart, Query, Statement, TableFactor, Visit, Visitor};
 
 use super::relations;
 
@@ -55,9 +53,7 @@ impl Visitor for Seen {
         match factor {
             // A function in FROM is judged as a function, not as a relation.
             TableFactor::Table {
-                name,
-                args: Some(_),
-                ..
+                name, args: Some(_), ..
             }
             | TableFactor::Function { name, .. } => {
                 self.catalog |= is_catalog_function(name);
@@ -105,12 +101,7 @@ fn is_catalog_function(name: &ObjectName) -> bool {
     match name_parts(name).as_deref() {
         Some([schema, _]) => is_catalog_schema(schema),
         Some([function]) => {
-            const SESSION: [&str; 4] = [
-                "pg_backend_pid",
-                "pg_is_in_recovery",
-                "pg_sleep",
-                "pg_typeof",
-            ];
+            const SESSION: [&str; 4] = ["pg_backend_pid", "pg_is_in_recovery", "pg_sleep", "pg_typeof"];
             let prefixed = ["pg_", "has_", "to_reg"]
                 .iter()
                 .any(|prefix| function.starts_with(prefix));

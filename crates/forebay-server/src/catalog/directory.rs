@@ -77,9 +77,7 @@ impl Directory {
                 );
             }
             for trigger in &table.triggers {
-                directory
-                    .triggers
-                    .insert(trigger.oid, trigger.definition.clone());
+                directory.triggers.insert(trigger.oid, trigger.definition.clone());
             }
         }
         directory
@@ -104,9 +102,7 @@ impl Directory {
             return Some(oid);
         }
         let parts = split_name(text)?;
-        let find = |schema: &'static str, name: &str| {
-            self.by_name.get(&(schema, name.to_owned())).copied()
-        };
+        let find = |schema: &'static str, name: &str| self.by_name.get(&(schema, name.to_owned())).copied();
         match parts.as_slice() {
             [name] => find("pg_catalog", name).or_else(|| find("public", name)),
             [schema, name] => NAMESPACES
@@ -167,12 +163,10 @@ impl Directory {
 /// `'name'::regnamespace`.
 pub(super) fn namespace(text: &str) -> Option<u32> {
     let name = single_name(text)?;
-    text.trim().parse().ok().or_else(|| {
-        NAMESPACES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(oid, _)| *oid)
-    })
+    text.trim()
+        .parse()
+        .ok()
+        .or_else(|| NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid))
 }
 
 pub(super) fn namespace_text(oid: u32) -> Option<&'static str> {

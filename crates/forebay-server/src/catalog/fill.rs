@@ -15,17 +15,10 @@ const DERIVED: &str = include_str!("data/derived.sql");
 const HEAP: i64 = 2;
 const BTREE: i64 = 403;
 
-fn insert<const N: usize>(
-    connection: &Connection,
-    table: &str,
-    row: [(&str, Value); N],
-) -> Result<()> {
+fn insert<const N: usize>(connection: &Connection, table: &str, row: [(&str, Value); N]) -> Result<()> {
     let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
     let marks = vec!["?"; N].join(",");
-    let sql = format!(
-        "INSERT INTO pg_catalog.{table} ({}) VALUES ({marks})",
-        names.join(",")
-    );
+    let sql = format!("INSERT INTO pg_catalog.{table} ({}) VALUES ({marks})", names.join(","));
     connection
         .prepare_cached(&sql)?
         .execute(params_from_iter(row.into_iter().map(|(_, value)| value)))?;
@@ -131,9 +124,7 @@ fn fill_types(connection: &Connection) -> Result<()> {
     );
     let mut statement = connection.prepare(&sql)?;
     for row in types::TYPES.iter() {
-        statement.execute(params_from_iter(
-            row.fields[..types::TYPE_COLUMN_COUNT].iter(),
-        ))?;
+        statement.execute(params_from_iter(row.fields[..types::TYPE_COLUMN_COUNT].iter()))?;
     }
     Ok(())
 }
@@ -151,14 +142,8 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
     }
     for relation in RELATIONS.iter() {
         // Whatever derived.sql fills is emptied first; it names its relations by an INSERT at the start of a line.
-        if DERIVED.contains(&format!(
-            "\nINSERT INTO {}.{} ",
-            relation.schema, relation.name
-        )) {
-            connection.execute_batch(&format!(
-                "DELETE FROM {}.{}",
-                relation.schema, relation.name
-            ))?;
+        if DERIVED.contains(&format!("\nINSERT INTO {}.{} ", relation.schema, relation.name)) {
+            connection.execute_batch(&format!("DELETE FROM {}.{}", relation.schema, relation.name))?;
         }
     }
     connection.execute_batch(
@@ -171,25 +156,17 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
 /// PostgreSQL keeps foreign keys by triggers on both tables, and psql asks for keys only where this says there are triggers.
 fn has_triggers(schema: &Schema, table: &Table) -> bool {
     let foreign = |from: &Table| {
-        from.constraints
-            .iter()
-            .any(|constraint| match constraint.kind {
-                ConstraintKind::Foreign { table: target, .. } => {
-                    from.oid == table.oid || target == table.oid
-                }
-                _ => false,
-            })
+        from.constraints.iter().any(|constraint| match constraint.kind {
+            ConstraintKind::Foreign { table: target, .. } => from.oid == table.oid || target == table.oid,
+            _ => false,
+        })
     };
     !table.triggers.is_empty() || schema.tables.iter().any(foreign)
 }
 
 fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Result<()> {
     let kind = if table.view.is_some() { "v" } else { "r" };
-    let facts = [
-        !table.indexes.is_empty(),
-        table.view.is_some(),
-        has_triggers,
-    ];
+    let facts = [!table.indexes.is_empty(), table.view.is_some(), has_triggers];
     let checks = table
         .constraints
         .iter()
@@ -294,9 +271,7 @@ fn fill_index(connection: &Connection, table: &Table, index: &Index) -> Result<(
     let collations = index.keys.iter().map(|key| {
         key.number
             .checked_sub(1)
-            .map_or("100", |at| {
-                types::attribute_facts(table.columns[at].kind.oid())[4]
-            })
+            .map_or("100", |at| types::attribute_facts(table.columns[at].kind.oid())[4])
             .to_owned()
     });
     let expressions: Vec<&str> = index
@@ -321,19 +296,10 @@ fn fill_index(connection: &Connection, table: &Table, index: &Index) -> Result<(
             ("indislive", flag(true)),
             (
                 "indkey",
-                vector(
-                    index
-                        .keys
-                        .iter()
-                        .map(|key| key.number.to_string())
-                        .collect(),
-                ),
+                vector(index.keys.iter().map(|key| key.number.to_string()).collect()),
             ),
             ("indcollation", vector(collations.collect())),
-            (
-                "indclass",
-                vector(index.keys.iter().map(|_| "0".to_owned()).collect()),
-            ),
+            ("indclass", vector(index.keys.iter().map(|_| "0".to_owned()).collect())),
             (
                 "indoption",
                 vector(
@@ -352,10 +318,7 @@ fn fill_index(connection: &Connection, table: &Table, index: &Index) -> Result<(
                     text(expressions.join(", "))
                 },
             ),
-            (
-                "indpred",
-                index.predicate.as_deref().map_or(Value::Null, text),
-            ),
+            ("indpred", index.predicate.as_deref().map_or(Value::Null, text)),
         ],
     )
 }
@@ -465,15 +428,10 @@ struct Attribute<'a> {
     generated: &'a str,
 }
 
-fn insert_attribute(
-    connection: &Connection,
-    relation: u32,
-    position: usize,
-    attribute: &Attribute<'_>,
-) -> Result<()> {
+fn insert_attribute(connection: &Connection, relation: u32, position: usize, attribute: &Attribute<'_>) -> Result<()> {
     let [length, by_value, alignment, storage, collation] = types::attribute_facts(attribute.kind);
-    let is_array = postgres_types::Type::from_oid(attribute.kind)
-        .is_some_and(|kind| types::family(&kind) == Family::Array);
+    let is_array =
+        postgres_types::Type::from_oid(attribute.kind).is_some_and(|kind| types::family(&kind) == Family::Array);
     insert(
         connection,
         "pg_attribute",

@@ -55,11 +55,7 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         ))
     })?;
     lookup("pg_get_indexdef", |directory, context| {
-        let column = if context.len() > 1 {
-            integer(context, 1)?
-        } else {
-            0
-        };
+        let column = if context.len() > 1 { integer(context, 1)? } else { 0 };
         let Ok(column) = usize::try_from(column) else {
             return Ok(Value::Null);
         };
@@ -70,10 +66,9 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         )))
     })?;
     lookup("pg_get_constraintdef", |directory, context| {
-        Ok(text(directory.constraint_definition(
-            oid(context, 0)?,
-            pretty(context, 1)?,
-        )))
+        Ok(text(
+            directory.constraint_definition(oid(context, 0)?, pretty(context, 1)?),
+        ))
     })?;
     lookup("pg_get_viewdef", |directory, context| {
         Ok(text(directory.view_definition(oid(context, 0)?)))
@@ -83,29 +78,24 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
     })?;
     lookup("pg_relation_is_publishable", |directory, context| {
         Ok(boolean(
-            directory
-                .is_visible(oid(context, 0)?)
-                .map(|_| oid_is_user(context)),
+            directory.is_visible(oid(context, 0)?).map(|_| oid_is_user(context)),
         ))
     })?;
     lookup("current_database", |directory, _| {
         Ok(Value::Text(directory.database.clone()))
     })?;
-    lookup("forebay_user", |directory, _| {
-        Ok(Value::Text(directory.user.clone()))
-    })?;
-    lookup("version", |directory, _| {
-        Ok(Value::Text(directory.version.clone()))
-    })?;
+    lookup("forebay_user", |directory, _| Ok(Value::Text(directory.user.clone())))?;
+    lookup("version", |directory, _| Ok(Value::Text(directory.version.clone())))?;
     lookup("forebay_regclass_text", |directory, context| {
         Ok(Value::Text(directory.relation_text(oid(context, 0)?)))
     })?;
     lookup("forebay_regrole_text", |directory, context| {
         let role = oid(context, 0)?;
-        Ok(Value::Text(directory.role_text(role).map_or_else(
-            || role.to_string(),
-            |name| quote_identifier(&name),
-        )))
+        Ok(Value::Text(
+            directory
+                .role_text(role)
+                .map_or_else(|| role.to_string(), |name| quote_identifier(&name)),
+        ))
     })?;
     lookup("to_regclass", |directory, context| {
         Ok(number(directory.relation(&string(context, 0)?)))
@@ -118,9 +108,7 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         directory
             .relation(&name)
             .map(|oid| number(Some(oid)))
-            .ok_or_else(|| {
-                RuntimeError::raise("42P01", format!("relation \"{name}\" does not exist"))
-            })
+            .ok_or_else(|| RuntimeError::raise("42P01", format!("relation \"{name}\" does not exist")))
     })?;
     lookup("forebay_regrole", |directory, context| {
         let name = string(context, 0)?;
@@ -141,11 +129,7 @@ fn oid_is_user(context: &Context<'_>) -> bool {
 }
 
 /// A strict function of its arguments alone.
-fn pure(
-    connection: &Connection,
-    name: &str,
-    function: fn(&Context<'_>) -> Result<Value>,
-) -> Result<()> {
+fn pure(connection: &Connection, name: &str, function: fn(&Context<'_>) -> Result<Value>) -> Result<()> {
     connection.create_scalar_function(name, -1, PURE, move |context| {
         if (0..context.len()).any(|index| matches!(context.get_raw(index), ValueRef::Null)) {
             return Ok(Value::Null);
@@ -155,16 +139,12 @@ fn pure(
 }
 
 fn register_text(connection: &Connection) -> Result<()> {
-    let pure =
-        |name: &str, function: fn(&Context<'_>) -> Result<Value>| pure(connection, name, function);
+    let pure = |name: &str, function: fn(&Context<'_>) -> Result<Value>| pure(connection, name, function);
     // Its second argument may be NULL.
     connection.create_scalar_function("format_type", 2, PURE, |context| {
         Ok(match context.get_raw(0) {
             ValueRef::Null => None,
-            _ => Some(types::format_type(
-                oid(context, 0)?,
-                context.get::<Option<i64>>(1)?,
-            )),
+            _ => Some(types::format_type(oid(context, 0)?, context.get::<Option<i64>>(1)?)),
         })
     })?;
     connection.create_scalar_function("concat", -1, PURE, |context| {
@@ -196,20 +176,13 @@ fn register_text(connection: &Connection) -> Result<()> {
         Ok(Value::Text(quote_identifier(&string(context, 0)?)))
     })?;
     pure("quote_literal", |context| {
-        Ok(Value::Text(format!(
-            "'{}'",
-            string(context, 0)?.replace('\'', "''")
-        )))
+        Ok(Value::Text(format!("'{}'", string(context, 0)?.replace('\'', "''"))))
     })?;
     pure("pg_size_pretty", |context| {
         Ok(Value::Text(pretty_size(integer(context, 0)?)))
     })?;
     pure("split_part", |context| {
-        let (whole, separator, wanted) = (
-            string(context, 0)?,
-            string(context, 1)?,
-            integer(context, 2)?,
-        );
+        let (whole, separator, wanted) = (string(context, 0)?, string(context, 1)?, integer(context, 2)?);
         let parts: Vec<&str> = if separator.is_empty() {
             vec![whole.as_str()]
         } else {
@@ -217,10 +190,7 @@ fn register_text(connection: &Connection) -> Result<()> {
         };
         let index = match wanted {
             0 => {
-                return Err(RuntimeError::raise(
-                    "22023",
-                    "field position must not be zero",
-                ));
+                return Err(RuntimeError::raise("22023", "field position must not be zero"));
             }
             1.. => usize::try_from(wanted - 1).ok(),
             _ => usize::try_from(wanted.unsigned_abs())
@@ -254,26 +224,18 @@ fn register_text(connection: &Connection) -> Result<()> {
         let name = string(context, 0)?;
         directory::namespace(&name)
             .map(|oid| number(Some(oid)))
-            .ok_or_else(|| {
-                RuntimeError::raise("3F000", format!("schema \"{name}\" does not exist"))
-            })
+            .ok_or_else(|| RuntimeError::raise("3F000", format!("schema \"{name}\" does not exist")))
     })?;
     pure("forebay_regproc", |context| {
         let name = string(context, 0)?;
         directory::procedure(&name)
             .map(|oid| number(Some(oid)))
-            .ok_or_else(|| {
-                RuntimeError::raise("42883", format!("function \"{name}\" does not exist"))
-            })
+            .ok_or_else(|| RuntimeError::raise("42883", format!("function \"{name}\" does not exist")))
     })?;
     pure("forebay_regtype_text", |context| {
         let oid = oid(context, 0)?;
         let text = types::format_type(oid, None);
-        Ok(Value::Text(if text == "???" {
-            oid.to_string()
-        } else {
-            text
-        }))
+        Ok(Value::Text(if text == "???" { oid.to_string() } else { text }))
     })?;
     pure("forebay_regnamespace_text", |context| {
         let oid = oid(context, 0)?;
@@ -290,56 +252,41 @@ fn register_text(connection: &Connection) -> Result<()> {
         }))
     })?;
     pure("pg_get_function_result", |context| {
-        Ok(text(directory::procedure_by_oid(oid(context, 0)?).map(
-            |procedure| types::format_type(procedure.result, None),
-        )))
+        Ok(text(
+            directory::procedure_by_oid(oid(context, 0)?).map(|procedure| types::format_type(procedure.result, None)),
+        ))
     })?;
     pure("pg_get_function_arguments", |context| {
-        Ok(text(directory::procedure_by_oid(oid(context, 0)?).map(
-            |procedure| {
-                let arguments: Vec<String> = procedure
-                    .arguments
-                    .split_ascii_whitespace()
-                    .map(|oid| types::format_type(oid.parse().unwrap_or(0), None))
-                    .collect();
-                arguments.join(", ")
-            },
-        )))
+        Ok(text(directory::procedure_by_oid(oid(context, 0)?).map(|procedure| {
+            let arguments: Vec<String> = procedure
+                .arguments
+                .split_ascii_whitespace()
+                .map(|oid| types::format_type(oid.parse().unwrap_or(0), None))
+                .collect();
+            arguments.join(", ")
+        })))
     })?;
     pure("forebay_integer", |context| {
         let text = string(context, 0)?;
-        text.trim().parse().map(Value::Integer).map_err(|_| {
-            RuntimeError::raise(
-                "22P02",
-                format!("invalid input syntax for type integer: \"{text}\""),
-            )
-        })
+        text.trim()
+            .parse()
+            .map(Value::Integer)
+            .map_err(|_| RuntimeError::raise("22P02", format!("invalid input syntax for type integer: \"{text}\"")))
     })?;
     pure("forebay_boolean", |context| {
         let text = string(context, 0)?;
         boolean_literal(&text)
             .map(|value| boolean(Some(value)))
-            .ok_or_else(|| {
-                RuntimeError::raise(
-                    "22P02",
-                    format!("invalid input syntax for type boolean: \"{text}\""),
-                )
-            })
+            .ok_or_else(|| RuntimeError::raise("22P02", format!("invalid input syntax for type boolean: \"{text}\"")))
     })?;
-    for (name, insensitive) in [
-        ("forebay_regexp", false),
-        ("forebay_regexp_insensitive", true),
-    ] {
+    for (name, insensitive) in [("forebay_regexp", false), ("forebay_regexp_insensitive", true)] {
         connection.create_scalar_function(name, 2, PURE, move |context| {
-            if matches!(context.get_raw(0), ValueRef::Null)
-                || matches!(context.get_raw(1), ValueRef::Null)
-            {
+            if matches!(context.get_raw(0), ValueRef::Null) || matches!(context.get_raw(1), ValueRef::Null) {
                 return Ok(None);
             }
             let pattern = string(context, 0)?;
             // SQLite keeps what is computed for a constant argument, so a pattern is compiled once a query.
-            let regex: Arc<Regex> =
-                context.get_or_create_aux(0, |_| compile(&pattern, insensitive))?;
+            let regex: Arc<Regex> = context.get_or_create_aux(0, |_| compile(&pattern, insensitive))?;
             Ok(Some(regex.is_match(&string(context, 1)?)))
         })?;
     }
@@ -357,12 +304,7 @@ fn compile(
         .size_limit(PATTERN_BYTES_MAX)
         .build()
         .map_err(|error| {
-            let last = error
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .to_owned();
+            let last = error.to_string().lines().last().unwrap_or_default().to_owned();
             Box::new(RuntimeError {
                 sqlstate: "2201B",
                 message: format!("invalid regular expression: {last}"),
@@ -375,8 +317,7 @@ fn registered_type(name: &str) -> Option<u32> {
 }
 
 fn register_arrays(connection: &Connection) -> Result<()> {
-    let pure =
-        |name: &str, function: fn(&Context<'_>) -> Result<Value>| pure(connection, name, function);
+    let pure = |name: &str, function: fn(&Context<'_>) -> Result<Value>| pure(connection, name, function);
     pure("forebay_elements", |context| {
         let numeric = integer(context, 1)? != 0;
         bounded_value(Json::Array(json_elements(&string(context, 0)?, numeric)?).to_string())
@@ -401,23 +342,13 @@ fn register_arrays(connection: &Connection) -> Result<()> {
     })?;
     pure("forebay_series", |context| {
         let (first, last) = (integer(context, 0)?, integer(context, 1)?);
-        let step = if context.len() > 2 {
-            integer(context, 2)?
-        } else {
-            1
-        };
+        let step = if context.len() > 2 { integer(context, 2)? } else { 1 };
         if step == 0 {
             return Err(RuntimeError::raise("22023", "step size cannot equal zero"));
         }
         let mut rows = Vec::new();
         let mut next = Some(first);
-        while let Some(value) = next.filter(|value| {
-            if step > 0 {
-                *value <= last
-            } else {
-                *value >= last
-            }
-        }) {
+        while let Some(value) = next.filter(|value| if step > 0 { *value <= last } else { *value >= last }) {
             rows.push(Json::from(value));
             if i64::try_from(rows.len()).unwrap_or(i64::MAX) > SERIES_MAX {
                 return Err(RuntimeError::raise(
@@ -464,11 +395,7 @@ fn register_arrays(connection: &Connection) -> Result<()> {
         Ok(Value::Text(arrays::format(&elements(context, 0)?)))
     })?;
     pure("forebay_subscript", |context| {
-        let (wanted, base, numeric) = (
-            integer(context, 1)?,
-            integer(context, 2)?,
-            integer(context, 3)? != 0,
-        );
+        let (wanted, base, numeric) = (integer(context, 1)?, integer(context, 2)?, integer(context, 3)? != 0);
         let mut elements = elements(context, 0)?;
         let Some(index) = wanted
             .checked_sub(base)
@@ -488,17 +415,14 @@ fn register_arrays(connection: &Connection) -> Result<()> {
         let mut all: Option<Vec<Option<String>>> = None;
         for index in 0..2 {
             if !matches!(context.get_raw(index), ValueRef::Null) {
-                all.get_or_insert_default()
-                    .extend(elements(context, index)?);
+                all.get_or_insert_default().extend(elements(context, index)?);
             }
         }
         all.map(|all| bounded(arrays::format(&all))).transpose()
     })?;
     // Its third argument may be NULL: then NULL elements are left out.
     connection.create_scalar_function("array_to_string", -1, PURE, |context| {
-        if matches!(context.get_raw(0), ValueRef::Null)
-            || matches!(context.get_raw(1), ValueRef::Null)
-        {
+        if matches!(context.get_raw(0), ValueRef::Null) || matches!(context.get_raw(1), ValueRef::Null) {
             return Ok(None);
         }
         let separator = string(context, 1)?;
@@ -523,11 +447,7 @@ fn register_arrays(connection: &Connection) -> Result<()> {
     })?;
     pure("forebay_array_bound", |context| {
         let count = i64::try_from(elements(context, 0)?.len()).unwrap_or(i64::MAX);
-        let (dimension, base, upper) = (
-            integer(context, 1)?,
-            integer(context, 2)?,
-            integer(context, 3)? != 0,
-        );
+        let (dimension, base, upper) = (integer(context, 1)?, integer(context, 2)?, integer(context, 3)? != 0);
         Ok(if count == 0 || dimension != 1 {
             Value::Null
         } else {
@@ -543,8 +463,7 @@ fn register_arrays(connection: &Connection) -> Result<()> {
 
 fn elements(context: &Context<'_>, index: usize) -> Result<Vec<Option<String>>> {
     let text = string(context, index)?;
-    arrays::parse(&text)
-        .ok_or_else(|| RuntimeError::raise("22P02", format!("malformed array literal: \"{text}\"")))
+    arrays::parse(&text).ok_or_else(|| RuntimeError::raise("22P02", format!("malformed array literal: \"{text}\"")))
 }
 
 fn json_elements(text: &str, numeric: bool) -> Result<Vec<Json>> {
@@ -554,11 +473,7 @@ fn json_elements(text: &str, numeric: bool) -> Result<Vec<Json>> {
         .into_iter()
         .map(|element| match element {
             None => Ok(Json::Null),
-            Some(text) if numeric => text
-                .trim()
-                .parse::<i64>()
-                .map(Json::from)
-                .map_err(|_| malformed()),
+            Some(text) if numeric => text.trim().parse::<i64>().map(Json::from).map_err(|_| malformed()),
             Some(text) => Ok(Json::String(text)),
         })
         .collect()
@@ -705,8 +620,7 @@ pub(super) fn quote_identifier(name: &str) -> String {
     let plain = letters
         .next()
         .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-        && letters
-            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
+        && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
         && RESERVED.binary_search(&name).is_err();
     if plain {
         name.to_owned()
@@ -733,11 +647,7 @@ fn pretty_size(bytes: i64) -> String {
     let mut half_bits = false;
     let limit = |half: bool| if half { 20 * 1024 - 1 } else { 10 * 1024 };
     while unit + 1 < UNITS.len() && amount.abs() >= limit(half_bits) {
-        amount = if half_bits {
-            amount / 1024
-        } else {
-            amount / 512
-        };
+        amount = if half_bits { amount / 1024 } else { amount / 512 };
         half_bits = true;
         unit += 1;
     }
@@ -751,9 +661,7 @@ fn string(context: &Context<'_>, index: usize) -> Result<String> {
     Ok(match context.get_raw(index) {
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         ValueRef::Null => String::new(),
     })
 }
@@ -763,20 +671,16 @@ fn integer(context: &Context<'_>, index: usize) -> Result<i64> {
         ValueRef::Integer(number) => Ok(number),
         _ => {
             let text = string(context, index)?;
-            text.trim().parse().map_err(|_| {
-                RuntimeError::raise(
-                    "22P02",
-                    format!("invalid input syntax for type integer: \"{text}\""),
-                )
-            })
+            text.trim()
+                .parse()
+                .map_err(|_| RuntimeError::raise("22P02", format!("invalid input syntax for type integer: \"{text}\"")))
         }
     }
 }
 
 fn oid(context: &Context<'_>, index: usize) -> Result<u32> {
     let number = integer(context, index)?;
-    u32::try_from(number)
-        .map_err(|_| RuntimeError::raise("22003", format!("OID out of range: {number}")))
+    u32::try_from(number).map_err(|_| RuntimeError::raise("22003", format!("OID out of range: {number}")))
 }
 
 fn boolean(value: Option<bool>) -> Value {

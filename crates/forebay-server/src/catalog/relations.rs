@@ -26,12 +26,8 @@ pub(super) struct RelationColumn {
     pub(super) not_null: bool,
 }
 
-pub(super) static RELATIONS: LazyLock<Vec<Relation>> = LazyLock::new(|| {
-    include_str!("data/relations.txt")
-        .lines()
-        .map(relation)
-        .collect()
-});
+pub(super) static RELATIONS: LazyLock<Vec<Relation>> =
+    LazyLock::new(|| include_str!("data/relations.txt").lines().map(relation).collect());
 
 static BY_NAME: LazyLock<HashMap<(&'static str, &'static str), usize>> = LazyLock::new(|| {
     RELATIONS
@@ -43,18 +39,12 @@ static BY_NAME: LazyLock<HashMap<(&'static str, &'static str), usize>> = LazyLoc
 
 fn relation(line: &'static str) -> Relation {
     let mut fields = line.split(' ');
-    let mut field = || {
-        fields
-            .next()
-            .expect("a line of relations.txt has five fields")
-    };
+    let mut field = || fields.next().expect("a line of relations.txt has five fields");
     let (schema, name, oid, kind, columns) = (field(), field(), field(), field(), field());
     let columns = columns
         .split(',')
         .map(|column| {
-            let (column, kind) = column
-                .split_once(':')
-                .expect("a column of relations.txt is name:type");
+            let (column, kind) = column.split_once(':').expect("a column of relations.txt is name:type");
             let not_null = kind.ends_with('!');
             RelationColumn {
                 name: column,
@@ -90,9 +80,7 @@ pub(super) fn create_table(relation: &Relation) -> String {
             let (affinity, empty) = match family(&column.kind) {
                 Family::Integer | Family::Boolean => ("INTEGER", "0"),
                 Family::Float => ("REAL", "0"),
-                Family::Array if !matches!(column.kind, Type::INT2_VECTOR | Type::OID_VECTOR) => {
-                    ("TEXT", "'{}'")
-                }
+                Family::Array if !matches!(column.kind, Type::INT2_VECTOR | Type::OID_VECTOR) => ("TEXT", "'{}'"),
                 _ => ("TEXT", "''"),
             };
             // What a row does not mention is nothing of its kind, not NULL, where PostgreSQL has no NULL.

@@ -159,26 +159,13 @@ impl Names {
     fn oid(&mut self, kind: &str, owner: &str, name: &str) -> u32 {
         // FNV-1a. The hash must never change between versions that serve the same clients, so it is not the standard library's.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        for byte in [
-            kind.as_bytes(),
-            &[0],
-            owner.as_bytes(),
-            &[0],
-            name.as_bytes(),
-        ]
-        .concat()
-        {
+        for byte in [kind.as_bytes(), &[0], owner.as_bytes(), &[0], name.as_bytes()].concat() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
         let span = u64::from(Self::LAST - Self::FIRST);
-        let mut oid =
-            Self::FIRST + u32::try_from(hash % span).expect("the remainder is below a 32-bit span");
+        let mut oid = Self::FIRST + u32::try_from(hash % span).expect("the remainder is below a 32-bit span");
         while !self.oids.insert(oid) {
-            oid = if oid >= Self::LAST {
-                Self::FIRST
-            } else {
-                oid + 1
-            };
+            oid = if oid >= Self::LAST { Self::FIRST } else { oid + 1 };
         }
         oid
     }
@@ -201,9 +188,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
         "SELECT type, name, tbl_name, coalesce(sql, '') FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
     )?;
     let objects: Vec<(String, String, String, String)> = statement
-        .query_map([], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        })?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<Result<_, _>>()?;
     let mut names = Names {
         oids: HashSet::new(),
@@ -271,8 +256,9 @@ fn read_columns(
     table: &str,
     declared: &TableDefinition,
 ) -> rusqlite::Result<(Vec<Column>, Vec<usize>)> {
-    let mut statement =
-        source.prepare("SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1")?;
+    let mut statement = source.prepare(
+        "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1",
+    )?;
     let mut rows = statement.query([table])?;
     let mut columns: Vec<Column> = Vec::new();
     let mut key: Vec<(i64, usize)> = Vec::new();
@@ -323,9 +309,7 @@ fn default_text(default: &str, kind: &Type) -> String {
     match (default, *kind == Type::BOOL) {
         ("1", true) => "true".to_owned(),
         ("0", true) => "false".to_owned(),
-        (word, true) if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") => {
-            word.to_lowercase()
-        }
+        (word, true) if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") => word.to_lowercase(),
         _ => default.to_owned(),
     }
 }
@@ -378,10 +362,7 @@ fn read_indexes(
             .unwrap_or_else(|| format!("{}_pkey", table.name));
         let name = names.relation(wish);
         let oid = names.oid("relation", "", &name);
-        let keys = primary_key
-            .iter()
-            .map(|number| plain_key(table, *number))
-            .collect();
+        let keys = primary_key.iter().map(|number| plain_key(table, *number)).collect();
         table.indexes.push(Index {
             oid,
             name: name.clone(),
@@ -398,13 +379,14 @@ fn read_indexes(
             definition: format!("PRIMARY KEY ({})", column_list(table, primary_key)),
         });
     }
-    let mut list = source.prepare("SELECT name, \"unique\", origin FROM pragma_index_list(?1, 'main') WHERE origin <> 'pk' ORDER BY seq DESC")?;
+    let mut list = source.prepare(
+        "SELECT name, \"unique\", origin FROM pragma_index_list(?1, 'main') WHERE origin <> 'pk' ORDER BY seq DESC",
+    )?;
     let listed: Vec<(String, bool, String)> = list
-        .query_map([&table.name], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?
+        .query_map([&table.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<Result<_, _>>()?;
-    let mut columns = source.prepare("SELECT cid, name, \"desc\" FROM pragma_index_xinfo(?1, 'main') WHERE key = 1 ORDER BY seqno")?;
+    let mut columns = source
+        .prepare("SELECT cid, name, \"desc\" FROM pragma_index_xinfo(?1, 'main') WHERE key = 1 ORDER BY seqno")?;
     for (internal, unique, origin) in listed {
         let sql = objects
             .iter()
@@ -499,13 +481,10 @@ fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) 
             })
             .map(|index| index + 1)
             .collect();
-        let wish = check
-            .name
-            .clone()
-            .unwrap_or_else(|| match columns.as_slice() {
-                [only] => default_name(table, &[*only], "check"),
-                _ => format!("{}_check", table.name),
-            });
+        let wish = check.name.clone().unwrap_or_else(|| match columns.as_slice() {
+            [only] => default_name(table, &[*only], "check"),
+            _ => format!("{}_check", table.name),
+        });
         let mut name = wish.clone();
         let mut count = 0;
         while !used.insert(name.clone()) {
@@ -619,14 +598,10 @@ fn read_foreign_keys(
                 text.push_str(words);
             }
         }
-        let unique_index = parent.indexes.iter().find(|index| {
-            index.unique
-                && index
-                    .keys
-                    .iter()
-                    .map(|key| key.number)
-                    .eq(targets.iter().copied())
-        });
+        let unique_index = parent
+            .indexes
+            .iter()
+            .find(|index| index.unique && index.keys.iter().map(|key| key.number).eq(targets.iter().copied()));
         found.push(Constraint {
             oid: names.oid("constraint", &table.name, &name),
             name,

@@ -103,26 +103,16 @@ pub(super) fn type_oid(name: &str) -> Option<u32> {
         return (array != 0).then_some(array);
     }
     // A quoted "char" is a type of its own; the unquoted word is character(1).
-    let unquoted = match folded
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    {
+    let unquoted = match folded.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(quoted) => {
-            return TYPES
-                .iter()
-                .find(|row| row.name == quoted)
-                .map(|row| row.oid);
+            return TYPES.iter().find(|row| row.name == quoted).map(|row| row.oid);
         }
         None => folded,
     };
     let bare = match unquoted.find('(') {
         Some(open) => {
             let close = unquoted.find(')')?;
-            format!(
-                "{}{}",
-                unquoted[..open].trim_end(),
-                unquoted.get(close + 1..)?
-            )
+            format!("{}{}", unquoted[..open].trim_end(), unquoted.get(close + 1..)?)
         }
         None => unquoted,
     };
@@ -149,11 +139,7 @@ pub(super) fn format_type(oid: u32, modifier: Option<i64>) -> String {
     match modifier {
         Some(modifier) if modifier >= 4 => match row.name {
             "varchar" | "bpchar" => format!("{}({})", row.display, modifier - 4),
-            "numeric" => format!(
-                "numeric({},{})",
-                (modifier - 4) >> 16 & 0xffff,
-                (modifier - 4) & 0x7ff
-            ),
+            "numeric" => format!("numeric({},{})", (modifier - 4) >> 16 & 0xffff, (modifier - 4) & 0x7ff),
             _ => row.display.to_owned(),
         },
         // Without a modifier bpchar is not character(1), and says so by its internal name.
@@ -244,12 +230,7 @@ pub(super) fn family(kind: &Type) -> Family {
         _ if is_registered(kind) => Family::Integer,
         Type::FLOAT4 | Type::FLOAT8 | Type::NUMERIC => Family::Float,
         Type::BOOL => Family::Boolean,
-        Type::TEXT
-        | Type::VARCHAR
-        | Type::NAME
-        | Type::BPCHAR
-        | Type::CHAR
-        | Type::PG_NODE_TREE => Family::Text,
+        Type::TEXT | Type::VARCHAR | Type::NAME | Type::BPCHAR | Type::CHAR | Type::PG_NODE_TREE => Family::Text,
         Type::UNKNOWN => Family::Unknown,
         Type::INT2_VECTOR | Type::OID_VECTOR | Type::ANYARRAY => Family::Array,
         _ if element_type(kind).is_some() => Family::Array,
@@ -261,11 +242,6 @@ pub(super) fn family(kind: &Type) -> Family {
 pub(super) fn is_registered(kind: &Type) -> bool {
     matches!(
         *kind,
-        Type::REGCLASS
-            | Type::REGTYPE
-            | Type::REGNAMESPACE
-            | Type::REGROLE
-            | Type::REGPROC
-            | Type::REGPROCEDURE
+        Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE | Type::REGPROC | Type::REGPROCEDURE
     )
 }

@@ -33,9 +33,9 @@ impl FromStr for Span {
         let total = number
             .checked_mul(millis)
             .filter(|total| *total <= 366 * 24 * 3_600_000);
-        Ok(Self(Duration::from_millis(total.ok_or_else(|| {
-            format!("{text:?} is longer than a year")
-        })?)))
+        Ok(Self(Duration::from_millis(
+            total.ok_or_else(|| format!("{text:?} is longer than a year"))?,
+        )))
     }
 }
 
@@ -109,9 +109,7 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!("{text:?} is no address: write 127.0.0.1:6432, [::1]:6432 or localhost:6432")
-        };
+        let wrong = || format!("{text:?} is no address: write 127.0.0.1:6432, [::1]:6432 or localhost:6432");
         match text.strip_prefix("localhost:") {
             Some(port) => Ok(Self(SocketAddr::from((
                 Ipv4Addr::LOCALHOST,
@@ -157,9 +155,7 @@ impl TryFrom<String> for AddressOrOff {
 
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())
 }
 
@@ -176,10 +172,7 @@ mod tests {
             ("5 min", 300_000),
             ("1h", 3_600_000),
         ] {
-            assert_eq!(
-                text.parse::<Span>().unwrap().0,
-                Duration::from_millis(millis)
-            );
+            assert_eq!(text.parse::<Span>().unwrap().0, Duration::from_millis(millis));
         }
         for text in [
             "",
@@ -213,28 +206,13 @@ mod tests {
 
     #[test]
     fn addresses_have_a_port() {
+        assert_eq!("localhost:1".parse::<Address>().unwrap().0.to_string(), "127.0.0.1:1");
         assert_eq!(
-            "localhost:1".parse::<Address>().unwrap().0.to_string(),
-            "127.0.0.1:1"
-        );
-        assert_eq!(
-            "[::1]:1"
-                .parse::<AddressOrOff>()
-                .unwrap()
-                .0
-                .unwrap()
-                .to_string(),
+            "[::1]:1".parse::<AddressOrOff>().unwrap().0.unwrap().to_string(),
             "[::1]:1"
         );
         assert_eq!("off".parse::<AddressOrOff>().unwrap().0, None);
-        for text in [
-            "",
-            "127.0.0.1",
-            ":80",
-            "localhost:",
-            "example.org:1",
-            "localhost:99999",
-        ] {
+        for text in ["", "127.0.0.1", ":80", "localhost:", "example.org:1", "localhost:99999"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -59,7 +59,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     backend::command_complete(&mut self.output.pending, &rendered);
                     return Ok(());
                 }
-                Controlled::Rows(rows) => portal.state = PortalState::Gathered { rows: rows.into(), count: None },
+                Controlled::Rows(rows) => {
+                    portal.state = PortalState::Gathered {
+                        rows: rows.into(),
+                        count: None,
+                    }
+                }
                 Controlled::NotMine => {
                     if let Some(block) = &mut self.block {
                         block.started = true;
@@ -101,19 +106,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
             let rows = self.query_catalog(statement, &portal.parameters).await?;
-            portal.state = PortalState::Gathered { rows: rows.into(), count: None };
+            portal.state = PortalState::Gathered {
+                rows: rows.into(),
+                count: None,
+            };
             return Ok(());
         }
         if shape.read_only && !statement.runs_alone {
             return self.read(portal, statement, token, rows_max, describe).await;
         }
         let outcome = self.write(portal, statement, token).await?;
-        let count = if statement.tag == Tag::Select { outcome.rows.len() as u64 } else { outcome.rows_affected };
+        let count = if statement.tag == Tag::Select {
+            outcome.rows.len() as u64
+        } else {
+            outcome.rows_affected
+        };
         if shape.columns.is_empty() {
             portal.state = PortalState::Done;
             backend::command_complete(&mut self.output.pending, &statement.tag.render(count));
         } else {
-            portal.state = PortalState::Gathered { rows: outcome.rows.into(), count: Some(count) };
+            portal.state = PortalState::Gathered {
+                rows: outcome.rows.into(),
+                count: Some(count),
+            };
         }
         Ok(())
     }
@@ -127,7 +142,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let sql = Sql::Shared(Arc::clone(&statement.sql));
         // A portal writes once.
         let parameters = std::mem::take(&mut portal.parameters);
-        let read_only = self.block.as_ref().map_or(self.settings.read_only(), |block| block.read_only);
+        let read_only = self
+            .block
+            .as_ref()
+            .map_or(self.settings.read_only(), |block| block.read_only);
         if read_only {
             let message = format!("cannot execute {} in a read-only transaction", statement.tag.words());
             return Err(WireError::new("25006", message).into());
@@ -147,7 +165,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 match statement.hints.batch_ms {
                     None => writer.submit(write).await,
                     Some(0) => writer.submit_alone(write).await,
-                    Some(window_ms) => writer.submit(write.max_wait(std::time::Duration::from_millis(window_ms))).await,
+                    Some(window_ms) => {
+                        writer
+                            .submit(write.max_wait(std::time::Duration::from_millis(window_ms)))
+                            .await
+                    }
                 }
             }
         };
@@ -182,7 +204,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.describe_columns(&shape.columns, &portal.formats)?;
         }
         let cursor = OpenCursor { number, source };
-        self.send_pieces(portal, statement, cursor, piece, token, rows_max).await
+        self.send_pieces(portal, statement, cursor, piece, token, rows_max)
+            .await
     }
 
     async fn go_on_reading(
@@ -196,7 +219,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             unreachable!("the caller has looked");
         };
         let piece = self.fetch(portal, &cursor, token, rows_max).await?;
-        self.send_pieces(portal, statement, cursor, piece, token, rows_max).await
+        self.send_pieces(portal, statement, cursor, piece, token, rows_max)
+            .await
     }
 
     /// Sends piece after piece until the row limit or the end.
@@ -292,7 +316,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .await??;
         Ok(Shape {
             parameters: description.parameters,
-            columns: description.columns.into_iter().map(|column| Field::new(column.name, column.kind)).collect(),
+            columns: description
+                .columns
+                .into_iter()
+                .map(|column| Field::new(column.name, column.kind))
+                .collect(),
             read_only: description.read_only,
         })
     }
@@ -324,7 +352,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         job: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T, Stop> {
         let block = self.block.as_ref();
-        let result = match (source, block.and_then(|block| block.write()), block.and_then(|block| block.snapshot())) {
+        let result = match (
+            source,
+            block.and_then(|block| block.write()),
+            block.and_then(|block| block.snapshot()),
+        ) {
             (Source::Own(reader), ..) => reader.run(token, job).await,
             (Source::Block, Some(transaction), _) => transaction.run(token, job).await,
             (Source::Block, None, Some(reader)) => reader.run(token, job).await,
@@ -347,8 +379,13 @@ async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) ->
 
 /// Whether it is plain that the statement writes and returns no rows, so that nothing needs to be looked up before it runs.
 fn writes_without_rows(statement: &Statement) -> bool {
-    let mentions_returning =
-        || statement.sql.as_bytes().windows(9).any(|window| window.eq_ignore_ascii_case(b"returning"));
+    let mentions_returning = || {
+        statement
+            .sql
+            .as_bytes()
+            .windows(9)
+            .any(|window| window.eq_ignore_ascii_case(b"returning"))
+    };
     statement.kind == Kind::Sql
         && matches!(statement.tag, Tag::Insert | Tag::Update | Tag::Delete)
         && !mentions_returning()

@@ -9,8 +9,8 @@
 //! come to share commits ([`forebay::write`]).
 
 mod block;
-mod catalog;
 pub mod cancel;
+mod catalog;
 mod control;
 mod execute;
 mod extended;
@@ -39,6 +39,9 @@ use crate::sql::{self, Statement};
 use crate::wire::backend::{self, TransactionStatus};
 use crate::wire::error::{Severity, WireError};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
+
+/// How often a session that has been idle for too long looks whether somebody waits for it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What `version()` answers.
 const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
@@ -196,8 +199,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// The next message; or, while there is none, the reason to end.
     async fn next_event(&mut self) -> Event {
         let inside = self.block.is_some();
-        let holds = self.portals.values().any(Portal::holds_reader)
-            || self.block.as_ref().is_some_and(Block::holds_something);
+        let holds =
+            self.portals.values().any(Portal::holds_reader) || self.block.as_ref().is_some_and(Block::holds_something);
         let mut phase = self.shared.phase.clone();
         let must_leave = phase.wait_for(|phase| match phase {
             Phase::Serving => false,
@@ -212,7 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 "terminating connection due to administrator command",
             )),
             message = self.input.next() => Event::Message(message),
-            () = idle_too_long(self.shared.limits.idle_transaction_timeout), if holds => Event::End(
+            () = idle_in_the_way(&self.shared), if holds => Event::End(
                 WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
                     .with_hint("An open transaction or cursor holds what others wait for; end it sooner."),
             ),
@@ -378,9 +381,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-async fn idle_too_long(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
-        None => std::future::pending().await,
+/// Completes when a session has been idle for the time limit and somebody waits for what it holds.
+async fn idle_in_the_way(shared: &Shared) {
+    let Some(timeout) = shared.limits.idle_transaction_timeout else {
+        return std::future::pending().await;
+    };
+    tokio::time::sleep(timeout).await;
+    while !shared.sqlite.is_waited_for() {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -49,7 +49,11 @@ pub(super) fn fetch(
                 return ControlFlow::Break(());
             }
         }
-        if rows >= rows_max || bytes.len() >= PIECE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if rows >= rows_max || bytes.len() >= PIECE_BYTES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     let end = match (refused, fetched) {
         (Some(error), _) => {
@@ -71,7 +75,9 @@ fn encode(row: &rusqlite::Row<'_>, encoding: &Encoding, out: &mut BytesMut) -> R
     for (index, (kind, format)) in encoding.iter().enumerate() {
         let value = row.get_ref(index).map_err(|error| crate::errors::sqlite(&error).0)?;
         encoded.column(kind, *format, value).map_err(|error| {
-            let name = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_name(index).unwrap_or("?");
+            let name = AsRef::<rusqlite::Statement<'_>>::as_ref(row)
+                .column_name(index)
+                .unwrap_or("?");
             error.with_column(name)
         })?;
     }

@@ -42,10 +42,7 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
             skip_transaction_word(&mut cursor);
             if first == "ROLLBACK" && cursor.take_words(&["TO"]) {
                 cursor.take_words(&["SAVEPOINT"]);
-                (
-                    Kind::RollbackTo(cursor.name("a savepoint name")?),
-                    "ROLLBACK",
-                )
+                (Kind::RollbackTo(cursor.name("a savepoint name")?), "ROLLBACK")
             } else {
                 (
                     Kind::Rollback {
@@ -55,10 +52,7 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
                 )
             }
         }
-        "SAVEPOINT" => (
-            Kind::Savepoint(cursor.name("a savepoint name")?),
-            "SAVEPOINT",
-        ),
+        "SAVEPOINT" => (Kind::Savepoint(cursor.name("a savepoint name")?), "SAVEPOINT"),
         "RELEASE" => {
             cursor.take_words(&["SAVEPOINT"]);
             (Kind::Release(cursor.name("a savepoint name")?), "RELEASE")
@@ -129,38 +123,32 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             &first,
             "Cursors are offered by the protocol: execute a portal with a row limit.",
         ),
-        "LISTEN" | "UNLISTEN" | "NOTIFY" | "LOAD" | "CALL" | "DO" | "LOCK" | "GRANT" | "REVOKE"
-        | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => {
-            refused(&first)
-        }
+        "LISTEN" | "UNLISTEN" | "NOTIFY" | "LOAD" | "CALL" | "DO" | "LOCK" | "GRANT" | "REVOKE" | "COMMENT"
+        | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => refused(&first),
         "COPY" => refused_but(
             "COPY",
             "Use INSERT with several rows, or many INSERTs at once: they share commits.",
         ),
         "TRUNCATE" => refused_but("TRUNCATE", "Use DELETE FROM without a WHERE clause."),
-        "ATTACH" | "DETACH" => refused_but(
-            &first,
-            "The server works on the one database it was started with.",
-        ),
+        "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {
             let or_replace = rest.take_words(&["OR", "REPLACE"]);
             for temporary in ["TEMP", "TEMPORARY"] {
                 if first == "CREATE" && rest.take_words(&[temporary]) {
                     let what = format!("{first} {temporary} {}", rest.peek_word());
-                    return Some(refused_but(
-                        &what,
-                        "Connections are shared, so a temporary object would be seen by others or lost; use a plain table.",
-                    ));
+                    return Some(refused_but(&what, WHY_NOT_TEMPORARY));
                 }
+            }
+            if first == "CREATE" && is_qualified_as_temporary(&rest) {
+                return Some(refused_but("CREATE of a temporary object", WHY_NOT_TEMPORARY));
             }
             let second = rest.peek_word();
             match second.as_str() {
-                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION"
-                | "PROCEDURE" | "SEQUENCE" | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE"
-                | "OPERATOR" | "AGGREGATE" | "PUBLICATION" | "SUBSCRIPTION" | "SERVER"
-                | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION" | "TABLESPACE"
-                | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => {
+                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "SEQUENCE"
+                | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
+                | "SUBSCRIPTION" | "SERVER" | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION"
+                | "TABLESPACE" | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => {
                     refused(&format!("{first} {second}"))
                 }
                 "VIEW" | "TRIGGER" if or_replace => refused_but(
@@ -172,6 +160,23 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
         }
         _ => return None,
     })
+}
+
+const WHY_NOT_TEMPORARY: &str =
+    "Connections are shared, so a temporary object would be seen by others or lost; use a plain table.";
+
+/// `TABLE temp.x`, which makes a temporary table without saying so.
+fn is_qualified_as_temporary(behind_create: &Cursor<'_>) -> bool {
+    let mut cursor = behind_create.clone();
+    while ["UNIQUE", "VIRTUAL", "TABLE", "VIEW", "INDEX", "TRIGGER"]
+        .iter()
+        .any(|word| cursor.take_words(&[word]))
+    {}
+    cursor.take_words(&["IF", "NOT", "EXISTS"]);
+    cursor
+        .name("a name")
+        .is_ok_and(|schema| schema.eq_ignore_ascii_case("temp"))
+        && cursor.take_sign(".")
 }
 
 fn words_contain(cursor: &Cursor<'_>, word: &str) -> bool {
@@ -191,16 +196,15 @@ fn chain(cursor: &mut Cursor<'_>) -> Result<bool, SqlError> {
 }
 
 fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
-    // SQLite's own words for when the lock is taken: the session decides that, and each of them is kept.
-    let _ = ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
-        .iter()
-        .any(|word| cursor.take_words(&[word]));
+    // SQLite's own words for when the lock is taken: asking for it at once says that the transaction will write.
+    let will_write = cursor.take_words(&["IMMEDIATE"]) || cursor.take_words(&["EXCLUSIVE"]);
+    if !will_write {
+        cursor.take_words(&["DEFERRED"]);
+    }
     skip_transaction_word(cursor);
     let (isolation, read_only) = modes(cursor)?;
-    Ok(Kind::Begin {
-        isolation,
-        read_only,
-    })
+    let read_only = read_only.or(will_write.then_some(false));
+    Ok(Kind::Begin { isolation, read_only })
 }
 
 fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), SqlError> {
@@ -222,8 +226,7 @@ fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), S
             read_only = Some(true);
         } else if cursor.take_words(&["READ", "WRITE"]) {
             read_only = Some(false);
-        } else if !cursor.take_words(&["NOT", "DEFERRABLE"]) && !cursor.take_words(&["DEFERRABLE"])
-        {
+        } else if !cursor.take_words(&["NOT", "DEFERRABLE"]) && !cursor.take_words(&["DEFERRABLE"]) {
             return if cursor.is_at_end() {
                 Ok((isolation, read_only))
             } else {
@@ -261,11 +264,7 @@ fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
     let mut ahead = cursor.clone();
     let local = ahead.take_words(&["LOCAL"]);
     let scoped = local || ahead.take_words(&["SESSION"]);
-    if scoped
-        && ahead
-            .peek()
-            .is_some_and(|token| token.kind != TokenKind::Operator)
-    {
+    if scoped && ahead.peek().is_some_and(|token| token.kind != TokenKind::Operator) {
         *cursor = ahead;
     }
     let name = if cursor.take_words(&["TIME", "ZONE"]) {
@@ -324,8 +323,7 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
             let sign = if cursor.take_sign("-") { "-" } else { "" };
             match cursor.peek() {
                 Some(token)
-                    if token.kind == TokenKind::Number
-                        || (token.kind == TokenKind::Word && sign.is_empty()) =>
+                    if token.kind == TokenKind::Number || (token.kind == TokenKind::Word && sign.is_empty()) =>
                 {
                     values.push(format!("{sign}{}", token.text(cursor.source)));
                     cursor.next();

@@ -55,9 +55,9 @@ impl<'a> Cursor<'a> {
 
     /// Takes this operator or punctuation if it comes next.
     pub(crate) fn take_sign(&mut self, sign: &str) -> bool {
-        let here = self.peek().is_some_and(|token| {
-            !matches!(token.kind, Kind::Word | Kind::Text) && token.text(self.source) == sign
-        });
+        let here = self
+            .peek()
+            .is_some_and(|token| !matches!(token.kind, Kind::Word | Kind::Text) && token.text(self.source) == sign);
         if here {
             self.tokens = &self.tokens[1..];
         }

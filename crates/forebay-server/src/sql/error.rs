@@ -94,9 +94,7 @@ impl SqlError {
         match self {
             Self::Unsupported { hint, .. } => hint.as_deref(),
             Self::InvalidTable { hint, .. } => Some(hint),
-            Self::TooComplex { .. } => {
-                Some("Split the statement, or replace a long chain of OR by IN.")
-            }
+            Self::TooComplex { .. } => Some("Split the statement, or replace a long chain of OR by IN."),
             Self::Untranslatable { .. } => Some("Write this part in SQLite's own SQL."),
             _ => None,
         }
@@ -113,8 +111,5 @@ impl SqlError {
 
 /// The character, counted from 1, that stands at this byte of the text.
 pub(crate) fn character_position(text: &str, byte: usize) -> usize {
-    text.char_indices()
-        .take_while(|(start, _)| *start < byte)
-        .count()
-        + 1
+    text.char_indices().take_while(|(start, _)| *start < byte).count() + 1
 }

@@ -19,9 +19,7 @@ const MARKER: &str = "SQLSTATE ";
 
 /// Adds the functions to a connection. Every connection that runs rewritten statements needs them, reading and writing ones.
 pub fn register(connection: &Connection) -> rusqlite::Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8
-        | FunctionFlags::SQLITE_DETERMINISTIC
-        | FunctionFlags::SQLITE_INNOCUOUS;
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     for target in Target::ALL {
         connection.create_scalar_function(target.function_name(), 1, flags, move |context| {
             cast::cast(target, context.get_raw(0)).map_err(user_error)

@@ -51,12 +51,7 @@ impl Dialect for ForebayDialect {
     }
 
     /// Adds SQLite's IS with any right side; what the parser knows of IS is left to it.
-    fn parse_infix(
-        &self,
-        parser: &mut Parser,
-        left: &Expr,
-        precedence: u8,
-    ) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         if let Token::Word(word) = &parser.peek_token_ref().token
             && word.keyword == Keyword::IS
         {
@@ -80,24 +75,18 @@ impl Dialect for ForebayDialect {
                 parser.next_token();
             }
             let operator = if not { "IS NOT" } else { "IS" };
-            return Some(
-                parser
-                    .parse_subexpr(precedence)
-                    .map(|right| Expr::BinaryOp {
-                        left: Box::new(left.clone()),
-                        op: BinaryOperator::Custom(operator.to_owned()),
-                        right: Box::new(right),
-                    }),
-            );
+            return Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
+                left: Box::new(left.clone()),
+                op: BinaryOperator::Custom(operator.to_owned()),
+                right: Box::new(right),
+            }));
         }
         self.sqlite.parse_infix(parser, left, precedence)
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         match &parser.peek_token_ref().token {
-            Token::StringConcat | Token::Arrow | Token::LongArrow => {
-                Some(Ok(self.prec_value(Precedence::PgOther)))
-            }
+            Token::StringConcat | Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::PgOther))),
             Token::ShiftLeft | Token::ShiftRight | Token::Ampersand | Token::Pipe => {
                 Some(Ok(self.prec_value(Precedence::Pipe)))
             }
@@ -190,15 +179,56 @@ fn parse_with(dialect: &dyn Dialect, text: &str) -> Result<Option<Statement>, Sq
     }
 }
 
-/// Fails for a statement whose tree could be too deep to walk, judged by its tokens alone.
-pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), SqlError> {
+/// More than this and a tree is walked and dropped on a stack of its own.
+const DEEP: usize = 100;
+/// What the deepest tree there can be takes, generously; only what is used of it is ever memory.
+const DEEP_STACK: usize = 128 << 20;
+
+/// Runs something that walks a tree, with as much stack as the deepest tree there can be needs.
+pub(crate) fn with_deep_stack<T>(depth: usize, walk: impl FnOnce() -> T) -> T {
+    if depth > DEEP {
+        stacker::grow(DEEP_STACK, walk)
+    } else {
+        walk()
+    }
+}
+
+/// A tree that can be dropped wherever its owner is, however deep it is.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    depth: usize,
+    /// Taken only by `drop`.
+    statement: Option<Box<Statement>>,
+}
+
+impl Tree {
+    pub(crate) fn new(statement: Statement, depth: usize) -> Self {
+        Self {
+            depth,
+            statement: Some(Box::new(statement)),
+        }
+    }
+
+    pub(crate) fn statement(&self) -> &Statement {
+        self.statement.as_deref().expect("only drop takes it")
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let statement = self.statement.take();
+        with_deep_stack(self.depth, || drop(statement));
+    }
+}
+
+/// How deep the statement's tree is at most, judged by its tokens alone; an error if that is more than can be walked.
+pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize, SqlError> {
+    let mut deepest = 0;
     // One entry per open parenthesis: (its run, what of the run commas do not reset).
     let mut levels = vec![(0_usize, 0_usize)];
     let mut total = 0_usize;
     for token in tokens {
-        let level = levels
-            .last_mut()
-            .expect("the outermost level is never taken away");
+        let level = levels.last_mut().expect("the outermost level is never taken away");
         match token.kind {
             Kind::Open => {
                 if levels.len() > NESTING_MAX {
@@ -229,10 +259,9 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), S
                     level.1 += 1;
                     total += 1;
                 } else if [
-                    "OR", "AND", "NOT", "IS", "LIKE", "ILIKE", "GLOB", "MATCH", "REGEXP",
-                    "BETWEEN", "IN", "CASE", "COLLATE", "NOTNULL", "ISNULL", "ARRAY", "AT",
-                    "OVERLAPS", "SIMILAR", "RLIKE", "INTERVAL", "EXISTS", "CAST", "PRIOR", "DIV",
-                    "XOR", "OPERATOR", "DISTINCT", "BINARY",
+                    "OR", "AND", "NOT", "IS", "LIKE", "ILIKE", "GLOB", "MATCH", "REGEXP", "BETWEEN", "IN", "CASE",
+                    "COLLATE", "NOTNULL", "ISNULL", "ARRAY", "AT", "OVERLAPS", "SIMILAR", "RLIKE", "INTERVAL",
+                    "EXISTS", "CAST", "PRIOR", "DIV", "XOR", "OPERATOR", "DISTINCT", "BINARY",
                 ]
                 .iter()
                 .any(|word| text.eq_ignore_ascii_case(word))
@@ -252,13 +281,14 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<(), S
             }
             _ => {}
         }
+        deepest = deepest.max(total);
         if total > CHAIN_MAX {
             return Err(SqlError::TooComplex {
                 what: format!("a chain of more than {CHAIN_MAX} operators"),
             });
         }
     }
-    Ok(())
+    Ok(deepest)
 }
 
 /// The tree of an expression that this module wrote itself.

@@ -127,12 +127,7 @@ impl Lexer<'_> {
             b'-' if self.byte(1) == b'-' => self.line_comment(),
             b'/' if self.byte(1) == b'*' => self.block_comment(start)?,
             b'\'' => self.quoted(start, b'\'', Kind::Text, "unterminated quoted string")?,
-            quote @ (b'"' | b'`') => self.quoted(
-                start,
-                quote,
-                Kind::QuotedName,
-                "unterminated quoted identifier",
-            )?,
+            quote @ (b'"' | b'`') => self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?,
             b'[' => match self.source[start..].find(']') {
                 Some(length) => self.take(length + 1, Kind::QuotedName),
                 None => return self.unterminated(start, "unterminated quoted identifier"),
@@ -140,12 +135,7 @@ impl Lexer<'_> {
             b'e' | b'E' if self.byte(1) == b'\'' => self.escaped(start)?,
             b'x' | b'X' if self.byte(1) == b'\'' => {
                 self.at += 1;
-                self.quoted(
-                    start,
-                    b'\'',
-                    Kind::Blob,
-                    "unterminated hexadecimal string literal",
-                )?
+                self.quoted(start, b'\'', Kind::Blob, "unterminated hexadecimal string literal")?
             }
             b'$' => self.dollar(start)?,
             b'?' => self.parameter(|byte| byte.is_ascii_digit()),
@@ -157,9 +147,7 @@ impl Lexer<'_> {
                     .count();
                 self.take(length, Kind::Word)
             }
-            byte if byte.is_ascii_digit() || (byte == b'.' && self.byte(1).is_ascii_digit()) => {
-                self.number()
-            }
+            byte if byte.is_ascii_digit() || (byte == b'.' && self.byte(1).is_ascii_digit()) => self.number(),
             b';' => self.take(1, Kind::Semicolon),
             b'(' => self.take(1, Kind::Open),
             b')' => self.take(1, Kind::Close),
@@ -186,9 +174,7 @@ impl Lexer<'_> {
     }
 
     fn line_comment(&mut self) -> Kind {
-        let length = self.source[self.at..]
-            .find('\n')
-            .unwrap_or(self.bytes.len() - self.at);
+        let length = self.source[self.at..].find('\n').unwrap_or(self.bytes.len() - self.at);
         self.take(length, Kind::Comment { nested: false })
     }
 
@@ -215,13 +201,7 @@ impl Lexer<'_> {
     }
 
     /// From the opening quote at `self.at`; a doubled quote stands for itself.
-    fn quoted(
-        &mut self,
-        start: usize,
-        quote: u8,
-        kind: Kind,
-        message: &str,
-    ) -> Result<Kind, SqlError> {
+    fn quoted(&mut self, start: usize, quote: u8, kind: Kind, message: &str) -> Result<Kind, SqlError> {
         self.at += 1;
         while self.at < self.bytes.len() {
             if self.byte(0) == quote {
@@ -380,10 +360,7 @@ fn unescape(body: &str) -> Result<String, SqlError> {
             }
             'x' if digits(rest, 2, 16) > 0 => {
                 let length = digits(rest, 2, 16);
-                bytes.push(
-                    u8::from_str_radix(&rest[..length], 16)
-                        .map_err(|_| invalid("hexadecimal escape"))?,
-                );
+                bytes.push(u8::from_str_radix(&rest[..length], 16).map_err(|_| invalid("hexadecimal escape"))?);
                 rest = &rest[length..];
             }
             'u' | 'U' => {

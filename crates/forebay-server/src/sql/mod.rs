@@ -11,6 +11,9 @@
 //! Where the two worlds differ: LIKE, `/`, CAST to INT, INTEGER, REAL, TEXT, BLOB or NUMERIC, and CURRENT_TIMESTAMP are SQLite's; `::type` and
 //! CAST to any other type are PostgreSQL's and fail on text that is no such value. Integers are 64 bits wide whatever they are called.
 //!
+//! `value::text` of a boolean column is SQLite's 1 or 0; now() is one moment for a statement, not for a transaction, and counts
+//! milliseconds. A column that is an expression without a name has the name SQLite gives it, unless the expression was carried over.
+//!
 //! Knows nothing of sockets, messages or transactions.
 
 mod command;
@@ -169,13 +172,13 @@ pub struct Statement {
     pub runs_alone: bool,
     /// The highest parameter number in it.
     parameter_count: usize,
-    tree: Option<Arc<sqlparser::ast::Statement>>,
+    tree: Option<Arc<grammar::Tree>>,
 }
 
 impl Statement {
     /// The syntax tree of what SQLite gets, or, for [`Kind::Catalog`], of what the client wrote; `None` if the grammar does not know it.
     pub fn tree(&self) -> Option<&sqlparser::ast::Statement> {
-        self.tree.as_deref()
+        self.tree.as_deref().map(grammar::Tree::statement)
     }
 
     /// How many parameters it has: the highest number in it.
@@ -185,8 +188,7 @@ impl Statement {
 
     /// The error position for a byte of `sql`, in characters of the script it came from; `None` where that would point at the wrong place.
     pub fn position(&self, script: &str, byte: usize) -> Option<usize> {
-        (!self.rewritten && byte <= self.sql.len())
-            .then(|| character_position(script, self.offset + byte))
+        (!self.rewritten && byte <= self.sql.len()).then(|| character_position(script, self.offset + byte))
     }
 }
 
@@ -216,15 +218,11 @@ pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Sta
     let tokens = lexer::tokens(text, TOKENS_MAX)?;
     split::segments(text, tokens)
         .into_iter()
-        .map(|segment| understand(text, segment, environment))
+        .map(|segment| understand(text, &segment, environment))
         .collect()
 }
 
-fn understand(
-    script: &str,
-    segment: Segment,
-    environment: &Environment<'_>,
-) -> Result<Statement, SqlError> {
+fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) -> Result<Statement, SqlError> {
     let cursor = Cursor::new(script, &segment.tokens);
     let written = &script[segment.range.clone()];
     let mut statement = Statement {
@@ -249,25 +247,21 @@ fn understand(
         statement.runs_alone = pragma::judge(&behind)? == pragma::Run::WritesAlone;
         return Ok(statement);
     }
+    if first == "EXPLAIN" && explained(&cursor) == "PRAGMA" {
+        // Some take effect when they are prepared, explained or not.
+        return Err(SqlError::unsupported("EXPLAIN of a PRAGMA"));
+    }
     statement.runs_alone = first == "VACUUM";
-    rewrite::rewrite(&mut statement, script, &segment, environment)?;
+    rewrite::rewrite(&mut statement, script, segment, environment)?;
     Ok(statement)
 }
 
-/// The highest parameter number. `?` counts on from the highest before it, as SQLite has it; names have no place in the protocol.
+/// The highest parameter number. Names have no place in the protocol.
 fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
     let mut highest = 0;
-    for token in tokens
-        .iter()
-        .filter(|token| token.kind == lexer::Kind::Parameter)
-    {
+    for token in tokens.iter().filter(|token| token.kind == lexer::Kind::Parameter) {
         let name = token.text(script);
-        let number = match name.strip_prefix(['$', '?']) {
-            Some("") => Some(highest + 1),
-            Some(digits) => digits.parse().ok(),
-            None => None,
-        };
-        match number {
+        match rewrite::lexical::parameter_number(name, highest) {
             Some(number @ 1..=PARAMETERS_MAX) => highest = highest.max(number),
             _ => {
                 return Err(SqlError::NoSuchParameter {
@@ -278,6 +272,14 @@ fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
         }
     }
     Ok(highest)
+}
+
+/// The first word of what an EXPLAIN explains.
+fn explained(cursor: &Cursor<'_>) -> String {
+    let mut cursor = cursor.clone();
+    cursor.next();
+    cursor.take_words(&["QUERY", "PLAN"]);
+    cursor.peek_word()
 }
 
 /// The tag of a statement that is no session command, from its first words.

@@ -68,12 +68,8 @@ impl Open {
             return true;
         }
         let mut backwards = self.tokens.iter().rev();
-        backwards
-            .next()
-            .is_some_and(|token| token.is_word(source, "END"))
-            && backwards
-                .next()
-                .is_some_and(|token| token.kind == Kind::Semicolon)
+        backwards.next().is_some_and(|token| token.is_word(source, "END"))
+            && backwards.next().is_some_and(|token| token.kind == Kind::Semicolon)
     }
 
     fn close(self, source: &str) -> Option<Segment> {
@@ -82,9 +78,10 @@ impl Open {
         for comment in &self.comments {
             read_hints(comment.text(source), &mut hints);
         }
-        let nested_comment = self.comments.iter().any(|comment| {
-            comment.kind == Kind::Comment { nested: true } && range.contains(&comment.range.start)
-        });
+        let nested_comment = self
+            .comments
+            .iter()
+            .any(|comment| comment.kind == Kind::Comment { nested: true } && range.contains(&comment.range.start));
         Some(Segment {
             range,
             tokens: self.tokens,
@@ -128,10 +125,7 @@ fn read_hints(comment: &str, hints: &mut Hints) {
         None => comment.trim_start_matches("/*").trim_end_matches("*/"),
     };
     for word in body.split_ascii_whitespace() {
-        if let Some(milliseconds) = word
-            .strip_prefix("batch:")
-            .and_then(|value| value.parse().ok())
-        {
+        if let Some(milliseconds) = word.strip_prefix("batch:").and_then(|value| value.parse().ok()) {
             hints.batch_ms = Some(milliseconds);
         }
     }

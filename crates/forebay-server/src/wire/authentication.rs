@@ -73,10 +73,7 @@ impl Authenticator {
         let bound = tls.and_then(|tls| {
             let mut bound = plain.clone();
             // A certificate signed in a way that no binding is defined for (Ed25519): then none is offered, as PostgreSQL does.
-            bound
-                .configure_certificate(&tls.certificate_pem)
-                .ok()
-                .map(|()| bound)
+            bound.configure_certificate(&tls.certificate_pem).ok().map(|()| bound)
         });
         let first = users.names().next().and_then(|name| users.verifier(name));
         let decoy_key = first.map_or_else(
@@ -139,10 +136,7 @@ impl Scram {
     fn secret(&self, user: &str) -> ScramSecret {
         let verifier = self.users.verifier(user).cloned().unwrap_or_else(|| {
             let salt = gen_salted_password(user, &self.decoy_key, 1)[..16].to_vec();
-            let [stored_key, server_key] = [
-                rand::random::<[u8; 32]>().to_vec(),
-                rand::random::<[u8; 32]>().to_vec(),
-            ];
+            let [stored_key, server_key] = [rand::random::<[u8; 32]>().to_vec(), rand::random::<[u8; 32]>().to_vec()];
             Verifier {
                 iterations: self.decoy_iterations,
                 salt,
@@ -175,15 +169,9 @@ async fn response<S: AsyncRead + AsyncWrite + Unpin>(
     stream.flush().await?;
     match frames.next().await {
         Ok(Some(Frontend::Password(body))) => Ok(body),
-        Ok(Some(Frontend::Terminate) | None) => {
-            Err(Denied::Lost(std::io::ErrorKind::UnexpectedEof.into()))
-        }
-        Ok(Some(_)) => Err(Denied::Error(WireError::protocol(
-            "expected a SASL response",
-        ))),
-        Err(FrameError::Refused { error, .. } | FrameError::Broken(error)) => {
-            Err(Denied::Error(error))
-        }
+        Ok(Some(Frontend::Terminate) | None) => Err(Denied::Lost(std::io::ErrorKind::UnexpectedEof.into())),
+        Ok(Some(_)) => Err(Denied::Error(WireError::protocol("expected a SASL response"))),
+        Err(FrameError::Refused { error, .. } | FrameError::Broken(error)) => Err(Denied::Error(error)),
         Err(FrameError::Lost(error)) => Err(Denied::Lost(error)),
     }
 }
@@ -191,10 +179,7 @@ async fn response<S: AsyncRead + AsyncWrite + Unpin>(
 /// SASLInitialResponse: the mechanism and the client's first message.
 fn client_first(body: &Bytes, binding: bool) -> Result<Bytes, WireError> {
     let malformed = || WireError::protocol("malformed SASL initial response");
-    let end = body
-        .iter()
-        .position(|byte| *byte == 0)
-        .ok_or_else(malformed)?;
+    let end = body.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
     let mechanism = &body[..end];
     let mut rest = body.slice(end + 1..);
     if rest.len() < 4 || usize::try_from(rest.get_i32()) != Ok(rest.len()) {
@@ -228,5 +213,39 @@ fn denied(user: &str, error: &PgWireError) -> WireError {
             sqlstate::INVALID_AUTHORIZATION,
             format!("authentication failed: {other}"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rest of the exchange is tested with real clients, in the tests of the start-up.
+    #[test]
+    fn mechanism_and_channel_binding_go_together() {
+        let select = |mechanism: &str, message: &[u8], binding| {
+            let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+            client_first(
+                &Bytes::from([mechanism.as_bytes(), b"\0", &length, message].concat()),
+                binding,
+            )
+        };
+        let bound = b"p=tls-server-end-point,,n=,r=x";
+        for binding in [false, true] {
+            assert_eq!(select(PLAIN, b"n,,n=,r=x", binding).unwrap(), &b"n,,n=,r=x"[..]);
+            assert!(
+                select(PLAIN, bound, binding).is_err(),
+                "bound under the name of the unbound"
+            );
+            assert!(
+                select(BOUND, b"n,,n=,r=x", binding).is_err(),
+                "unbound under the name of the bound"
+            );
+            assert_eq!(
+                select(BOUND, bound, binding).is_ok(),
+                binding,
+                "only when it was offered"
+            );
+        }
     }
 }

@@ -7,9 +7,7 @@
 
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::Message;
-use pgwire::messages::startup::{
-    Authentication, BackendKeyData, NegotiateProtocolVersion, SecretKey,
-};
+use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, SecretKey};
 use postgres_types::Type;
 use rusqlite::types::ValueRef;
 
@@ -111,16 +109,8 @@ impl<'a> Row<'a> {
     /// # Errors
     ///
     /// As [`values::encode_column`].
-    pub fn column(
-        &mut self,
-        kind: &Type,
-        format: i16,
-        value: ValueRef<'_>,
-    ) -> Result<(), WireError> {
-        debug_assert!(
-            self.left > 0,
-            "a row has as many columns as it was begun with"
-        );
+    pub fn column(&mut self, kind: &Type, format: i16, value: ValueRef<'_>) -> Result<(), WireError> {
+        debug_assert!(self.left > 0, "a row has as many columns as it was begun with");
         self.left -= 1;
         values::encode_column(kind, format, value, self.out)
     }
@@ -235,11 +225,7 @@ pub fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
 /// # Errors
 ///
 /// XX000 for a key of another length; then nothing is appended.
-pub fn backend_key_data(
-    out: &mut BytesMut,
-    process_id: i32,
-    secret_key: &[u8],
-) -> Result<(), WireError> {
+pub fn backend_key_data(out: &mut BytesMut, process_id: i32, secret_key: &[u8]) -> Result<(), WireError> {
     encode(
         out,
         &BackendKeyData::new(process_id, SecretKey::Bytes(secret_key.to_vec().into())),
@@ -257,10 +243,7 @@ pub(super) fn negotiate_protocol_version(
     minor: u16,
     options: Vec<String>,
 ) -> Result<(), WireError> {
-    encode(
-        out,
-        &NegotiateProtocolVersion::new(3 << 16 | i32::from(minor), options),
-    )
+    encode(out, &NegotiateProtocolVersion::new(3 << 16 | i32::from(minor), options))
 }
 
 fn encode(out: &mut BytesMut, message: &impl Message) -> Result<(), WireError> {
@@ -276,8 +259,7 @@ fn message(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)) {
     let start = out.len();
     out.put_i32(0);
     body(out);
-    let length =
-        i32::try_from(out.len() - start).expect("names and tags are far shorter than 2 GiB");
+    let length = i32::try_from(out.len() - start).expect("names and tags are far shorter than 2 GiB");
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
@@ -288,12 +270,8 @@ fn put_text(out: &mut BytesMut, text: &str) {
 }
 
 fn column_count(columns: usize) -> Result<i16, WireError> {
-    i16::try_from(columns).map_err(|_| {
-        WireError::new(
-            sqlstate::PROGRAM_LIMIT_EXCEEDED,
-            "a result has at most 32767 columns",
-        )
-    })
+    i16::try_from(columns)
+        .map_err(|_| WireError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "a result has at most 32767 columns"))
 }
 
 /// The type's fixed size in bytes; -1 for none.
@@ -301,9 +279,7 @@ fn size_of_type(kind: &Type) -> i16 {
     match *kind {
         Type::BOOL | Type::CHAR => 1,
         Type::INT2 => 2,
-        Type::INT4 | Type::OID | Type::FLOAT4 | Type::DATE | Type::VOID | Type::XID | Type::CID => {
-            4
-        }
+        Type::INT4 | Type::OID | Type::FLOAT4 | Type::DATE | Type::VOID | Type::XID | Type::CID => 4,
         Type::REGPROC | Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE => 4,
         Type::INT8 | Type::FLOAT8 | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ => 8,
         Type::UUID => 16,
@@ -372,10 +348,7 @@ mod tests {
             written(|out| ready_for_query(out, TransactionStatus::Failed)),
             b"Z\0\0\0\x05E"
         );
-        assert_eq!(
-            written(|out| parameter_status(out, "a", "b")),
-            b"S\0\0\0\x08a\0b\0"
-        );
+        assert_eq!(written(|out| parameter_status(out, "a", "b")), b"S\0\0\0\x08a\0b\0");
         assert_eq!(
             written(|out| command_complete(out, "A\0B")),
             b"C\0\0\0\x06A\0",

@@ -224,8 +224,7 @@ impl WireError {
             }
         }
         out.put_u8(0);
-        let length =
-            i32::try_from(out.len() - start).expect("every text was shortened to FIELD_BYTES_MAX");
+        let length = i32::try_from(out.len() - start).expect("every text was shortened to FIELD_BYTES_MAX");
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
 }

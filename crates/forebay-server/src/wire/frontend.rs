@@ -266,10 +266,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 error.with_hint("Send less at once, or raise max_message_bytes."),
             ));
         }
-        Ok(Some(Header {
-            kind,
-            end: bytes + 1,
-        }))
+        Ok(Some(Header { kind, end: bytes + 1 }))
     }
 
     /// Reads what is there, at least a byte; false at the end of the stream.
@@ -279,8 +276,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             .map_or(0, |header| header.end.saturating_sub(self.buffer.len()));
         if self.buffer.capacity() == self.buffer.len() {
             // As much again as has arrived: doubling keeps copies linear, and a client that announces much but sends little gets little.
-            self.buffer
-                .reserve(missing.min(self.buffer.len()).max(READ_BYTES));
+            self.buffer.reserve(missing.min(self.buffer.len()).max(READ_BYTES));
         }
         // Not much beyond the message at hand, so that little is left to move when a big message's memory is given back.
         let mut room = (&mut self.buffer).limit(missing.max(READ_BYTES));
@@ -309,13 +305,13 @@ fn decode(kind: u8, body: Bytes) -> Result<Frontend, WireError> {
         b'P' => Frontend::Parse {
             name: body.text()?,
             sql: body.text()?,
-            parameter_types: body.list(4, Body::u32)?,
+            parameter_types: body.list(Body::u32)?,
         },
         b'B' => {
             let portal = body.text()?;
             let statement = body.text()?;
-            let parameter_formats = body.list(2, Body::format)?;
-            let parameters = body.list(4, Body::parameter)?;
+            let parameter_formats = body.list(Body::format)?;
+            let parameters = body.list(Body::parameter)?;
             if parameter_formats.len() > 1 && parameter_formats.len() != parameters.len() {
                 return Err(WireError::protocol(format!(
                     "bind message has {} parameter formats but {} parameters",
@@ -323,7 +319,7 @@ fn decode(kind: u8, body: Bytes) -> Result<Frontend, WireError> {
                     parameters.len()
                 )));
             }
-            let result_formats = body.list(2, Body::format)?;
+            let result_formats = body.list(Body::format)?;
             Frontend::Bind {
                 portal,
                 statement,
@@ -365,9 +361,7 @@ fn decode(kind: u8, body: Bytes) -> Result<Frontend, WireError> {
     if body.0.is_empty() {
         Ok(message)
     } else {
-        Err(WireError::protocol(
-            "invalid message format: bytes after its end",
-        ))
+        Err(WireError::protocol("invalid message format: bytes after its end"))
     }
 }
 
@@ -409,23 +403,15 @@ impl Body {
             -1 => Ok(None),
             length => match usize::try_from(length) {
                 Ok(length) => self.take(length).map(Some),
-                Err(_) => Err(WireError::protocol(format!(
-                    "invalid parameter length {length}"
-                ))),
+                Err(_) => Err(WireError::protocol(format!("invalid parameter length {length}"))),
             },
         }
     }
 
-    /// A 16-bit count and as many items, each of at least `item_bytes`: a count that cannot be true allocates nothing.
-    fn list<T>(
-        &mut self,
-        item_bytes: usize,
-        item: fn(&mut Self) -> Result<T, WireError>,
-    ) -> Result<Vec<T>, WireError> {
-        let count = usize::from(self.u16()?);
-        if count * item_bytes > self.0.len() {
-            return Err(WireError::protocol("insufficient data left in message"));
-        }
+    /// A 16-bit count and as many items. A count beyond what is there ends in an error at the first item that is missing, and nothing
+    /// is allocated for the rest: collecting results grows as they come.
+    fn list<T>(&mut self, item: fn(&mut Self) -> Result<T, WireError>) -> Result<Vec<T>, WireError> {
+        let count = self.u16()?;
         (0..count).map(|_| item(self)).collect()
     }
 
@@ -433,17 +419,13 @@ impl Body {
         match self.take(1)?[0] {
             b'S' => Ok(Target::Statement),
             b'P' => Ok(Target::Portal),
-            other => Err(WireError::protocol(format!(
-                "invalid message subtype {other}"
-            ))),
+            other => Err(WireError::protocol(format!("invalid message subtype {other}"))),
         }
     }
 
     fn text(&mut self) -> Result<String, WireError> {
         let Some(end) = self.0.iter().position(|byte| *byte == 0) else {
-            return Err(WireError::protocol(
-                "invalid string in message: no terminator",
-            ));
+            return Err(WireError::protocol("invalid string in message: no terminator"));
         };
         let text = self.0.split_to(end);
         self.0.advance(1);

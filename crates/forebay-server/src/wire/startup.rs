@@ -172,18 +172,11 @@ impl Handshake {
         };
         let mut connection = match &self.tls {
             Some(tls) if first[0] == TLS_HANDSHAKE => {
-                let accepted = tls
-                    .acceptor
-                    .accept(stream)
-                    .await
-                    .map_err(StartUpError::Tls)?;
+                let accepted = tls.acceptor.accept(stream).await.map_err(StartUpError::Tls)?;
                 // Without a named protocol this may be another protocol's client, sent here by an attacker (ALPACA).
                 if accepted.get_ref().1.alpn_protocol() != Some(ALPN) {
                     let why = "direct TLS without ALPN protocol \"postgresql\"";
-                    return Err(StartUpError::Tls(io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        why,
-                    )));
+                    return Err(StartUpError::Tls(io::Error::new(io::ErrorKind::InvalidData, why)));
                 }
                 Connection::Tls(Box::new(accepted))
             }
@@ -205,12 +198,7 @@ impl Handshake {
                         (Some(tls), Connection::Plain(mut stream)) => {
                             stream.write_all(b"S").await?;
                             stream.flush().await?;
-                            Connection::Tls(Box::new(
-                                tls.acceptor
-                                    .accept(stream)
-                                    .await
-                                    .map_err(StartUpError::Tls)?,
-                            ))
+                            Connection::Tls(Box::new(tls.acceptor.accept(stream).await.map_err(StartUpError::Tls)?))
                         }
                         (_, mut connection) => {
                             connection.write_all(b"N").await?;
@@ -236,9 +224,7 @@ impl Handshake {
                 SSL_REQUEST | GSS_REQUEST | CANCEL_REQUEST => {
                     Err(WireError::protocol("invalid request in the start-up"))
                 }
-                version if version >> 16 == 3 => {
-                    parse_startup(packet.body).map(|startup| (startup, version as u16))
-                }
+                version if version >> 16 == 3 => parse_startup(packet.body).map(|startup| (startup, version as u16)),
                 version => Err(WireError::unsupported(format!(
                     "unsupported frontend protocol {}.{}: server supports 3.0 to 3.{NEWEST_MINOR}",
                     version >> 16,
@@ -305,10 +291,7 @@ impl Handshake {
 }
 
 /// Tells the client, as a fatal error, and closes.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
-    connection: &mut Connection<S>,
-    error: WireError,
-) -> StartUpError {
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(connection: &mut Connection<S>, error: WireError) -> StartUpError {
     let error = error.with_severity(Severity::Fatal);
     let mut out = BytesMut::new();
     error.encode(&mut out);
@@ -386,9 +369,8 @@ fn parse_startup(mut body: Bytes) -> Result<Startup, WireError> {
 
 fn startup_text(body: &mut Bytes) -> Result<String, WireError> {
     let end = body.iter().position(|byte| *byte == 0);
-    let end = end.ok_or_else(|| {
-        WireError::protocol("invalid startup packet layout: expected terminator as last byte")
-    })?;
+    let end =
+        end.ok_or_else(|| WireError::protocol("invalid startup packet layout: expected terminator as last byte"))?;
     let text = body.split_to(end);
     body.advance(1);
     std::str::from_utf8(&text)
@@ -444,11 +426,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -462,11 +440,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
@@ -475,11 +449,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),

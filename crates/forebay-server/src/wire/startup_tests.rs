@@ -34,17 +34,12 @@ fn trusting() -> Handshake {
 
 fn anna() -> Users {
     let mut users = Users::default();
-    users
-        .set("anna", Verifier::from_password("correct horse"))
-        .unwrap();
+    users.set("anna", Verifier::from_password("correct horse")).unwrap();
     users
 }
 
 /// What the handshake makes of these bytes, sent at once, and what it answers until it ends.
-async fn run(
-    handshake: &Handshake,
-    bytes: &[u8],
-) -> (Result<Opening<DuplexStream>, StartUpError>, Vec<u8>) {
+async fn run(handshake: &Handshake, bytes: &[u8]) -> (Result<Opening<DuplexStream>, StartUpError>, Vec<u8>) {
     let (mut client, server) = tokio::io::duplex(1 << 16);
     client.write_all(bytes).await.unwrap();
     client.shutdown().await.unwrap();
@@ -74,30 +69,19 @@ async fn refused(bytes: &[u8]) -> WireError {
 
 #[tokio::test]
 async fn a_startup_message_names_user_database_and_parameters() {
-    let bytes = packet(
-        version(0),
-        b"user\0anna\0database\0shop\0application_name\0psql\0\0",
-    );
+    let bytes = packet(version(0), b"user\0anna\0database\0shop\0application_name\0psql\0\0");
     let (Ok(Opening::Client(client)), _) = run(&trusting(), &bytes).await else {
         panic!()
     };
-    assert_eq!(
-        (client.user.as_str(), client.database.as_str()),
-        ("anna", "shop")
-    );
-    assert_eq!(
-        client.parameters,
-        [("application_name".to_owned(), "psql".to_owned())]
-    );
+    assert_eq!((client.user.as_str(), client.database.as_str()), ("anna", "shop"));
+    assert_eq!(client.parameters, [("application_name".to_owned(), "psql".to_owned())]);
     assert_eq!((client.protocol_minor, client.secret_key_bytes()), (0, 4));
     assert_eq!(
         &client.output[..],
         b"R\0\0\0\x08\0\0\0\0",
         "AuthenticationOk, and no negotiation"
     );
-    let (Ok(Opening::Client(client)), _) =
-        run(&trusting(), &packet(version(2), b"user\0anna\0\0")).await
-    else {
+    let (Ok(Opening::Client(client)), _) = run(&trusting(), &packet(version(2), b"user\0anna\0\0")).await else {
         panic!()
     };
     assert_eq!(client.database, "anna", "one's own name if none is given");
@@ -107,9 +91,7 @@ async fn a_startup_message_names_user_database_and_parameters() {
 
 #[tokio::test]
 async fn newer_minor_versions_and_unknown_options_are_negotiated() {
-    let (Ok(Opening::Client(client)), _) =
-        run(&trusting(), &packet(version(9999), b"user\0anna\0\0")).await
-    else {
+    let (Ok(Opening::Client(client)), _) = run(&trusting(), &packet(version(9999), b"user\0anna\0\0")).await else {
         panic!()
     };
     assert_eq!(
@@ -121,32 +103,20 @@ async fn newer_minor_versions_and_unknown_options_are_negotiated() {
     let (Ok(Opening::Client(client)), _) = run(&trusting(), &bytes).await else {
         panic!()
     };
-    assert_eq!(
-        &client.output[..13 + 9],
-        b"v\0\0\0\x15\0\x03\0\0\0\0\0\x01_pq_.new\0"
-    );
-    assert!(
-        client.parameters.is_empty(),
-        "an unknown option is no parameter"
-    );
+    assert_eq!(&client.output[..13 + 9], b"v\0\0\0\x15\0\x03\0\0\0\0\0\x01_pq_.new\0");
+    assert!(client.parameters.is_empty(), "an unknown option is no parameter");
 }
 
 #[tokio::test]
 async fn other_versions_and_malformed_packets_are_refused() {
-    assert_eq!(
-        refused(&packet(2 << 16, b"user\0anna\0\0")).await.sqlstate,
-        "0A000"
-    );
+    assert_eq!(refused(&packet(2 << 16, b"user\0anna\0\0")).await.sqlstate, "0A000");
     assert!(
         refused(&packet(2 << 16, b""))
             .await
             .message
             .contains("server supports 3.0 to 3.2")
     );
-    assert_eq!(
-        refused(&packet(4 << 16, b"user\0anna\0\0")).await.sqlstate,
-        "0A000"
-    );
+    assert_eq!(refused(&packet(4 << 16, b"user\0anna\0\0")).await.sqlstate, "0A000");
     for body in [
         &b""[..],
         b"user",
@@ -155,28 +125,15 @@ async fn other_versions_and_malformed_packets_are_refused() {
         b"user\0anna\0\0\0",
         b"user\0anna\0\0x",
     ] {
-        assert_eq!(
-            refused(&packet(version(0), body)).await.sqlstate,
-            "08P01",
-            "{body:?}"
-        );
+        assert_eq!(refused(&packet(version(0), body)).await.sqlstate, "08P01", "{body:?}");
     }
-    assert_eq!(
-        refused(&packet(version(0), b"\0")).await.sqlstate,
-        "28000",
-        "no user"
-    );
+    assert_eq!(refused(&packet(version(0), b"\0")).await.sqlstate, "28000", "no user");
     assert_eq!(
         refused(&packet(version(0), b"user\0\0\0")).await.sqlstate,
         "28000",
         "no user"
     );
-    assert_eq!(
-        refused(&packet(version(0), b"user\0\xff\0\0"))
-            .await
-            .sqlstate,
-        "22021"
-    );
+    assert_eq!(refused(&packet(version(0), b"user\0\xff\0\0")).await.sqlstate, "22021");
     assert_eq!(
         refused(&packet(version(0), b"user\0a\0replication\0database\0\0"))
             .await
@@ -188,16 +145,8 @@ async fn other_versions_and_malformed_packets_are_refused() {
         "08P01",
         "shorter than its own header"
     );
-    assert_eq!(
-        refused(&[0, 0, 0x27, 0x11]).await.sqlstate,
-        "08P01",
-        "10,001 bytes"
-    );
-    assert_eq!(
-        refused(&[0x80, 0, 0, 0]).await.sqlstate,
-        "08P01",
-        "negative"
-    );
+    assert_eq!(refused(&[0, 0, 0x27, 0x11]).await.sqlstate, "08P01", "10,001 bytes");
+    assert_eq!(refused(&[0x80, 0, 0, 0]).await.sqlstate, "08P01", "negative");
     assert_eq!(refused(b"GET / HTTP/1.1\r\n\r\n").await.sqlstate, "08P01");
     assert_eq!(
         refused(&[0x16, 3, 1, 0, 0, 0, 0]).await.sqlstate,
@@ -209,48 +158,29 @@ async fn other_versions_and_malformed_packets_are_refused() {
 #[tokio::test]
 async fn requests_for_encryption_are_answered_once_each() {
     let client = packet(version(0), b"user\0anna\0\0");
-    let both = [
-        packet(GSS_REQUEST, b""),
-        packet(SSL_REQUEST, b""),
-        client.clone(),
-    ]
-    .concat();
+    let both = [packet(GSS_REQUEST, b""), packet(SSL_REQUEST, b""), client.clone()].concat();
     let (opening, answer) = run(&trusting(), &both).await;
     assert!(matches!(opening, Ok(Opening::Client(_))));
     assert_eq!(answer, b"NN");
     for request in [SSL_REQUEST, GSS_REQUEST] {
         let twice = [packet(request, b""), packet(request, b""), client.clone()].concat();
         assert_eq!(refused(&twice).await.sqlstate, "08P01", "not for ever");
-        assert_eq!(
-            refused(&packet(request, b"x")).await.sqlstate,
-            "08P01",
-            "no body"
-        );
+        assert_eq!(refused(&packet(request, b"x")).await.sqlstate, "08P01", "no body");
     }
 }
 
 #[tokio::test]
 async fn a_cancel_request_is_handed_on() {
     for key in [&b"\x01\x02\x03\x04"[..], &[7; 32]] {
-        let (opening, answer) = run(
-            &trusting(),
-            &packet(CANCEL_REQUEST, &[b"\0\0\0\x2a", key].concat()),
-        )
-        .await;
-        let Ok(Opening::Cancel {
-            process_id,
-            secret_key,
-        }) = opening
-        else {
+        let (opening, answer) = run(&trusting(), &packet(CANCEL_REQUEST, &[b"\0\0\0\x2a", key].concat())).await;
+        let Ok(Opening::Cancel { process_id, secret_key }) = opening else {
             panic!("{opening:?}")
         };
         assert_eq!((process_id, &secret_key[..]), (42, key));
         assert!(answer.is_empty());
     }
     assert_eq!(
-        refused(&packet(CANCEL_REQUEST, b"\0\0\0\x2a\x01"))
-            .await
-            .sqlstate,
+        refused(&packet(CANCEL_REQUEST, b"\0\0\0\x2a\x01")).await.sqlstate,
         "08P01",
         "a short key"
     );
@@ -280,17 +210,11 @@ async fn a_refusal_is_told_to_clients_but_not_to_cancel_requests() {
 
 #[tokio::test]
 async fn a_connection_that_says_nothing_is_nothing_and_half_a_packet_is_a_loss() {
-    assert!(matches!(
-        run(&trusting(), b"").await.0,
-        Ok(Opening::Nothing)
-    ));
+    assert!(matches!(run(&trusting(), b"").await.0, Ok(Opening::Nothing)));
     let whole = packet(version(0), b"user\0anna\0\0");
     for end in 1..whole.len() {
         assert!(
-            matches!(
-                run(&trusting(), &whole[..end]).await.0,
-                Err(StartUpError::Lost(_))
-            ),
+            matches!(run(&trusting(), &whole[..end]).await.0, Err(StartUpError::Lost(_))),
             "{end}"
         );
     }
@@ -308,10 +232,7 @@ async fn half_a_packet_is_waited_for_no_longer_than_the_timeout() {
     assert_eq!(started.elapsed().as_secs(), PATIENCE.as_secs());
     // The password, too: the whole start-up counts.
     let (mut client, server) = tokio::io::duplex(1024);
-    client
-        .write_all(&packet(version(0), b"user\0anna\0\0"))
-        .await
-        .unwrap();
+    client.write_all(&packet(version(0), b"user\0anna\0\0")).await.unwrap();
     let handshake = Handshake::new(Authenticator::scram(anna(), None), None, PATIENCE);
     assert!(matches!(
         handshake.run(server, None).await,
@@ -350,11 +271,7 @@ async fn serve(handshake: Handshake) -> u16 {
 
 fn client_config(port: u16, user: &str, password: &str) -> tokio_postgres::Config {
     let mut config = tokio_postgres::Config::new();
-    config
-        .host("127.0.0.1")
-        .port(port)
-        .user(user)
-        .password(password);
+    config.host("127.0.0.1").port(port).user(user).password(password);
     config
 }
 
@@ -364,12 +281,7 @@ async fn a_real_client_gets_in_with_the_right_password_only() {
     let path = directory.path().join("users");
     anna().save(&path).unwrap();
     let users = Users::load(&path).unwrap();
-    let port = serve(Handshake::new(
-        Authenticator::scram(users, None),
-        None,
-        PATIENCE,
-    ))
-    .await;
+    let port = serve(Handshake::new(Authenticator::scram(users, None), None, PATIENCE)).await;
     let right = client_config(port, "anna", "correct horse");
     drop(right.connect(tokio_postgres::NoTls).await.unwrap());
     for (user, password) in [("anna", "wrong"), ("anna", ""), ("nobody", "correct horse")] {
@@ -394,21 +306,10 @@ async fn a_real_client_gets_in_with_the_right_password_only() {
 async fn challenge(handshake: &Handshake, user: &str) -> String {
     let (mut client, server) = tokio::io::duplex(1 << 16);
     let first = b"n,,n=,r=nonce";
-    let body = [
-        &b"SCRAM-SHA-256\0"[..],
-        &(first.len() as u32).to_be_bytes(),
-        first,
-    ]
-    .concat();
+    let body = [&b"SCRAM-SHA-256\0"[..], &(first.len() as u32).to_be_bytes(), first].concat();
     let message = [&b"p"[..], &(body.len() as u32 + 4).to_be_bytes(), &body].concat();
     client
-        .write_all(
-            &[
-                packet(version(0), format!("user\0{user}\0\0").as_bytes()),
-                message,
-            ]
-            .concat(),
-        )
+        .write_all(&[packet(version(0), format!("user\0{user}\0\0").as_bytes()), message].concat())
         .await
         .unwrap();
     client.shutdown().await.unwrap();
@@ -422,17 +323,12 @@ async fn challenge(handshake: &Handshake, user: &str) -> String {
 #[tokio::test]
 async fn an_unknown_name_is_challenged_like_a_known_one_and_always_the_same() {
     let users = anna();
-    let handshakes =
-        [(); 2].map(|()| Handshake::new(Authenticator::scram(users.clone(), None), None, PATIENCE));
+    let handshakes = [(); 2].map(|()| Handshake::new(Authenticator::scram(users.clone(), None), None, PATIENCE));
     let known = challenge(&handshakes[0], "anna").await;
     let unknown = challenge(&handshakes[0], "nobody").await;
     assert_eq!(known.len(), unknown.len(), "{known} {unknown}");
     assert!(unknown.ends_with(",i=4096"));
-    assert_eq!(
-        unknown,
-        challenge(&handshakes[0], "nobody").await,
-        "each time"
-    );
+    assert_eq!(unknown, challenge(&handshakes[0], "nobody").await, "each time");
     assert_eq!(
         unknown,
         challenge(&handshakes[1], "nobody").await,
@@ -473,33 +369,18 @@ async fn garbage_instead_of_a_password_is_refused() {
         first("SCRAM-SHA-256", b"x,,n=,r=x"),
     ] {
         let message = [&b"p"[..], &(body.len() as u32 + 4).to_be_bytes(), &body].concat();
-        let (opening, _) = run(
-            &handshake,
-            &[packet(version(0), b"user\0anna\0\0"), message].concat(),
-        )
-        .await;
+        let (opening, _) = run(&handshake, &[packet(version(0), b"user\0anna\0\0"), message].concat()).await;
         assert!(
             matches!(&opening, Err(StartUpError::Refused(error)) if error.sqlstate == "08P01"),
             "{body:?}: {opening:?}"
         );
     }
-    let query = [
-        packet(version(0), b"user\0anna\0\0"),
-        b"Q\0\0\0\x06x\0".to_vec(),
-    ]
-    .concat();
+    let query = [packet(version(0), b"user\0anna\0\0"), b"Q\0\0\0\x06x\0".to_vec()].concat();
     assert!(
-        matches!(
-            run(&handshake, &query).await.0,
-            Err(StartUpError::Refused(_))
-        ),
+        matches!(run(&handshake, &query).await.0, Err(StartUpError::Refused(_))),
         "a query before the password"
     );
-    let huge = [
-        packet(version(0), b"user\0anna\0\0"),
-        b"Q\0\x10\0\0".to_vec(),
-    ]
-    .concat();
+    let huge = [packet(version(0), b"user\0anna\0\0"), b"Q\0\x10\0\0".to_vec()].concat();
     assert!(
         matches!(run(&handshake, &huge).await.0, Err(StartUpError::Refused(error)) if error.sqlstate == "54000"),
         "a megabyte"
@@ -513,10 +394,7 @@ struct Connector {
     binding: Option<Vec<u8>>,
 }
 
-struct Encrypted(
-    tokio_rustls::client::TlsStream<tokio_postgres::Socket>,
-    Option<Vec<u8>>,
-);
+struct Encrypted(tokio_rustls::client::TlsStream<tokio_postgres::Socket>, Option<Vec<u8>>);
 
 impl Connector {
     fn new(certificate: &std::path::Path, alpn: bool, binding: bool) -> Self {
@@ -562,10 +440,7 @@ impl TlsConnect<tokio_postgres::Socket> for Connector {
     fn connect(self, stream: tokio_postgres::Socket) -> Self::Future {
         Box::pin(async move {
             let name = ServerName::try_from("localhost").unwrap();
-            Ok(Encrypted(
-                self.connector.connect(name, stream).await?,
-                self.binding,
-            ))
+            Ok(Encrypted(self.connector.connect(name, stream).await?, self.binding))
         })
     }
 }
@@ -589,11 +464,7 @@ impl AsyncRead for Encrypted {
 }
 
 impl AsyncWrite for Encrypted {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(context, bytes)
     }
 
@@ -629,13 +500,7 @@ async fn a_real_client_gets_in_over_tls_with_and_without_channel_binding() {
             config.ssl_negotiation(negotiation).channel_binding(binding);
             let (_client, connection) = config.connect(connector.clone()).await.unwrap();
             assert_eq!(connection.parameter("encrypted"), Some("true"));
-            let wrong = config
-                .clone()
-                .password("wrong")
-                .connect(connector)
-                .await
-                .err()
-                .unwrap();
+            let wrong = config.clone().password("wrong").connect(connector).await.err().unwrap();
             assert_eq!(wrong.code().unwrap().code(), "28P01");
         }
     }
@@ -669,11 +534,7 @@ async fn what_was_sent_in_the_clear_is_never_read_as_if_through_tls() {
     let (_directory, certificate, key) = certificate();
     let tls = Tls::load(&certificate, &key).unwrap();
     let handshake = Handshake::new(Authenticator::trust(), Some(tls), PATIENCE);
-    let smuggled = [
-        packet(SSL_REQUEST, b""),
-        packet(version(0), b"user\0mallory\0\0"),
-    ]
-    .concat();
+    let smuggled = [packet(SSL_REQUEST, b""), packet(version(0), b"user\0mallory\0\0")].concat();
     let (opening, answer) = run(&handshake, &smuggled).await;
     assert!(matches!(opening, Err(StartUpError::Tls(_))), "{opening:?}");
     assert_eq!(answer[0], b'S');
@@ -682,19 +543,11 @@ async fn what_was_sent_in_the_clear_is_never_read_as_if_through_tls() {
 #[tokio::test]
 async fn the_socket_below_can_be_reached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut client = TcpStream::connect(listener.local_addr().unwrap())
-        .await
-        .unwrap();
-    client
-        .write_all(&packet(version(0), b"user\0anna\0\0"))
-        .await
-        .unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    client.write_all(&packet(version(0), b"user\0anna\0\0")).await.unwrap();
     let (stream, peer) = listener.accept().await.unwrap();
     let Ok(Opening::Client(mut admitted)) = trusting().run(stream, None).await else {
         panic!()
     };
-    assert_eq!(
-        admitted.frames.stream_mut().socket().peer_addr().unwrap(),
-        peer
-    );
+    assert_eq!(admitted.frames.stream_mut().socket().peer_addr().unwrap(), peer);
 }

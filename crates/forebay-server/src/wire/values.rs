@@ -27,6 +27,8 @@
 mod bytea;
 mod float;
 mod numeric;
+mod refusal;
+mod stored;
 mod temporal;
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,14 @@ use uuid::Uuid;
 use super::error::{WireError, sqlstate};
 use super::frontend::invalid_utf8;
 use numeric::Number;
+use refusal::{
+    display_name, invalid_binary, invalid_json, invalid_text, no_binary_format, not_a_number, out_of_range, unfit,
+    unknown_format,
+};
+use stored::{
+    put_as_text, put_integer, put_json, stored_bool, stored_bytes, stored_date, stored_float, stored_float4,
+    stored_integer, stored_numeric, stored_time, stored_timestamp, stored_uuid,
+};
 
 /// How a type's values look on the wire; several types share one form.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,13 +117,9 @@ fn form(kind: &Type) -> Form {
         Type::UUID => Form::Uuid,
         Type::CHAR => Form::Char,
         Type::VOID => Form::Void,
-        Type::REGPROC
-        | Type::REGCLASS
-        | Type::REGTYPE
-        | Type::REGNAMESPACE
-        | Type::REGROLE
-        | Type::XID
-        | Type::CID => Form::OidAlias,
+        Type::REGPROC | Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE | Type::XID | Type::CID => {
+            Form::OidAlias
+        }
         _ if matches!(kind.kind(), Kind::Array(_)) => Form::Array,
         _ => Form::Other,
     }
@@ -125,11 +131,7 @@ fn form(kind: &Type) -> Form {
 ///
 /// 22P02 (text that is no such value), 22P03 (bytes that are none), 22021 (not UTF-8, or a NUL in a text), 22003 (out of range, or not
 /// storable exactly), 22007 and 22008 (dates and times), 0A000 (arrays; types whose binary format is not known), 22023 (no such format).
-pub fn decode_parameter(
-    kind: &Type,
-    format: i16,
-    bytes: Option<&[u8]>,
-) -> Result<Value, WireError> {
+pub fn decode_parameter(kind: &Type, format: i16, bytes: Option<&[u8]>) -> Result<Value, WireError> {
     let Some(bytes) = bytes else {
         return Ok(Value::Null);
     };
@@ -180,17 +182,14 @@ fn decode_text(kind: &Type, form: Form, text: &str) -> Result<Value, WireError> 
             .map_err(|error| error.for_parameter(kind, text))?
             .to_value()?,
         Form::Char if text.len() > 1 || !text.is_ascii() => return Err(syntax()),
-        Form::Date => temporal::date_text(
-            temporal::parse_date(text).map_err(|error| error.for_parameter(kind, text))?,
-        ),
+        Form::Date => temporal::date_text(temporal::parse_date(text).map_err(|error| error.for_parameter(kind, text))?),
         Form::Time => temporal::time_text(
             temporal::parse_time(text)
                 .map_err(|error| error.for_parameter(kind, text))?
                 .micros,
         ),
         Form::Timestamp | Form::Timestamptz => {
-            let moment =
-                temporal::parse_timestamp(text).map_err(|error| error.for_parameter(kind, text))?;
+            let moment = temporal::parse_timestamp(text).map_err(|error| error.for_parameter(kind, text))?;
             let micros = if form == Form::Timestamp {
                 moment.local()
             } else {
@@ -213,10 +212,7 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
         Form::Bool => Value::from(fixed::<1>(kind, bytes)?[0] != 0),
         Form::Bytea => Value::from(bytes),
         Form::Integer { bytes: 8, .. } => Value::Integer(i64::from_be_bytes(fixed(kind, bytes)?)),
-        Form::Integer {
-            bytes: 4, min: 0, ..
-        }
-        | Form::OidAlias => Value::from(u32::from_be_bytes(fixed(kind, bytes)?)),
+        Form::Integer { bytes: 4, min: 0, .. } | Form::OidAlias => Value::from(u32::from_be_bytes(fixed(kind, bytes)?)),
         Form::Integer { bytes: 4, .. } => Value::from(i32::from_be_bytes(fixed(kind, bytes)?)),
         Form::Integer { .. } => Value::from(i16::from_be_bytes(fixed(kind, bytes)?)),
         Form::Float4 => real(f64::from(f32::from_be_bytes(fixed(kind, bytes)?)))?,
@@ -234,22 +230,19 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
         Form::Date => {
             let days = i32::from_be_bytes(fixed(kind, bytes)?);
             temporal::date_text(
-                temporal::check_days(days)
-                    .map_err(|error| error.for_parameter(kind, &days.to_string()))?,
+                temporal::check_days(days).map_err(|error| error.for_parameter(kind, &days.to_string()))?,
             )
         }
         Form::Time => {
             let micros = i64::from_be_bytes(fixed(kind, bytes)?);
             temporal::time_text(
-                temporal::check_time(micros)
-                    .map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
+                temporal::check_time(micros).map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
             )
         }
         Form::Timestamp | Form::Timestamptz => {
             let micros = i64::from_be_bytes(fixed(kind, bytes)?);
             temporal::timestamp_text(
-                temporal::check_timestamp(micros)
-                    .map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
+                temporal::check_timestamp(micros).map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
             )
         }
         Form::Json => decode_text(kind, form, valid_text(bytes)?)?,
@@ -276,12 +269,7 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
 ///
 /// 22P02 or 22003 when the stored value is no value of the declared type, 22021 when a text cannot be sent, 0A000 when the type's
 /// binary format is not known, 22023 for no such format. Then `out` is as it was.
-pub fn encode_column(
-    kind: &Type,
-    format: i16,
-    value: ValueRef<'_>,
-    out: &mut BytesMut,
-) -> Result<(), WireError> {
+pub fn encode_column(kind: &Type, format: i16, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
     if value == ValueRef::Null {
         out.put_i32(-1);
         return Ok(());
@@ -319,11 +307,7 @@ fn encode_text(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(
             put_as_text(kind, value, out)?;
         }
         Form::Integer { min, max, .. } => put_integer(out, stored_integer(kind, value, min, max)?),
-        Form::Bool => out.put_u8(if stored_bool(kind, value)? {
-            b't'
-        } else {
-            b'f'
-        }),
+        Form::Bool => out.put_u8(if stored_bool(kind, value)? { b't' } else { b'f' }),
         Form::Bytea => bytea::put(out, stored_bytes(kind, value)?),
         Form::Float8 => float::put_float8(out, stored_float(kind, value)?),
         Form::Float4 => float::put_float4(out, stored_float4(kind, value)?),
@@ -390,186 +374,12 @@ fn encode_binary(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result
     Ok(())
 }
 
-// What a stored value is, as a value of the declared type; NULL was answered before.
-
-fn stored_integer(kind: &Type, value: ValueRef<'_>, min: i64, max: i64) -> Result<i64, WireError> {
-    let integer = match value {
-        ValueRef::Integer(integer) => integer,
-        ValueRef::Real(real) => exact_integer(real).ok_or_else(|| unfit(kind, value))?,
-        ValueRef::Text(text) => parse_ascii(text).ok_or_else(|| unfit(kind, value))?,
-        ValueRef::Blob(_) | ValueRef::Null => return Err(unfit(kind, value)),
-    };
-    if (min..=max).contains(&integer) {
-        Ok(integer)
-    } else {
-        let mut error = unfit(kind, value);
-        error.sqlstate = sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
-        Err(error)
-    }
-}
-
-/// The integer that a float is, if it is one exactly.
-fn exact_integer(real: f64) -> Option<i64> {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    (real.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&real)).then_some(real as i64)
-}
-
-fn parse_ascii<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    std::str::from_utf8(text).ok()?.trim_ascii().parse().ok()
-}
-
-fn stored_bool(kind: &Type, value: ValueRef<'_>) -> Result<bool, WireError> {
-    match value {
-        ValueRef::Integer(0) => Ok(false),
-        ValueRef::Integer(1) => Ok(true),
-        ValueRef::Text(text)
-            if text.eq_ignore_ascii_case(b"true") || text.eq_ignore_ascii_case(b"t") =>
-        {
-            Ok(true)
-        }
-        ValueRef::Text(text)
-            if text.eq_ignore_ascii_case(b"false") || text.eq_ignore_ascii_case(b"f") =>
-        {
-            Ok(false)
-        }
-        _ => Err(unfit(kind, value)),
-    }
-}
-
-fn stored_bytes<'a>(kind: &Type, value: ValueRef<'a>) -> Result<&'a [u8], WireError> {
-    match value {
-        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Ok(bytes),
-        _ => Err(unfit(kind, value)),
-    }
-}
-
-fn stored_float(kind: &Type, value: ValueRef<'_>) -> Result<f64, WireError> {
-    match value {
-        ValueRef::Real(real) => Some(real),
-        ValueRef::Integer(integer) => {
-            let real = integer as f64;
-            (exact_integer(real) == Some(integer)).then_some(real)
-        }
-        ValueRef::Text(text) => std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| float::parse_float8(text).ok()),
-        _ => None,
-    }
-    .ok_or_else(|| unfit(kind, value))
-}
-
-fn stored_float4(kind: &Type, value: ValueRef<'_>) -> Result<f32, WireError> {
-    let double = stored_float(kind, value)?;
-    let single = double as f32;
-    if single.is_infinite() && double.is_finite() || single == 0.0 && double != 0.0 {
-        let mut error = unfit(kind, value);
-        error.sqlstate = sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
-        return Err(error);
-    }
-    Ok(single)
-}
-
-fn stored_numeric(kind: &Type, value: ValueRef<'_>) -> Result<Number, WireError> {
-    match value {
-        ValueRef::Integer(integer) => Some(Number::from_integer(integer)),
-        ValueRef::Real(real) => Some(Number::from_real(real)),
-        ValueRef::Text(text) => std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| Number::parse(text).ok()),
-        _ => None,
-    }
-    .ok_or_else(|| unfit(kind, value))
-}
-
-fn stored_date(kind: &Type, value: ValueRef<'_>) -> Result<i32, WireError> {
-    let text = stored_plain_text(value).ok_or_else(|| unfit(kind, value))?;
-    temporal::parse_date(text).map_err(|error| unfit(kind, value).with_detail(error.why()))
-}
-
-fn stored_time(kind: &Type, value: ValueRef<'_>) -> Result<i64, WireError> {
-    let text = stored_plain_text(value).ok_or_else(|| unfit(kind, value))?;
-    match temporal::parse_time(text) {
-        Ok(time) if time.offset.is_none() => Ok(time.micros),
-        Ok(_) => Err(unfit(kind, value).with_detail("a time of day has no offset")),
-        Err(error) => Err(unfit(kind, value).with_detail(error.why())),
-    }
-}
-
-fn stored_timestamp(kind: &Type, value: ValueRef<'_>) -> Result<i64, WireError> {
-    let text = stored_plain_text(value).ok_or_else(|| unfit(kind, value))?;
-    temporal::parse_timestamp(text)
-        .and_then(|moment| moment.utc())
-        .map_err(|error| unfit(kind, value).with_detail(error.why()))
-}
-
-fn stored_uuid(kind: &Type, value: ValueRef<'_>) -> Result<Uuid, WireError> {
-    match value {
-        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(uuid_from_text),
-        ValueRef::Blob(bytes) => Uuid::from_slice(bytes).ok(),
-        _ => None,
-    }
-    .ok_or_else(|| unfit(kind, value))
-}
-
-fn stored_plain_text(value: ValueRef<'_>) -> Option<&str> {
-    match value {
-        ValueRef::Text(text) => std::str::from_utf8(text).ok(),
-        _ => None,
-    }
-}
-
-fn put_json(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
-    match value {
-        ValueRef::Text(text) => {
-            let text = std::str::from_utf8(text).map_err(|error| invalid_utf8(text, error))?;
-            check_json(text).map_err(|error| unfit(kind, value).with_detail(error.to_string()))?;
-            out.put_slice(text.as_bytes());
-        }
-        ValueRef::Integer(integer) => put_integer(out, integer),
-        ValueRef::Real(real) if real.is_finite() => float::put_float8(out, real),
-        _ => return Err(unfit(kind, value)),
-    }
-    Ok(())
-}
-
-/// The value as a text column shows it: text as it is, numbers as SQLite prints them, blobs only if they are text.
-fn put_as_text(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
-    match value {
-        ValueRef::Integer(integer) => put_integer(out, integer),
-        ValueRef::Real(real) => float::put_real(out, real),
-        ValueRef::Text(text) => out.put_slice(
-            valid_text(text)
-                .map_err(|error| error.with_hint(AS_BLOB))?
-                .as_bytes(),
-        ),
-        ValueRef::Blob(bytes) => {
-            let text = valid_text(bytes).map_err(|_| unfit(kind, value).with_hint(AS_BLOB))?;
-            out.put_slice(text.as_bytes());
-        }
-        ValueRef::Null => {}
-    }
-    Ok(())
-}
-
-const AS_BLOB: &str = "Cast the column to blob, CAST(column AS BLOB), to get its bytes.";
-
-fn put_integer(out: &mut BytesMut, integer: i64) {
-    out.put_slice(itoa::Buffer::new().format(integer).as_bytes());
-}
-
 fn real(number: f64) -> Result<Value, WireError> {
     if number.is_nan() {
         Err(not_a_number())
     } else {
         Ok(Value::Real(number))
     }
-}
-
-fn not_a_number() -> WireError {
-    WireError::new(
-        sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
-        "NaN cannot be stored: SQLite would make it NULL",
-    )
 }
 
 /// PostgreSQL takes any unique prefix of these words.
@@ -619,97 +429,4 @@ fn valid_text(bytes: &[u8]) -> Result<&str, WireError> {
         ));
     }
     std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error))
-}
-
-// Errors.
-
-fn invalid_text(kind: &Type, text: &str) -> WireError {
-    let message = format!(
-        "invalid input syntax for type {}: \"{}\"",
-        display_name(kind),
-        excerpt(text)
-    );
-    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-}
-
-fn invalid_json(kind: &Type, error: &serde_json::Error) -> WireError {
-    let message = format!("invalid input syntax for type {}", display_name(kind));
-    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_detail(error.to_string())
-}
-
-fn invalid_binary(kind: &Type, what: &str) -> WireError {
-    let message = format!(
-        "incorrect binary data format for type {}: {what}",
-        display_name(kind)
-    );
-    WireError::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
-}
-
-fn out_of_range(kind: &Type, text: &str) -> WireError {
-    let message = format!(
-        "value \"{}\" is out of range for type {}",
-        excerpt(text),
-        display_name(kind)
-    );
-    WireError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
-}
-
-fn unknown_format(format: i16) -> WireError {
-    WireError::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("unsupported format code: {format}"),
-    )
-}
-
-fn no_binary_format(kind: &Type) -> WireError {
-    WireError::unsupported(format!(
-        "the binary format of type {} (OID {}) is not supported",
-        display_name(kind),
-        kind.oid()
-    ))
-    .with_hint("Use the text format, or cast to text.")
-}
-
-/// 22P02: what is stored is no value of the type that the column declares.
-fn unfit(kind: &Type, value: ValueRef<'_>) -> WireError {
-    let stored = match value {
-        ValueRef::Null => "NULL".to_owned(),
-        ValueRef::Integer(integer) => format!("integer {integer}"),
-        ValueRef::Real(real) => format!("real {real:?}"),
-        ValueRef::Text(text) => {
-            // Cut before it is decoded: a stored text may be huge.
-            let start = String::from_utf8_lossy(&text[..text.len().min(4 * EXCERPT_CHARACTERS)]);
-            format!("text \"{}\"", excerpt(&start))
-        }
-        ValueRef::Blob(bytes) => format!("blob of {} bytes", bytes.len()),
-    };
-    let message = format!(
-        "column value does not fit its declared type {}: {stored}",
-        display_name(kind)
-    );
-    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-        .with_hint("SQLite keeps any value in any column. Cast the column to text, CAST(column AS TEXT), to see what is stored.")
-}
-
-const EXCERPT_CHARACTERS: usize = 100;
-
-/// The start of a text, for a message.
-fn excerpt(text: &str) -> &str {
-    text.char_indices()
-        .nth(EXCERPT_CHARACTERS)
-        .map_or(text, |(end, _)| &text[..end])
-}
-
-/// A type's name as PostgreSQL's messages have it.
-fn display_name(kind: &Type) -> &str {
-    match *kind {
-        Type::BOOL => "boolean",
-        Type::INT2 => "smallint",
-        Type::INT4 => "integer",
-        Type::INT8 => "bigint",
-        Type::FLOAT4 => "real",
-        Type::FLOAT8 => "double precision",
-        Type::CHAR => "\"char\"",
-        _ => kind.name(),
-    }
 }

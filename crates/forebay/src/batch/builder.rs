@@ -63,11 +63,7 @@ impl<I, O, E> Builder<I, O, E> {
     /// `max_weight` goes by itself, so that 0 sends every item with a weight alone. Default: no limit.
     ///
     /// `weigh` runs once an item, in the caller's own task.
-    pub fn max_weight(
-        mut self,
-        max_weight: usize,
-        weigh: impl Fn(&I) -> usize + Send + Sync + 'static,
-    ) -> Self {
+    pub fn max_weight(mut self, max_weight: usize, weigh: impl Fn(&I) -> usize + Send + Sync + 'static) -> Self {
         self.max_weight = Some((max_weight, Box::new(weigh)));
         self
     }

@@ -102,8 +102,7 @@ impl<I, O, E> Future for Call<I, O, E> {
                 polled
             }
             Stage::New { .. } => {
-                let Stage::New { item, max_wait } = std::mem::replace(&mut call.stage, Stage::Over)
-                else {
+                let Stage::New { item, max_wait } = std::mem::replace(&mut call.stage, Stage::Over) else {
                     unreachable!("just seen");
                 };
                 let waker = Some(context.waker().clone());

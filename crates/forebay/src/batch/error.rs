@@ -72,9 +72,9 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
                 "the processor returned {returned} outcomes for {expected} items; it must return one an item"
             ),
             Self::Closed => f.write_str("the batcher is closed: the item was not processed"),
-            Self::Stopped => f.write_str(
-                "no tokio runtime ran the batch to its end: it has shut down, or there was none",
-            ),
+            Self::Stopped => {
+                f.write_str("no tokio runtime ran the batch to its end: it has shut down, or there was none")
+            }
         }
     }
 }

@@ -264,17 +264,13 @@ impl<I, O, E> Intake<I, O, E> {
 
 impl<I, O, E> State<I, O, E> {
     fn is_drained(&self) -> bool {
-        self.closed
-            && self.line.is_empty()
-            && self.running == 0
-            && matches!(self.gatherer, Gatherer::None)
+        self.closed && self.line.is_empty() && self.running == 0 && matches!(self.gatherer, Gatherer::None)
     }
 
     /// Makes the one who asks the gatherer, if one is needed and has a place.
     fn reserve_gatherer(&mut self, limits: &Limits) -> bool {
-        let needed = !self.line.is_empty()
-            && matches!(self.gatherer, Gatherer::None)
-            && self.running < limits.max_in_flight;
+        let needed =
+            !self.line.is_empty() && matches!(self.gatherer, Gatherer::None) && self.running < limits.max_in_flight;
         if needed {
             self.gatherer = Gatherer::Coming;
         }
@@ -339,14 +335,8 @@ mod tests {
     type Small = Intake<u64, u64, ()>;
 
     fn enter(intake: &Small, item: u64, due: Due) -> (Ticket<u64, u64, ()>, Todo) {
-        let queued = Queued {
-            item,
-            weight: 0,
-            due,
-        };
-        intake
-            .enter(queued, None, false)
-            .unwrap_or_else(|_| panic!("open"))
+        let queued = Queued { item, weight: 0, due };
+        intake.enter(queued, None, false).unwrap_or_else(|_| panic!("open"))
     }
 
     fn next(intake: &Small, batch: &mut Batch<u64, u64, ()>, now: Instant) -> (Next, Todo) {
@@ -421,9 +411,7 @@ mod tests {
     #[test]
     fn a_lost_runner_leaves_the_line_to_others_and_the_last_one_brings_it_back() {
         let intake = Small::new(LIMITS);
-        let tickets: Vec<_> = (0..5)
-            .map(|item| enter(&intake, item, Due::AtOnce))
-            .collect();
+        let tickets: Vec<_> = (0..5).map(|item| enter(&intake, item, Due::AtOnce)).collect();
         let mut batches = [Batch::new(), Batch::new()];
         for batch in &mut batches {
             assert_eq!(next(&intake, batch, Instant::now()).0, Next::Run);

@@ -267,14 +267,8 @@ fn loom_close_ends_every_call_once() {
         let other = thread::spawn(move || call(&others, 2, Processor::Answers));
         let todo = intake.close();
         carry_out(&intake, todo, Processor::Answers);
-        assert!(matches!(
-            call(&intake, 1, Processor::Answers),
-            Err(CallError::Closed)
-        ));
-        assert!(matches!(
-            other.join().unwrap(),
-            Ok(20) | Err(CallError::Closed)
-        ));
+        assert!(matches!(call(&intake, 1, Processor::Answers), Err(CallError::Closed)));
+        assert!(matches!(other.join().unwrap(), Ok(20) | Err(CallError::Closed)));
         at_rest(&intake);
     });
 }
@@ -288,10 +282,7 @@ fn loom_three_callers_across_a_chunk_border() {
         let (first_bell, first_waker) = Bell::new();
         let first = enter(&intake, 1, Some(first_waker.clone()), Processor::Answers).expect("open");
         assert!(matches!(call(&intake, 2, Processor::Answers), Ok(20)));
-        assert!(matches!(
-            wait_for(&first, &first_bell, &first_waker),
-            Ok(10)
-        ));
+        assert!(matches!(wait_for(&first, &first_bell, &first_waker), Ok(10)));
         assert!(matches!(other.join().unwrap(), Ok(30)));
         at_rest(&intake);
     });

@@ -102,8 +102,7 @@ where
             runner.batch.clear();
         } else {
             let expected = items.len();
-            let mut processing =
-                pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
+            let mut processing = pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
             let end = poll_fn(|context| {
                 let polled = processing.as_mut().poll(context);
                 has_waited |= polled.is_pending();
@@ -130,10 +129,7 @@ impl<I, O, E> Runner<I, O, E> {
         poll_fn(|context| {
             loop {
                 let mut waker = windowed.then(|| context.waker().clone());
-                let (next, todo) =
-                    self.shared
-                        .intake
-                        .next(&mut self.batch, &mut waker, Instant::now);
+                let (next, todo) = self.shared.intake.next(&mut self.batch, &mut waker, Instant::now);
                 self.role = match next {
                     Next::Run => Role::Runs,
                     Next::Leave => Role::SignedOff,
@@ -163,8 +159,7 @@ impl<I, O, E> Runner<I, O, E> {
             Ok(Ok(outcomes)) if outcomes.len() == expected => self.batch.answer_each(outcomes),
             Ok(Ok(outcomes)) => {
                 let returned = outcomes.len();
-                self.batch
-                    .answer_all(&CallError::WrongCount { expected, returned });
+                self.batch.answer_all(&CallError::WrongCount { expected, returned });
                 quietly(|| drop(outcomes));
             }
             Ok(Err(error)) => {
@@ -183,11 +178,7 @@ impl<I, O, E> Runner<I, O, E> {
     /// Gives the batch's place back. `true`: gathers again; `false`: signed off.
     fn finish(&mut self, none_left: bool) -> bool {
         let (gathers, todo) = self.shared.intake.finish(none_left);
-        self.role = if gathers {
-            Role::Gathers
-        } else {
-            Role::SignedOff
-        };
+        self.role = if gathers { Role::Gathers } else { Role::SignedOff };
         self.shared.carry_out(todo);
         gathers
     }
@@ -200,10 +191,7 @@ impl<I, O, E> Drop for Runner<I, O, E> {
         }
         self.batch.answer_all(&CallError::Stopped);
         let mut stranded = Batch::new();
-        let todo = self
-            .shared
-            .intake
-            .lose_runner(self.role == Role::Runs, &mut stranded);
+        let todo = self.shared.intake.lose_runner(self.role == Role::Runs, &mut stranded);
         let items = stranded.collect_items();
         stranded.answer_all(&CallError::Stopped);
         quietly(|| drop(items));

@@ -53,9 +53,7 @@ enum State<I, O, E> {
 
 /// What a state change pushed out: user values, to be dropped where no lock is held.
 #[must_use = "to be dropped outside any lock"]
-pub(super) struct Displaced<I, O, E>(
-    #[allow(dead_code, reason = "held for its drop")] State<I, O, E>,
-);
+pub(super) struct Displaced<I, O, E>(#[allow(dead_code, reason = "held for its drop")] State<I, O, E>);
 
 /// What became of an outcome offered to a slot.
 pub(super) enum Completed<O, E> {
@@ -144,9 +142,7 @@ impl<I, O, E> Slot<I, O, E> {
                     }
                 }
                 State::Free | State::Abandoned | State::Over => {
-                    unreachable!(
-                        "only a call that holds a ticket and has no outcome yet polls its slot"
-                    )
+                    unreachable!("only a call that holds a ticket and has no outcome yet polls its slot")
                 }
             }
             drop(state);

@@ -28,9 +28,7 @@ mod modelled {
         }
 
         pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0
-                .lock()
-                .expect("no code panics while it holds this lock")
+            self.0.lock().expect("no code panics while it holds this lock")
         }
     }
 }

@@ -233,11 +233,7 @@ async fn a_panic_of_a_waker_harms_nobody() {
     let batcher = Batcher::new(|items: Vec<u64>| async move { Ok::<_, Infallible>(items) });
     let mut own = batcher.call(1);
     let grenade = Waker::from(Arc::new(Grenade));
-    assert!(
-        Pin::new(&mut own)
-            .poll(&mut Context::from_waker(&grenade))
-            .is_pending()
-    );
+    assert!(Pin::new(&mut own).poll(&mut Context::from_waker(&grenade)).is_pending());
     assert_eq!(batcher.call(2).await.unwrap(), 2);
     assert_eq!(own.await.unwrap(), 1);
     batcher.drain().await;

@@ -65,22 +65,17 @@ impl CancelToken {
     pub fn cancel(&self) {
         if !self.withdraw() {
             // Loses only against another cancel, which has done the same.
-            let _ = self.shared.state.compare_exchange(
-                CLAIMED,
-                INTERRUPTED,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
+            let _ = self
+                .shared
+                .state
+                .compare_exchange(CLAIMED, INTERRUPTED, Ordering::AcqRel, Ordering::Acquire);
         }
         self.shared.cancelled.notify_waiters();
     }
 
     /// Whether [`cancel`](Self::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
-        matches!(
-            self.shared.state.load(Ordering::Acquire),
-            WITHDRAWN | INTERRUPTED
-        )
+        matches!(self.shared.state.load(Ordering::Acquire), WITHDRAWN | INTERRUPTED)
     }
 
     /// Whether the deadline has passed; never true without one.
@@ -95,12 +90,11 @@ impl CancelToken {
             self.withdraw();
             return Err(WriteError::TimedOut);
         }
-        match self.shared.state.compare_exchange(
-            WAITING,
-            CLAIMED,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
+        match self
+            .shared
+            .state
+            .compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire)
+        {
             Ok(_) | Err(CLAIMED) => Ok(()),
             Err(_) => Err(self.reason()),
         }

@@ -2,8 +2,8 @@
 
 use postgres_types::Type;
 use sqlparser::ast::{
-    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, OrderByExpr, Query, WindowType,
+    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, OrderByExpr,
+    Query, WindowType,
 };
 
 use super::super::types::{Family, array_type, family, is_registered};
@@ -13,24 +13,12 @@ use super::{CatalogError, Piece, Translator};
 
 impl Translator {
     /// Translates a call if it is one of an aggregate or window function.
-    pub(super) fn aggregate(
-        &mut self,
-        name: &str,
-        function: &Function,
-    ) -> Result<Option<Piece>, CatalogError> {
+    pub(super) fn aggregate(&mut self, name: &str, function: &Function) -> Result<Option<Piece>, CatalogError> {
         let ranks = matches!(name, "row_number" | "rank" | "dense_rank");
         if !ranks
             && !matches!(
                 name,
-                "count"
-                    | "min"
-                    | "max"
-                    | "sum"
-                    | "string_agg"
-                    | "array_agg"
-                    | "bool_and"
-                    | "bool_or"
-                    | "every"
+                "count" | "min" | "max" | "sum" | "string_agg" | "array_agg" | "bool_and" | "bool_or" | "every"
             )
         {
             return Ok(None);
@@ -56,12 +44,8 @@ impl Translator {
         let mut star = false;
         for argument in &list.args {
             match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => {
-                    pieces.push(self.expression(expression)?)
-                }
-                FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
-                    if name == "count" && list.args.len() == 1 =>
-                {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => pieces.push(self.expression(expression)?),
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" && list.args.len() == 1 => {
                     star = true
                 }
                 _ => return Err(refused()),
@@ -84,15 +68,10 @@ impl Translator {
         let tail = format!("{filter}{over}");
         let mut pieces = pieces.into_iter();
         let piece = match (name, pieces.next(), pieces.next(), pieces.next()) {
-            ("count", None, None, None) if star => {
-                Piece::new(format!("count(*){tail}"), Type::INT8)
-            }
+            ("count", None, None, None) if star => Piece::new(format!("count(*){tail}"), Type::INT8),
             ("count", Some(one), None, None) => {
                 let one = self.coerce(one, &Type::TEXT)?;
-                Piece::new(
-                    format!("count({distinct}{}{order}){tail}", one.sql),
-                    Type::INT8,
-                )
+                Piece::new(format!("count({distinct}{}{order}){tail}", one.sql), Type::INT8)
             }
             ("min" | "max", Some(one), None, None) => match family(&one.kind) {
                 Family::Integer | Family::Float | Family::Text if !is_registered(&one.kind) => {
@@ -100,9 +79,7 @@ impl Translator {
                 }
                 _ => return Err(CatalogError::unsupported(format!("{name} of {}", one.kind))),
             },
-            ("sum", Some(one), None, None)
-                if family(&one.kind) == Family::Integer && !is_registered(&one.kind) =>
-            {
+            ("sum", Some(one), None, None) if family(&one.kind) == Family::Integer && !is_registered(&one.kind) => {
                 Piece::new(format!("sum({distinct}{}){tail}", one.sql), Type::INT8)
             }
             ("bool_and" | "every", Some(one), None, None) if one.kind == Type::BOOL => {
@@ -151,9 +128,7 @@ impl Translator {
     fn over(&mut self, function: &Function) -> Result<String, CatalogError> {
         match &function.over {
             None => Ok(String::new()),
-            Some(WindowType::WindowSpec(window))
-                if window.window_name.is_none() && window.window_frame.is_none() =>
-            {
+            Some(WindowType::WindowSpec(window)) if window.window_name.is_none() && window.window_frame.is_none() => {
                 let mut partition = Vec::new();
                 for expression in &window.partition_by {
                     partition.push(self.expression(expression)?.sql);
@@ -166,9 +141,7 @@ impl Translator {
                 };
                 Ok(format!(" OVER ({partition}{order})"))
             }
-            Some(_) => Err(CatalogError::unsupported(
-                "OVER with a frame or a named window",
-            )),
+            Some(_) => Err(CatalogError::unsupported("OVER with a frame or a named window")),
         }
     }
 
@@ -204,12 +177,7 @@ fn array_element(piece: Piece) -> Result<(Piece, Type), CatalogError> {
         piece.kind
     };
     // Elements of reg… types are shown by name at once: an array is text.
-    let element = if is_registered(&element) {
-        Type::TEXT
-    } else {
-        element
-    };
-    let kind = array_type(&element)
-        .ok_or_else(|| CatalogError::unsupported(format!("an array of {element}")))?;
+    let element = if is_registered(&element) { Type::TEXT } else { element };
+    let kind = array_type(&element).ok_or_else(|| CatalogError::unsupported(format!("an array of {element}")))?;
     Ok((shown, kind))
 }

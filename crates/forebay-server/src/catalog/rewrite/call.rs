@@ -107,15 +107,12 @@ fn constant(name: &str) -> Option<(&'static [Argument], usize, &'static str, Typ
         "obj_description" | "shobj_description" => (&[Oid, Text], 1, "NULL", Type::TEXT),
         "col_description" => (&[Oid, Integer], 2, "NULL", Type::TEXT),
         "pg_get_ruledef" => (&[Oid, Boolean], 1, "NULL", Type::TEXT),
-        "pg_get_statisticsobjdef_columns"
-        | "pg_get_statisticsobjdef"
-        | "pg_get_partkeydef"
-        | "pg_get_functiondef" => (&[Oid], 1, "NULL", Type::TEXT),
+        "pg_get_statisticsobjdef_columns" | "pg_get_statisticsobjdef" | "pg_get_partkeydef" | "pg_get_functiondef" => {
+            (&[Oid], 1, "NULL", Type::TEXT)
+        }
         "pg_get_partition_constraintdef" => (&[Oid], 1, "NULL", Type::TEXT),
         "pg_get_serial_sequence" => (&[Text, Text], 2, "NULL", Type::TEXT),
-        "pg_total_relation_size" | "pg_table_size" | "pg_indexes_size" => {
-            (&[Relation], 1, "NULL", Type::INT8)
-        }
+        "pg_total_relation_size" | "pg_table_size" | "pg_indexes_size" => (&[Relation], 1, "NULL", Type::INT8),
         "pg_relation_size" => (&[Relation, Text], 1, "NULL", Type::INT8),
         "pg_database_size" | "pg_tablespace_size" => (&[Any], 1, "NULL", Type::INT8),
         "current_schema" => (&[], 0, "'public'", Type::NAME),
@@ -167,8 +164,7 @@ impl Translator {
             .iter()
             .map(|argument| self.expression(argument))
             .collect::<Result<Vec<_>, _>>()?;
-        let wrong =
-            || CatalogError::unsupported(format!("{name} with {} arguments", arguments.len()));
+        let wrong = || CatalogError::unsupported(format!("{name} with {} arguments", arguments.len()));
         match (name, pieces.len()) {
             ("current_user" | "session_user" | "user" | "current_role", 0) => {
                 Ok(Piece::new("forebay_user()", Type::NAME))
@@ -190,19 +186,13 @@ impl Translator {
                 Some(first) if matches!(first.kind, Type::PG_NODE_TREE | Type::UNKNOWN) => {
                     Ok(Piece::new(first.sql, Type::TEXT))
                 }
-                Some(first) => Err(CatalogError::unsupported(format!(
-                    "pg_get_expr of {}",
-                    first.kind
-                ))),
+                Some(first) => Err(CatalogError::unsupported(format!("pg_get_expr of {}", first.kind))),
                 None => Err(wrong()),
             },
             ("array_upper" | "array_lower", 2) => {
                 let [array, dimension] = <[Piece; 2]>::try_from(pieces).map_err(|_| wrong())?;
                 if family(&array.kind) != Family::Array {
-                    return Err(CatalogError::unsupported(format!(
-                        "{name} of {}",
-                        array.kind
-                    )));
+                    return Err(CatalogError::unsupported(format!("{name} of {}", array.kind)));
                 }
                 let dimension = self.coerce(dimension, &Type::INT4)?;
                 let upper = u8::from(name == "array_upper");
@@ -218,10 +208,7 @@ impl Translator {
             }
             ("char_length" | "character_length", 1) => {
                 let piece = pieces.into_iter().next().ok_or_else(wrong)?;
-                Ok(Piece::new(
-                    format!("length({})", self.text_of(piece)?.sql),
-                    Type::INT4,
-                ))
+                Ok(Piece::new(format!("length({})", self.text_of(piece)?.sql), Type::INT4))
             }
             ("coalesce", 1..) => {
                 let alone = pieces.len() == 1;
@@ -239,20 +226,14 @@ impl Translator {
             ("nullif", 2) => {
                 let [left, right] = <[Piece; 2]>::try_from(pieces).map_err(|_| wrong())?;
                 let (left, right) = self.meet(left, right)?;
-                Ok(Piece::new(
-                    format!("nullif({}, {})", left.sql, right.sql),
-                    left.kind,
-                ))
+                Ok(Piece::new(format!("nullif({}, {})", left.sql, right.sql), left.kind))
             }
             ("concat", 1..) => {
                 let texts = pieces
                     .into_iter()
                     .map(|piece| self.concatenated(piece))
                     .collect::<Result<Vec<_>, _>>()?;
-                Ok(Piece::new(
-                    format!("concat({})", joined(&texts)),
-                    Type::TEXT,
-                ))
+                Ok(Piece::new(format!("concat({})", joined(&texts)), Type::TEXT))
             }
             ("btrim" | "ltrim" | "rtrim", 1 | 2) => {
                 let texts = pieces
@@ -260,10 +241,7 @@ impl Translator {
                     .map(|piece| self.text_of(piece))
                     .collect::<Result<Vec<_>, _>>()?;
                 let function = if name == "btrim" { "trim" } else { name };
-                Ok(Piece::new(
-                    format!("{function}({})", joined(&texts)),
-                    Type::TEXT,
-                ))
+                Ok(Piece::new(format!("{function}({})", joined(&texts)), Type::TEXT))
             }
             ("strpos", 2) => {
                 let texts = pieces
@@ -308,12 +286,7 @@ impl Translator {
             .collect()
     }
 
-    fn argument(
-        &mut self,
-        name: &str,
-        argument: &Expr,
-        expected: Argument,
-    ) -> Result<Piece, CatalogError> {
+    fn argument(&mut self, name: &str, argument: &Expr, expected: Argument) -> Result<Piece, CatalogError> {
         let piece = self.expression(argument)?;
         let (target, fits): (Type, fn(Family) -> bool) = match expected {
             Any => return self.coerce(piece, &Type::TEXT),
@@ -334,10 +307,7 @@ impl Translator {
         if fits(family(&piece.kind)) || piece.kind == Type::UNKNOWN {
             Ok(piece)
         } else {
-            Err(CatalogError::unsupported(format!(
-                "{name} of {}",
-                piece.kind
-            )))
+            Err(CatalogError::unsupported(format!("{name} of {}", piece.kind)))
         }
     }
 
@@ -346,21 +316,15 @@ impl Translator {
         let name = function_name(function)?;
         if !matches!(
             name.as_str(),
-            "unnest"
-                | "_pg_expandarray"
-                | "generate_subscripts"
-                | "generate_series"
-                | "pg_partition_ancestors"
+            "unnest" | "_pg_expandarray" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors"
         ) {
             return Ok(None);
         }
         let arguments = plain_arguments(&name, function)?;
         // A set inside a set would have to be expanded first.
         self.sets.push(None);
-        let pieces: Result<Vec<Piece>, CatalogError> = arguments
-            .iter()
-            .map(|argument| self.expression(argument))
-            .collect();
+        let pieces: Result<Vec<Piece>, CatalogError> =
+            arguments.iter().map(|argument| self.expression(argument)).collect();
         self.sets.pop();
         let mut pieces = pieces?.into_iter();
         let (first, rest) = (pieces.next(), pieces.collect::<Vec<_>>());
@@ -370,8 +334,8 @@ impl Translator {
             )));
         };
         let array = |piece: &Piece| {
-            let element = element_type(&piece.kind)
-                .filter(|element| matches!(family(element), Family::Integer | Family::Text));
+            let element =
+                element_type(&piece.kind).filter(|element| matches!(family(element), Family::Integer | Family::Text));
             element.ok_or_else(|| CatalogError::unsupported(format!("{name} of {}", piece.kind)))
         };
         let set = match (name.as_str(), rest.as_slice()) {
@@ -399,14 +363,9 @@ impl Translator {
                 }
             }
             ("generate_subscripts", [dimension]) if dimension.sql == "1" => {
-                element_type(&first.kind).ok_or_else(|| {
-                    CatalogError::unsupported(format!("{name} of {}", first.kind))
-                })?;
-                let json = format!(
-                    "forebay_subscripts({}, {})",
-                    first.sql,
-                    lower_bound(&first.kind)
-                );
+                element_type(&first.kind)
+                    .ok_or_else(|| CatalogError::unsupported(format!("{name} of {}", first.kind)))?;
+                let json = format!("forebay_subscripts({}, {})", first.sql, lower_bound(&first.kind));
                 Set {
                     json,
                     element: Type::INT4,
@@ -418,10 +377,7 @@ impl Translator {
                 for piece in std::iter::once(first).chain(rest) {
                     let piece = self.coerce(piece, &Type::INT4)?;
                     if family(&piece.kind) != Family::Integer {
-                        return Err(CatalogError::unsupported(format!(
-                            "generate_series of {}",
-                            piece.kind
-                        )));
+                        return Err(CatalogError::unsupported(format!("generate_series of {}", piece.kind)));
                     }
                     bounds.push(piece);
                 }
@@ -462,10 +418,7 @@ impl Translator {
         let position = list.arrays.len();
         list.arrays.push(set.json);
         Ok(Piece::new(
-            format!(
-                "json_extract({}.\"value\", '$[{position}]')",
-                quoted(&list.alias)
-            ),
+            format!("json_extract({}.\"value\", '$[{position}]')", quoted(&list.alias)),
             set.element,
         ))
     }
@@ -477,8 +430,7 @@ fn function_name(function: &Function) -> Result<String, CatalogError> {
     let parts = name_parts(&function.name).ok_or_else(refused)?;
     match <[String; 2]>::try_from(parts) {
         Ok([schema, name])
-            if schema == "pg_catalog"
-                || (schema == "information_schema" && name == "_pg_expandarray") =>
+            if schema == "pg_catalog" || (schema == "information_schema" && name == "_pg_expandarray") =>
         {
             Ok(name)
         }
@@ -490,10 +442,7 @@ fn function_name(function: &Function) -> Result<String, CatalogError> {
 }
 
 /// The arguments of a call without any of the clauses a call may have.
-pub(super) fn plain_arguments<'a>(
-    name: &str,
-    function: &'a Function,
-) -> Result<Vec<&'a Expr>, CatalogError> {
+pub(super) fn plain_arguments<'a>(name: &str, function: &'a Function) -> Result<Vec<&'a Expr>, CatalogError> {
     let refused = || CatalogError::unsupported(format!("this form of the function {name}"));
     let bare = !function.uses_odbc_syntax
         && matches!(function.parameters, FunctionArguments::None)

@@ -33,10 +33,7 @@ impl Translator {
                 let name = super::super::detect::name_parts(collation)
                     .and_then(|mut parts| parts.pop())
                     .unwrap_or_default();
-                if !matches!(
-                    name.as_str(),
-                    "default" | "C" | "POSIX" | "C.UTF-8" | "ucs_basic"
-                ) {
+                if !matches!(name.as_str(), "default" | "C" | "POSIX" | "C.UTF-8" | "ucs_basic") {
                     return Err(CatalogError::unsupported(format!("COLLATE {collation}")));
                 }
                 self.expression(expr)
@@ -57,10 +54,7 @@ impl Translator {
                 else_result,
                 ..
             } => {
-                let operand = operand
-                    .as_deref()
-                    .map(|operand| self.expression(operand))
-                    .transpose()?;
+                let operand = operand.as_deref().map(|operand| self.expression(operand)).transpose()?;
                 let mut arms = Vec::new();
                 let mut results = Vec::new();
                 for arm in conditions {
@@ -120,11 +114,7 @@ impl Translator {
                     .iter()
                     .map(|element| element_text(element).map(|piece| piece.sql))
                     .collect::<Result<_, _>>()?;
-                let kind = array_type(&if kind == Type::UNKNOWN {
-                    Type::TEXT
-                } else {
-                    kind
-                });
+                let kind = array_type(&if kind == Type::UNKNOWN { Type::TEXT } else { kind });
                 let kind = kind.ok_or_else(|| CatalogError::unsupported(expression))?;
                 Ok(Piece::new(
                     format!("forebay_array(json_array({}))", shown.join(", ")),
@@ -152,19 +142,12 @@ impl Translator {
                     let piece = self.expression(what)?;
                     arguments.push(self.text_of(piece)?.sql);
                 }
-                Ok(Piece::new(
-                    format!("{function}({})", arguments.join(", ")),
-                    Type::TEXT,
-                ))
+                Ok(Piece::new(format!("{function}({})", arguments.join(", ")), Type::TEXT))
             }
             Expr::Position { expr, r#in } => {
                 let (needle, hay) = (self.expression(expr)?, self.expression(r#in)?);
                 Ok(Piece::new(
-                    format!(
-                        "instr({}, {})",
-                        self.text_of(hay)?.sql,
-                        self.text_of(needle)?.sql
-                    ),
+                    format!("instr({}, {})", self.text_of(hay)?.sql, self.text_of(needle)?.sql),
                     Type::INT4,
                 ))
             }
@@ -189,10 +172,7 @@ impl Translator {
                     let length = self.expression(length)?;
                     arguments.push(self.coerce(length, &Type::INT4)?.sql);
                 }
-                Ok(Piece::new(
-                    format!("substr({})", arguments.join(", ")),
-                    Type::TEXT,
-                ))
+                Ok(Piece::new(format!("substr({})", arguments.join(", ")), Type::TEXT))
             }
             Expr::Function(function) => self.call(function),
             _ => self.operator(expression),
@@ -206,9 +186,7 @@ impl Translator {
             Value::Number(number, false) => {
                 let whole = number.parse::<i64>();
                 match whole {
-                    Ok(value) if i32::try_from(value).is_ok() => {
-                        Ok(Piece::new(value.to_string(), Type::INT4))
-                    }
+                    Ok(value) if i32::try_from(value).is_ok() => Ok(Piece::new(value.to_string(), Type::INT4)),
                     Ok(value) => Ok(Piece::new(value.to_string(), Type::INT8)),
                     Err(_) => {
                         let plain = number.parse::<f64>().is_ok_and(f64::is_finite)
@@ -223,17 +201,12 @@ impl Translator {
                     }
                 }
             }
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-                unknown_literal(text)
-            }
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => unknown_literal(text),
             Value::DollarQuotedString(text) => unknown_literal(&text.value),
             Value::Placeholder(name) => {
-                let number = name
-                    .strip_prefix('$')
-                    .and_then(|digits| digits.parse::<usize>().ok());
+                let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
                 let number = number.filter(|number| (1..=PARAMETERS_MAX).contains(number));
-                let number = number
-                    .ok_or_else(|| CatalogError::unsupported(format!("the parameter {name}")))?;
+                let number = number.ok_or_else(|| CatalogError::unsupported(format!("the parameter {name}")))?;
                 let kind = self
                     .parameters
                     .entry(number)
@@ -273,9 +246,8 @@ impl Translator {
         for access in rest {
             piece = match access {
                 AccessExpr::Subscript(Subscript::Index { index }) => {
-                    let element = element_type(&piece.kind).ok_or_else(|| {
-                        CatalogError::unsupported(format!("a subscript of type {}", piece.kind))
-                    })?;
+                    let element = element_type(&piece.kind)
+                        .ok_or_else(|| CatalogError::unsupported(format!("a subscript of type {}", piece.kind)))?;
                     let index = self.expression(index)?;
                     let index = self.coerce(index, &Type::INT4)?;
                     let numeric = i32::from(family(&element) == Family::Integer);
@@ -296,10 +268,7 @@ impl Translator {
                 AccessExpr::Dot(Expr::Identifier(name))
                     if piece.kind == Type::RECORD && matches!(folded(name).as_str(), "x" | "n") =>
                 {
-                    Piece::new(
-                        format!("json_extract({}, '$.{}')", piece.sql, folded(name)),
-                        Type::INT4,
-                    )
+                    Piece::new(format!("json_extract({}, '$.{}')", piece.sql, folded(name)), Type::INT4)
                 }
                 other => return Err(CatalogError::unsupported(other)),
             };
@@ -313,10 +282,7 @@ impl Translator {
         let piece = self.coerce(piece, &Type::BOOL)?;
         match family(&piece.kind) {
             Family::Boolean | Family::Unknown => Ok(piece.sql),
-            _ => Err(CatalogError::unsupported(format!(
-                "a condition of type {}",
-                piece.kind
-            ))),
+            _ => Err(CatalogError::unsupported(format!("a condition of type {}", piece.kind))),
         }
     }
 
@@ -332,16 +298,8 @@ impl Translator {
             } else {
                 target.clone()
             };
-            let known = self
-                .parameters
-                .entry(number)
-                .or_default()
-                .get_or_insert(kind)
-                .clone();
-            let piece = Piece {
-                kind: known,
-                ..piece
-            };
+            let known = self.parameters.entry(number).or_default().get_or_insert(kind).clone();
+            let piece = Piece { kind: known, ..piece };
             return if is_registered(target) {
                 self.convert(piece, target)
             } else {
@@ -401,28 +359,17 @@ impl Translator {
     }
 
     /// Lets two sides of a comparison decide each other's type, and refuses sides that PostgreSQL would not compare.
-    pub(super) fn meet(
-        &mut self,
-        left: Piece,
-        right: Piece,
-    ) -> Result<(Piece, Piece), CatalogError> {
+    pub(super) fn meet(&mut self, left: Piece, right: Piece) -> Result<(Piece, Piece), CatalogError> {
         let right = self.coerce(right, &left.kind)?;
         let left = self.coerce(left, &right.kind)?;
         let (left, right) = if left.kind == Type::UNKNOWN && right.kind == Type::UNKNOWN {
-            (
-                self.coerce(left, &Type::TEXT)?,
-                self.coerce(right, &Type::TEXT)?,
-            )
+            (self.coerce(left, &Type::TEXT)?, self.coerce(right, &Type::TEXT)?)
         } else {
             (left, right)
         };
         let numeric = |family| matches!(family, Family::Integer | Family::Float);
         let (one, other) = (family(&left.kind), family(&right.kind));
-        if one == other
-            || (numeric(one) && numeric(other))
-            || one == Family::Unknown
-            || other == Family::Unknown
-        {
+        if one == other || (numeric(one) && numeric(other)) || one == Family::Unknown || other == Family::Unknown {
             Ok((left, right))
         } else {
             Err(CatalogError::unsupported(format!(
@@ -451,8 +398,7 @@ impl Translator {
         let mut unified = Vec::new();
         for piece in pieces {
             let piece = self.coerce(piece, &kind)?;
-            let mixed =
-                is_registered(&kind) != is_registered(&piece.kind) && piece.kind != Type::UNKNOWN;
+            let mixed = is_registered(&kind) != is_registered(&piece.kind) && piece.kind != Type::UNKNOWN;
             if (family(&piece.kind) != family(&kind) || mixed) && piece.kind != Type::UNKNOWN {
                 return Err(CatalogError::unsupported(format!(
                     "{} beside {} in one expression",
@@ -466,8 +412,8 @@ impl Translator {
 
     fn cast(&mut self, expression: &Expr, data_type: &DataType) -> Result<Piece, CatalogError> {
         let piece = self.expression(expression)?;
-        let target = target_type(data_type)
-            .ok_or_else(|| CatalogError::unsupported(format!("the type {data_type}")))?;
+        let target =
+            target_type(data_type).ok_or_else(|| CatalogError::unsupported(format!("the type {data_type}")))?;
         // A bare parameter has the type it is cast to.
         let piece = if is_registered(&target) {
             piece
@@ -502,16 +448,10 @@ impl Translator {
             };
             return match source {
                 Family::Integer => Ok(Piece::new(piece.sql, target.clone())),
-                Family::Text => Ok(Piece::new(
-                    format!("{function}({})", piece.sql),
-                    target.clone(),
-                )),
+                Family::Text => Ok(Piece::new(format!("{function}({})", piece.sql), target.clone())),
                 Family::Unknown => {
                     let piece = self.coerce(piece, &Type::TEXT)?;
-                    Ok(Piece::new(
-                        format!("{function}({})", piece.sql),
-                        target.clone(),
-                    ))
+                    Ok(Piece::new(format!("{function}({})", piece.sql), target.clone()))
                 }
                 _ => refused(),
             };
@@ -534,20 +474,16 @@ impl Translator {
                 format!("CAST(round({}) AS INTEGER)", piece.sql),
                 target.clone(),
             )),
-            (Family::Boolean, Family::Integer) if *target == Type::INT4 => {
-                Ok(Piece::new(piece.sql, target.clone()))
-            }
+            (Family::Boolean, Family::Integer) if *target == Type::INT4 => Ok(Piece::new(piece.sql, target.clone())),
             (Family::Integer, Family::Boolean) if piece.kind == Type::INT4 => {
                 Ok(Piece::new(format!("({} <> 0)", piece.sql), target.clone()))
             }
-            (Family::Text, Family::Integer) => Ok(Piece::new(
-                format!("forebay_integer({})", piece.sql),
-                target.clone(),
-            )),
-            (Family::Text, Family::Boolean) => Ok(Piece::new(
-                format!("forebay_boolean({})", piece.sql),
-                target.clone(),
-            )),
+            (Family::Text, Family::Integer) => {
+                Ok(Piece::new(format!("forebay_integer({})", piece.sql), target.clone()))
+            }
+            (Family::Text, Family::Boolean) => {
+                Ok(Piece::new(format!("forebay_boolean({})", piece.sql), target.clone()))
+            }
             (Family::Array, Family::Array) => {
                 let vector = |kind: &Type| matches!(*kind, Type::INT2_VECTOR | Type::OID_VECTOR);
                 match (
@@ -576,16 +512,10 @@ impl Translator {
         let sql = match family(&piece.kind) {
             _ if is_registered(&piece.kind) => return Ok(registered_text(&piece)),
             Family::Integer => format!("CAST({} AS TEXT)", piece.sql),
-            Family::Boolean => format!(
-                "(CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END)",
-                piece.sql
-            ),
+            Family::Boolean => format!("(CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END)", piece.sql),
             Family::Text | Family::Unknown | Family::Array | Family::Other => piece.sql,
             Family::Float => {
-                return Err(CatalogError::unsupported(format!(
-                    "a cast from {} to text",
-                    piece.kind
-                )));
+                return Err(CatalogError::unsupported(format!("a cast from {} to text", piece.kind)));
             }
         };
         Ok(Piece::new(sql, Type::TEXT))
@@ -613,10 +543,7 @@ pub(super) fn element_text(piece: &Piece) -> Result<Piece, CatalogError> {
             Type::TEXT,
         )),
         Family::Integer | Family::Text | Family::Unknown => Ok(piece.clone()),
-        _ => Err(CatalogError::unsupported(format!(
-            "an array of {}",
-            piece.kind
-        ))),
+        _ => Err(CatalogError::unsupported(format!("an array of {}", piece.kind))),
     }
 }
 
@@ -640,7 +567,5 @@ fn target_type(data_type: &DataType) -> Option<Type> {
     if written.contains('(') {
         return None;
     }
-    Type::from_oid(types::type_oid(
-        &written.replace("\"pg_catalog\"", "pg_catalog"),
-    )?)
+    Type::from_oid(types::type_oid(&written.replace("\"pg_catalog\"", "pg_catalog"))?)
 }

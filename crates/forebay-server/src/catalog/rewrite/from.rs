@@ -4,8 +4,8 @@
 
 use postgres_types::Type;
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgumentList, FunctionArguments, JoinConstraint,
-    JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    Expr, Function, FunctionArg, FunctionArgumentList, FunctionArguments, JoinConstraint, JoinOperator, ObjectName,
+    TableAlias, TableFactor, TableWithJoins,
 };
 
 use super::super::detect::{folded, name_parts};
@@ -28,32 +28,19 @@ impl Translator {
                 return Err(CatalogError::unsupported("GLOBAL JOIN"));
             }
             let (word, constraint) = match &join.join_operator {
-                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
-                    ("JOIN", constraint)
-                }
-                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-                    ("LEFT JOIN", constraint)
-                }
-                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-                    ("RIGHT JOIN", constraint)
-                }
+                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("JOIN", constraint),
+                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("LEFT JOIN", constraint),
+                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("RIGHT JOIN", constraint),
                 JoinOperator::FullOuter(constraint) => ("FULL JOIN", constraint),
-                JoinOperator::CrossJoin(constraint @ JoinConstraint::None) => {
-                    ("CROSS JOIN", constraint)
-                }
+                JoinOperator::CrossJoin(constraint @ JoinConstraint::None) => ("CROSS JOIN", constraint),
                 _ => return Err(CatalogError::unsupported(join)),
             };
             outer_to_the_right |= matches!(word, "RIGHT JOIN" | "FULL JOIN");
             let relation = self.deeper(|this| this.factor(&join.relation))?;
             let natural = matches!(constraint, JoinConstraint::Natural);
-            sql.push_str(&format!(
-                " {}{word} {relation}",
-                if natural { "NATURAL " } else { "" }
-            ));
+            sql.push_str(&format!(" {}{word} {relation}", if natural { "NATURAL " } else { "" }));
             match constraint {
-                JoinConstraint::On(condition) => {
-                    sql.push_str(&format!(" ON {}", self.condition(condition)?))
-                }
+                JoinConstraint::On(condition) => sql.push_str(&format!(" ON {}", self.condition(condition)?)),
                 JoinConstraint::Using(columns) => {
                     let columns: Option<Vec<String>> = columns
                         .iter()
@@ -108,9 +95,7 @@ impl Translator {
                 args: Some(args),
                 with_ordinality,
                 ..
-            } if args.settings.is_none() => {
-                self.rows_of_function(name, &args.args, alias.as_ref(), *with_ordinality)
-            }
+            } if args.settings.is_none() => self.rows_of_function(name, &args.args, alias.as_ref(), *with_ordinality),
             TableFactor::Function {
                 name,
                 args,
@@ -128,9 +113,7 @@ impl Translator {
                 let name = ObjectName::from(vec![sqlparser::ast::Ident::new("unnest")]);
                 let args: Vec<FunctionArg> = array_exprs
                     .iter()
-                    .map(|array| {
-                        FunctionArg::Unnamed(sqlparser::ast::FunctionArgExpr::Expr(array.clone()))
-                    })
+                    .map(|array| FunctionArg::Unnamed(sqlparser::ast::FunctionArgExpr::Expr(array.clone())))
                     .collect();
                 self.rows_of_function(&name, &args, alias.as_ref(), *with_ordinality)
             }
@@ -160,9 +143,7 @@ impl Translator {
                 let inside = self.table_with_joins(table_with_joins, false)?;
                 Ok(format!("({inside})"))
             }
-            TableFactor::Derived { lateral: true, .. } => {
-                Err(CatalogError::unsupported("LATERAL subqueries"))
-            }
+            TableFactor::Derived { lateral: true, .. } => Err(CatalogError::unsupported("LATERAL subqueries")),
             other => Err(CatalogError::unsupported(other)),
         }
     }
@@ -203,14 +184,8 @@ impl Translator {
         })
     }
 
-    fn relation(
-        &mut self,
-        name: &ObjectName,
-        alias: Option<&TableAlias>,
-    ) -> Result<String, CatalogError> {
-        let undefined = || CatalogError::UndefinedTable {
-            name: name.to_string(),
-        };
+    fn relation(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Result<String, CatalogError> {
+        let undefined = || CatalogError::UndefinedTable { name: name.to_string() };
         let parts = name_parts(name).ok_or_else(undefined)?;
         let (schema, table) = match parts.as_slice() {
             [table] => (None, table.as_str()),
@@ -219,10 +194,7 @@ impl Translator {
             _ => return Err(undefined()),
         };
         let common = if schema.is_none() {
-            self.common_tables
-                .iter()
-                .rev()
-                .find(|common| common.name == table)
+            self.common_tables.iter().rev().find(|common| common.name == table)
         } else {
             None
         };
@@ -247,13 +219,7 @@ impl Translator {
             .transpose()?
             .unwrap_or_else(|| table.to_owned());
         if alias.is_some_and(|alias| !alias.columns.is_empty()) {
-            return self.derived(
-                &name,
-                format!("SELECT * FROM {reference}"),
-                columns,
-                alias,
-                oid,
-            );
+            return self.derived(&name, format!("SELECT * FROM {reference}"), columns, alias, oid);
         }
         self.add(Source {
             alias: name.clone(),
@@ -343,12 +309,7 @@ impl Translator {
 }
 
 fn checked_alias(alias: &TableAlias) -> Result<String, CatalogError> {
-    if alias.at.is_some()
-        || alias
-            .columns
-            .iter()
-            .any(|column| column.data_type.is_some())
-    {
+    if alias.at.is_some() || alias.columns.iter().any(|column| column.data_type.is_some()) {
         return Err(CatalogError::unsupported(alias));
     }
     Ok(folded(&alias.name))

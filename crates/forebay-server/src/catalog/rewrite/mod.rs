@@ -62,10 +62,7 @@ impl Translation {
     /// The types of the result's columns.
     #[must_use]
     pub fn column_types(&self) -> Vec<Type> {
-        self.columns
-            .iter()
-            .map(|column| column.kind.clone())
-            .collect()
+        self.columns.iter().map(|column| column.kind.clone()).collect()
     }
 }
 
@@ -98,9 +95,7 @@ pub(super) fn translate(sql: &str) -> Result<Translation, CatalogError> {
             ParserError::RecursionLimitExceeded => CatalogError::TooComplex {
                 limit: "nested too deeply",
             },
-            ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
-                syntax(message)
-            }
+            ParserError::ParserError(message) | ParserError::TokenizerError(message) => syntax(message),
         })?;
     let statement = statements.pop();
     match (statement, statements.is_empty()) {
@@ -128,11 +123,7 @@ pub(super) fn translate(sql: &str) -> Result<Translation, CatalogError> {
 
 /// What nothing gave a type is text by the time a client sees it.
 fn printable(kind: Type) -> Type {
-    if kind == Type::UNKNOWN {
-        Type::TEXT
-    } else {
-        kind
-    }
+    if kind == Type::UNKNOWN { Type::TEXT } else { kind }
 }
 
 /// The state of one walk.
@@ -183,21 +174,12 @@ impl Translator {
     fn parameters(&self) -> Vec<Type> {
         let highest = self.parameters.keys().next_back().copied().unwrap_or(0);
         (1..=highest)
-            .map(|number| {
-                self.parameters
-                    .get(&number)
-                    .cloned()
-                    .flatten()
-                    .unwrap_or(Type::TEXT)
-            })
+            .map(|number| self.parameters.get(&number).cloned().flatten().unwrap_or(Type::TEXT))
             .collect()
     }
 
     /// Runs `walk` one level deeper, if there is one.
-    fn deeper<T>(
-        &mut self,
-        walk: impl FnOnce(&mut Self) -> Result<T, CatalogError>,
-    ) -> Result<T, CatalogError> {
+    fn deeper<T>(&mut self, walk: impl FnOnce(&mut Self) -> Result<T, CatalogError>) -> Result<T, CatalogError> {
         if self.depth >= DEPTH_MAX {
             return Err(CatalogError::TooComplex {
                 limit: "nested too deeply",

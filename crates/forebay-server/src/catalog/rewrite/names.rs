@@ -25,9 +25,7 @@ fn suggested(expression: &Expr) -> Option<(String, bool)> {
             field.map(|name| (name, true)).or_else(|| suggested(root))
         }
         Expr::Function(function) => strong(name_parts(&function.name)?.pop()?),
-        Expr::Cast {
-            expr, data_type, ..
-        } => match suggested(expr) {
+        Expr::Cast { expr, data_type, .. } => match suggested(expr) {
             Some((name, true)) => strong(name),
             _ => weak(&type_name(data_type)),
         },

@@ -99,10 +99,7 @@ impl Translator {
             Expr::UnaryOp {
                 op: UnaryOperator::Not,
                 expr,
-            } => Ok(Piece::new(
-                format!("(NOT {})", self.condition(expr)?),
-                Type::BOOL,
-            )),
+            } => Ok(Piece::new(format!("(NOT {})", self.condition(expr)?), Type::BOOL)),
             Expr::UnaryOp {
                 op: UnaryOperator::Minus,
                 expr,
@@ -117,37 +114,18 @@ impl Translator {
             }
             Expr::IsNull(inner) => self.is_null(inner, "IS NULL"),
             Expr::IsNotNull(inner) => self.is_null(inner, "IS NOT NULL"),
-            Expr::IsTrue(inner) => Ok(Piece::new(
-                format!("({} IS 1)", self.condition(inner)?),
-                Type::BOOL,
-            )),
-            Expr::IsFalse(inner) => Ok(Piece::new(
-                format!("({} IS 0)", self.condition(inner)?),
-                Type::BOOL,
-            )),
-            Expr::IsNotTrue(inner) => Ok(Piece::new(
-                format!("({} IS NOT 1)", self.condition(inner)?),
-                Type::BOOL,
-            )),
-            Expr::IsNotFalse(inner) => Ok(Piece::new(
-                format!("({} IS NOT 0)", self.condition(inner)?),
-                Type::BOOL,
-            )),
-            Expr::IsUnknown(inner) => Ok(Piece::new(
-                format!("({} IS NULL)", self.condition(inner)?),
-                Type::BOOL,
-            )),
+            Expr::IsTrue(inner) => Ok(Piece::new(format!("({} IS 1)", self.condition(inner)?), Type::BOOL)),
+            Expr::IsFalse(inner) => Ok(Piece::new(format!("({} IS 0)", self.condition(inner)?), Type::BOOL)),
+            Expr::IsNotTrue(inner) => Ok(Piece::new(format!("({} IS NOT 1)", self.condition(inner)?), Type::BOOL)),
+            Expr::IsNotFalse(inner) => Ok(Piece::new(format!("({} IS NOT 0)", self.condition(inner)?), Type::BOOL)),
+            Expr::IsUnknown(inner) => Ok(Piece::new(format!("({} IS NULL)", self.condition(inner)?), Type::BOOL)),
             Expr::IsNotUnknown(inner) => Ok(Piece::new(
                 format!("({} IS NOT NULL)", self.condition(inner)?),
                 Type::BOOL,
             )),
             Expr::IsDistinctFrom(left, right) => self.distinct(left, right, "IS NOT"),
             Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, "IS"),
-            Expr::InList {
-                expr,
-                list,
-                negated,
-            } => self.in_list(expr, list, *negated),
+            Expr::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             Expr::InSubquery {
                 expr,
                 subquery,
@@ -170,11 +148,7 @@ impl Translator {
                 low,
                 high,
             } => {
-                let (piece, low, high) = (
-                    self.expression(expr)?,
-                    self.expression(low)?,
-                    self.expression(high)?,
-                );
+                let (piece, low, high) = (self.expression(expr)?, self.expression(low)?, self.expression(high)?);
                 let (piece, low) = self.meet(piece, low)?;
                 let (piece, high) = self.meet(piece, high)?;
                 let not = if *negated { "NOT " } else { "" };
@@ -207,12 +181,7 @@ impl Translator {
         Ok(Piece::new(format!("({} {test})", piece.sql), Type::BOOL))
     }
 
-    fn distinct(
-        &mut self,
-        left: &Expr,
-        right: &Expr,
-        operator: &str,
-    ) -> Result<Piece, CatalogError> {
+    fn distinct(&mut self, left: &Expr, right: &Expr, operator: &str) -> Result<Piece, CatalogError> {
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         let (left, right) = self.meet(left, right)?;
         Ok(Piece::new(
@@ -237,19 +206,11 @@ impl Translator {
         Ok(piece)
     }
 
-    fn binary(
-        &mut self,
-        left: Piece,
-        operator: &BinaryOperator,
-        right: Piece,
-    ) -> Result<Piece, CatalogError> {
+    fn binary(&mut self, left: Piece, operator: &BinaryOperator, right: Piece) -> Result<Piece, CatalogError> {
         let refused = || CatalogError::unsupported(format!("the operator {operator}"));
         match known(operator).ok_or_else(refused)? {
             Operator::Logic(word) => {
-                let (left, right) = (
-                    self.coerce(left, &Type::BOOL)?,
-                    self.coerce(right, &Type::BOOL)?,
-                );
+                let (left, right) = (self.coerce(left, &Type::BOOL)?, self.coerce(right, &Type::BOOL)?);
                 if [&left, &right]
                     .iter()
                     .any(|piece| !matches!(family(&piece.kind), Family::Boolean | Family::Unknown))
@@ -259,10 +220,7 @@ impl Translator {
                         left.kind, right.kind
                     )));
                 }
-                Ok(Piece::new(
-                    format!("({} {word} {})", left.sql, right.sql),
-                    Type::BOOL,
-                ))
+                Ok(Piece::new(format!("({} {word} {})", left.sql, right.sql), Type::BOOL))
             }
             Operator::Compare(word) => {
                 let (left, right) = self.meet(left, right)?;
@@ -274,16 +232,12 @@ impl Translator {
                         left.kind, right.kind
                     )));
                 }
-                Ok(Piece::new(
-                    format!("({} {word} {})", left.sql, right.sql),
-                    Type::BOOL,
-                ))
+                Ok(Piece::new(format!("({} {word} {})", left.sql, right.sql), Type::BOOL))
             }
             Operator::Arithmetic(word) => {
                 let (left, right) = self.meet(left, right)?;
                 let number = |piece: &Piece| {
-                    matches!(family(&piece.kind), Family::Integer | Family::Float)
-                        && !is_registered(&piece.kind)
+                    matches!(family(&piece.kind), Family::Integer | Family::Float) && !is_registered(&piece.kind)
                 };
                 if !number(&left) || !number(&right) {
                     return Err(CatalogError::unsupported(format!(
@@ -292,18 +246,11 @@ impl Translator {
                     )));
                 }
                 // By zero SQLite says NULL, PostgreSQL an error: only a divisor that is plainly something else passes.
-                if matches!(word, "/" | "%")
-                    && !right.sql.parse::<f64>().is_ok_and(|divisor| divisor != 0.0)
-                {
-                    return Err(CatalogError::unsupported(format!(
-                        "{word} by anything but a number"
-                    )));
+                if matches!(word, "/" | "%") && !right.sql.parse::<f64>().is_ok_and(|divisor| divisor != 0.0) {
+                    return Err(CatalogError::unsupported(format!("{word} by anything but a number")));
                 }
                 let kind = arithmetic_kind(&left.kind, &right.kind);
-                Ok(Piece::new(
-                    format!("({} {word} {})", left.sql, right.sql),
-                    kind,
-                ))
+                Ok(Piece::new(format!("({} {word} {})", left.sql, right.sql), kind))
             }
             Operator::Bits(word) => {
                 let (left, right) = self.meet(left, right)?;
@@ -314,10 +261,7 @@ impl Translator {
                     )));
                 }
                 let kind = arithmetic_kind(&left.kind, &right.kind);
-                Ok(Piece::new(
-                    format!("({} {word} {})", left.sql, right.sql),
-                    kind,
-                ))
+                Ok(Piece::new(format!("({} {word} {})", left.sql, right.sql), kind))
             }
             Operator::Concatenate => {
                 if family(&left.kind) == Family::Array || family(&right.kind) == Family::Array {
@@ -337,15 +281,9 @@ impl Translator {
                     ));
                 }
                 let (left, right) = (self.text_of(left)?, self.text_of(right)?);
-                Ok(Piece::new(
-                    format!("({} || {})", left.sql, right.sql),
-                    Type::TEXT,
-                ))
+                Ok(Piece::new(format!("({} || {})", left.sql, right.sql), Type::TEXT))
             }
-            Operator::Regex {
-                insensitive,
-                negated,
-            } => {
+            Operator::Regex { insensitive, negated } => {
                 let (left, right) = (self.plain_text(left)?, self.plain_text(right)?);
                 let function = if insensitive {
                     "forebay_regexp_insensitive"
@@ -358,10 +296,7 @@ impl Translator {
                     Type::BOOL,
                 ))
             }
-            Operator::Like {
-                insensitive,
-                negated,
-            } => self.like_pieces(left, right, "'\\'", insensitive, negated),
+            Operator::Like { insensitive, negated } => self.like_pieces(left, right, "'\\'", insensitive, negated),
         }
     }
 
@@ -370,10 +305,7 @@ impl Translator {
         let piece = self.coerce(piece, &Type::TEXT)?;
         match family(&piece.kind) {
             Family::Text | Family::Unknown => Ok(piece),
-            _ => Err(CatalogError::unsupported(format!(
-                "a pattern over {}",
-                piece.kind
-            ))),
+            _ => Err(CatalogError::unsupported(format!("a pattern over {}", piece.kind))),
         }
     }
 
@@ -388,9 +320,7 @@ impl Translator {
         let escape = match escape {
             None => "'\\'".to_owned(),
             Some(Expr::Value(value)) => match &value.value {
-                Value::SingleQuotedString(text) if text.chars().count() == 1 => {
-                    super::text_literal(text)?
-                }
+                Value::SingleQuotedString(text) if text.chars().count() == 1 => super::text_literal(text)?,
                 other => return Err(CatalogError::unsupported(format!("ESCAPE {other}"))),
             },
             Some(other) => return Err(CatalogError::unsupported(format!("ESCAPE {other}"))),
@@ -410,28 +340,15 @@ impl Translator {
         let (piece, pattern) = (self.plain_text(piece)?, self.plain_text(pattern)?);
         let not = if negated { "NOT " } else { "" };
         let side = |sql: String| {
-            if insensitive {
-                format!("lower({sql})")
-            } else {
-                sql
-            }
+            if insensitive { format!("lower({sql})") } else { sql }
         };
         Ok(Piece::new(
-            format!(
-                "({} {not}LIKE {} ESCAPE {escape})",
-                side(piece.sql),
-                side(pattern.sql)
-            ),
+            format!("({} {not}LIKE {} ESCAPE {escape})", side(piece.sql), side(pattern.sql)),
             Type::BOOL,
         ))
     }
 
-    fn in_list(
-        &mut self,
-        expression: &Expr,
-        list: &[Expr],
-        negated: bool,
-    ) -> Result<Piece, CatalogError> {
+    fn in_list(&mut self, expression: &Expr, list: &[Expr], negated: bool) -> Result<Piece, CatalogError> {
         let not = if negated { "NOT " } else { "" };
         if let Expr::Tuple(columns) = expression {
             let columns = columns
@@ -457,11 +374,7 @@ impl Translator {
             }
             let columns: Vec<String> = columns.into_iter().map(|column| column.sql).collect();
             return Ok(Piece::new(
-                format!(
-                    "(({}) {not}IN (VALUES {}))",
-                    columns.join(", "),
-                    rows.join(", ")
-                ),
+                format!("(({}) {not}IN (VALUES {}))", columns.join(", "), rows.join(", ")),
                 Type::BOOL,
             ));
         }
@@ -479,12 +392,7 @@ impl Translator {
         ))
     }
 
-    fn in_subquery(
-        &mut self,
-        expression: &Expr,
-        subquery: &Expr,
-        negated: bool,
-    ) -> Result<Piece, CatalogError> {
+    fn in_subquery(&mut self, expression: &Expr, subquery: &Expr, negated: bool) -> Result<Piece, CatalogError> {
         let Expr::Subquery(query) = subquery else {
             return Err(CatalogError::unsupported(subquery));
         };
@@ -499,8 +407,7 @@ impl Translator {
         };
         if pieces.len() != columns.len() {
             return Err(CatalogError::Syntax {
-                message: "subquery has another number of columns than the expression beside IN"
-                    .to_owned(),
+                message: "subquery has another number of columns than the expression beside IN".to_owned(),
             });
         }
         let mut sides = Vec::new();
@@ -541,17 +448,14 @@ impl Translator {
                 (left, array)
             }
         };
-        let element = element_type(&array.kind)
-            .ok_or_else(|| CatalogError::unsupported(format!("ANY over {}", array.kind)))?;
+        let element =
+            element_type(&array.kind).ok_or_else(|| CatalogError::unsupported(format!("ANY over {}", array.kind)))?;
         let (left, _) = self.meet(left, Piece::new("", element.clone()))?;
         let numeric = match family(&element) {
             Family::Integer => 1,
             Family::Text => 0,
             _ => {
-                return Err(CatalogError::unsupported(format!(
-                    "ANY over {}",
-                    array.kind
-                )));
+                return Err(CatalogError::unsupported(format!("ANY over {}", array.kind)));
             }
         };
         let not = if negated { "NOT " } else { "" };

@@ -2,9 +2,9 @@
 
 use postgres_types::Type;
 use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
-    TableAlias, Value, Values, WildcardAdditionalOptions,
+    Distinct, Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, Value, Values,
+    WildcardAdditionalOptions,
 };
 
 use super::super::detect::{folded, name_parts};
@@ -25,11 +25,7 @@ struct Item {
 
 impl Translator {
     /// Translates a query. In the outermost one, `reg…` values become names.
-    pub(super) fn query(
-        &mut self,
-        query: &Query,
-        outermost: bool,
-    ) -> Result<(String, Columns), CatalogError> {
+    pub(super) fn query(&mut self, query: &Query, outermost: bool) -> Result<(String, Columns), CatalogError> {
         self.deeper(|this| {
             let known = this.common_tables.len();
             // A set-returning function in here is not one of the surrounding SELECT list.
@@ -41,11 +37,7 @@ impl Translator {
         })
     }
 
-    fn query_inside(
-        &mut self,
-        query: &Query,
-        outermost: bool,
-    ) -> Result<(String, Columns), CatalogError> {
+    fn query_inside(&mut self, query: &Query, outermost: bool) -> Result<(String, Columns), CatalogError> {
         let refused = [
             (query.fetch.is_some(), "FETCH FIRST"),
             (!query.locks.is_empty(), "FOR UPDATE"),
@@ -57,11 +49,7 @@ impl Translator {
         refuse(&refused)?;
         let mut sql = String::new();
         if let Some(with) = &query.with {
-            sql.push_str(if with.recursive {
-                "WITH RECURSIVE "
-            } else {
-                "WITH "
-            });
+            sql.push_str(if with.recursive { "WITH RECURSIVE " } else { "WITH " });
             for (index, table) in with.cte_tables.iter().enumerate() {
                 if index > 0 {
                     sql.push_str(", ");
@@ -81,17 +69,12 @@ impl Translator {
                 let (text, columns) = self.query(&table.query, false)?;
                 let columns = renamed(columns, &table.alias)?;
                 let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
-                sql.push_str(&format!(
-                    "{}({}) AS ({text})",
-                    quoted(&name),
-                    list.join(", ")
-                ));
+                sql.push_str(&format!("{}({}) AS ({text})", quoted(&name), list.join(", ")));
                 self.common_tables.push(CommonTable { name, columns });
             }
             sql.push(' ');
         }
-        let (body, columns) =
-            self.set_expression(&query.body, query.order_by.as_ref(), outermost)?;
+        let (body, columns) = self.set_expression(&query.body, query.order_by.as_ref(), outermost)?;
         sql.push_str(&body);
         if let Some(clause) = &query.limit_clause {
             self.limit(clause, &mut sql)?;
@@ -151,22 +134,16 @@ impl Translator {
                 set_quantifier,
                 right,
             } => {
-                let (mut sql, mut columns) =
-                    self.deeper(|this| this.set_expression(left, None, outermost))?;
-                let (mut second, others) =
-                    self.deeper(|this| this.set_expression(right, None, outermost))?;
+                let (mut sql, mut columns) = self.deeper(|this| this.set_expression(left, None, outermost))?;
+                let (mut second, others) = self.deeper(|this| this.set_expression(right, None, outermost))?;
                 if matches!(right.as_ref(), SetExpr::SetOperation { .. }) {
                     second = format!("SELECT * FROM ({second})");
                 }
                 let operator = match (op, set_quantifier) {
                     (SetOperator::Union, SetQuantifier::All) => "UNION ALL",
                     (SetOperator::Union, SetQuantifier::None | SetQuantifier::Distinct) => "UNION",
-                    (SetOperator::Intersect, SetQuantifier::None | SetQuantifier::Distinct) => {
-                        "INTERSECT"
-                    }
-                    (SetOperator::Except, SetQuantifier::None | SetQuantifier::Distinct) => {
-                        "EXCEPT"
-                    }
+                    (SetOperator::Intersect, SetQuantifier::None | SetQuantifier::Distinct) => "INTERSECT",
+                    (SetOperator::Except, SetQuantifier::None | SetQuantifier::Distinct) => "EXCEPT",
                     _ => return Err(CatalogError::unsupported(format!("{op} {set_quantifier}"))),
                 };
                 sql.push_str(&format!(" {operator} {second}"));
@@ -184,14 +161,11 @@ impl Translator {
                 let mut terms = Vec::new();
                 for term in orders {
                     let position = match &term.expr {
-                        Expr::Identifier(name) => columns
-                            .iter()
-                            .position(|column| column.name == folded(name)),
+                        Expr::Identifier(name) => columns.iter().position(|column| column.name == folded(name)),
                         other => ordinal(other).filter(|position| *position < columns.len()),
                     };
-                    let position = position.ok_or_else(|| {
-                        CatalogError::unsupported(format!("ORDER BY {} after {op}", term.expr))
-                    })?;
+                    let position = position
+                        .ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {} after {op}", term.expr)))?;
                     terms.push(direction((position + 1).to_string(), term)?);
                 }
                 push_order(&mut sql, &terms);
@@ -267,12 +241,7 @@ impl Translator {
             arrays: Vec::new(),
         }));
         let items = self.items(&select.projection, outermost);
-        let sets = self
-            .sets
-            .pop()
-            .flatten()
-            .map(|sets| sets.arrays)
-            .unwrap_or_default();
+        let sets = self.sets.pop().flatten().map(|sets| sets.arrays).unwrap_or_default();
         let items = items?;
         let has_aggregates = self.aggregates_seen > aggregates_before;
         self.sets.push(None);
@@ -305,19 +274,12 @@ impl Translator {
         } else {
             ""
         };
-        let from = if from.is_empty() {
-            from
-        } else {
-            format!(" FROM {from}")
-        };
+        let from = if from.is_empty() { from } else { format!(" FROM {from}") };
         let columns = items
             .into_iter()
             .map(|item| ScopeColumn::plain(item.name, item.shown.kind))
             .collect();
-        Ok((
-            format!("SELECT {distinct}{}{from}{clauses}", list.join(", ")),
-            columns,
-        ))
+        Ok((format!("SELECT {distinct}{}{from}{clauses}", list.join(", ")), columns))
     }
 
     /// WHERE, GROUP BY, HAVING, ORDER BY; and whether the rows are grouped.
@@ -345,13 +307,7 @@ impl Translator {
                 None => match self.expression(group) {
                     Ok(piece) => Some(piece.sql),
                     Err(error) => match group {
-                        Expr::Identifier(name) => Some(
-                            named(items, &folded(name))
-                                .ok_or(error)?
-                                .computed
-                                .sql
-                                .clone(),
-                        ),
+                        Expr::Identifier(name) => Some(named(items, &folded(name)).ok_or(error)?.computed.sql.clone()),
                         _ => return Err(error),
                     },
                 },
@@ -373,28 +329,19 @@ impl Translator {
                 }
                 (expression, _) => Some(self.expression(expression)?.sql),
             };
-            let key =
-                key.ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {}", term.expr)))?;
+            let key = key.ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {}", term.expr)))?;
             orders.push(direction(key, term)?);
         }
         push_order(&mut sql, &orders);
         Ok((sql, !terms.is_empty() || select.having.is_some()))
     }
 
-    fn items(
-        &mut self,
-        projection: &[SelectItem],
-        outermost: bool,
-    ) -> Result<Vec<Item>, CatalogError> {
+    fn items(&mut self, projection: &[SelectItem], outermost: bool) -> Result<Vec<Item>, CatalogError> {
         let mut items = Vec::new();
         for item in projection {
             let (name, piece) = match item {
-                SelectItem::UnnamedExpr(expression) => {
-                    (names::of(expression), self.expression(expression)?)
-                }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    (folded(alias), self.expression(expr)?)
-                }
+                SelectItem::UnnamedExpr(expression) => (names::of(expression), self.expression(expression)?),
+                SelectItem::ExprWithAlias { expr, alias } => (folded(alias), self.expression(expr)?),
                 SelectItem::Wildcard(options) => {
                     refuse_options(options)?;
                     for (name, piece) in self.all_columns()? {
@@ -402,10 +349,7 @@ impl Translator {
                     }
                     continue;
                 }
-                SelectItem::QualifiedWildcard(
-                    SelectItemQualifiedWildcardKind::ObjectName(name),
-                    options,
-                ) => {
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     refuse_options(options)?;
                     let alias = name_parts(name).and_then(|mut parts| parts.pop());
                     let scope = self
@@ -417,9 +361,7 @@ impl Translator {
                         .iter()
                         .find(|source| Some(&source.alias) == alias.as_ref());
                     let source = source
-                        .ok_or_else(|| CatalogError::UndefinedTable {
-                            name: name.to_string(),
-                        })?
+                        .ok_or_else(|| CatalogError::UndefinedTable { name: name.to_string() })?
                         .clone();
                     for column in &source.columns {
                         items.push(shown(column.name.clone(), source.piece(column), outermost));
@@ -467,11 +409,7 @@ fn shown(name: String, computed: Piece, outermost: bool) -> Item {
     } else {
         computed.clone()
     };
-    Item {
-        name,
-        computed,
-        shown,
-    }
+    Item { name, computed, shown }
 }
 
 fn named<'a>(items: &'a [Item], name: &str) -> Option<&'a Item> {
@@ -532,11 +470,7 @@ fn push_order(sql: &mut String, terms: &[String]) {
 pub(super) fn renamed(mut columns: Columns, alias: &TableAlias) -> Result<Columns, CatalogError> {
     if alias.columns.len() > columns.len() {
         return Err(CatalogError::Syntax {
-            message: format!(
-                "table \"{}\" has {} columns available",
-                alias.name,
-                columns.len()
-            ),
+            message: format!("table \"{}\" has {} columns available", alias.name, columns.len()),
         });
     }
     for (column, wanted) in columns.iter_mut().zip(&alias.columns) {
@@ -564,10 +498,7 @@ fn refuse_options(options: &WildcardAdditionalOptions) -> Result<(), CatalogErro
 
 fn refuse_select(select: &Select) -> Result<(), CatalogError> {
     refuse(&[
-        (
-            matches!(select.distinct, Some(Distinct::On(_))),
-            "DISTINCT ON",
-        ),
+        (matches!(select.distinct, Some(Distinct::On(_))), "DISTINCT ON"),
         (select.select_modifiers.is_some(), "modifiers of SELECT"),
         (select.top.is_some(), "TOP"),
         (select.exclude.is_some(), "EXCLUDE"),
@@ -581,9 +512,6 @@ fn refuse_select(select: &Select) -> Result<(), CatalogError> {
         (!select.named_window.is_empty(), "WINDOW"),
         (select.qualify.is_some(), "QUALIFY"),
         (select.value_table_mode.is_some(), "AS STRUCT"),
-        (
-            !matches!(select.flavor, SelectFlavor::Standard),
-            "FROM before SELECT",
-        ),
+        (!matches!(select.flavor, SelectFlavor::Standard), "FROM before SELECT"),
     ])
 }

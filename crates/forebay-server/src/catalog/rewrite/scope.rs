@@ -74,9 +74,7 @@ impl Source {
 
 impl Translator {
     pub(super) fn column(&self, parts: &[String]) -> Result<Piece, CatalogError> {
-        let undefined = || CatalogError::UndefinedColumn {
-            name: parts.join("."),
-        };
+        let undefined = || CatalogError::UndefinedColumn { name: parts.join(".") };
         let (alias, name) = match parts {
             [name] => (None, name),
             [alias, name] => (Some(alias), name),

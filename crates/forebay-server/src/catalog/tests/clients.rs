@@ -7,7 +7,8 @@ use postgres_types::Type;
 #[test]
 fn psycopg_fetches_a_type() {
     let world = World::standard();
-    let query = "SELECT typname AS name, oid, typarray AS array_oid, oid::regtype::text AS regtype, typdelim AS delimiter
+    let query =
+        "SELECT typname AS name, oid, typarray AS array_oid, oid::regtype::text AS regtype, typdelim AS delimiter
                  FROM pg_type t WHERE t.oid = to_regtype($1) ORDER BY t.oid";
     let translation = Catalog::translate(query).unwrap();
     assert_eq!(translation.parameters, [Type::TEXT]);
@@ -15,38 +16,25 @@ fn psycopg_fetches_a_type() {
         translation.column_types(),
         [Type::NAME, Type::OID, Type::OID, Type::TEXT, Type::CHAR]
     );
-    assert_eq!(
-        world.rows_with(query, &[&"int8"]),
-        ["int8|20|1016|bigint|,"]
-    );
+    assert_eq!(world.rows_with(query, &[&"int8"]), ["int8|20|1016|bigint|,"]);
     assert_eq!(
         world.rows_with(query, &[&"timestamp with time zone"]),
         ["timestamptz|1184|1185|timestamp with time zone|,"]
     );
-    assert_eq!(
-        world.rows_with(query, &[&"no_such_type"]),
-        Vec::<String>::new()
-    );
+    assert_eq!(world.rows_with(query, &[&"no_such_type"]), Vec::<String>::new());
 }
 
 #[test]
 fn tokio_postgres_looks_up_a_type() {
     let world = World::standard();
-    let query =
-        "SELECT t.typname, t.typtype, t.typelem, r.rngsubtype, t.typbasetype, n.nspname, t.typrelid
+    let query = "SELECT t.typname, t.typtype, t.typelem, r.rngsubtype, t.typbasetype, n.nspname, t.typrelid
                  FROM pg_catalog.pg_type t
                  LEFT OUTER JOIN pg_catalog.pg_range r ON r.rngtypid = t.oid
                  INNER JOIN pg_catalog.pg_namespace n ON t.typnamespace = n.oid
                  WHERE t.oid = $1";
     assert_eq!(Catalog::translate(query).unwrap().parameters, [Type::OID]);
-    assert_eq!(
-        world.rows_with(query, &[&1007]),
-        ["_int4|b|23|<null>|0|pg_catalog|0"]
-    );
-    assert_eq!(
-        world.rows_with(query, &[&3904]),
-        ["int4range|r|0|23|0|pg_catalog|0"]
-    );
+    assert_eq!(world.rows_with(query, &[&1007]), ["_int4|b|23|<null>|0|pg_catalog|0"]);
+    assert_eq!(world.rows_with(query, &[&3904]), ["int4range|r|0|23|0|pg_catalog|0"]);
 }
 
 #[test]
@@ -209,10 +197,7 @@ fn django_introspects() {
         WHERE c.relkind IN ('f', 'm', 'p', 'r', 'v') AND n.nspname NOT IN ('pg_catalog', 'pg_toast') AND pg_catalog.pg_table_is_visible(c.oid)";
     let mut rows = world.rows(tables);
     rows.sort();
-    assert_eq!(
-        rows,
-        ["author|t|<null>", "book|t|<null>", "cheap_book|v|<null>"]
-    );
+    assert_eq!(rows, ["author|t|<null>", "book|t|<null>", "cheap_book|v|<null>"]);
     let constraints = "SELECT c.conname, array(SELECT attname FROM unnest(c.conkey) WITH ORDINALITY cols(colid, arridx)
             JOIN pg_attribute AS ca ON cols.colid = ca.attnum WHERE ca.attrelid = c.conrelid ORDER BY cols.arridx),
         c.contype,
@@ -266,9 +251,7 @@ fn the_information_schema_answers() {
     );
     assert_eq!(world.rows("SELECT table_name, column_name FROM information_schema.constraint_column_usage WHERE constraint_name = 'book_author_id_fkey'"), ["author|id"]);
     assert_eq!(
-        world.rows(
-            "SELECT count(*) > 0 FROM information_schema.schemata WHERE schema_name = 'public'"
-        ),
+        world.rows("SELECT count(*) > 0 FROM information_schema.schemata WHERE schema_name = 'public'"),
         ["t"]
     );
 }

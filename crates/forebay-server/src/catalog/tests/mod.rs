@@ -86,11 +86,7 @@ impl World {
             .unwrap_or_else(|error| panic!("{error}\n{sql}\n{}", translation.sql))
     }
 
-    fn run(
-        &self,
-        translation: &Translation,
-        parameters: &[&dyn rusqlite::ToSql],
-    ) -> rusqlite::Result<Vec<String>> {
+    fn run(&self, translation: &Translation, parameters: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.catalog.connection().prepare(&translation.sql)?;
         assert!(statement.readonly(), "a catalog query reads only");
         let names: Vec<&str> = statement.column_names().collect();
@@ -136,9 +132,7 @@ impl World {
 fn print(value: ValueRef<'_>, kind: &Type) -> String {
     match value {
         ValueRef::Null => "<null>".to_owned(),
-        ValueRef::Integer(number) if *kind == Type::BOOL => {
-            if number == 0 { "f" } else { "t" }.to_owned()
-        }
+        ValueRef::Integer(number) if *kind == Type::BOOL => if number == 0 { "f" } else { "t" }.to_owned(),
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Real(number) => number.to_string(),
         ValueRef::Text(text) => String::from_utf8(text.to_vec()).unwrap(),

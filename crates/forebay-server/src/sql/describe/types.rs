@@ -16,9 +16,7 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
         return None;
     }
     let first = *words.first()?;
-    let with_time_zone = words
-        .windows(3)
-        .any(|three| three == ["WITH", "TIME", "ZONE"]);
+    let with_time_zone = words.windows(3).any(|three| three == ["WITH", "TIME", "ZONE"]);
     Some(match first {
         "TIMESTAMPTZ" => Type::TIMESTAMPTZ,
         "TIMESTAMP" | "DATETIME" if with_time_zone => Type::TIMESTAMPTZ,
@@ -30,13 +28,11 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
         "JSON" => Type::JSON,
         "JSONB" => Type::JSONB,
         "UUID" => Type::UUID,
-        "BLOB" | "BYTEA" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" | "BINARY" | "VARBINARY" => {
-            Type::BYTEA
-        }
+        "OID" => Type::OID,
+        "BLOB" | "BYTEA" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" | "BINARY" | "VARBINARY" => Type::BYTEA,
         "REAL" | "FLOAT" | "FLOAT4" | "FLOAT8" | "DOUBLE" => Type::FLOAT8,
-        "TEXT" | "CHAR" | "VARCHAR" | "CHARACTER" | "NCHAR" | "NVARCHAR" | "NATIVE" | "VARYING"
-        | "CLOB" | "TINYTEXT" | "MEDIUMTEXT" | "LONGTEXT" | "STRING" | "BPCHAR" | "CITEXT"
-        | "NAME" => Type::TEXT,
+        "TEXT" | "CHAR" | "VARCHAR" | "CHARACTER" | "NCHAR" | "NVARCHAR" | "NATIVE" | "VARYING" | "CLOB"
+        | "TINYTEXT" | "MEDIUMTEXT" | "LONGTEXT" | "STRING" | "BPCHAR" | "CITEXT" | "NAME" => Type::TEXT,
         _ if words.iter().any(|word| is_integer_word(word)) => Type::INT8,
         _ => return None,
     })
@@ -45,15 +41,7 @@ pub(crate) fn of_declared(declared: &str) -> Option<Type> {
 fn is_integer_word(word: &str) -> bool {
     matches!(
         word.trim_end_matches(|character: char| character.is_ascii_digit()),
-        "INT"
-            | "INTEGER"
-            | "TINYINT"
-            | "SMALLINT"
-            | "MEDIUMINT"
-            | "BIGINT"
-            | "SERIAL"
-            | "BIGSERIAL"
-            | "SMALLSERIAL"
+        "INT" | "INTEGER" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "BIGINT" | "SERIAL" | "BIGSERIAL" | "SMALLSERIAL"
     )
 }
 
@@ -89,6 +77,7 @@ mod tests {
             ("json", Some(Type::JSON)),
             ("JSONB", Some(Type::JSONB)),
             ("uuid", Some(Type::UUID)),
+            ("oid", Some(Type::OID)),
             ("text[]", None),
             ("flurb", None),
         ] {

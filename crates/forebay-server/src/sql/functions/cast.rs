@@ -28,13 +28,7 @@ impl CastError {
 
 impl fmt::Display for CastError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}{}: {}",
-            super::MARKER,
-            self.sqlstate,
-            self.message
-        )
+        write!(formatter, "{}{}: {}", super::MARKER, self.sqlstate, self.message)
     }
 }
 
@@ -121,12 +115,10 @@ pub(super) fn as_text(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
 pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastError> {
     let text = match value {
         ValueRef::Null => return Ok(Value::Null),
-        ValueRef::Text(bytes) => Some(std::str::from_utf8(bytes).map_err(|_| {
-            CastError::new(
-                "22021",
-                "invalid byte sequence for encoding \"UTF8\"".to_owned(),
-            )
-        })?),
+        ValueRef::Text(bytes) => Some(
+            std::str::from_utf8(bytes)
+                .map_err(|_| CastError::new("22021", "invalid byte sequence for encoding \"UTF8\"".to_owned()))?,
+        ),
         _ => None,
     };
     match (target, value, text) {
@@ -141,22 +133,18 @@ pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastErr
         (Target::Numeric, ValueRef::Integer(integer), _) => Ok(Value::Integer(integer)),
         (Target::Numeric, ValueRef::Real(real), _) => Ok(Value::Real(real)),
         (Target::Numeric, _, Some(text)) => stored_numeric(decimal(text)?),
-        (Target::Boolean, ValueRef::Integer(integer), _) => {
-            Ok(Value::Integer(i64::from(integer != 0)))
-        }
+        (Target::Boolean, ValueRef::Integer(integer), _) => Ok(Value::Integer(i64::from(integer != 0))),
         (Target::Boolean, _, Some(text)) => boolean_from_text(text),
-        (Target::Json, ValueRef::Integer(_) | ValueRef::Real(_), _) => Ok(Value::Text(
-            as_text(value).expect("a number is not NULL").into_owned(),
-        )),
-        (Target::Json, _, Some(text)) => {
-            match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-                Ok(_) => Ok(Value::Text(text.to_owned())),
-                Err(error) => Err(CastError::new(
-                    "22P02",
-                    format!("invalid input syntax for type json: {error}"),
-                )),
-            }
+        (Target::Json, ValueRef::Integer(_) | ValueRef::Real(_), _) => {
+            Ok(Value::Text(as_text(value).expect("a number is not NULL").into_owned()))
         }
+        (Target::Json, _, Some(text)) => match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Ok(_) => Ok(Value::Text(text.to_owned())),
+            Err(error) => Err(CastError::new(
+                "22P02",
+                format!("invalid input syntax for type json: {error}"),
+            )),
+        },
         (Target::Uuid, _, Some(text)) => match uuid::Uuid::try_parse(text.trim()) {
             Ok(uuid) => Ok(Value::Text(uuid.hyphenated().to_string())),
             Err(_) => Err(invalid(target, text)),
@@ -165,13 +153,9 @@ pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastErr
         (Target::Bytea, _, Some(text)) => bytes_from_text(text)
             .ok_or_else(|| invalid(target, text))
             .map(Value::Blob),
-        (Target::Date, _, Some(text)) => {
-            Ok(Value::Text(moment(target, text)?.0.date().to_string()))
-        }
+        (Target::Date, _, Some(text)) => Ok(Value::Text(moment(target, text)?.0.date().to_string())),
         (Target::Time, _, Some(text)) => time_text(text).map(Value::Text),
-        (Target::Timestamp, _, Some(text)) => {
-            Ok(Value::Text(timestamp_text(moment(target, text)?.0)))
-        }
+        (Target::Timestamp, _, Some(text)) => Ok(Value::Text(timestamp_text(moment(target, text)?.0))),
         (Target::TimestampWithTimeZone, _, Some(text)) => {
             let (local, offset_seconds) = moment(target, text)?;
             let utc = local
@@ -194,25 +178,15 @@ pub(crate) fn cast(target: Target, value: ValueRef<'_>) -> Result<Value, CastErr
 }
 
 /// The value as `numeric(precision, scale)`: rounded half away from zero, as PostgreSQL rounds numerics.
-pub(super) fn numeric_scaled(
-    value: ValueRef<'_>,
-    precision: u32,
-    scale: i32,
-) -> Result<Value, CastError> {
+pub(super) fn numeric_scaled(value: ValueRef<'_>, precision: u32, scale: i32) -> Result<Value, CastError> {
     let Some(text) = as_text(value) else {
         return Ok(Value::Null);
     };
     let scale = u32::try_from(scale).unwrap_or(0);
-    let rounded =
-        decimal(&text)?.round_dp_with_strategy(scale, RoundingStrategy::MidpointAwayFromZero);
+    let rounded = decimal(&text)?.round_dp_with_strategy(scale, RoundingStrategy::MidpointAwayFromZero);
     let whole_digits = precision.saturating_sub(scale);
     let limit = 10_i128.checked_pow(whole_digits);
-    if limit.is_some_and(|limit| {
-        rounded
-            .trunc()
-            .to_i128()
-            .is_none_or(|whole| whole.abs() >= limit)
-    }) {
+    if limit.is_some_and(|limit| rounded.trunc().to_i128().is_none_or(|whole| whole.abs() >= limit)) {
         return Err(CastError::new(
             "22003",
             format!(
@@ -230,10 +204,7 @@ fn invalid(target: Target, text: &str) -> CastError {
     };
     CastError::new(
         code,
-        format!(
-            "invalid input syntax for type {}: \"{text}\"",
-            target.name()
-        ),
+        format!("invalid input syntax for type {}: \"{text}\"", target.name()),
     )
 }
 
@@ -244,10 +215,7 @@ fn out_of_range(target: Target, text: &str) -> CastError {
     };
     CastError::new(
         code,
-        format!(
-            "value \"{text}\" is out of range for type {}",
-            target.name()
-        ),
+        format!("value \"{text}\" is out of range for type {}", target.name()),
     )
 }
 
@@ -350,11 +318,8 @@ fn bytes_from_text(text: &str) -> Option<Vec<u8>> {
             .and_then(|digit| u8::try_from(digit).ok())
     };
     if let Some(hex) = text.strip_prefix("\\x") {
-        let digits: Vec<u8> = hex
-            .bytes()
-            .filter(|byte| !byte.is_ascii_whitespace())
-            .collect();
-        if digits.len() % 2 != 0 {
+        let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        if !digits.len().is_multiple_of(2) {
             return None;
         }
         return digits
@@ -456,11 +421,7 @@ fn clock(text: &str) -> Option<Result<(Time, bool), ()>> {
             if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
-            let nine: String = fraction
-                .chars()
-                .chain(std::iter::repeat('0'))
-                .take(9)
-                .collect();
+            let nine: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
             (number(whole, 2, 2)?, nine.parse::<i32>().ok()?)
         }
     };
@@ -529,18 +490,11 @@ fn time_text(text: &str) -> Result<String, CastError> {
 
 fn clock_form(time: Time) -> String {
     let microsecond = time.subsec_nanosecond() / 1000;
-    let whole = format!(
-        "{:02}:{:02}:{:02}",
-        time.hour(),
-        time.minute(),
-        time.second()
-    );
+    let whole = format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second());
     if microsecond == 0 {
         return whole;
     }
-    format!("{whole}.{microsecond:06}")
-        .trim_end_matches('0')
-        .to_owned()
+    format!("{whole}.{microsecond:06}").trim_end_matches('0').to_owned()
 }
 
 fn timestamp_text(moment: DateTime) -> String {

@@ -5,9 +5,7 @@
 //! Knows nothing of the types of columns.
 
 use rusqlite::types::{Value as Stored, ValueRef};
-use sqlparser::ast::{
-    CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, UnaryOperator, Value,
-};
+use sqlparser::ast::{CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, UnaryOperator, Value};
 
 use super::lexical::literal;
 use crate::sql::describe::types;
@@ -52,9 +50,9 @@ pub(super) fn plan(kind: &CastKind, data_type: &DataType) -> Plan {
         Some(CharacterLength::Max) => Plan::Refused,
     };
     match data_type {
-        DataType::Varchar(most)
-        | DataType::CharacterVarying(most)
-        | DataType::CharVarying(most) => return length(most),
+        DataType::Varchar(most) | DataType::CharacterVarying(most) | DataType::CharVarying(most) => {
+            return length(most);
+        }
         DataType::Char(_) | DataType::Character(_) => {
             return if own { Plan::Leave } else { Plan::Refused };
         }
@@ -103,6 +101,12 @@ pub(super) fn rewritten(
     in_schema: bool,
 ) -> Result<Option<Expr>, SqlError> {
     let plan = plan(kind, data_type);
+    if let (Plan::Text(_), Expr::Value(value)) = (&plan, unwrapped(inner))
+        && let Value::Boolean(truth) = value.value
+    {
+        // SQLite would make it 1 or 0.
+        return Ok(Some(own_expression(if truth { "'true'" } else { "'false'" })));
+    }
     if in_schema
         && plan != Plan::Leave
         && let Some(folded) = folded(&plan, inner, data_type)?
@@ -150,9 +154,7 @@ pub(super) fn rewritten(
             cast
         }
         Plan::Call(target) => call(target.function_name(), ""),
-        Plan::Scaled(precision, scale) => {
-            call("forebay_numeric", &format!(", {precision}, {scale}"))
-        }
+        Plan::Scaled(precision, scale) => call("forebay_numeric", &format!(", {precision}, {scale}")),
     }))
 }
 
@@ -179,14 +181,9 @@ fn folded(plan: &Plan, inner: &Expr, data_type: &DataType) -> Result<Option<Expr
                 .unwrap_or(usize::MAX);
             Stored::Text(text.chars().take(most).collect())
         }
-        (Plan::Call(target), stored) => {
-            cast_value(*target, ValueRef::from(&stored)).map_err(|error| {
-                SqlError::unsupported_but(
-                    format!("the default {value}::{data_type}"),
-                    error.to_string(),
-                )
-            })?
-        }
+        (Plan::Call(target), stored) => cast_value(*target, ValueRef::from(&stored)).map_err(|error| {
+            SqlError::unsupported_but(format!("the default {value}::{data_type}"), error.to_string())
+        })?,
         _ => return Ok(None),
     };
     Ok(match cast {
@@ -228,12 +225,10 @@ pub(super) fn replace_null(call: &mut Expr, argument: Expr) {
     use sqlparser::ast::{FunctionArg, FunctionArgExpr, FunctionArguments};
     let place = match call {
         Expr::Function(function) => match &mut function.args {
-            FunctionArguments::List(list) => {
-                list.args.iter_mut().find_map(|argument| match argument {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression),
-                    _ => None,
-                })
-            }
+            FunctionArguments::List(list) => list.args.iter_mut().find_map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression),
+                _ => None,
+            }),
             _ => None,
         },
         // The parser has a node of its own for substr().
@@ -251,12 +246,7 @@ pub(super) fn type_name(data_type: &DataType) -> String {
         "INT" | "INTEGER" | "INT4" => "int4".to_owned(),
         "SMALLINT" | "INT2" => "int2".to_owned(),
         "REAL" | "FLOAT4" => "float4".to_owned(),
-        _ if declared.starts_with("VARCHAR") || declared.starts_with("CHARACTER VARYING") => {
-            "varchar".to_owned()
-        }
-        _ => types::of_declared(&declared)
-            .unwrap_or(Type::TEXT)
-            .name()
-            .to_owned(),
+        _ if declared.starts_with("VARCHAR") || declared.starts_with("CHARACTER VARYING") => "varchar".to_owned(),
+        _ => types::of_declared(&declared).unwrap_or(Type::TEXT).name().to_owned(),
     }
 }

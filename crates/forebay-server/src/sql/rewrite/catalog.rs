@@ -6,8 +6,7 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DataType, Expr, Function, ObjectName, ObjectNamePart, SetExpr, Statement as Tree, Visit,
-    Visitor, visit_relations,
+    DataType, Expr, Function, ObjectName, ObjectNamePart, SetExpr, Statement as Tree, Visit, Visitor, visit_relations,
 };
 
 use crate::sql::error::SqlError;
@@ -116,11 +115,7 @@ const TYPES: [&str; 9] = [
 ];
 
 /// The tree of a catalog query (`Some(None)` if no grammar knows it), or `None` for any other statement.
-pub(super) fn catalog_query(
-    script: &str,
-    segment: &Segment,
-    text: &str,
-) -> Result<Option<Option<Tree>>, SqlError> {
+pub(super) fn catalog_query(script: &str, segment: &Segment, text: &str) -> Result<Option<Option<Tree>>, SqlError> {
     let first = &segment.tokens[0];
     let asks = first.kind == Kind::Open
         || ["SELECT", "WITH", "VALUES", "TABLE"]
@@ -132,8 +127,7 @@ pub(super) fn catalog_query(
     let Some(tree) = grammar::parse_catalog_query(text)? else {
         let qualified = segment.tokens.windows(2).any(|pair| {
             pair[1].kind == Kind::Dot
-                && name_value(pair[0].kind, pair[0].text(script))
-                    .is_some_and(|schema| is_catalog_schema(&schema))
+                && name_value(pair[0].kind, pair[0].text(script)).is_some_and(|schema| is_catalog_schema(&schema))
         });
         return Ok(qualified.then_some(None));
     };

@@ -7,9 +7,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, SelectItem, Statement as Tree, TableFactor, UnaryOperator, Value, Visit,
-    Visitor,
+    CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    SelectItem, Statement as Tree, TableFactor, UnaryOperator, Value, Visit, Visitor,
 };
 
 use super::lexical::literal;
@@ -45,10 +44,7 @@ impl Visitor for AnyRelation {
 }
 
 /// What stands in the expression's place; `None` leaves it. Its parts have been rewritten already.
-pub(super) fn rewritten(
-    expression: &Expr,
-    rewriter: &Rewriter<'_>,
-) -> Result<Option<Expr>, SqlError> {
+pub(super) fn rewritten(expression: &Expr, rewriter: &Rewriter<'_>) -> Result<Option<Expr>, SqlError> {
     match expression {
         Expr::Cast {
             kind,
@@ -58,12 +54,7 @@ pub(super) fn rewritten(
         } => casts::rewritten(kind, expr, data_type, rewriter.in_schema),
         Expr::TypedString(typed) if !typed.uses_odbc_syntax => {
             let inner = Expr::Value(typed.value.clone());
-            casts::rewritten(
-                &CastKind::DoubleColon,
-                &inner,
-                &typed.data_type,
-                rewriter.in_schema,
-            )
+            casts::rewritten(&CastKind::DoubleColon, &inner, &typed.data_type, rewriter.in_schema)
         }
         Expr::ILike { any: true, .. } => Err(SqlError::unsupported("ILIKE ANY")),
         Expr::ILike {
@@ -87,9 +78,9 @@ pub(super) fn rewritten(
             }) = &mut call
             {
                 let more = [Some(pattern), escape_char.as_ref()].into_iter().flatten();
-                list.args.extend(more.map(|argument| {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(argument.as_ref().clone()))
-                }));
+                list.args.extend(
+                    more.map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument.as_ref().clone()))),
+                );
             }
             Ok(Some(if *negated {
                 Expr::Nested(Box::new(Expr::UnaryOp {
@@ -104,16 +95,13 @@ pub(super) fn rewritten(
             "INTERVAL",
             "SQLite adds to a time with modifiers: datetime('now', '-1 day').",
         )),
-        Expr::AtTimeZone { .. } => Err(SqlError::unsupported_but(
-            "AT TIME ZONE",
-            "Times are kept in UTC.",
+        Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(SqlError::unsupported_but(
+            "a comparison with ANY or ALL of an array",
+            "Use IN with a list, or IN (SELECT value FROM json_each($1)) with the list as JSON.",
         )),
-        Expr::Identifier(name) if name.quote_style.is_none() => {
-            value_of(&name.value, None, rewriter)
-        }
-        Expr::CompoundIdentifier(parts)
-            if parts.len() > 2 && parts[0].value.eq_ignore_ascii_case("public") =>
-        {
+        Expr::AtTimeZone { .. } => Err(SqlError::unsupported_but("AT TIME ZONE", "Times are kept in UTC.")),
+        Expr::Identifier(name) if name.quote_style.is_none() => value_of(&name.value, None, rewriter),
+        Expr::CompoundIdentifier(parts) if parts.len() > 2 && parts[0].value.eq_ignore_ascii_case("public") => {
             Ok(Some(Expr::CompoundIdentifier(parts[1..].to_vec())))
         }
         Expr::Function(function) => {
@@ -142,19 +130,13 @@ fn plain_name(function: &Function) -> Option<(String, bool)> {
     };
     match function.name.0.as_slice() {
         [name] => Some((part(name)?, false)),
-        [schema, name] if part(schema)?.eq_ignore_ascii_case("pg_catalog") => {
-            Some((part(name)?, true))
-        }
+        [schema, name] if part(schema)?.eq_ignore_ascii_case("pg_catalog") => Some((part(name)?, true)),
         _ => None,
     }
 }
 
 /// What one of PostgreSQL's special words or functions stands for. `function` is `None` for a bare word.
-fn value_of(
-    name: &str,
-    function: Option<&Function>,
-    rewriter: &Rewriter<'_>,
-) -> Result<Option<Expr>, SqlError> {
+fn value_of(name: &str, function: Option<&Function>, rewriter: &Rewriter<'_>) -> Result<Option<Expr>, SqlError> {
     let environment = rewriter.environment;
     let Some(arguments) = arguments(function) else {
         return Ok(None);
@@ -181,9 +163,7 @@ fn value_of(
         ("user", true, 0) if !rewriter.has_relation => text(environment.user),
         ("pg_backend_pid", false, 0) => Some(own_expression(&environment.pid.to_string())),
         ("pg_is_in_recovery", false, 0) => Some(Expr::value(Value::Boolean(false))),
-        ("current_setting", false, 1 | 2) => {
-            Some(setting(arguments.unwrap_or_default(), rewriter)?)
-        }
+        ("current_setting", false, 1 | 2) => Some(setting(arguments.unwrap_or_default(), rewriter)?),
         _ => None,
     };
     if value.is_some() && rewriter.in_schema {
@@ -200,17 +180,12 @@ fn arguments(function: Option<&Function>) -> Option<Option<&[FunctionArg]>> {
     let Some(function) = function else {
         return Some(None);
     };
-    if function.over.is_some()
-        || function.filter.is_some()
-        || !matches!(function.parameters, FunctionArguments::None)
-    {
+    if function.over.is_some() || function.filter.is_some() || !matches!(function.parameters, FunctionArguments::None) {
         return None;
     }
     match &function.args {
         FunctionArguments::None => Some(None),
-        FunctionArguments::List(list)
-            if list.duplicate_treatment.is_none() && list.clauses.is_empty() =>
-        {
+        FunctionArguments::List(list) if list.duplicate_treatment.is_none() && list.clauses.is_empty() => {
             Some(Some(&list.args))
         }
         _ => None,
@@ -228,9 +203,7 @@ fn literal_argument(arguments: &[FunctionArg], index: usize) -> Option<&Value> {
 fn precise_now(name: &str, arguments: Option<&[FunctionArg]>) -> Result<Expr, SqlError> {
     match literal_argument(arguments.unwrap_or_default(), 0) {
         Some(Value::Number(digits, _)) if digits == "0" => Ok(own_expression("datetime('now')")),
-        Some(Value::Number(digits, _)) if matches!(digits.as_str(), "3" | "4" | "5" | "6") => {
-            Ok(own_expression(NOW))
-        }
+        Some(Value::Number(digits, _)) if matches!(digits.as_str(), "3" | "4" | "5" | "6") => Ok(own_expression(NOW)),
         _ => Err(SqlError::unsupported_but(
             format!("{name} with this precision"),
             "Use 0, or 3 to 6 digits.",
@@ -240,9 +213,7 @@ fn precise_now(name: &str, arguments: Option<&[FunctionArg]>) -> Result<Expr, Sq
 
 fn setting(arguments: &[FunctionArg], rewriter: &Rewriter<'_>) -> Result<Expr, SqlError> {
     let Some(Value::SingleQuotedString(name)) = literal_argument(arguments, 0) else {
-        return Err(SqlError::unsupported(
-            "current_setting() of a name that is no literal",
-        ));
+        return Err(SqlError::unsupported("current_setting() of a name that is no literal"));
     };
     let missing_ok = matches!(literal_argument(arguments, 1), Some(Value::Boolean(true)));
     let name = name.replace("''", "'").to_ascii_lowercase();
@@ -254,10 +225,7 @@ fn setting(arguments: &[FunctionArg], rewriter: &Rewriter<'_>) -> Result<Expr, S
 }
 
 /// Gives columns that will be rewritten the names PostgreSQL has for them, because SQLite would name them by the new text.
-pub(super) fn name_items<'a>(
-    items: impl Iterator<Item = &'a mut SelectItem>,
-    rewriter: &Rewriter<'_>,
-) {
+pub(super) fn name_items<'a>(items: impl Iterator<Item = &'a mut SelectItem>, rewriter: &Rewriter<'_>) {
     for item in items {
         if let SelectItem::UnnamedExpr(expression) = item
             && let Some(name) = column_name(expression, rewriter)
@@ -282,18 +250,13 @@ fn column_name(expression: &Expr, rewriter: &Rewriter<'_>) -> Option<String> {
         }
         Expr::TypedString(typed) => Some(casts::type_name(&typed.data_type)),
         Expr::ILike { .. } => Some("?column?".to_owned()),
-        Expr::Identifier(name) if name.quote_style.is_none() => {
-            value_of(&name.value, None, rewriter)
-                .ok()
-                .flatten()
-                .map(|_| name.value.to_ascii_lowercase())
-        }
+        Expr::Identifier(name) if name.quote_style.is_none() => value_of(&name.value, None, rewriter)
+            .ok()
+            .flatten()
+            .map(|_| name.value.to_ascii_lowercase()),
         Expr::Function(function) => {
             let (name, qualified) = plain_name(function)?;
-            let special = value_of(&name, Some(function), rewriter)
-                .ok()
-                .flatten()
-                .is_some();
+            let special = value_of(&name, Some(function), rewriter).ok().flatten().is_some();
             (special || qualified).then(|| name.to_ascii_lowercase())
         }
         _ => None,
@@ -313,9 +276,7 @@ fn inner_name(expression: &Expr) -> Option<String> {
             ObjectNamePart::Function(_) => None,
         },
         Expr::Nested(inner) => inner_name(inner),
-        Expr::Cast {
-            expr, data_type, ..
-        } => Some(inner_name(expr).unwrap_or_else(|| casts::type_name(data_type))),
+        Expr::Cast { expr, data_type, .. } => Some(inner_name(expr).unwrap_or_else(|| casts::type_name(data_type))),
         _ => None,
     }
 }

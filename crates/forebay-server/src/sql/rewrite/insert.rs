@@ -20,12 +20,7 @@ pub(super) fn rewrite(tree: &mut Tree) -> Result<bool, SqlError> {
     let SetExpr::Values(values) = source.body.as_mut() else {
         return Ok(false);
     };
-    if !values
-        .rows
-        .iter()
-        .flat_map(|row| row.iter())
-        .any(is_default)
-    {
+    if !values.rows.iter().flat_map(|row| row.iter()).any(is_default) {
         return Ok(false);
     }
     let refused = |why: &str| {
@@ -44,11 +39,7 @@ pub(super) fn rewrite(tree: &mut Tree) -> Result<bool, SqlError> {
     }
     let mut left_out = vec![false; width];
     for (position, out) in left_out.iter_mut().enumerate() {
-        let defaults = values
-            .rows
-            .iter()
-            .filter(|row| is_default(&row[position]))
-            .count();
+        let defaults = values.rows.iter().filter(|row| is_default(&row[position])).count();
         if defaults != 0 && defaults != values.rows.len() {
             return refused("in some of the rows of an INSERT");
         }

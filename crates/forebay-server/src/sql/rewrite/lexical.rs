@@ -39,28 +39,47 @@ pub(super) fn plain(script: &str, segment: &Segment) -> Result<Option<String>, S
     Ok(Some(plain))
 }
 
-/// The text with hexadecimal numbers written as decimal ones, because the grammar takes `0x10` for a blob; `None` if there are none.
+/// The text as the grammar reads it right, meaning the same: hexadecimal numbers written as decimal ones, because it takes `0x10` for a
+/// blob, and each `?` with the number it has. `None` if there are none.
 pub(in crate::sql) fn for_grammar(text: &str) -> Result<Option<String>, SqlError> {
-    if !text.contains("0x") && !text.contains("0X") {
+    if !text.contains("0x") && !text.contains("0X") && !text.contains('?') {
         return Ok(None);
     }
     let (mut plain, mut done) = (String::with_capacity(text.len()), 0);
-    for token in lexer::tokens(text, TOKENS_MAX)?
-        .iter()
-        .filter(|token| token.kind == Kind::Number)
-    {
-        let digits = token.text(text).to_ascii_lowercase();
-        if let Some(number) = digits
-            .strip_prefix("0x")
-            .and_then(|digits| i64::from_str_radix(digits, 16).ok())
-        {
+    let mut highest = 0;
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        let written = token.text(text);
+        let replacement = match token.kind {
+            Kind::Number => {
+                let digits = written.to_ascii_lowercase();
+                digits
+                    .strip_prefix("0x")
+                    .and_then(|digits| i64::from_str_radix(digits, 16).ok())
+                    .map(|number| number.to_string())
+            }
+            Kind::Parameter => {
+                let number = parameter_number(written, highest).unwrap_or(highest);
+                highest = highest.max(number);
+                (written == "?").then(|| format!("?{number}"))
+            }
+            _ => None,
+        };
+        if let Some(replacement) = replacement {
             plain.push_str(&text[done..token.range.start]);
-            plain.push_str(&number.to_string());
+            plain.push_str(&replacement);
             done = token.range.end;
         }
     }
     plain.push_str(&text[done..]);
     Ok((done > 0).then_some(plain))
+}
+
+/// The number of a parameter as written: `?` counts on from the highest before it, as SQLite has it; names have none.
+pub(in crate::sql) fn parameter_number(written: &str, highest: usize) -> Option<usize> {
+    match written.strip_prefix(['$', '?'])? {
+        "" => Some(highest + 1),
+        digits => digits.parse().ok(),
+    }
 }
 
 /// A string literal as both SQLs read it.

@@ -12,12 +12,13 @@ mod casts;
 mod catalog;
 mod expressions;
 mod insert;
-mod lexical;
+pub(super) mod lexical;
 mod query;
-mod roundtrip;
+pub(super) mod roundtrip;
 mod table;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sqlparser::ast::{Statement as Tree, VisitMut, VisitorMut};
 
@@ -26,9 +27,6 @@ use super::lexer::{Kind as TokenKind, Token, name_value};
 use super::split::{Segment, starts_trigger};
 use super::{Environment, Kind, Statement, grammar};
 
-#[cfg(test)]
-pub(super) use {lexical::for_grammar, roundtrip::write_out};
-
 /// Fills in the tree, and what SQLite gets.
 pub(super) fn rewrite(
     statement: &mut Statement,
@@ -36,11 +34,21 @@ pub(super) fn rewrite(
     segment: &Segment,
     environment: &Environment<'_>,
 ) -> Result<(), SqlError> {
-    grammar::check_depth(script, &segment.tokens)?;
+    let depth = grammar::check_depth(script, &segment.tokens)?;
+    grammar::with_deep_stack(depth, || rewrite_here(statement, script, segment, environment, depth))
+}
+
+fn rewrite_here(
+    statement: &mut Statement,
+    script: &str,
+    segment: &Segment,
+    environment: &Environment<'_>,
+    depth: usize,
+) -> Result<(), SqlError> {
     refuse_connection_state(script, &segment.tokens)?;
     if let Some(tree) = catalog::catalog_query(script, segment, &statement.sql)? {
         statement.kind = Kind::Catalog;
-        statement.tree = tree.map(Into::into);
+        statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         return Ok(());
     }
     if segment
@@ -68,7 +76,7 @@ pub(super) fn rewrite(
         }
         tree = Some(original);
     }
-    statement.tree = tree.map(Into::into);
+    statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
     if let Some(changed) = changed_text.or(plain) {
         statement.sql = changed.into();
         statement.rewritten = true;
@@ -83,12 +91,8 @@ fn refuse_connection_state(script: &str, tokens: &[Token]) -> Result<(), SqlErro
         return Ok(());
     }
     for (index, token) in tokens.iter().enumerate() {
-        let called = tokens
-            .get(index + 1)
-            .is_some_and(|next| next.kind == TokenKind::Open);
-        let bare = tokens
-            .get(index + 2)
-            .is_some_and(|next| next.kind == TokenKind::Close);
+        let called = tokens.get(index + 1).is_some_and(|next| next.kind == TokenKind::Open);
+        let bare = tokens.get(index + 2).is_some_and(|next| next.kind == TokenKind::Close);
         if !called {
             continue;
         }
@@ -124,27 +128,14 @@ fn defines(script: &str, tokens: &[Token], index: usize) -> bool {
         .checked_sub(1)
         .and_then(|before| tokens.get(before))
         .is_some_and(|before| {
-            [
-                "INTO",
-                "TABLE",
-                "EXISTS",
-                "REFERENCES",
-                "ON",
-                "INDEX",
-                "WITH",
-            ]
-            .iter()
-            .any(|word| before.is_word(script, word))
+            ["INTO", "TABLE", "EXISTS", "REFERENCES", "ON", "INDEX", "WITH"]
+                .iter()
+                .any(|word| before.is_word(script, word))
         })
 }
 
 /// Applies every rewriting to the tree; says whether anything changed.
-fn apply(
-    tree: &mut Tree,
-    script: &str,
-    tokens: &[Token],
-    environment: &Environment<'_>,
-) -> Result<bool, SqlError> {
+fn apply(tree: &mut Tree, script: &str, tokens: &[Token], environment: &Environment<'_>) -> Result<bool, SqlError> {
     let mut rewriter = Rewriter {
         environment,
         in_schema: is_schema(tree),
@@ -185,13 +176,13 @@ impl VisitorMut for Rewriter<'_> {
         }
         match statement {
             Tree::Insert(insert) => {
-                expressions::name_items(insert.returning.iter_mut().flatten(), self)
+                expressions::name_items(insert.returning.iter_mut().flatten(), self);
             }
             Tree::Update(update) => {
-                expressions::name_items(update.returning.iter_mut().flatten(), self)
+                expressions::name_items(update.returning.iter_mut().flatten(), self);
             }
             Tree::Delete(delete) => {
-                expressions::name_items(delete.returning.iter_mut().flatten(), self)
+                expressions::name_items(delete.returning.iter_mut().flatten(), self);
             }
             Tree::Drop { names, .. } => {
                 for name in names {
@@ -217,10 +208,7 @@ impl VisitorMut for Rewriter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_relation(
-        &mut self,
-        relation: &mut sqlparser::ast::ObjectName,
-    ) -> ControlFlow<SqlError> {
+    fn pre_visit_relation(&mut self, relation: &mut sqlparser::ast::ObjectName) -> ControlFlow<SqlError> {
         self.changed |= query::strip_public(relation);
         ControlFlow::Continue(())
     }

@@ -85,9 +85,7 @@ pub(super) fn needs_writing_out(script: &str, tokens: &[Token]) -> bool {
         }
         limit_seen |= word("LIMIT");
         (word("LIMIT") && pair[1].is_word(script, "ALL"))
-            || (word("OFFSET")
-                && !limit_seen
-                && matches!(pair[1].kind, Kind::Number | Kind::Parameter))
+            || (word("OFFSET") && !limit_seen && matches!(pair[1].kind, Kind::Number | Kind::Parameter))
     })
 }
 
@@ -105,9 +103,7 @@ pub(super) fn strip_public(name: &mut ObjectName) -> bool {
 pub(super) fn strip_public_wildcards(items: &mut [SelectItem]) -> bool {
     let mut changed = false;
     for item in items {
-        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
-            item
-        {
+        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item {
             changed |= strip_public(name);
         }
     }

@@ -15,11 +15,7 @@ use crate::sql::{TOKENS_MAX, grammar};
 const OPTIONAL: [&str; 7] = ["AS", "INNER", "OUTER", "ROW", "ROWS", "COLUMN", "ASC"];
 
 /// The text of `rewritten`. `text` is what `original` was parsed from.
-pub(in crate::sql) fn write_out(
-    text: &str,
-    original: &Tree,
-    rewritten: &Tree,
-) -> Result<String, SqlError> {
+pub(in crate::sql) fn write_out(text: &str, original: &Tree, rewritten: &Tree) -> Result<String, SqlError> {
     if let Some(word) = lost_word(text, &original.to_string())? {
         return Err(SqlError::Untranslatable {
             what: format!("it is not certain what \"{word}\" means here"),
@@ -69,7 +65,7 @@ fn words(source: &str) -> Result<Vec<String>, SqlError> {
             "NOTNULL" => words.extend(["IS", "NOT", "NULL"].map(str::to_owned)),
             // The grammar reads one as the other, which SQLite has it be.
             "REPLACE" if words.is_empty() => {
-                words.extend(["INSERT", "OR", "REPLACE"].map(str::to_owned))
+                words.extend(["INSERT", "OR", "REPLACE"].map(str::to_owned));
             }
             "NEXT" => words.push("FIRST".to_owned()),
             word if OPTIONAL.contains(&word) && token.kind == Kind::Word => {}
@@ -78,4 +74,38 @@ fn words(source: &str) -> Result<Vec<String>, SqlError> {
         after_limit = folded == "LIMIT" && token.kind == Kind::Word;
     }
     Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+
+    use super::*;
+
+    fn table_named(name: &str) -> Tree {
+        let mut tree = grammar::parse("DROP TABLE t").unwrap().unwrap();
+        if let Tree::Drop { names, .. } = &mut tree {
+            names[0] = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]);
+        }
+        tree
+    }
+
+    #[test]
+    fn a_text_that_would_be_read_as_another_tree_is_not_written() {
+        let original = table_named("t");
+        assert_eq!(
+            write_out("drop table t", &original, &table_named("u")).unwrap(),
+            "DROP TABLE u"
+        );
+        for misread in ["u CASCADE", "u; DROP TABLE v", "", "'"] {
+            let error = write_out("DROP TABLE t", &original, &table_named(misread)).unwrap_err();
+            assert!(matches!(error, SqlError::Untranslatable { .. }), "{misread}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_the_tree_has_lost_is_named() {
+        let error = write_out("DROP TABLE t MYSTERY", &table_named("t"), &table_named("t")).unwrap_err();
+        assert!(error.to_string().contains("MYSTERY"), "{error}");
+    }
 }

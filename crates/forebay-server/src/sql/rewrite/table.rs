@@ -5,8 +5,8 @@
 //! given, by which their columns are shown. Knows nothing of tables that exist.
 
 use sqlparser::ast::{
-    AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, DataType, Expr,
-    Ident, PrimaryKeyConstraint, Statement as Tree, TableConstraint, TimezoneInfo, UnaryOperator,
+    AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, DataType, Expr, Ident,
+    PrimaryKeyConstraint, Statement as Tree, TableConstraint, TimezoneInfo, UnaryOperator,
 };
 use sqlparser::tokenizer::Token;
 
@@ -46,16 +46,11 @@ fn create(table: &mut CreateTable) -> Result<bool, SqlError> {
             continue;
         }
         if table.without_rowid {
-            return Err(SqlError::unsupported(
-                "a serial column in a table WITHOUT ROWID",
-            ));
+            return Err(SqlError::unsupported("a serial column in a table WITHOUT ROWID"));
         }
-        let key =
-            take_key(definition, &mut table.constraints).ok_or_else(|| not_a_key(definition))?;
+        let key = take_key(definition, &mut table.constraints).ok_or_else(|| not_a_key(definition))?;
         definition.data_type = DataType::Integer(None);
-        definition
-            .options
-            .retain(|option| !is_identity(&option.option));
+        definition.options.retain(|option| !is_identity(&option.option));
         definition.options.push(key);
         definition.options.push(ColumnOptionDef {
             name: None,
@@ -85,11 +80,7 @@ fn is_serial(data_type: &DataType) -> bool {
 }
 
 fn numbers_itself(definition: &ColumnDef) -> bool {
-    is_serial(&definition.data_type)
-        || definition
-            .options
-            .iter()
-            .any(|option| is_identity(&option.option))
+    is_serial(&definition.data_type) || definition.options.iter().any(|option| is_identity(&option.option))
 }
 
 fn not_a_key(definition: &ColumnDef) -> SqlError {
@@ -101,10 +92,7 @@ fn not_a_key(definition: &ColumnDef) -> SqlError {
 }
 
 /// Takes the primary key of this column out of its own options, or out of the table's constraints.
-fn take_key(
-    definition: &mut ColumnDef,
-    constraints: &mut Vec<TableConstraint>,
-) -> Option<ColumnOptionDef> {
+fn take_key(definition: &mut ColumnDef, constraints: &mut Vec<TableConstraint>) -> Option<ColumnOptionDef> {
     let own = definition
         .options
         .iter()
@@ -136,10 +124,7 @@ fn column(definition: &mut ColumnDef) -> bool {
     // SQLite reads words, then digits in parentheses, and nothing behind those.
     if let DataType::Timestamp(digits @ Some(_), zone) | DataType::Time(digits @ Some(_), zone) =
         &mut definition.data_type
-        && matches!(
-            zone,
-            TimezoneInfo::WithTimeZone | TimezoneInfo::WithoutTimeZone
-        )
+        && matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::WithoutTimeZone)
     {
         *digits = None;
         changed = true;

@@ -1,6 +1,8 @@
 //! What the front end promises, tried on a real SQLite.
 
 mod corpus;
+mod describing;
+mod scripts;
 mod spellings;
 
 use rusqlite::Connection;

@@ -24,15 +24,9 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT pg_backend_pid()", int(4711)),
         ("SELECT pg_is_in_recovery()", int(0)),
         ("SELECT current_setting('server_version')", text("15.0")),
-        (
-            "SELECT current_setting('Server_Version', true)",
-            text("15.0"),
-        ),
+        ("SELECT current_setting('Server_Version', true)", text("15.0")),
         ("SELECT current_setting('no.such', true)", null.clone()),
-        (
-            "SELECT pg_catalog.version()",
-            text("PostgreSQL 15.0 (Forebay)"),
-        ),
+        ("SELECT pg_catalog.version()", text("PostgreSQL 15.0 (Forebay)")),
         ("SELECT pg_catalog.lower('ABC')", text("abc")),
         // Literals.
         (r"SELECT E'a\'b\n\x41\u00e9\101\\'", text("a'b\nAéA\\")),
@@ -42,6 +36,7 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT true", int(1)),
         ("SELECT false OR true", int(1)),
         ("SELECT 0x10 + '1'::int", int(17)),
+        ("SELECT ? + ? + ?1 + '1'::int", int(22)),
         ("SELECT /* outer /* inner */ still outer */ 5", int(5)),
         ("SELECT 5 + /* a /* b */ DROP TABLE x; */ 1", int(6)),
         // Casts.
@@ -53,11 +48,14 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT (-2.5)::int", int(-3)),
         ("SELECT -2.5::int", int(-3)),
         ("SELECT (1.0/2)::float8::int", int(0)),
+        ("SELECT (3.0/2)::float8::int", int(2)),
+        ("SELECT (5.0/2)::float8::int", int(2)),
         ("SELECT 42::text", text("42")),
         ("SELECT 'hello'::varchar(3)", text("hel")),
         ("SELECT 'hello'::varchar", text("hello")),
         ("SELECT 'hello'::character varying(2)", text("he")),
         ("SELECT CAST('hello' AS VARCHAR(4))", text("hell")),
+        ("SELECT true::text", text("true")),
         ("SELECT 'yes'::bool", int(1)),
         ("SELECT 'F'::boolean", int(0)),
         ("SELECT 5::bool", int(1)),
@@ -86,10 +84,7 @@ fn expressions_have_the_values_postgresql_gives_them() {
             "SELECT '2024-01-31 23:59:59.9999999'::timestamp",
             text("2024-02-01 00:00:00"),
         ),
-        (
-            "SELECT '2024-01-31 24:00:00'::timestamp",
-            text("2024-02-01 00:00:00"),
-        ),
+        ("SELECT '2024-01-31 24:00:00'::timestamp", text("2024-02-01 00:00:00")),
         (
             "SELECT '2024-01-31 10:20:30+02:30'::timestamptz",
             text("2024-01-31 07:50:30"),
@@ -110,10 +105,7 @@ fn expressions_have_the_values_postgresql_gives_them() {
         ("SELECT '{\"a\": [1, 2]}'::jsonb", text("{\"a\": [1, 2]}")),
         ("SELECT '{\"a\": [1, 2]}'::json ->> 'a'", text("[1,2]")),
         (r"SELECT '\xCAFE'::bytea", Value::Blob(vec![0xca, 0xfe])),
-        (
-            r"SELECT 'a\\b\001'::bytea",
-            Value::Blob(vec![b'a', b'\\', b'b', 1]),
-        ),
+        (r"SELECT 'a\\b\001'::bytea", Value::Blob(vec![b'a', b'\\', b'b', 1])),
         ("SELECT NULL::int", null.clone()),
         ("SELECT typeof('2024-01-01'::date::text)", text("text")),
         // Patterns.
@@ -143,18 +135,10 @@ fn expressions_have_the_values_postgresql_gives_them() {
             "SELECT x FROM (SELECT 1 AS x UNION SELECT 2 UNION SELECT 3) ORDER BY x OFFSET 1 LIMIT 1",
             int(2),
         ),
-        (
-            "SELECT count(*) FROM (SELECT 1 UNION SELECT 2 LIMIT ALL)",
-            int(2),
-        ),
+        ("SELECT count(*) FROM (SELECT 1 UNION SELECT 2 LIMIT ALL)", int(2)),
     ];
     for (script, expected) in cases {
-        assert_eq!(
-            value(&connection, script),
-            expected,
-            "{script} as {}",
-            one(script).sql
-        );
+        assert_eq!(value(&connection, script), expected, "{script} as {}", one(script).sql);
     }
 }
 
@@ -257,12 +241,7 @@ fn columns_keep_postgresqls_names() {
     ] {
         let statement = one(script);
         let prepared = connection.prepare(&statement.sql).unwrap();
-        assert_eq!(
-            prepared.column_name(0).unwrap(),
-            name,
-            "{script} as {}",
-            statement.sql
-        );
+        assert_eq!(prepared.column_name(0).unwrap(), name, "{script} as {}", statement.sql);
     }
 }
 
@@ -272,9 +251,7 @@ fn random_uuids_are_of_version_4_and_differ() {
     let first = value(&connection, "SELECT gen_random_uuid()");
     let second = value(&connection, "SELECT gen_random_uuid()");
     assert_ne!(first, second);
-    let Value::Text(uuid) = first else {
-        panic!("{first:?}")
-    };
+    let Value::Text(uuid) = first else { panic!("{first:?}") };
     let parsed = uuid::Uuid::parse_str(&uuid).unwrap();
     assert_eq!(parsed.get_version_num(), 4);
     assert_eq!(parsed.hyphenated().to_string(), uuid);
@@ -300,11 +277,7 @@ fn serial_and_identity_primary_keys_number_themselves() {
              DELETE FROM t WHERE id = 3;
              INSERT INTO t (v) VALUES ('d') RETURNING id"
         );
-        assert_eq!(
-            value(&connection, &script),
-            Value::Integer(4),
-            "{definition}"
-        );
+        assert_eq!(value(&connection, &script), Value::Integer(4), "{definition}");
     }
 }
 
@@ -317,14 +290,8 @@ fn a_serial_that_is_no_primary_key_is_refused_by_name() {
         "ALTER TABLE t ADD COLUMN counter serial",
     ] {
         let error = parse(script).expect_err(script);
-        assert!(
-            matches!(error, SqlError::InvalidTable { .. }),
-            "{script}: {error}"
-        );
-        assert!(
-            error.to_string().contains("\"counter\""),
-            "{script}: {error}"
-        );
+        assert!(matches!(error, SqlError::InvalidTable { .. }), "{script}: {error}");
+        assert!(error.to_string().contains("\"counter\""), "{script}: {error}");
     }
 }
 
@@ -411,7 +378,11 @@ fn defaults_and_type_names_survive() {
 fn the_schema_holds_plain_sqlite_alone() {
     // A connection without this server's functions reads it.
     let connection = database();
-    run(&connection, "CREATE TABLE t (a text DEFAULT (now()), b int DEFAULT '5'::int, c text DEFAULT upper('x'))").unwrap();
+    run(
+        &connection,
+        "CREATE TABLE t (a text DEFAULT (now()), b int DEFAULT '5'::int, c text DEFAULT upper('x'))",
+    )
+    .unwrap();
     run(
         &connection,
         "CREATE VIEW v AS SELECT a::text AS a, now() AS n FROM public.t",
@@ -448,11 +419,8 @@ fn public_is_taken_off_every_name() {
         DELETE FROM public.a WHERE a.id = 2;
         SELECT count(*) FROM public.a JOIN \"public\".b ON b.a_id = a.id JOIN public.va ON va.id = a.id";
     assert_eq!(value(&connection, script), Value::Integer(1));
-    run(
-        &connection,
-        "DROP VIEW public.va; DROP TABLE public.b, public.a",
-    )
-    .expect_err("SQLite drops one table at a time");
+    run(&connection, "DROP VIEW public.va; DROP TABLE public.b, public.a")
+        .expect_err("SQLite drops one table at a time");
     run(
         &connection,
         "DROP VIEW IF EXISTS public.va; DROP TABLE public.b; DROP TABLE public.a",
@@ -471,33 +439,27 @@ fn what_shared_connections_cannot_answer_is_refused_by_name() {
         ("SELECT nextval('s'::regclass)", "nextval()"),
         ("SELECT load_extension('x')", "load_extension()"),
         ("SELECT \"last_insert_rowid\"()", "last_insert_rowid()"),
-        (
-            "SELECT * FROM t NOT INDEXED WHERE changes() > 0",
-            "changes()",
-        ),
+        ("SELECT * FROM t NOT INDEXED WHERE changes() > 0", "changes()"),
         ("PRAGMA journal_mode = DELETE", "journal_mode"),
+        ("EXPLAIN PRAGMA synchronous = off", "EXPLAIN of a PRAGMA"),
+        ("EXPLAIN QUERY PLAN PRAGMA table_info(t)", "EXPLAIN of a PRAGMA"),
         ("SELECT * FROM t FOR UPDATE", "FOR UPDATE"),
         ("SELECT * FROM t FOR SHARE", "FOR SHARE"),
         ("SELECT now() - interval '1 day'", "INTERVAL"),
+        ("SELECT * FROM t WHERE id = ANY($1)", "ANY"),
         ("SELECT 'x'::flurb", "flurb"),
         ("SELECT 'x'::char(5)", "CHAR(5)"),
         ("SELECT now()::timestamp(0)", "TIMESTAMP(0)"),
         ("SELECT current_setting('no.such')", "no.such"),
         ("CREATE TABLE t (tags text[])", "array"),
         ("INSERT INTO t VALUES (DEFAULT, 1)", "DEFAULT"),
-        (
-            "INSERT INTO t (a, b) VALUES (DEFAULT, 1), (1, 2)",
-            "DEFAULT",
-        ),
+        ("INSERT INTO t (a, b) VALUES (DEFAULT, 1), (1, 2)", "DEFAULT"),
         ("SELECT 1 FETCH FIRST 2 ROWS WITH TIES", "WITH TIES"),
     ] {
         let error = parse(script).expect_err(script);
         assert_eq!(error.sqlstate(), "0A000", "{script}: {error}");
         assert!(
-            error
-                .to_string()
-                .to_uppercase()
-                .contains(&name.to_uppercase()),
+            error.to_string().to_uppercase().contains(&name.to_uppercase()),
             "{script}: {error}"
         );
     }
@@ -517,8 +479,66 @@ fn a_word_the_grammar_would_lose_is_never_lost() {
     // The parser takes AUTO_INCREMENT and forgets it; with a default to rewrite, that would go unseen.
     let error = parse("CREATE TABLE t (id INTEGER AUTO_INCREMENT, at text DEFAULT now())");
     assert!(
-        error.is_err()
-            || !one("CREATE TABLE t (id INTEGER AUTO_INCREMENT, at text DEFAULT now())").rewritten,
+        error.is_err() || !one("CREATE TABLE t (id INTEGER AUTO_INCREMENT, at text DEFAULT now())").rewritten,
         "{error:?}"
     );
+}
+
+/// Statements as object-relational mappers for PostgreSQL write them.
+#[test]
+fn what_mappers_send_works() {
+    for (script, expected) in [
+        (
+            r#"CREATE TABLE "User" ("id" SERIAL NOT NULL, "email" TEXT NOT NULL,
+                "createdAt" TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP, CONSTRAINT "User_pkey" PRIMARY KEY ("id"));
+               CREATE UNIQUE INDEX "User_email_key" ON "User"("email");
+               INSERT INTO "public"."User" ("email") VALUES ('a') RETURNING "id""#,
+            Value::Integer(1),
+        ),
+        (
+            r#"CREATE TABLE "users" ("id" bigserial primary key, "name" character varying, "created_at" timestamp(6) NOT NULL DEFAULT now());
+               INSERT INTO "users" ("name") VALUES ('x') RETURNING "id""#,
+            Value::Integer(1),
+        ),
+        (
+            r#"CREATE TABLE "app_user" ("id" bigint NOT NULL PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, "name" varchar(100) NOT NULL,
+                "team_id" bigint NULL);
+               INSERT INTO "app_user" ("name", "team_id") VALUES ('x', NULL) RETURNING "app_user"."id""#,
+            Value::Integer(1),
+        ),
+        (
+            "CREATE TABLE users (\n\tid SERIAL NOT NULL, \n\tname VARCHAR(50), \n\tfullname VARCHAR, \n\tPRIMARY KEY (id)\n);
+             INSERT INTO users (name, fullname) VALUES ('7'::VARCHAR, $1::VARCHAR) RETURNING users.id;
+             SELECT users.id AS users_id FROM users WHERE users.name = $1::VARCHAR LIMIT $2::INTEGER",
+            Value::Integer(1),
+        ),
+        (
+            r#"CREATE TABLE "item" ("id" uuid NOT NULL DEFAULT uuid_generate_v4(), "title" character varying(20) NOT NULL,
+                "at" TIMESTAMP WITH TIME ZONE NOT NULL DEFAULT now(), CONSTRAINT "PK_1" PRIMARY KEY ("id"));
+               INSERT INTO "item"("id", "title", "at") VALUES (DEFAULT, 't', DEFAULT) RETURNING length("id")"#,
+            Value::Integer(36),
+        ),
+        (
+            r#"CREATE TABLE IF NOT EXISTS "users" ("id" serial PRIMARY KEY NOT NULL, "name" text, "created_at" timestamp DEFAULT now() NOT NULL);
+               insert into "users" ("id", "name", "created_at") values (default, $1, default) returning "id";
+               select "id", "name" from "users" where ("users"."name" ilike '%' and "users"."id" = '1'::int) order by "id" desc limit $2;
+               select count(*) as "n" from "users" where "name" = '7'"#,
+            Value::Integer(1),
+        ),
+        (
+            r#"CREATE TABLE IF NOT EXISTS "Users" ("id"  SERIAL , "n" VARCHAR(255) NOT NULL UNIQUE, "b" BOOLEAN DEFAULT false,
+                "price" DECIMAL(10,2) CHECK ("price" > 0), PRIMARY KEY ("id"));
+               INSERT INTO "Users" ("id","n","b") VALUES (DEFAULT,'x',true) ON CONFLICT ("n") DO UPDATE SET "b"=EXCLUDED."b" RETURNING "id""#,
+            Value::Integer(1),
+        ),
+        (
+            "CREATE TABLE a (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+             CREATE TABLE b (id bigserial PRIMARY KEY, a_id int NOT NULL REFERENCES public.a (id) ON DELETE CASCADE ON UPDATE NO ACTION
+                DEFERRABLE INITIALLY DEFERRED, note text COLLATE nocase DEFAULT E'it\\'s', CONSTRAINT positive CHECK (a_id > 0));
+             WITH added AS (SELECT 5 AS x) INSERT INTO public.a SELECT x FROM added RETURNING id::text::int",
+            Value::Integer(5),
+        ),
+    ] {
+        assert_eq!(value(&database(), script), expected, "{script}");
+    }
 }

@@ -36,13 +36,7 @@ fn parse_escaped(mut text: &[u8]) -> Option<Vec<u8>> {
                 bytes.push(b'\\');
                 text = rest;
             }
-            [
-                b'\\',
-                a @ b'0'..=b'3',
-                b @ b'0'..=b'7',
-                c @ b'0'..=b'7',
-                rest @ ..,
-            ] => {
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', rest @ ..] => {
                 bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 text = rest;
             }
@@ -61,9 +55,6 @@ pub(super) fn put(out: &mut BytesMut, bytes: &[u8]) {
     out.reserve(2 + 2 * bytes.len());
     out.put_slice(b"\\x");
     for byte in bytes {
-        out.put_slice(&[
-            DIGITS[usize::from(byte >> 4)],
-            DIGITS[usize::from(byte & 15)],
-        ]);
+        out.put_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     }
 }

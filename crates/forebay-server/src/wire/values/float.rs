@@ -103,9 +103,7 @@ impl Digits {
             length: 0,
             exponent: 0,
         };
-        let mut before_point = exponent
-            .parse::<i32>()
-            .expect("ryu writes its exponents as integers");
+        let mut before_point = exponent.parse::<i32>().expect("ryu writes its exponents as integers");
         let mut point_seen = false;
         for byte in mantissa.bytes() {
             match byte {

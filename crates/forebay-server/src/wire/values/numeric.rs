@@ -8,7 +8,7 @@ use forebay::write::Value;
 use postgres_types::Type;
 
 use super::float::Digits;
-use super::{invalid_text, not_a_number, out_of_range};
+use super::refusal::{invalid_text, not_a_number, out_of_range};
 use crate::wire::error::{WireError, sqlstate};
 
 /// PostgreSQL's own limits: digits before the point, and after it.
@@ -61,12 +61,7 @@ impl NotANumber {
 
 impl Decimal {
     /// From digits with perhaps zeros at their ends.
-    fn new(
-        negative: bool,
-        mut digits: Vec<u8>,
-        exponent: i64,
-        scale: i64,
-    ) -> Result<Self, NotANumber> {
+    fn new(negative: bool, mut digits: Vec<u8>, exponent: i64, scale: i64) -> Result<Self, NotANumber> {
         let zeros = digits.iter().take_while(|digit| **digit == 0).count();
         digits.drain(..zeros);
         while digits.last() == Some(&0) {
@@ -107,11 +102,10 @@ impl Number {
         if unsigned.eq_ignore_ascii_case(b"infinity") || unsigned.eq_ignore_ascii_case(b"inf") {
             return Ok(Self::Infinity { negative });
         }
-        let (mantissa, exponent) =
-            match unsigned.iter().position(|byte| matches!(byte, b'e' | b'E')) {
-                Some(at) => (&unsigned[..at], parse_exponent(&unsigned[at + 1..])?),
-                None => (unsigned, 0),
-            };
+        let (mantissa, exponent) = match unsigned.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+            Some(at) => (&unsigned[..at], parse_exponent(&unsigned[at + 1..])?),
+            None => (unsigned, 0),
+        };
         let mut digits = Vec::with_capacity(mantissa.len());
         let mut point = None;
         for byte in mantissa {
@@ -135,9 +129,7 @@ impl Number {
         let text = buffer.format(integer.unsigned_abs()).bytes();
         let digits: Vec<u8> = text.map(|byte| byte - b'0').collect();
         let exponent = digits.len() as i64;
-        Self::Finite(
-            Decimal::new(integer < 0, digits, exponent, 0).expect("an i64 has at most 19 digits"),
-        )
+        Self::Finite(Decimal::new(integer < 0, digits, exponent, 0).expect("an i64 has at most 19 digits"))
     }
 
     /// The shortest decimal that reads back as the same double.
@@ -146,9 +138,7 @@ impl Number {
             return Self::NaN;
         }
         if real.is_infinite() {
-            return Self::Infinity {
-                negative: real < 0.0,
-            };
+            return Self::Infinity { negative: real < 0.0 };
         }
         let shortest = Digits::of_real(real);
         let (digits, exponent) = shortest.parts();
@@ -186,10 +176,7 @@ impl Number {
             if group > 9999 {
                 return Err("invalid digit");
             }
-            digits.extend(
-                [group / 1000, group / 100 % 10, group / 10 % 10, group % 10]
-                    .map(|digit| digit as u8),
-            );
+            digits.extend([group / 1000, group / 100 % 10, group / 10 % 10, group % 10].map(|digit| digit as u8));
         }
         let exponent = (i64::from(weight) + 1) * 4;
         Decimal::new(negative, digits, exponent, i64::from(scale))
@@ -223,14 +210,15 @@ impl Number {
                 Ok(real) if real.is_normal() => return Ok(Value::Real(real)),
                 _ => {
                     return Err(refused(
-                        "numeric value is outside what SQLite can keep: about 1e-307 to 1e308"
-                            .to_owned(),
+                        "numeric value is outside what SQLite can keep: about 1e-307 to 1e308".to_owned(),
                     ));
                 }
             }
         }
-        Err(refused(format!("numeric value has {significant} significant digits; SQLite would round it to {DOUBLE_DIGITS}"))
-            .with_hint("Store it as text, or scaled to an integer of at most 64 bits (cents instead of euros)."))
+        Err(refused(format!(
+            "numeric value has {significant} significant digits; SQLite would round it to {DOUBLE_DIGITS}"
+        ))
+        .with_hint("Store it as text, or scaled to an integer of at most 64 bits (cents instead of euros)."))
     }
 
     /// Plain decimal notation, never an exponent, as PostgreSQL prints numeric.
@@ -291,9 +279,7 @@ impl Number {
         out.put_u16(decimal.scale);
         for group in 0..groups {
             let start = begin + group * 4;
-            out.put_u16(
-                (start..start + 4).fold(0, |sum, place| sum * 10 + u16::from(decimal.digit(place))),
-            );
+            out.put_u16((start..start + 4).fold(0, |sum, place| sum * 10 + u16::from(decimal.digit(place))));
         }
         Ok(())
     }
@@ -317,9 +303,7 @@ impl Decimal {
         if places > 19 || places < self.digits.len() {
             return None;
         }
-        let magnitude = (0..self.exponent).fold(0_i128, |sum, place| {
-            sum * 10 + i128::from(self.digit(place))
-        });
+        let magnitude = (0..self.exponent).fold(0_i128, |sum, place| sum * 10 + i128::from(self.digit(place)));
         i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
     }
 }

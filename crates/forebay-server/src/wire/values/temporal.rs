@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 use postgres_types::Type;
 
-use super::{display_name, excerpt};
+use super::refusal::{display_name, excerpt};
 use crate::wire::error::{WireError, sqlstate};
 
 const SECOND: i64 = 1_000_000;
@@ -39,10 +39,11 @@ impl NotATime {
     pub(super) fn for_parameter(&self, kind: &Type, text: &str) -> WireError {
         let (name, text) = (display_name(kind), excerpt(text));
         match self {
-            Self::Syntax => {
-                WireError::new(sqlstate::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {name}: \"{text}\""))
-                    .with_hint("Use ISO 8601, for example 2024-01-31 10:00:00, with an offset such as +01:00 or none for UTC.")
-            }
+            Self::Syntax => WireError::new(
+                sqlstate::INVALID_DATETIME_FORMAT,
+                format!("invalid input syntax for type {name}: \"{text}\""),
+            )
+            .with_hint("Use ISO 8601, for example 2024-01-31 10:00:00, with an offset such as +01:00 or none for UTC."),
             Self::Range(why) => {
                 let message = format!("date/time field value out of range for type {name}: \"{text}\"");
                 WireError::new(sqlstate::DATETIME_FIELD_OVERFLOW, message).with_detail(*why)
@@ -109,10 +110,7 @@ pub(super) fn parse_time(text: &str) -> Result<TimeOfDay, NotATime> {
 /// `YYYY-MM-DD[( |T)HH:MM[:SS[.f…]][Z|±HH[[:]MM[:SS]]]]`.
 pub(super) fn parse_timestamp(text: &str) -> Result<Moment, NotATime> {
     let text = text.trim_ascii();
-    if text
-        .trim_start_matches(['-', '+'])
-        .eq_ignore_ascii_case("infinity")
-    {
+    if text.trim_start_matches(['-', '+']).eq_ignore_ascii_case("infinity") {
         return Err(NotATime::Range(INFINITE));
     }
     if text.len() > 2 && text.as_bytes()[text.len() - 2..].eq_ignore_ascii_case(b"BC") {
@@ -152,9 +150,7 @@ pub(super) fn check_time(micros: i64) -> Result<i64, NotATime> {
     if (0..DAY).contains(&micros) {
         Ok(micros)
     } else {
-        Err(NotATime::Range(
-            "a time of day is from 00:00:00 to 23:59:59.999999",
-        ))
+        Err(NotATime::Range("a time of day is from 00:00:00 to 23:59:59.999999"))
     }
 }
 
@@ -203,8 +199,7 @@ pub(super) fn put_time(out: &mut impl BufMut, micros: i64) {
 pub(super) fn put_timestamp(out: &mut impl BufMut, micros: i64) {
     put_date(
         out,
-        i32::try_from(micros.div_euclid(DAY))
-            .expect("micros were checked to be in the supported years"),
+        i32::try_from(micros.div_euclid(DAY)).expect("micros were checked to be in the supported years"),
     );
     out.put_u8(b' ');
     put_time(out, micros.rem_euclid(DAY));
@@ -253,11 +248,7 @@ impl Rest<'_> {
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), NotATime> {
-        if self.take(byte) {
-            Ok(())
-        } else {
-            Err(NotATime::Syntax)
-        }
+        if self.take(byte) { Ok(()) } else { Err(NotATime::Syntax) }
     }
 
     fn end(&self) -> Result<(), NotATime> {
@@ -281,9 +272,7 @@ impl Rest<'_> {
         }
         let (number, rest) = self.0.split_at(digits);
         self.0 = rest;
-        Ok(number
-            .iter()
-            .fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0')))
+        Ok(number.iter().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0')))
     }
 
     /// Days since the epoch.
@@ -296,15 +285,11 @@ impl Rest<'_> {
         if !(1..=9999).contains(&year) {
             return Err(NotATime::Range(OUT_OF_YEARS));
         }
-        let (Ok(year), Ok(month), Ok(day)) =
-            (i16::try_from(year), i8::try_from(month), i8::try_from(day))
-        else {
+        let (Ok(year), Ok(month), Ok(day)) = (i16::try_from(year), i8::try_from(month), i8::try_from(day)) else {
             return Err(NotATime::Range(OUT_OF_YEARS));
         };
-        let date =
-            Date::new(year, month, day).map_err(|_| NotATime::Range("there is no such day"))?;
-        Ok(i32::try_from(date.duration_since(EPOCH).as_hours() / 24)
-            .expect("ten thousand years of days fit"))
+        let date = Date::new(year, month, day).map_err(|_| NotATime::Range("there is no such day"))?;
+        Ok(i32::try_from(date.duration_since(EPOCH).as_hours() / 24).expect("ten thousand years of days fit"))
     }
 
     /// Microseconds of the day; may be a whole day, by rounding up.
@@ -312,15 +297,9 @@ impl Rest<'_> {
         let hours = self.number(1, 2)?;
         self.expect(b':')?;
         let minutes = self.number(2, 2)?;
-        let seconds = if self.take(b':') {
-            self.number(2, 2)?
-        } else {
-            0
-        };
+        let seconds = if self.take(b':') { self.number(2, 2)? } else { 0 };
         if minutes > 59 || seconds > 59 || hours > 23 {
-            return Err(NotATime::Range(
-                "a time of day is from 00:00:00 to 23:59:59.999999",
-            ));
+            return Err(NotATime::Range("a time of day is from 00:00:00 to 23:59:59.999999"));
         }
         let fraction = if self.take(b'.') { self.fraction()? } else { 0 };
         Ok(hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction)
@@ -328,11 +307,7 @@ impl Rest<'_> {
 
     /// Microseconds, rounded to the nearest.
     fn fraction(&mut self) -> Result<i64, NotATime> {
-        let digits = self
-            .0
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
             return Err(NotATime::Syntax);
         }
@@ -364,11 +339,7 @@ impl Rest<'_> {
         } else {
             0
         };
-        let seconds = if self.take(b':') {
-            self.number(2, 2)?
-        } else {
-            0
-        };
+        let seconds = if self.take(b':') { self.number(2, 2)? } else { 0 };
         if hours > 15 || minutes > 59 || seconds > 59 {
             return Err(NotATime::Range("an offset is from -15:59:59 to +15:59:59"));
         }

@@ -65,11 +65,7 @@ fn check(kind: &Type, input: &str, value: impl Into<Value>, output: &str, binary
         output.as_bytes(),
         "{kind} {input} to text"
     );
-    assert_eq!(
-        encode(kind, 1, &value).unwrap(),
-        binary,
-        "{kind} {input} to binary"
-    );
+    assert_eq!(encode(kind, 1, &value).unwrap(), binary, "{kind} {input} to binary");
 }
 
 #[test]
@@ -103,20 +99,8 @@ fn each_type_has_its_exact_bytes() {
     check(&Type::UNKNOWN, "1", "1", "1", b"1");
     check(&Type::CHAR, "r", "r", "r", b"r");
     check(&Type::CHAR, "", "", "", &[0]);
-    check(
-        &Type::BYTEA,
-        "\\x00fF 10",
-        vec![0, 255, 16],
-        "\\x00ff10",
-        &[0, 255, 16],
-    );
-    check(
-        &Type::BYTEA,
-        "a\\\\\\001",
-        b"a\\\x01".to_vec(),
-        "\\x615c01",
-        b"a\\\x01",
-    );
+    check(&Type::BYTEA, "\\x00fF 10", vec![0, 255, 16], "\\x00ff10", &[0, 255, 16]);
+    check(&Type::BYTEA, "a\\\\\\001", b"a\\\x01".to_vec(), "\\x615c01", b"a\\\x01");
     check(
         &Type::NUMERIC,
         "12345.5",
@@ -189,13 +173,7 @@ fn each_type_has_its_exact_bytes() {
         &format!("{half_past}+00"),
         &(-500_000_i64).to_be_bytes(),
     );
-    check(
-        &Type::JSON,
-        "{\"a\": 1}",
-        "{\"a\": 1}",
-        "{\"a\": 1}",
-        b"{\"a\": 1}",
-    );
+    check(&Type::JSON, "{\"a\": 1}", "{\"a\": 1}", "{\"a\": 1}", b"{\"a\": 1}");
     check(&Type::JSONB, "[1]", "[1]", "[1]", b"\x01[1]");
     let uuid = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
     let bytes: [u8; 16] = *Uuid::parse_str(uuid).unwrap().as_bytes();
@@ -272,11 +250,7 @@ fn text_that_is_no_value_is_refused_with_its_sqlstate() {
         (Type::INT4_ARRAY, "{1}", "0A000"),
     ];
     for (kind, text, sqlstate) in cases {
-        assert_eq!(
-            state(decode_text_form(&kind, text)),
-            sqlstate,
-            "{kind} {text}"
-        );
+        assert_eq!(state(decode_text_form(&kind, text)), sqlstate, "{kind} {text}");
     }
 }
 
@@ -310,11 +284,7 @@ fn binary_of_the_wrong_shape_is_refused() {
         (Type::CHAR, b"\xff", "22P03"),
         (Type::NUMERIC, &[0, 1, 0, 0, 0, 0, 0, 0], "22P03"),
         (Type::NUMERIC, &[0, 0, 0, 0, 0x12, 0, 0, 0], "22P03"),
-        (
-            Type::NUMERIC,
-            &[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10],
-            "22P03",
-        ),
+        (Type::NUMERIC, &[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10], "22P03"),
         (Type::NUMERIC, &[0, 0, 0, 0, 0xc0, 0, 0, 0], "22003"),
         (Type::FLOAT8, &f64::NAN.to_be_bytes(), "22003"),
         (Type::DATE, &i32::MAX.to_be_bytes(), "22008"),
@@ -328,30 +298,16 @@ fn binary_of_the_wrong_shape_is_refused() {
         (Type::INTERVAL, &[0; 16], "0A000"),
         (Type::INT4_ARRAY, &[0; 12], "0A000"),
     ] {
-        assert_eq!(
-            state(decode_binary_form(&kind, bytes)),
-            sqlstate,
-            "{kind} {bytes:?}"
-        );
+        assert_eq!(state(decode_binary_form(&kind, bytes)), sqlstate, "{kind} {bytes:?}");
     }
     let error = decode_binary_form(&Type::INTERVAL, &[0; 16]).unwrap_err();
-    assert!(
-        error.message.contains("1186"),
-        "the OID is named: {}",
-        error.message
-    );
+    assert!(error.message.contains("1186"), "the OID is named: {}", error.message);
 }
 
 #[test]
 fn text_parameters_must_be_utf8_without_nul_and_formats_known() {
-    assert_eq!(
-        state(decode_parameter(&Type::TEXT, 0, Some(b"a\0b"))),
-        "22021"
-    );
-    assert_eq!(
-        state(decode_parameter(&Type::INT4, 0, Some(b"\xff"))),
-        "22021"
-    );
+    assert_eq!(state(decode_parameter(&Type::TEXT, 0, Some(b"a\0b"))), "22021");
+    assert_eq!(state(decode_parameter(&Type::INT4, 0, Some(b"\xff"))), "22021");
     assert_eq!(state(decode_parameter(&Type::INT4, 2, Some(b"1"))), "22023");
     assert_eq!(state(encode(&Type::INT4, 2, &Value::Integer(1))), "22023");
 }
@@ -364,15 +320,9 @@ fn types_not_known_pass_as_text() {
     );
     assert_eq!(text_of(&Type::INTERVAL, "1 day"), "1 day");
     assert_eq!(text_of(&Type::TEXT_ARRAY, "{a,b}"), "{a,b}");
-    assert_eq!(
-        state(encode(&Type::TEXT_ARRAY, 1, &Value::from("{a,b}"))),
-        "0A000"
-    );
+    assert_eq!(state(encode(&Type::TEXT_ARRAY, 1, &Value::from("{a,b}"))), "0A000");
     assert_eq!(text_of(&Type::REGPROC, "boolin"), "boolin");
-    assert_eq!(
-        encode(&Type::REGPROC, 1, &Value::from(7)).unwrap(),
-        [0, 0, 0, 7]
-    );
+    assert_eq!(encode(&Type::REGPROC, 1, &Value::from(7)).unwrap(), [0, 0, 0, 7]);
     assert_eq!(encode(&Type::VOID, 1, &Value::from("")).unwrap(), b"");
 }
 
@@ -384,15 +334,9 @@ fn a_numeric_is_stored_exactly_or_refused() {
     assert_eq!(stored("1e18"), Value::Integer(1_000_000_000_000_000_000));
     assert_eq!(stored("1e30"), Value::Real(1e30));
     assert_eq!(stored("-0.0"), Value::Integer(0));
-    assert_eq!(
-        stored("1234567890.12345"),
-        Value::Real(1_234_567_890.123_45)
-    );
+    assert_eq!(stored("1234567890.12345"), Value::Real(1_234_567_890.123_45));
     assert_eq!(stored("000.500"), Value::Real(0.5));
-    assert_eq!(
-        state(decode_text_form(&Type::NUMERIC, "9223372036854775808")),
-        "22003"
-    );
+    assert_eq!(state(decode_text_form(&Type::NUMERIC, "9223372036854775808")), "22003");
 }
 
 #[test]
@@ -436,32 +380,15 @@ fn a_stored_value_that_does_not_fit_is_an_error_never_a_wrong_value() {
             assert!(error.hint.is_some());
         }
     }
-    assert_eq!(
-        state(encode(&Type::INT4, 1, &Value::from(2_147_483_648_i64))),
-        "22003"
-    );
-    assert_eq!(
-        state(encode(&Type::INT2, 0, &Value::from("32768"))),
-        "22003"
-    );
-    assert_eq!(
-        state(encode(&Type::FLOAT4, 0, &Value::from(1e300))),
-        "22003"
-    );
-    assert_eq!(
-        state(encode(&Type::FLOAT4, 0, &Value::from(1e-300))),
-        "22003"
-    );
+    assert_eq!(state(encode(&Type::INT4, 1, &Value::from(2_147_483_648_i64))), "22003");
+    assert_eq!(state(encode(&Type::INT2, 0, &Value::from("32768"))), "22003");
+    assert_eq!(state(encode(&Type::FLOAT4, 0, &Value::from(1e300))), "22003");
+    assert_eq!(state(encode(&Type::FLOAT4, 0, &Value::from(1e-300))), "22003");
     assert_eq!(state(encode(&Type::CHAR, 1, &Value::from("ab"))), "22P02");
     assert_eq!(state(encode(&Type::TEXT, 0, &Value::from("a\0b"))), "22021");
     let mut out = BytesMut::new();
     assert_eq!(
-        state(encode_column(
-            &Type::TEXT,
-            0,
-            ValueRef::Text(b"\xff"),
-            &mut out
-        )),
+        state(encode_column(&Type::TEXT, 0, ValueRef::Text(b"\xff"), &mut out)),
         "22021"
     );
 }
@@ -479,10 +406,7 @@ fn a_stored_value_of_another_class_is_sent_when_it_is_exact() {
     assert_eq!(text_of(&Type::BOOL, "False"), "f");
     assert_eq!(text_of(&Type::NUMERIC, "1.50"), "1.50");
     assert_eq!(text_of(&Type::NUMERIC, "1.5e3"), "1500");
-    assert_eq!(
-        text_of(&Type::NUMERIC, 1e30),
-        "1000000000000000000000000000000"
-    );
+    assert_eq!(text_of(&Type::NUMERIC, 1e30), "1000000000000000000000000000000");
     assert_eq!(text_of(&Type::NUMERIC, 1e-7), "0.0000001");
     assert_eq!(text_of(&Type::TEXT, 42), "42");
     assert_eq!(text_of(&Type::TEXT, b"blob".to_vec()), "blob");
@@ -493,14 +417,8 @@ fn a_stored_value_of_another_class_is_sent_when_it_is_exact() {
         "00000000-0000-0000-0000-000000000000"
     );
     assert_eq!(text_of(&Type::DATE, "2024-01-31 00:00:00"), "2024-01-31");
-    assert_eq!(
-        text_of(&Type::TIMESTAMP, "2024-01-31"),
-        "2024-01-31 00:00:00"
-    );
-    assert_eq!(
-        text_of(&Type::TIMESTAMP, "2024-01-31 10:00"),
-        "2024-01-31 10:00:00"
-    );
+    assert_eq!(text_of(&Type::TIMESTAMP, "2024-01-31"), "2024-01-31 00:00:00");
+    assert_eq!(text_of(&Type::TIMESTAMP, "2024-01-31 10:00"), "2024-01-31 10:00:00");
     assert_eq!(
         text_of(&Type::TIMESTAMP, "2024-01-31T10:00:00.120Z"),
         "2024-01-31 10:00:00.12"
@@ -612,9 +530,7 @@ fn client_bytes<T: postgres_types::ToSql>(value: &T, kind: &Type) -> Vec<u8> {
 }
 
 /// Sent by the client library, stored, sent back and read by the client library: the same value; and the text format agrees.
-fn round_trip<
-    T: postgres_types::ToSql + postgres_types::FromSqlOwned + PartialEq + std::fmt::Debug,
->(
+fn round_trip<T: postgres_types::ToSql + postgres_types::FromSqlOwned + PartialEq + std::fmt::Debug>(
     value: &T,
     kind: &Type,
 ) {

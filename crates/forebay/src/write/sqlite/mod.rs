@@ -14,6 +14,7 @@ mod transaction;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -63,16 +64,38 @@ struct Inner {
     writer: SqliteThread,
     /// One permit: the right to use the writing connection.
     write_permit: Arc<Semaphore>,
+    /// How many wait for it.
+    waiting_to_write: AtomicUsize,
     readers: Arc<Readers>,
     read_only: bool,
 }
 
 impl Inner {
     async fn permit_to_write(&self) -> Result<OwnedSemaphorePermit, WriteError> {
+        if let Ok(permit) = Arc::clone(&self.write_permit).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _counted = Counted::one(&self.waiting_to_write);
         Arc::clone(&self.write_permit)
             .acquire_owned()
             .await
             .map_err(|_| WriteError::Closed)
+    }
+}
+
+/// Counts one while it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn one(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -118,6 +141,12 @@ impl Sqlite {
         self.inner.read_only
     }
 
+    /// Whether somebody waits for the right to write, or for a reading connection: who holds one and does nothing with it is
+    /// in the way.
+    pub fn is_waited_for(&self) -> bool {
+        self.inner.waiting_to_write.load(Ordering::Relaxed) > 0 || self.inner.readers.are_all_taken()
+    }
+
     /// Takes a reading connection; waits if all are in use.
     ///
     /// # Errors
@@ -130,11 +159,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// The statement's own; [`WriteError::Refused`] if it would write.
-    pub async fn query(
-        &self,
-        sql: impl Into<Sql>,
-        parameters: impl Into<Parameters>,
-    ) -> Result<Outcome, WriteError> {
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
         let reader = self.reader().await?;
         let token = CancelToken::new();
@@ -254,18 +279,16 @@ impl SqliteBuilder {
             });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let (writer, read_only) = SqliteThread::start_blocking(
-            "forebay-write",
-            path.clone(),
-            flags,
-            settings.clone(),
-            move |session| set_up_writer(session, synchronous),
-        )
-        .map_err(|error| OpenError::new(&path, error))?;
+        let (writer, read_only) =
+            SqliteThread::start_blocking("forebay-write", path.clone(), flags, settings.clone(), move |session| {
+                set_up_writer(session, synchronous)
+            })
+            .map_err(|error| OpenError::new(&path, error))?;
         Ok(Sqlite {
             inner: Arc::new(Inner {
                 writer,
                 write_permit: Arc::new(Semaphore::new(1)),
+                waiting_to_write: AtomicUsize::new(0),
                 readers: Readers::new(path.clone(), settings, readers_max),
                 path,
                 read_only,

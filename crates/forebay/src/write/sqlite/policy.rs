@@ -13,16 +13,53 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 /// PRAGMAs that only read, or that change the file rather than the connection. With a value, only those of the second
 /// list.
 const READING_PRAGMAS: &[&str] = &[
-    "application_id", "collation_list", "compile_options", "database_list", "encoding", "foreign_key_check",
-    "foreign_key_list", "foreign_keys", "freelist_count", "function_list", "index_info", "index_list", "index_xinfo",
-    "integrity_check", "journal_mode", "max_page_count", "module_list", "page_count", "page_size", "pragma_list", "quick_check",
-    "schema_version", "data_version", "synchronous", "table_info", "table_list", "table_xinfo", "user_version", "auto_vacuum",
+    "application_id",
+    "collation_list",
+    "compile_options",
+    "database_list",
+    "encoding",
+    "foreign_key_check",
+    "foreign_key_list",
+    "foreign_keys",
+    "freelist_count",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "journal_mode",
+    "max_page_count",
+    "module_list",
+    "page_count",
+    "page_size",
+    "pragma_list",
+    "quick_check",
+    "schema_version",
+    "data_version",
+    "synchronous",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+    "auto_vacuum",
     "stats",
 ];
 /// PRAGMAs whose argument is what they look at, or that write to the file what any writer may write.
 const PRAGMAS_WITH_ARGUMENT: &[&str] = &[
-    "application_id", "foreign_key_check", "foreign_key_list", "incremental_vacuum", "index_info", "index_list", "index_xinfo",
-    "integrity_check", "optimize", "quick_check", "table_info", "table_list", "table_xinfo", "user_version",
+    "application_id",
+    "foreign_key_check",
+    "foreign_key_list",
+    "incremental_vacuum",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "optimize",
+    "quick_check",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
     "wal_checkpoint",
 ];
 
@@ -104,7 +141,10 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         | AuthAction::CreateTempIndex { .. } => {
             Some("temporary objects are refused: connections are shared; use an ordinary table".to_owned())
         }
-        AuthAction::Pragma { pragma_name, pragma_value } => {
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value,
+        } => {
             let name = pragma_name.to_ascii_lowercase();
             let allowed = match pragma_value {
                 None => READING_PRAGMAS.contains(&name.as_str()) || PRAGMAS_WITH_ARGUMENT.contains(&name.as_str()),

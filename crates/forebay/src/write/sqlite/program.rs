@@ -115,9 +115,17 @@ mod tests {
 
     #[test]
     fn or_fail_is_seen_in_the_statement_the_table_and_the_trigger() {
-        assert!(program(TABLE, "INSERT OR FAIL INTO t (v) VALUES (1), (2)").fails_half_way.get());
+        assert!(
+            program(TABLE, "INSERT OR FAIL INTO t (v) VALUES (1), (2)")
+                .fails_half_way
+                .get()
+        );
         assert!(program(TABLE, "UPDATE OR FAIL t SET v = v + 1").fails_half_way.get());
-        assert!(!program(TABLE, "INSERT OR ROLLBACK INTO t (v) VALUES (1), (2)").fails_half_way.get());
+        assert!(
+            !program(TABLE, "INSERT OR ROLLBACK INTO t (v) VALUES (1), (2)")
+                .fails_half_way
+                .get()
+        );
         let table = "CREATE TABLE t (v INTEGER UNIQUE ON CONFLICT FAIL)";
         assert!(program(table, "INSERT INTO t SELECT 1").fails_half_way.get());
         let not_null = "CREATE TABLE t (v INTEGER NOT NULL ON CONFLICT FAIL)";
@@ -130,7 +138,14 @@ mod tests {
 
     #[test]
     fn what_cannot_share_is_seen() {
-        for sql in ["VACUUM", "PRAGMA journal_mode = WAL", "PRAGMA wal_checkpoint", "BEGIN", "COMMIT", "SAVEPOINT a"] {
+        for sql in [
+            "VACUUM",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA wal_checkpoint",
+            "BEGIN",
+            "COMMIT",
+            "SAVEPOINT a",
+        ] {
             assert!(!program(TABLE, sql).shares, "{sql}");
         }
     }

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::OpenError;
 use super::session::{Session, Settings};
 use super::thread::SqliteThread;
-use super::OpenError;
 use crate::write::{CancelToken, WriteError};
 
 pub(super) struct Readers {
@@ -54,17 +54,17 @@ impl Readers {
 
     async fn start(&self) -> Result<SqliteThread, WriteError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let started = SqliteThread::start(
-            "forebay-read",
-            self.path.clone(),
-            flags,
-            self.settings.clone(),
-            |_| Ok(()),
-        );
+        let started = SqliteThread::start("forebay-read", self.path.clone(), flags, self.settings.clone(), |_| {
+            Ok(())
+        });
         match started.await {
             Ok((thread, ())) => Ok(thread),
             Err(error) => Err(OpenError::new(&self.path, error).into()),
         }
+    }
+
+    pub(super) fn are_all_taken(&self) -> bool {
+        self.permits.available_permits() == 0
     }
 
     pub(super) fn close(&self) {
@@ -117,7 +117,9 @@ impl Reader {
     }
 
     fn thread(&self) -> &SqliteThread {
-        self.thread.as_ref().expect("a reader has its thread until it is dropped")
+        self.thread
+            .as_ref()
+            .expect("a reader has its thread until it is dropped")
     }
 }
 

@@ -491,7 +491,9 @@ impl Session {
             Err(error) => {
                 self.close_cursor(cursor);
                 Err(match token {
-                    Some(token) if statement_code(&error) == ffi::SQLITE_INTERRUPT && token.interrupts() => token.reason(),
+                    Some(token) if statement_code(&error) == ffi::SQLITE_INTERRUPT && token.interrupts() => {
+                        token.reason()
+                    }
                     _ => self.explain(&error),
                 })
             }

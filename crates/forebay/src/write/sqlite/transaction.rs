@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::Inner;
 use super::error::is_disk_failure;
 use super::readers::CancelOnDrop;
 use super::session::Session;
-use super::Inner;
 use crate::write::{CancelToken, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction that may write. Roll back by dropping it.
@@ -54,7 +54,8 @@ impl Transaction {
         sql: impl Into<Sql>,
         parameters: impl Into<Parameters>,
     ) -> Result<Outcome, WriteError> {
-        self.execute_with(sql.into(), parameters.into(), CancelToken::new()).await
+        self.execute_with(sql.into(), parameters.into(), CancelToken::new())
+            .await
     }
 
     /// As [`execute`](Self::execute), with a token that cancels it.
