@@ -12,11 +12,12 @@ pub(crate) fn run() -> bool {
 
 /// The steps that `test` begins with as well.
 pub(crate) fn format_and_lints(steps: &mut Steps<'_>) {
-    steps.command("format", cargo(["fmt", "--all", "--check"]));
+    steps.command("format", cargo(["fmt", "--all", "--", "--check", "--files-with-diff"]));
     let lints = [
         "clippy",
         "--workspace",
         "--all-targets",
+        "--keep-going",
         "--quiet",
         "--",
         "-D",

@@ -56,11 +56,6 @@ impl Command {
             .environment
             .iter()
             .map(|(name, value)| format!("{}={} ", text(name), quoted(value)));
-        // The full path of cargo says nothing to a reader.
-        let name = Path::new(&self.program)
-            .file_stem()
-            .filter(|stem| *stem == "cargo")
-            .unwrap_or(&self.program);
         let arguments = self.arguments.iter().map(|argument| format!(" {}", quoted(argument)));
         format!(
             "{}{}{}",
@@ -70,13 +65,19 @@ impl Command {
         )
     }
 
+    /// The program, without the path where that says nothing to a reader.
+    fn name(&self) -> String {
+        let stem = Path::new(&self.program).file_stem();
+        text(stem.filter(|stem| *stem == "cargo").unwrap_or(&self.program))
+    }
+
     /// Shows it, runs it, and says in one line how it failed.
     pub(crate) fn run(&self) -> Result<(), String> {
         println!("$ {}", self.line());
         match self.system().stdin(Stdio::null()).status() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("{} ended with {status}", text(&self.program))),
-            Err(error) => Err(format!("could not run {}: {error}", text(&self.program))),
+            Ok(status) => Err(format!("{} ended with {status}", self.name())),
+            Err(error) => Err(format!("could not run {}: {error}", self.name())),
         }
     }
 

@@ -18,20 +18,23 @@ const LOOM_CFG: &str = "forebay_loom";
 const LOOM_FILTER: &str = "batch::model";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
 const CLIENT_MODULE: &str = "real_client";
-/// Scenarios the lab runs tiny here, so that none rots: `lab SCENARIO --tiny`.
-const LAB_SCENARIOS: &[&str] = &[];
+/// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] stands for the program.
+const LAB_SCENARIOS: &[&[&str]] = &[&["writes", "sqlite"], &["server", "--forebay", THE_SERVER]];
+const THE_SERVER: &str = "{forebay}";
 
 /// Runs everything (or, `quick`, all that takes no minutes) and returns whether the run passed.
 pub(crate) fn run(quick: bool) -> bool {
     let mut steps = Steps::default();
     check::format_and_lints(&mut steps);
-    steps.step("dependencies", dependencies);
+    steps.step("sources of dependencies", sources);
+    steps.step("licences of dependencies", dependencies);
     steps.step("unused dependencies", unused_dependencies);
     steps.command("build", cargo(["build", "--workspace", "--all-targets", "--quiet"]));
     let tests = [
         "test",
         "--workspace",
         "--all-targets",
+        "--no-fail-fast",
         "--quiet",
         "--",
         "--skip",
@@ -54,14 +57,30 @@ pub(crate) fn run(quick: bool) -> bool {
         for client in setup::CLIENTS {
             steps.step(&format!("client {}", client.name), || real_client(client));
         }
-        for scenario in LAB_SCENARIOS {
-            steps.step(&format!("lab {scenario}"), || tiny_measurement(scenario));
-        }
+        steps.step("tiny measurements", tiny_measurements);
     }
     steps.run()
 }
 
-/// Licences, advisories, sources, bans: as `deny.toml` says.
+/// Every dependency comes from crates.io: what `deny.toml` says of sources, seen without cargo-deny.
+fn sources() -> Outcome {
+    let lock = match std::fs::read_to_string(workspace::root().join("Cargo.lock")) {
+        Ok(lock) => lock,
+        Err(error) => return Outcome::Failed(format!("could not read Cargo.lock: {error}")),
+    };
+    match foreign_source(&lock) {
+        None => Outcome::Passed,
+        Some(source) => Outcome::Failed(format!("a dependency comes from elsewhere than crates.io: {source}")),
+    }
+}
+
+fn foreign_source(lock: &str) -> Option<&str> {
+    let sources = lock.lines().filter_map(|line| line.strip_prefix("source = "));
+    let mut foreign = sources.filter(|source| *source != "\"registry+https://github.com/rust-lang/crates.io-index\"");
+    foreign.next()
+}
+
+/// Licences, sources, bans: as `deny.toml` says.
 fn dependencies() -> Outcome {
     if !is_installed("cargo-deny") {
         return Outcome::OptionalDidNotRun(
@@ -178,14 +197,42 @@ fn real_client(client: &Client) -> Outcome {
     run_tests(&test, &["--exact", &module])
 }
 
-/// The lab that the build step built, so that it is not built again with other features.
-fn tiny_measurement(scenario: &str) -> Outcome {
-    outcome_of(&Command::new(workspace::target().join("debug/lab")).arguments([scenario, "--tiny"]))
+/// By the lab and on the server that the build step built, so that nothing is built again with other features.
+fn tiny_measurements() -> Outcome {
+    let built = workspace::target().join("debug");
+    let mut failed = Vec::new();
+    for scenario in LAB_SCENARIOS {
+        let words = scenario.iter().map(|word| match *word {
+            THE_SERVER => built.join("forebay").into_os_string(),
+            word => word.into(),
+        });
+        if Command::new(built.join("lab"))
+            .arguments(words)
+            .arguments(["--tiny"])
+            .run()
+            .is_err()
+        {
+            failed.push(scenario[0]);
+        }
+    }
+    if failed.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(failed.join(", "))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dependency_from_elsewhere_is_seen() {
+        let registry = "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
+        assert_eq!(foreign_source(registry), None);
+        let foreign = format!("{registry}source = \"git+https://example.com/a\"\n");
+        assert_eq!(foreign_source(&foreign), Some("\"git+https://example.com/a\""));
+    }
 
     #[test]
     fn versions_are_compared_whole() {
