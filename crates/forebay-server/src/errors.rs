@@ -129,7 +129,7 @@ fn place(answer: WireError, offset: Option<usize>, statement: &Statement, script
 fn database(error: &StatementError) -> WireError {
     // Functions of ours bring their SQLSTATE along.
     if let Some((sqlstate, message)) = sql::marked_error(&error.message) {
-        return WireError::new(sqlstate, message);
+        return WireError::new(known_sqlstate(sqlstate), message);
     }
     let message = error.message.as_str();
     let answer = |sqlstate: &'static str| WireError::new(sqlstate, message);
@@ -211,4 +211,12 @@ fn with_columns(answer: WireError, message: &str) -> WireError {
 
 fn behind<'a>(message: &'a str, marker: &str) -> Option<&'a str> {
     message.find(marker).map(|at| &message[at + marker.len()..])
+}
+
+/// The SQLSTATE that an error's text carries, if it is one this server raises.
+pub fn known_sqlstate(sqlstate: &str) -> &'static str {
+    [state::UNDEFINED_TABLE, state::UNDEFINED_OBJECT, state::UNDEFINED_FUNCTION, state::UNDEFINED_COLUMN, state::INVALID_TEXT, state::OUT_OF_RANGE, state::UNSUPPORTED, state::LIMIT_EXCEEDED, "22007", "22008", "22023", "22025", "3F000"]
+        .into_iter()
+        .find(|known| *known == sqlstate)
+        .unwrap_or(state::INTERNAL)
 }

@@ -1,5 +1,11 @@
 //! The server as a library: the program `forebay` is a thin shell around it, and tests start it in their own process.
 pub mod catalog;
+pub mod config;
+pub mod errors;
+pub mod http;
+pub mod server;
 pub mod session;
 pub mod sql;
+pub mod tls;
+pub mod users;
 pub mod wire;

@@ -1,1 +1,386 @@
-//! Session.
+//! A session: one authenticated client, from its first ReadyForQuery to its end.
+//!
+//! Promises what PostgreSQL's protocol promises: messages are answered in order; an error in the extended protocol skips to
+//! Sync; the status byte is true; an autocommit write is acknowledged when it is durable; a group of statements between two
+//! Syncs, or in one simple query, is one transaction. What a session gathers is bounded, and what it holds that others wait
+//! for it holds for a bounded time.
+//!
+//! Knows messages and transactions. Does not know bytes ([`wire`](crate::wire)), SQL ([`sql`](crate::sql)), or how writes
+//! come to share commits ([`forebay::write`]).
+
+mod block;
+mod catalog;
+pub mod cancel;
+mod control;
+mod execute;
+mod extended;
+mod output;
+mod prepared;
+mod rows;
+pub mod settings;
+pub mod shared;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use forebay::write::CancelToken;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use self::block::Block;
+use self::cancel::{Registration, RunningGuard};
+use self::output::Output;
+use self::prepared::{Portal, Prepared};
+use self::settings::Settings;
+use self::shared::{Phase, Shared};
+use crate::sql::{self, Statement};
+use crate::wire::backend::{self, TransactionStatus};
+use crate::wire::error::{Severity, WireError};
+use crate::wire::frontend::{FrameError, FrameReader, Frontend};
+
+/// What `version()` answers.
+const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
+
+/// One client's session.
+pub struct Session<S> {
+    /// Reads from the stream that the output is written to; never both at a time.
+    input: FrameReader<S>,
+    output: Output,
+    shared: Arc<Shared>,
+    registration: Registration,
+    identity: Identity,
+    settings: Settings,
+    statements: HashMap<String, Arc<Prepared>>,
+    portals: HashMap<String, Portal>,
+    block: Option<Block>,
+    next_cursor: u64,
+    /// After an error in the extended protocol, until Sync.
+    skipping: bool,
+}
+
+/// Who the client is.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The user it has proved to be, or says it is where nobody is asked.
+    pub user: String,
+    /// The database it named; there is only one, under any name.
+    pub database: String,
+}
+
+/// Why a message was not carried out.
+#[derive(Debug)]
+enum Stop {
+    /// The client is told.
+    Error(WireError),
+    /// There is no client any more.
+    Gone(io::Error),
+}
+
+impl From<WireError> for Stop {
+    fn from(error: WireError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+impl From<forebay::write::WriteError> for Stop {
+    fn from(error: forebay::write::WriteError) -> Self {
+        Self::Error(crate::errors::unplaced(error))
+    }
+}
+
+impl From<FrameError> for Stop {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Refused { error, .. } => Self::Error(error),
+            FrameError::Broken(error) => Self::Error(error.with_severity(Severity::Fatal)),
+            FrameError::Lost(error) => Self::Gone(error),
+        }
+    }
+}
+
+/// What woke a session that waited.
+enum Event {
+    Message(Result<Option<Frontend>, FrameError>),
+    End(WireError),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// A session; `unsent` is what the start-up left to be sent.
+    pub fn new(
+        mut input: FrameReader<S>,
+        unsent: BytesMut,
+        shared: Arc<Shared>,
+        registration: Registration,
+        identity: Identity,
+    ) -> Self {
+        input.set_max_message_bytes(shared.limits.message_bytes_max);
+        Self {
+            input,
+            output: Output::new(unsent, shared.limits.stall_timeout),
+            settings: Settings::new(&identity.user),
+            shared,
+            registration,
+            identity,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            block: None,
+            next_cursor: 0,
+            skipping: false,
+        }
+    }
+
+    /// Serves the client until it leaves, breaks the protocol, or is sent away. `parameters` are the settings it begins with.
+    pub async fn run(mut self, parameters: &[(String, String)]) {
+        let served = match self.greet(parameters) {
+            Ok(()) => self.serve().await,
+            Err(error) => Err(error.into()),
+        };
+        match served {
+            Ok(()) => {}
+            Err(Stop::Error(error)) => {
+                error.with_severity(Severity::Fatal).encode(&mut self.output.pending);
+                self.output.close(self.input.stream_mut()).await;
+            }
+            Err(Stop::Gone(error)) => tracing::debug!(%error, "client gone"),
+        }
+    }
+
+    /// What a client is told before its first message.
+    fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), WireError> {
+        control::set_at_start(&mut self.settings, parameters)?;
+        for (name, value) in self.settings.reported() {
+            backend::parameter_status(&mut self.output.pending, name, &value);
+        }
+        backend::backend_key_data(
+            &mut self.output.pending,
+            self.registration.process,
+            &self.registration.secret,
+        )?;
+        self.ready();
+        Ok(())
+    }
+
+    async fn serve(&mut self) -> Result<(), Stop> {
+        loop {
+            // What is pipelined is answered together.
+            if self.input.buffered().is_none() {
+                self.output.flush(self.input.stream_mut()).await?;
+            } else {
+                self.output.flush_if_large(self.input.stream_mut()).await?;
+            }
+            let message = match self.next_event().await {
+                Event::End(error) => return Err(Stop::Error(error)),
+                Event::Message(Ok(None | Some(Frontend::Terminate))) => return Ok(()),
+                Event::Message(Ok(Some(message))) => message,
+                Event::Message(Err(FrameError::Refused { error, kind })) => {
+                    self.refuse(error, kind).await?;
+                    continue;
+                }
+                Event::Message(Err(error)) => return Err(error.into()),
+            };
+            if self.skipping && !matches!(message, Frontend::Sync) {
+                continue;
+            }
+            self.handle(message).await?;
+        }
+    }
+
+    /// The next message; or, while there is none, the reason to end.
+    async fn next_event(&mut self) -> Event {
+        let inside = self.block.is_some();
+        let holds = self.portals.values().any(Portal::holds_reader)
+            || self.block.as_ref().is_some_and(Block::holds_something);
+        let mut phase = self.shared.phase.clone();
+        let must_leave = phase.wait_for(|phase| match phase {
+            Phase::Serving => false,
+            Phase::Draining => !inside,
+            Phase::Stopping => true,
+        });
+        tokio::select! {
+            biased;
+            // A server that is gone (the channel is closed) has stopped too.
+            _ = must_leave => Event::End(WireError::fatal(
+                "57P01",
+                "terminating connection due to administrator command",
+            )),
+            message = self.input.next() => Event::Message(message),
+            () = idle_too_long(self.shared.limits.idle_transaction_timeout), if holds => Event::End(
+                WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
+                    .with_hint("An open transaction or cursor holds what others wait for; end it sooner."),
+            ),
+        }
+    }
+
+    async fn handle(&mut self, message: Frontend) -> Result<(), Stop> {
+        match message {
+            Frontend::Query(script) => {
+                let result = self.simple_query(script.into()).await;
+                self.answer(result).await?;
+                self.ready();
+                Ok(())
+            }
+            Frontend::Sync => self.sync().await,
+            Frontend::Flush => Ok(self.output.flush(self.input.stream_mut()).await?),
+            Frontend::FunctionCall => {
+                let refused = WireError::unsupported("function calls by message are not supported; use SELECT");
+                self.answer(Err(refused.into())).await?;
+                self.ready();
+                Ok(())
+            }
+            // PostgreSQL ignores them too: they may be left over from a COPY that failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
+            Frontend::Password(_) => Err(Stop::Error(
+                WireError::protocol("a password after authentication").with_severity(Severity::Fatal),
+            )),
+            extended => {
+                let result = self.extended(extended).await;
+                self.skipping = matches!(result, Err(Stop::Error(_)));
+                self.answer(result).await
+            }
+        }
+    }
+
+    /// A message that arrived whole and made no sense.
+    async fn refuse(&mut self, error: WireError, kind: u8) -> Result<(), Stop> {
+        if self.skipping && kind != b'S' {
+            return Ok(());
+        }
+        self.answer(Err(Stop::Error(error))).await?;
+        match kind {
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => self.skipping = true,
+            b'S' => self.sync().await?,
+            _ => self.ready(),
+        }
+        Ok(())
+    }
+
+    /// Tells the client an error, and fails the transaction it happened in.
+    async fn answer(&mut self, result: Result<(), Stop>) -> Result<(), Stop> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Stop::Error(error)) if error.is_fatal() => Err(Stop::Error(error)),
+            Err(Stop::Error(error)) => {
+                metrics::counter!("forebay_errors_total", "sqlstate" => error.sqlstate).increment(1);
+                error.encode(&mut self.output.pending);
+                self.fail().await
+            }
+            Err(gone) => Err(gone),
+        }
+    }
+
+    async fn fail(&mut self) -> Result<(), Stop> {
+        match &mut self.block {
+            Some(block) if block.implicit => {
+                self.portals.clear();
+                if let Some(block) = self.block.take() {
+                    self.restore_settings(block.settings_before().clone());
+                    block.rollback().await?;
+                }
+            }
+            Some(block) => {
+                block.fail();
+                let whole = !block.holds_something();
+                if whole {
+                    self.portals.clear();
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// ReadyForQuery with the true status.
+    fn ready(&mut self) {
+        let status = match &self.block {
+            None => TransactionStatus::Idle,
+            Some(block) if block.failed => TransactionStatus::Failed,
+            Some(_) => TransactionStatus::Open,
+        };
+        backend::ready_for_query(&mut self.output.pending, status);
+    }
+
+    async fn simple_query(&mut self, script: Arc<str>) -> Result<(), Stop> {
+        let statements = self.understand(&script)?;
+        if statements.is_empty() {
+            backend::empty_query_response(&mut self.output.pending);
+            return Ok(());
+        }
+        // The unnamed statement and portal do not outlive a simple query.
+        self.statements.remove("");
+        self.portals.remove("");
+        let several = statements.len() > 1;
+        for statement in statements {
+            if several && self.block.is_none() && !control::is_transaction_control(&statement.kind) {
+                self.open_implicit_block();
+            }
+            self.execute_simple(statement, &script).await?;
+            self.output.flush_if_large(self.input.stream_mut()).await?;
+        }
+        self.end_implicit_block().await
+    }
+
+    async fn sync(&mut self) -> Result<(), Stop> {
+        self.skipping = false;
+        let ended = self.end_implicit_block().await;
+        self.answer(ended).await?;
+        if self.block.is_none() {
+            self.portals.clear();
+        }
+        self.ready();
+        Ok(())
+    }
+
+    fn open_implicit_block(&mut self) {
+        let isolation = control::default_isolation(&self.settings);
+        self.block = Some(Block::open(true, isolation, self.settings.read_only(), &self.settings));
+    }
+
+    /// Commits what a group of statements did together.
+    async fn end_implicit_block(&mut self) -> Result<(), Stop> {
+        match self.block.take() {
+            Some(block) if block.implicit => self.commit(block).await,
+            other => {
+                self.block = other;
+                Ok(())
+            }
+        }
+    }
+
+    fn understand(&self, script: &str) -> Result<Vec<Statement>, WireError> {
+        let settings = |name: &str| self.setting(name);
+        let environment = sql::Environment {
+            user: &self.identity.user,
+            database: &self.identity.database,
+            pid: self.registration.process,
+            version: VERSION,
+            settings: &settings,
+        };
+        sql::parse_script(script, &environment).map_err(|error| crate::errors::understood(&error))
+    }
+
+    /// A token for one statement: for its deadline, and for cancel requests while the guard lives.
+    fn statement_token(&self) -> (CancelToken, RunningGuard) {
+        let timeout = match (self.settings.statement_timeout(), self.shared.limits.statement_timeout) {
+            (Some(own), Some(server)) => Some(own.min(server)),
+            (own, server) => own.or(server),
+        };
+        let token = CancelToken::with_deadline(timeout.map(|timeout| Instant::now() + timeout));
+        let running = self.registration.running.start(token.clone());
+        (token, running)
+    }
+}
+
+async fn idle_too_long(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,1 +1,330 @@
-//! SQL.
+//! The SQL front end: takes statement text and says what to do with it; after a look at the schema, of which types its parameters and
+//! columns are.
+//!
+//! Contract:
+//! - It is SQLite's SQL. A statement that uses nothing of PostgreSQL's reaches SQLite byte for byte as it was written.
+//! - A few PostgreSQL spellings are carried over, on the syntax tree and never by text search; what cannot be carried over with
+//!   certainty is an error that names it, never a wrong answer.
+//! - What the grammar does not know goes to SQLite unchanged, whose own error then stands.
+//! - What would change or read the state of a connection, which all clients share, is refused by name.
+//!
+//! Where the two worlds differ: LIKE, `/`, CAST to INT, INTEGER, REAL, TEXT, BLOB or NUMERIC, and CURRENT_TIMESTAMP are SQLite's; `::type` and
+//! CAST to any other type are PostgreSQL's and fail on text that is no such value. Integers are 64 bits wide whatever they are called.
+//!
+//! Knows nothing of sockets, messages or transactions.
+
+mod command;
+mod cursor;
+mod describe;
+mod error;
+mod functions;
+mod grammar;
+mod lexer;
+mod pragma;
+mod rewrite;
+mod split;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use describe::{Column, Description, Origin, describe, parameter_number};
+pub use error::SqlError;
+pub use functions::{marked_error, register};
+pub use split::Hints;
+pub use tag::Tag;
+
+use cursor::Cursor;
+use error::character_position;
+use lexer::Token;
+use split::Segment;
+
+/// More tokens than this in one script are refused: a tree of them takes some hundred bytes each.
+const TOKENS_MAX: usize = 1_000_000;
+/// SQLite's own limit on the number of a parameter.
+const PARAMETERS_MAX: usize = 32_766;
+
+/// What a statement may ask about the session it runs in. The answers are put into the statement as literals when it is parsed,
+/// because SQLite's functions know no session.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    /// `current_user`, `session_user`, `user`.
+    pub user: &'a str,
+    /// `current_database()`, `current_catalog`.
+    pub database: &'a str,
+    /// `pg_backend_pid()`.
+    pub pid: i32,
+    /// `version()`.
+    pub version: &'a str,
+    /// `current_setting(name)`, by the name in lower case.
+    pub settings: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// An isolation level a client may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are SQL's own")]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+/// What RESET puts back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResetTarget {
+    /// Every setting.
+    All,
+    /// One setting.
+    Name(String),
+}
+
+/// Who runs a statement, and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// For SQLite. Whether it reads or writes is asked of SQLite when it is prepared.
+    Sql,
+    /// Reads PostgreSQL's catalog (`pg_catalog`, `information_schema`), or calls functions that need it.
+    Catalog,
+    /// BEGIN, START TRANSACTION.
+    Begin {
+        /// If the client asked for one.
+        isolation: Option<Isolation>,
+        /// If the client said READ ONLY or READ WRITE.
+        read_only: Option<bool>,
+    },
+    /// COMMIT, END.
+    Commit {
+        /// AND CHAIN: a new transaction begins at once.
+        chain: bool,
+    },
+    /// ROLLBACK, ABORT.
+    Rollback {
+        /// AND CHAIN: a new transaction begins at once.
+        chain: bool,
+    },
+    /// SAVEPOINT name.
+    Savepoint(String),
+    /// ROLLBACK TO name.
+    RollbackTo(String),
+    /// RELEASE name.
+    Release(String),
+    /// SET TRANSACTION, and SET SESSION CHARACTERISTICS AS TRANSACTION.
+    SetTransaction {
+        /// If the client named one.
+        isolation: Option<Isolation>,
+        /// If the client said READ ONLY or READ WRITE.
+        read_only: Option<bool>,
+        /// For the transactions to come, not this one.
+        session: bool,
+    },
+    /// SET name TO value.
+    Set {
+        /// The setting, unquoted names in lower case.
+        name: String,
+        /// The value, a list joined by ", "; `None` is DEFAULT.
+        value: Option<String>,
+        /// SET LOCAL: until the transaction ends.
+        local: bool,
+    },
+    /// RESET name, RESET ALL.
+    Reset(ResetTarget),
+    /// SHOW name.
+    Show(String),
+    /// DISCARD.
+    Discard {
+        /// DISCARD ALL, which also forgets settings and prepared statements.
+        all: bool,
+    },
+    /// DEALLOCATE name; `None` is ALL.
+    Deallocate(Option<String>),
+    /// Understood and not offered.
+    Unsupported {
+        /// The construct, for the message.
+        what: String,
+        /// What to do instead.
+        hint: Option<String>,
+    },
+}
+
+/// One statement of a script.
+#[derive(Clone)]
+pub struct Statement {
+    /// Who runs it.
+    pub kind: Kind,
+    /// What SQLite gets (or the catalog: then as the client wrote it).
+    pub sql: Arc<str>,
+    /// Whether `sql` differs from what the client wrote, so that positions in it mean nothing to the client.
+    pub rewritten: bool,
+    /// Where it starts in the script, in bytes.
+    pub offset: usize,
+    /// What comments asked for.
+    pub hints: Hints,
+    /// How its completion is announced.
+    pub tag: Tag,
+    /// Whether it writes and must not share a transaction (VACUUM, some PRAGMAs).
+    pub runs_alone: bool,
+    /// The highest parameter number in it.
+    parameter_count: usize,
+    tree: Option<Arc<sqlparser::ast::Statement>>,
+}
+
+impl Statement {
+    /// The syntax tree of what SQLite gets, or, for [`Kind::Catalog`], of what the client wrote; `None` if the grammar does not know it.
+    pub fn tree(&self) -> Option<&sqlparser::ast::Statement> {
+        self.tree.as_deref()
+    }
+
+    /// How many parameters it has: the highest number in it.
+    pub fn parameter_count(&self) -> usize {
+        self.parameter_count
+    }
+
+    /// The error position for a byte of `sql`, in characters of the script it came from; `None` where that would point at the wrong place.
+    pub fn position(&self, script: &str, byte: usize) -> Option<usize> {
+        (!self.rewritten && byte <= self.sql.len())
+            .then(|| character_position(script, self.offset + byte))
+    }
+}
+
+impl fmt::Debug for Statement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Statement")
+            .field("kind", &self.kind)
+            .field("sql", &self.sql)
+            .field("rewritten", &self.rewritten)
+            .field("offset", &self.offset)
+            .field("hints", &self.hints)
+            .field("tag", &self.tag)
+            .field("runs_alone", &self.runs_alone)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Splits a script into statements and understands each. Empty for a script of white space and comments.
+pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Statement>, SqlError> {
+    if let Some(byte) = text.find('\0') {
+        return Err(SqlError::Syntax {
+            message: "a zero byte in the statement".to_owned(),
+            position: Some(character_position(text, byte)),
+        });
+    }
+    let tokens = lexer::tokens(text, TOKENS_MAX)?;
+    split::segments(text, tokens)
+        .into_iter()
+        .map(|segment| understand(text, segment, environment))
+        .collect()
+}
+
+fn understand(
+    script: &str,
+    segment: Segment,
+    environment: &Environment<'_>,
+) -> Result<Statement, SqlError> {
+    let cursor = Cursor::new(script, &segment.tokens);
+    let written = &script[segment.range.clone()];
+    let mut statement = Statement {
+        kind: Kind::Sql,
+        sql: written.into(),
+        rewritten: false,
+        offset: segment.range.start,
+        hints: segment.hints,
+        tag: tag_of(&cursor),
+        runs_alone: false,
+        parameter_count: count_parameters(script, &segment.tokens)?,
+        tree: None,
+    };
+    if let Some((kind, tag)) = command::understand(&cursor)? {
+        (statement.kind, statement.tag) = (kind, tag);
+        return Ok(statement);
+    }
+    let first = cursor.peek_word();
+    if first == "PRAGMA" {
+        let mut behind = cursor.clone();
+        behind.next();
+        statement.runs_alone = pragma::judge(&behind)? == pragma::Run::WritesAlone;
+        return Ok(statement);
+    }
+    statement.runs_alone = first == "VACUUM";
+    rewrite::rewrite(&mut statement, script, &segment, environment)?;
+    Ok(statement)
+}
+
+/// The highest parameter number. `?` counts on from the highest before it, as SQLite has it; names have no place in the protocol.
+fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
+    let mut highest = 0;
+    for token in tokens
+        .iter()
+        .filter(|token| token.kind == lexer::Kind::Parameter)
+    {
+        let name = token.text(script);
+        let number = match name.strip_prefix(['$', '?']) {
+            Some("") => Some(highest + 1),
+            Some(digits) => digits.parse().ok(),
+            None => None,
+        };
+        match number {
+            Some(number @ 1..=PARAMETERS_MAX) => highest = highest.max(number),
+            _ => {
+                return Err(SqlError::NoSuchParameter {
+                    name: name.to_owned(),
+                    position: Some(character_position(script, token.range.start)),
+                });
+            }
+        }
+    }
+    Ok(highest)
+}
+
+/// The tag of a statement that is no session command, from its first words.
+fn tag_of(cursor: &Cursor<'_>) -> Tag {
+    let mut cursor = cursor.clone();
+    let mut first = cursor.peek_word();
+    if first == "WITH" {
+        first = main_verb(cursor.clone());
+    }
+    match first.as_str() {
+        "INSERT" | "REPLACE" => Tag::Insert,
+        "UPDATE" => Tag::Update,
+        "DELETE" => Tag::Delete,
+        "SELECT" | "VALUES" | "" => Tag::Select,
+        "CREATE" | "DROP" | "ALTER" => {
+            cursor.next();
+            let mut object = cursor.peek_word();
+            while matches!(object.as_str(), "UNIQUE" | "VIRTUAL" | "TEMP" | "TEMPORARY") {
+                cursor.next();
+                object = cursor.peek_word();
+            }
+            Tag::Words(format!("{first} {object}").into())
+        }
+        _ => Tag::Words(first.into()),
+    }
+}
+
+/// The verb behind a WITH clause: the first one outside parentheses.
+fn main_verb(mut cursor: Cursor<'_>) -> String {
+    let mut depth = 0_usize;
+    loop {
+        let word = cursor.peek_word();
+        let Some(token) = cursor.next() else {
+            return String::new();
+        };
+        match token.kind {
+            lexer::Kind::Open => depth += 1,
+            lexer::Kind::Close => depth = depth.saturating_sub(1),
+            _ if depth == 0
+                && matches!(
+                    word.as_str(),
+                    "SELECT" | "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "VALUES"
+                ) =>
+            {
+                return word;
+            }
+            _ => {}
+        }
+    }
+}

@@ -17,7 +17,7 @@ use super::dispatch::Batch;
 use super::line::{BatchLimits, Line};
 use super::slot::{Displaced, Queued, Ticket};
 use super::stats::Stats;
-use super::sync::Mutex;
+use super::sync::{Mutex, OwnCacheLine};
 use super::window::Due;
 
 /// The bounds of a batcher; each at least one.
@@ -79,14 +79,14 @@ struct State<I, O, E> {
 }
 
 pub(super) struct Intake<I, O, E> {
-    state: Mutex<State<I, O, E>>,
+    state: OwnCacheLine<Mutex<State<I, O, E>>>,
     limits: Limits,
 }
 
 impl<I, O, E> Intake<I, O, E> {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: OwnCacheLine(Mutex::new(State {
                 line: Line::new(),
                 gatherer: Gatherer::None,
                 running: 0,
@@ -94,7 +94,7 @@ impl<I, O, E> Intake<I, O, E> {
                 calls: 0,
                 batches: 0,
                 cancelled: 0,
-            }),
+            })),
             limits,
         }
     }
@@ -108,7 +108,7 @@ impl<I, O, E> Intake<I, O, E> {
         bounded: bool,
     ) -> Result<(Ticket<I, O, E>, Todo), (Refusal, I, Option<Waker>)> {
         let due = queued.due;
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         if state.closed {
             return Err((Refusal::Closed, queued.item, waker));
         }
@@ -123,7 +123,7 @@ impl<I, O, E> Intake<I, O, E> {
 
     /// A call leaves before it has its outcome. What it leaves behind is returned.
     pub(super) fn cancel(&self, ticket: &Ticket<I, O, E>) -> (Displaced<I, O, E>, Todo) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         if let Some(displaced) = state.line.remove(ticket) {
             state.cancelled += 1;
             let mut todo = Todo::default();
@@ -137,7 +137,7 @@ impl<I, O, E> Intake<I, O, E> {
         let (was_queued, displaced) = ticket.slot().leave();
         if was_queued {
             // Its batch was cut, but the item had not been collected yet: it never reaches the processor.
-            self.state.lock().cancelled += 1;
+            self.state.0.lock().cancelled += 1;
         }
         (displaced, Todo::default())
     }
@@ -152,7 +152,7 @@ impl<I, O, E> Intake<I, O, E> {
     ) -> (Next, Todo) {
         // Declared before the guard, hence dropped after it: it may hold a waker.
         let _previous;
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         _previous = std::mem::replace(&mut state.gatherer, Gatherer::Coming);
         if state.line.is_empty() {
             state.gatherer = Gatherer::None;
@@ -182,7 +182,7 @@ impl<I, O, E> Intake<I, O, E> {
     /// A running runner has answered its batch. Says whether it is the gatherer now; otherwise it is signed off. `empty`:
     /// every call of the batch was cancelled at the last moment, and no batch ran.
     pub(super) fn finish(&self, empty: bool) -> (bool, Todo) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.running -= 1;
         if empty {
             state.batches -= 1;
@@ -200,7 +200,7 @@ impl<I, O, E> Intake<I, O, E> {
     pub(super) fn lose_runner(&self, was_running: bool, batch: &mut Batch<I, O, E>) -> Todo {
         // Declared before the guard, hence dropped after it: it may hold a waker.
         let _previous;
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         if was_running {
             state.running -= 1;
         } else {
@@ -221,7 +221,7 @@ impl<I, O, E> Intake<I, O, E> {
 
     /// Stops the intake. What is in line goes without waiting for its window.
     pub(super) fn close(&self) -> Todo {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.closed = true;
         Todo {
             wake: state.rouse(),
@@ -231,11 +231,11 @@ impl<I, O, E> Intake<I, O, E> {
 
     /// Whether nothing enters any more, nothing waits and nothing runs.
     pub(super) fn is_drained(&self) -> bool {
-        self.state.lock().is_drained()
+        self.state.0.lock().is_drained()
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let state = self.state.lock();
+        let state = self.state.0.lock();
         let in_line = state.line.tally().items;
         let queued = in_line.min(self.limits.max_queued);
         Stats {
@@ -249,9 +249,9 @@ impl<I, O, E> Intake<I, O, E> {
     }
 
     /// Checks the invariants; for tests.
-    #[cfg(test)]
+    #[cfg(all(test, not(forebay_loom)))]
     pub(super) fn validate(&self) {
-        let state = self.state.lock();
+        let state = self.state.0.lock();
         state.line.validate();
         let gatherers = usize::from(!matches!(state.gatherer, Gatherer::None));
         assert!(state.running + gatherers <= self.limits.max_in_flight);
@@ -318,5 +318,141 @@ impl<I, O, E> State<I, O, E> {
         }
         let end = self.line.earliest_due()?;
         (clock() < end).then_some(end)
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        batch: BatchLimits {
+            max_items: 2,
+            max_weight: u128::MAX,
+        },
+        max_in_flight: 2,
+        max_queued: 100,
+    };
+
+    type Small = Intake<u64, u64, ()>;
+
+    fn enter(intake: &Small, item: u64, due: Due) -> (Ticket<u64, u64, ()>, Todo) {
+        let queued = Queued {
+            item,
+            weight: 0,
+            due,
+        };
+        intake
+            .enter(queued, None, false)
+            .unwrap_or_else(|_| panic!("open"))
+    }
+
+    fn next(intake: &Small, batch: &mut Batch<u64, u64, ()>, now: Instant) -> (Next, Todo) {
+        let mut waker = Some(Waker::noop().clone());
+        intake.next(batch, &mut waker, || now)
+    }
+
+    #[test]
+    fn one_gatherer_at_most_and_the_next_is_started_when_it_has_its_batch() {
+        let intake = Small::new(LIMITS);
+        let mut starts = Vec::new();
+        let mut tickets = Vec::new();
+        for item in 0..5 {
+            let (ticket, todo) = enter(&intake, item, Due::AtOnce);
+            starts.push(todo.start_runner);
+            tickets.push(ticket);
+            intake.validate();
+        }
+        assert_eq!(starts, [true, false, false, false, false]);
+        let mut batches = [Batch::new(), Batch::new()];
+        let (first, todo) = next(&intake, &mut batches[0], Instant::now());
+        assert_eq!((first, todo.start_runner), (Next::Run, true));
+        let (second, todo) = next(&intake, &mut batches[1], Instant::now());
+        // Both places are taken: the last item waits for whoever finishes first.
+        assert_eq!((second, todo.start_runner), (Next::Run, false));
+        intake.validate();
+        let (gathers, _) = intake.finish(false);
+        assert!(gathers);
+        intake.validate();
+        let (gathers, _) = intake.finish(false);
+        assert!(!gathers, "there is a gatherer for the last item already");
+        intake.validate();
+    }
+
+    #[test]
+    fn a_sleeping_gatherer_is_woken_only_to_leave_earlier() {
+        let intake = Small::new(LIMITS);
+        let now = Instant::now();
+        let end = now + Duration::from_secs(1);
+        let mut batch = Batch::new();
+        let (first, todo) = enter(&intake, 0, Due::By(end));
+        assert!(todo.start_runner);
+        assert_eq!(next(&intake, &mut batch, now).0, Next::Wait(end));
+        // Cancelled and replaced by a later window: it need not look again now, and finds the later end in time.
+        let later = end + Duration::from_secs(1);
+        let (second, todo) = enter(&intake, 1, Due::By(later));
+        assert!(todo.wake.is_some(), "a full batch goes");
+        let (_, todo) = intake.cancel(&first);
+        assert!(todo.wake.is_none());
+        assert_eq!(next(&intake, &mut batch, now).0, Next::Wait(later));
+        let sooner = now + Duration::from_millis(500);
+        let (third, todo) = enter(&intake, 2, Due::By(sooner));
+        assert!(todo.wake.is_some());
+        drop(intake.cancel(&third));
+        assert_eq!(next(&intake, &mut batch, now).0, Next::Wait(later));
+        let (_, todo) = intake.cancel(&second);
+        assert!(todo.wake.is_some(), "nobody is left to gather");
+        assert_eq!(next(&intake, &mut batch, now).0, Next::Leave);
+        intake.validate();
+    }
+
+    #[test]
+    fn the_end_of_a_window_sends_the_batch() {
+        let intake = Small::new(LIMITS);
+        let end = Instant::now();
+        let mut batch = Batch::new();
+        let (_ticket, _) = enter(&intake, 0, Due::By(end));
+        assert_eq!(next(&intake, &mut batch, end).0, Next::Run);
+        assert_eq!(batch.collect_items(), [0]);
+    }
+
+    #[test]
+    fn a_lost_runner_leaves_the_line_to_others_and_the_last_one_brings_it_back() {
+        let intake = Small::new(LIMITS);
+        let tickets: Vec<_> = (0..5)
+            .map(|item| enter(&intake, item, Due::AtOnce))
+            .collect();
+        let mut batches = [Batch::new(), Batch::new()];
+        for batch in &mut batches {
+            assert_eq!(next(&intake, batch, Instant::now()).0, Next::Run);
+        }
+        let mut stranded = Batch::new();
+        let _ = intake.lose_runner(true, &mut stranded);
+        assert!(stranded.is_empty());
+        let _ = intake.lose_runner(true, &mut stranded);
+        assert_eq!(stranded.collect_items(), [4]);
+        intake.validate();
+        assert_eq!(intake.stats().in_flight, 0);
+        drop(tickets);
+    }
+
+    #[test]
+    fn an_item_cancelled_between_cut_and_collection_never_reaches_the_processor() {
+        let intake = Small::new(LIMITS);
+        let (first, _) = enter(&intake, 0, Due::AtOnce);
+        let (_second, _) = enter(&intake, 1, Due::AtOnce);
+        let mut batch = Batch::new();
+        assert_eq!(next(&intake, &mut batch, Instant::now()).0, Next::Run);
+        drop(intake.cancel(&first));
+        assert_eq!(batch.collect_items(), [1]);
+        assert_eq!(intake.stats().cancelled, 1);
+        // The one outcome goes to the one item that was dispatched.
+        batch.answer_each(vec![10]);
+        assert!(matches!(
+            _second.slot().poll(Waker::noop()),
+            std::task::Poll::Ready(Ok(10))
+        ));
     }
 }

@@ -210,7 +210,7 @@ impl<I, O, E> Line<I, O, E> {
     }
 
     /// Checks the invariants; for tests.
-    #[cfg(test)]
+    #[cfg(all(test, not(forebay_loom)))]
     pub(super) fn validate(&self) {
         let mut sum = Tally::default();
         let mut last_number = None;
@@ -235,7 +235,7 @@ impl<I, O, E> Line<I, O, E> {
     }
 
     /// Stretches in the line; for tests of its memory.
-    #[cfg(test)]
+    #[cfg(all(test, not(forebay_loom)))]
     pub(super) fn stretches(&self) -> usize {
         self.stretches.len()
     }
@@ -257,5 +257,97 @@ impl<I, O, E> Stretch<I, O, E> {
             part += Tally::of_one(weight, due);
         }
         (self.to, part)
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn push(line: &mut Line<u64, u64, ()>, item: u64, weight: usize) -> Ticket<u64, u64, ()> {
+        let queued = Queued {
+            item,
+            weight,
+            due: Due::AtOnce,
+        };
+        line.push(queued, None)
+    }
+
+    /// What a batch of these waiting (item, weight) pairs must be, written as plainly as possible.
+    fn naive_cut(waiting: &mut Vec<(u64, usize)>, limits: &BatchLimits) -> Vec<u64> {
+        let mut items = Vec::new();
+        let mut weight = 0;
+        while let Some(&(item, next)) = waiting.first() {
+            let exceeds = weight + next as u128 > limits.max_weight;
+            if items.len() == limits.max_items || (exceeds && !items.is_empty()) {
+                break;
+            }
+            waiting.remove(0);
+            items.push(item);
+            weight += next as u128;
+            if exceeds {
+                break;
+            }
+        }
+        items
+    }
+
+    proptest! {
+        /// Any mix of arrivals, cancellations and cuts gives the batches of a naive list.
+        #[test]
+        fn batches_are_those_of_a_plain_list(
+            steps in prop::collection::vec((0..10_u8, 0..usize::MAX, 0..9_usize), 0..600),
+            max_items in 1..100_usize,
+            max_weight in prop_oneof![Just(u128::MAX), 0..50_u128],
+        ) {
+            let limits = BatchLimits { max_items, max_weight };
+            let mut line = Line::new();
+            let mut waiting: Vec<(u64, usize)> = Vec::new();
+            let mut tickets = Vec::new();
+            for (number, (kind, pick, weight)) in steps.into_iter().enumerate() {
+                let item = number as u64;
+                match kind {
+                    0..6 => {
+                        tickets.push((item, push(&mut line, item, weight)));
+                        waiting.push((item, weight));
+                    }
+                    6..9 if !tickets.is_empty() => {
+                        let (item, ticket) = tickets.swap_remove(pick % tickets.len());
+                        let position = waiting.iter().position(|&(other, _)| other == item);
+                        prop_assert_eq!(line.remove(&ticket).is_some(), position.is_some());
+                        position.map(|position| waiting.remove(position));
+                    }
+                    _ => {
+                        let mut batch = Batch::new();
+                        line.cut(&limits, &mut batch);
+                        let expected = naive_cut(&mut waiting, &limits);
+                        prop_assert_eq!(batch.items, expected.len());
+                        prop_assert_eq!(batch.collect_items(), expected);
+                    }
+                }
+                line.validate();
+                prop_assert_eq!(line.tally().items, waiting.len());
+            }
+        }
+    }
+
+    #[test]
+    fn memory_follows_the_live_items() {
+        let mut line = Line::new();
+        let stays = push(&mut line, 0, 1);
+        let slots = stays.chunk.slots.len();
+        for item in 0..100_000 {
+            let leaves = push(&mut line, item, 1);
+            drop(line.remove(&leaves));
+        }
+        // The one that stays and the chunk being filled.
+        assert!(
+            line.stretches() <= 2,
+            "{} stretches of {slots} slots",
+            line.stretches()
+        );
+        line.validate();
     }
 }

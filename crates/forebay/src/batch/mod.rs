@@ -29,7 +29,7 @@ mod window;
 #[cfg(all(test, forebay_loom))]
 mod model;
 #[cfg(all(test, not(forebay_loom)))]
-mod tests;
+mod user_code;
 
 pub use builder::Builder;
 pub use call::Call;

@@ -21,7 +21,8 @@ const WITHDRAWN: u8 = 2;
 /// Cancelled after it was claimed: the database is told to interrupt it.
 const INTERRUPTED: u8 = 3;
 
-/// Cancels the statements that carry it. Clones are handles to the same token.
+/// Cancels the statement that carries it. Clones are handles to the same token. A token is for one statement: one that
+/// comes later with the same token is cancelled too, but is told only when its turn comes.
 ///
 /// A statement that still waits is withdrawn and has no effect; one that runs is interrupted, and then has no effect
 /// either, or had finished already: its own outcome tells.
@@ -89,7 +90,9 @@ impl CancelToken {
 
     /// Takes the right to execute, once or again by the same statement (a batch that is run again claims anew).
     pub(crate) fn claim(&self) -> Result<(), WriteError> {
-        if self.is_late() && self.withdraw() {
+        if self.is_late() {
+            // Lost against a claim of before, which ran to its end or was rolled back: this one does not start.
+            self.withdraw();
             return Err(WriteError::TimedOut);
         }
         match self.shared.state.compare_exchange(
@@ -104,12 +107,12 @@ impl CancelToken {
     }
 
     /// Whether the statement that runs must stop now.
-    pub(crate) fn interrupts(&self) -> bool {
+    pub fn interrupts(&self) -> bool {
         self.is_cancelled() || self.is_late()
     }
 
     /// What an interrupted or withdrawn statement is answered.
-    pub(crate) fn reason(&self) -> WriteError {
+    pub fn reason(&self) -> WriteError {
         if self.is_late() {
             WriteError::TimedOut
         } else {
@@ -141,6 +144,26 @@ impl CancelToken {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Completes with what to answer when the token is cancelled or late, whatever was claimed. For waiting that has no
+    /// effect when it is given up. Cancel safe.
+    pub async fn fired(&self) -> WriteError {
+        loop {
+            let cancelled = self.shared.cancelled.notified();
+            tokio::pin!(cancelled);
+            cancelled.as_mut().enable();
+            if self.interrupts() {
+                return self.reason();
+            }
+            match self.shared.deadline {
+                None => cancelled.await,
+                Some(deadline) => tokio::select! {
+                    () = cancelled => {}
+                    () = tokio::time::sleep_until(deadline.into()) => {}
+                },
             }
         }
     }

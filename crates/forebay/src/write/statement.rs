@@ -88,7 +88,12 @@ impl Write {
 
     /// Bytes that this write holds while it waits; what `max_weight` counts.
     pub(crate) fn weight(&self) -> usize {
+        let text = match &self.sql {
+            Sql::Static(_) => 0,
+            Sql::Shared(text) => text.len(),
+        };
         size_of::<Self>()
+            + text
             + self
                 .parameters
                 .values()

@@ -73,7 +73,7 @@ impl Builder {
         self
     }
 
-    /// The most bytes of parameters that share a commit. Default: 16 MiB.
+    /// The most bytes that share a commit: of parameters, and of statements made at run time. Default: 16 MiB.
     #[must_use]
     pub fn max_weight(mut self, bytes: usize) -> Self {
         self.max_weight = bytes;
@@ -172,9 +172,30 @@ impl Writer {
         match answer {
             Ok(outcome) => outcome,
             Err(CallError::Closed) => Err(WriteError::Closed),
-            Err(error) => Err(WriteError::Internal {
+            // The batch may have been on its way to the database when its task ended.
+            Err(error) => Err(WriteError::OutcomeUnknown {
                 cause: error.to_string(),
             }),
+        }
+    }
+
+    /// As [`submit`](Self::submit), sharing the commit with nobody.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Cancel safety
+    /// As [`execute`](Self::execute).
+    pub async fn submit_alone(&self, write: Write) -> Result<Outcome, WriteError> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => {
+                let token = write.cancel.clone().unwrap_or_default();
+                tokio::select! {
+                    biased;
+                    mut outcomes = sqlite.write(vec![write]) => outcomes.pop().expect("one outcome a write"),
+                    () = token.withdrawn() => Err(token.reason()),
+                }
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::error::is_disk_failure;
 use super::program::Program;
-use super::session::{Failure, Session, Transaction};
+use super::session::{Session, Transaction};
 use crate::write::{Outcome, Sql, Write, WriteError};
 
 type Outcomes = Vec<Option<Result<Outcome, WriteError>>>;
@@ -48,7 +48,7 @@ fn run_group(
     outcomes: &mut Outcomes,
     groups: &mut Vec<Vec<usize>>,
 ) {
-    if let Err(failure) = begin(session) {
+    if let Err(failure) = session.begin() {
         for &index in group {
             outcomes[index] = Some(Err(failure.error.clone()));
         }
@@ -60,34 +60,43 @@ fn run_group(
         Ran::Alone { position } => &group[..*position],
         Ran::Spoiled { position } => {
             session.rollback();
-            // Those before it are innocent and had been told nothing yet.
-            let innocent = again(&group[..*position], outcomes);
             groups.push(group[position + 1..].to_vec());
-            groups.push(innocent);
+            // Those before it are innocent and had been told nothing yet. Those among them that failed are run again too:
+            // what they failed on may be gone, if its caller has cancelled meanwhile.
+            groups.push(group[..*position].to_vec());
             return;
         }
     };
-    if let Err(error) = session.control("COMMIT") {
-        let explained = session.explain(&error);
-        session.rollback();
+    if let Err(error) = session.commit() {
         if let Ran::Alone { position } = ran {
             groups.push(group[position..].to_vec());
         }
-        let mut retried = again(executed, outcomes);
-        match retried.len() {
-            0 => {}
-            _ if is_disk_failure(&error) => {
-                let cause = explained.to_string();
-                for index in retried {
-                    outcomes[index] = Some(Err(WriteError::OutcomeUnknown { cause: cause.clone() }));
+        let rolled_back = session.explain(&error);
+        let lost = executed.iter().filter(|&&index| matches!(outcomes[index], Some(Ok(_)))).count();
+        let shared_failure = if is_disk_failure(&error) {
+            Some(WriteError::OutcomeUnknown {
+                cause: rolled_back.to_string(),
+            })
+        } else if lost == 1 || matches!(rolled_back, WriteError::Busy { .. }) {
+            // Nobody to part it from; or nobody's fault, and a lock that is not waited for once more by everyone.
+            Some(rolled_back)
+        } else {
+            None
+        };
+        match shared_failure {
+            Some(failure) => {
+                for &index in executed {
+                    if matches!(outcomes[index], Some(Ok(_))) {
+                        outcomes[index] = Some(Err(failure.clone()));
+                    }
                 }
             }
-            1 => outcomes[retried[0]] = Some(Err(explained)),
-            count => {
-                let second = retried.split_off(count / 2);
-                groups.push(second);
-                groups.push(retried);
+            None if lost > 0 => {
+                let (first, second) = executed.split_at(executed.len() / 2);
+                groups.push(second.to_vec());
+                groups.push(first.to_vec());
             }
+            None => {}
         }
         return;
     }
@@ -97,16 +106,6 @@ fn run_group(
             Some(session.execute_alone(&write.sql, &write.parameters, write.cancel.as_ref()));
         groups.push(group[position + 1..].to_vec());
     }
-}
-
-fn begin(session: &mut Session) -> Result<(), Failure> {
-    session.trusted("BEGIN IMMEDIATE")?;
-    let checked = session.check_schema();
-    checked.map_err(|error| {
-        let failure = Failure::clean(session.explain(&error));
-        session.rollback();
-        failure
-    })
 }
 
 /// Executes a group's statements in order, inside the transaction that is open.
@@ -158,19 +157,4 @@ fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &m
         }
     }
     Ran::Whole
-}
-
-/// Takes back the successes among `executed`, which were rolled back, to be run again.
-fn again(executed: &[usize], outcomes: &mut Outcomes) -> Vec<usize> {
-    executed
-        .iter()
-        .copied()
-        .filter(|&index| {
-            let succeeded = matches!(outcomes[index], Some(Ok(_)));
-            if succeeded {
-                outcomes[index] = None;
-            }
-            succeeded
-        })
-        .collect()
 }

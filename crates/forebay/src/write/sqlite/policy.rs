@@ -46,10 +46,11 @@ impl Policy {
 
     /// Runs `work` free of the rules.
     pub(super) fn trusting<R>(&self, work: impl FnOnce() -> R) -> R {
-        self.trusted.store(true, Ordering::Relaxed);
-        let result = work();
-        self.trusted.store(false, Ordering::Relaxed);
-        result
+        let _until_the_end = Trust {
+            before: self.trusted.swap(true, Ordering::Relaxed),
+            trusted: &self.trusted,
+        };
+        work()
     }
 
     /// Why the statement that was just prepared was refused, if it was refused here.
@@ -70,6 +71,18 @@ impl Policy {
                 Authorization::Deny
             }
         }
+    }
+}
+
+/// Ends the trust with its scope, also when a panic leaves it.
+struct Trust<'a> {
+    before: bool,
+    trusted: &'a AtomicBool,
+}
+
+impl Drop for Trust<'_> {
+    fn drop(&mut self) {
+        self.trusted.store(self.before, Ordering::Relaxed);
     }
 }
 

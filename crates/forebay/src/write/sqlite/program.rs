@@ -6,6 +6,8 @@
 //! its triggers, so nothing is guessed from the text. The listing is of the SQLite that is built in; the tests below hold
 //! it to what is assumed here.
 
+use std::cell::Cell;
+
 use rusqlite::Connection;
 
 /// What the executor must know of a statement. Valid for one state of the schema.
@@ -13,8 +15,9 @@ use rusqlite::Connection;
 pub(super) struct Program {
     /// May run inside a transaction that other statements share.
     pub(super) shares: bool,
-    /// May fail half-way and keep what it did: only a savepoint undoes it.
-    pub(super) fails_half_way: bool,
+    /// May fail half-way and keep what it did: only a savepoint undoes it. Set from the program where that says so, and
+    /// when the statement was seen to fail in a way that SQLite does not undo.
+    pub(super) fails_half_way: Cell<bool>,
     /// Adds rows whose id `last_insert_rowid` tells.
     pub(super) inserts: bool,
     /// Changes the schema, and so other statements' programs.
@@ -39,7 +42,7 @@ impl Program {
     ) -> rusqlite::Result<Self> {
         let mut program = Self {
             shares: true,
-            fails_half_way: false,
+            fails_half_way: Cell::new(false),
             inserts: false,
             changes_schema: false,
             counts_foreign_keys: false,
@@ -54,7 +57,7 @@ impl Program {
             let opcode: String = row.get(1)?;
             let (p1, p2, p5): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(6)?);
             match opcode.as_str() {
-                "Halt" | "HaltIfNull" if p1 != 0 && p2 == ON_ERROR_FAIL => program.fails_half_way = true,
+                "Halt" | "HaltIfNull" if p1 != 0 && p2 == ON_ERROR_FAIL => program.fails_half_way.set(true),
                 "Insert" if p5 & SETS_LAST_ROWID != 0 => program.inserts = true,
                 "VUpdate" => program.inserts = true,
                 "SetCookie" | "ParseSchema" | "DropTable" | "DropIndex" | "DropTrigger" => {
@@ -107,22 +110,22 @@ mod tests {
     fn a_plain_insert_shares_and_needs_no_savepoint() {
         let program = program(TABLE, "INSERT INTO t (v) VALUES (?1)");
         assert!(program.shares && program.inserts);
-        assert!(!program.fails_half_way && !program.changes_schema && !program.counts_foreign_keys);
+        assert!(!program.fails_half_way.get() && !program.changes_schema && !program.counts_foreign_keys);
     }
 
     #[test]
     fn or_fail_is_seen_in_the_statement_the_table_and_the_trigger() {
-        assert!(program(TABLE, "INSERT OR FAIL INTO t (v) VALUES (1), (2)").fails_half_way);
-        assert!(program(TABLE, "UPDATE OR FAIL t SET v = v + 1").fails_half_way);
-        assert!(!program(TABLE, "INSERT OR ROLLBACK INTO t (v) VALUES (1), (2)").fails_half_way);
+        assert!(program(TABLE, "INSERT OR FAIL INTO t (v) VALUES (1), (2)").fails_half_way.get());
+        assert!(program(TABLE, "UPDATE OR FAIL t SET v = v + 1").fails_half_way.get());
+        assert!(!program(TABLE, "INSERT OR ROLLBACK INTO t (v) VALUES (1), (2)").fails_half_way.get());
         let table = "CREATE TABLE t (v INTEGER UNIQUE ON CONFLICT FAIL)";
-        assert!(program(table, "INSERT INTO t SELECT 1").fails_half_way);
+        assert!(program(table, "INSERT INTO t SELECT 1").fails_half_way.get());
         let not_null = "CREATE TABLE t (v INTEGER NOT NULL ON CONFLICT FAIL)";
-        assert!(program(not_null, "INSERT INTO t VALUES (?1)").fails_half_way);
+        assert!(program(not_null, "INSERT INTO t VALUES (?1)").fails_half_way.get());
         let trigger = "CREATE TABLE t (v); CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT RAISE(FAIL, 'no') WHERE NEW.v = 2; END";
-        assert!(program(trigger, "INSERT INTO t VALUES (1), (2)").fails_half_way);
+        assert!(program(trigger, "INSERT INTO t VALUES (1), (2)").fails_half_way.get());
         let inner = "CREATE TABLE t (v); CREATE TABLE u (v UNIQUE); CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT OR FAIL INTO u VALUES (NEW.v); END";
-        assert!(program(inner, "INSERT INTO t VALUES (1), (1)").fails_half_way);
+        assert!(program(inner, "INSERT INTO t VALUES (1), (1)").fails_half_way.get());
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Session {
     programs: HashMap<Box<str>, Rc<Program>>,
     /// The schema that `programs` were read under.
     schema_version: i64,
+    /// The open transaction has changed the schema: `programs` holds programs that a rollback makes untrue.
+    schema_changed: bool,
     connection: Rc<Connection>,
     policy: Arc<Policy>,
     watch: Arc<Mutex<Option<CancelToken>>>,
@@ -102,6 +104,7 @@ impl Session {
             cursors: HashMap::new(),
             programs: HashMap::new(),
             schema_version: 0,
+            schema_changed: false,
             connection: Rc::new(connection),
             policy,
             watch,
@@ -154,12 +157,13 @@ impl Session {
         if let Some(token) = token {
             token.claim().map_err(Failure::clean)?;
         }
-        let savepoint = match transaction {
-            Transaction::None => false,
-            Transaction::Shared => program.fails_half_way,
-            // Rows returned may be too many, and then the changes are there already.
-            Transaction::Own => program.fails_half_way || (statement.column_count() > 0 && !statement.readonly()),
-        };
+        let savepoint = !statement.readonly()
+            && match transaction {
+                Transaction::None => false,
+                Transaction::Shared => program.fails_half_way.get(),
+                // Nothing can be run again here: whatever it fails with, it must be undone by itself.
+                Transaction::Own => true,
+            };
         if savepoint {
             self.trusted("SAVEPOINT forebay_statement")?;
         }
@@ -179,6 +183,7 @@ impl Session {
                 }
                 if program.changes_schema {
                     self.programs.clear();
+                    self.schema_changed = true;
                 }
                 Ok(outcome)
             }
@@ -188,6 +193,9 @@ impl Session {
                         .trusted("ROLLBACK TO forebay_statement")
                         .and_then(|()| self.trusted("RELEASE forebay_statement"));
                     failure.spoils_transaction = undone.is_err();
+                } else if failure.spoils_transaction && !self.connection.is_autocommit() {
+                    // Once is enough: from now on a savepoint undoes this statement, and nobody is run again for it.
+                    program.fails_half_way.set(true);
                 }
                 Err(failure)
             }
@@ -207,53 +215,85 @@ impl Session {
             forget_last_rowid(&self.connection);
         }
         let watching = Watching::start(&self.watch, token);
-        let column_count = statement.column_count();
         let mut outcome = Outcome::default();
-        let mut too_large = false;
-        let stepped = if column_count == 0 {
-            statement.raw_execute().map(|_| ())
+        let stepped = if statement.column_count() == 0 {
+            statement.raw_execute().map(|_| true)
         } else {
-            outcome.columns = statement.column_names().map(str::to_owned).collect();
-            let bytes_max = self.settings.returning_bytes_max;
-            gather(statement, column_count, bytes_max, &mut outcome.rows).map(|fits| too_large = !fits)
+            gather(statement, self.settings.returning_bytes_max, &mut outcome.rows)
         };
         drop(watching);
-        if let Err(error) = stepped {
-            let interrupted = statement_code(&error) == ffi::SQLITE_INTERRUPT;
-            return Err(Failure {
-                error: match token {
-                    Some(token) if interrupted => token.reason(),
-                    _ => self.explain(&error),
-                },
-                spoils_transaction: !was_autocommit && self.connection.is_autocommit(),
-            });
-        }
-        if too_large {
-            let message = format!(
+        let (error, undone) = match stepped {
+            Ok(true) => {
+                if self.connection.total_changes() != changes_before && !program.changes_schema {
+                    // DROP TABLE counts the rows that it looks at for foreign keys.
+                    outcome.rows_affected = self.connection.changes();
+                }
+                if program.inserts && outcome.rows_affected > 0 {
+                    outcome.last_insert_id = last_rowid(&self.connection);
+                }
+                // Only now: the schema may have changed since it was compiled, and stepping it has compiled it anew.
+                outcome.columns = statement.column_names().map(str::to_owned).collect();
+                return Ok(outcome);
+            }
+            // SQLite makes all changes before the first row is returned: they are there, and must go.
+            Ok(false) => (self.returned_too_much(), false),
+            Err(error) => match token {
+                Some(token) if statement_code(&error) == ffi::SQLITE_INTERRUPT && token.interrupts() => {
+                    (token.reason(), false)
+                }
+                _ => (self.explain(&error), undoes_the_statement(&error)),
+            },
+        };
+        Err(Failure {
+            error,
+            spoils_transaction: !was_autocommit
+                && (self.connection.is_autocommit() || !(undone || statement.readonly())),
+        })
+    }
+
+    fn returned_too_much(&self) -> WriteError {
+        WriteError::Statement(StatementError::new(
+            StatementErrorKind::TooLarge,
+            ffi::SQLITE_TOOBIG,
+            format!(
                 "the rows returned take more than {} bytes",
                 self.settings.returning_bytes_max
-            );
-            return Err(Failure {
-                error: WriteError::Statement(StatementError::new(
-                    StatementErrorKind::TooLarge,
-                    ffi::SQLITE_TOOBIG,
-                    message,
-                )),
-                // SQLite makes all changes before the first row is returned: they are there, and must go.
-                spoils_transaction: !was_autocommit,
-            });
+            ),
+        ))
+    }
+
+    /// Begins a transaction that writes, and forgets programs that are not true any more.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        self.trusted("BEGIN IMMEDIATE")?;
+        let checked = self.check_schema();
+        checked.map_err(|error| {
+            let failure = Failure::clean(self.explain(&error));
+            self.rollback();
+            failure
+        })
+    }
+
+    /// Commits. After an error the transaction is rolled back, and the error is SQLite's own.
+    pub(super) fn commit(&mut self) -> rusqlite::Result<()> {
+        let committed = self.control("COMMIT");
+        match committed {
+            // What was remembered under the new schema is forgotten at the next `begin`, which sees its version.
+            Ok(()) => self.schema_changed = false,
+            Err(_) => self.rollback(),
         }
-        if self.connection.total_changes() != changes_before {
-            outcome.rows_affected = self.connection.changes();
-        }
-        if program.inserts && outcome.rows_affected > 0 {
-            outcome.last_insert_id = last_rowid(&self.connection);
-        }
-        Ok(outcome)
+        committed
     }
 
     /// Compiles, or finds compiled, one statement; a refusal of the policy gets its reason.
     pub(super) fn prepare<'c>(&self, connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>, Failure> {
+        if sql.contains('\0') {
+            // SQLite would stop there, and execute a DELETE without its WHERE.
+            return Err(Failure::clean(WriteError::Statement(StatementError::new(
+                StatementErrorKind::Text,
+                ffi::SQLITE_ERROR,
+                "the statement's text holds a NUL character",
+            ))));
+        }
         connection
             .prepare_cached(sql)
             .map_err(|error| Failure::clean(self.explain(&error)))
@@ -282,7 +322,7 @@ impl Session {
 
     /// Forgets the programs if another process, or another connection, has changed the schema.
     /// To be called inside the transaction that will use them.
-    pub(super) fn check_schema(&mut self) -> rusqlite::Result<()> {
+    fn check_schema(&mut self) -> rusqlite::Result<()> {
         let version = self
             .connection
             .prepare_cached("PRAGMA schema_version")?
@@ -342,8 +382,19 @@ impl Session {
         self.connection.is_autocommit()
     }
 
+    /// Undoes what was done since a savepoint of the caller's own.
+    pub(super) fn rollback_to(&mut self, sql: &str) -> rusqlite::Result<()> {
+        if self.schema_changed {
+            self.programs.clear();
+        }
+        self.control(sql)
+    }
+
     /// Rolls back what is open; nothing if nothing is.
-    pub(super) fn rollback(&self) {
+    pub(super) fn rollback(&mut self) {
+        if std::mem::take(&mut self.schema_changed) {
+            self.programs.clear();
+        }
         if !self.connection.is_autocommit()
             && let Err(error) = self.control("ROLLBACK")
         {
@@ -354,9 +405,11 @@ impl Session {
 
     /// SQLite's error as callers see it; a refusal of the policy in its own words.
     pub(super) fn explain(&self, error: &rusqlite::Error) -> WriteError {
-        match self.policy.take_refusal() {
-            Some(reason) => WriteError::Refused { reason },
-            None => write_error(error, self.settings.busy_timeout),
+        let refusal = self.policy.take_refusal();
+        match refusal {
+            // One that was left behind by a statement described through `connection` is not this statement's.
+            Some(reason) if statement_code(error) == ffi::SQLITE_AUTH => WriteError::Refused { reason },
+            _ => write_error(error, self.settings.busy_timeout),
         }
     }
 
@@ -437,9 +490,8 @@ impl Session {
             }
             Err(error) => {
                 self.close_cursor(cursor);
-                let interrupted = statement_code(&error) == ffi::SQLITE_INTERRUPT;
                 Err(match token {
-                    Some(token) if interrupted => token.reason(),
+                    Some(token) if statement_code(&error) == ffi::SQLITE_INTERRUPT && token.interrupts() => token.reason(),
                     _ => self.explain(&error),
                 })
             }
@@ -521,16 +573,38 @@ impl Drop for Watching<'_> {
     }
 }
 
+/// Whether SQLite itself undoes the whole statement that fails like that, and nothing else.
+///
+/// Inside a transaction it can undo one statement alone only if it foresaw, when it compiled the statement, that it may
+/// have to. It foresees these. It does not foresee others: a type error in a STRICT table, an overflow in `sum`, foreign
+/// keys that cascade too deep; the rows changed before them stay. A full disk or failing memory may take the whole
+/// transaction.
+fn undoes_the_statement(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|failure| {
+        matches!(
+            failure.extended_code,
+            ffi::SQLITE_CONSTRAINT_UNIQUE
+                | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                | ffi::SQLITE_CONSTRAINT_ROWID
+                | ffi::SQLITE_CONSTRAINT_NOTNULL
+                | ffi::SQLITE_CONSTRAINT_CHECK
+                | ffi::SQLITE_CONSTRAINT_FOREIGNKEY
+                | ffi::SQLITE_CONSTRAINT_TRIGGER
+        )
+    })
+}
+
 /// Gathers all rows; false if they take more than `bytes_max`.
 fn gather(
     statement: &mut CachedStatement<'_>,
-    column_count: usize,
     bytes_max: usize,
     gathered: &mut Vec<Vec<Value>>,
 ) -> rusqlite::Result<bool> {
     let mut bytes = 0;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
+        // Known only once it has been stepped: the schema may have changed since it was compiled.
+        let column_count = row.as_ref().column_count();
         let mut values = Vec::with_capacity(column_count);
         for column in 0..column_count {
             let value = value(row.get_ref(column)?)?;

@@ -4,6 +4,7 @@
 //! order they came. Dropped, it rolls back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -18,7 +19,8 @@ pub struct Transaction {
     sqlite: Arc<Inner>,
     /// The right to write; none once the transaction has ended.
     permit: Option<OwnedSemaphorePermit>,
-    lost: bool,
+    /// Only ever set, by whoever sees that the connection has no transaction open any more.
+    lost: AtomicBool,
 }
 
 impl Transaction {
@@ -29,16 +31,12 @@ impl Transaction {
         let transaction = Self {
             sqlite,
             permit: Some(permit),
-            lost: false,
+            lost: AtomicBool::new(false),
         };
         transaction
             .sqlite
             .writer
-            .run(|session| {
-                session.trusted("BEGIN IMMEDIATE").map_err(|failure| failure.error)?;
-                let checked = session.check_schema();
-                checked.map_err(|error| session.explain(&error))
-            })
+            .run(|session| session.begin().map_err(|failure| failure.error))
             .await??;
         Ok(transaction)
     }
@@ -69,21 +67,13 @@ impl Transaction {
         parameters: Parameters,
         token: CancelToken,
     ) -> Result<Outcome, WriteError> {
-        if self.lost {
-            return Err(WriteError::TransactionLost);
-        }
         let watched = token.clone();
-        let result = self
-            .run(&watched, move |session| {
-                session
-                    .execute_in_own_transaction(&sql, &parameters, Some(&token))
-                    .map_err(|failure| (failure.error, session.is_autocommit()))
-            })
-            .await?;
-        result.map_err(|(error, rolled_back)| {
-            self.lost |= rolled_back;
-            error
+        self.run(&watched, move |session| {
+            session
+                .execute_in_own_transaction(&sql, &parameters, Some(&token))
+                .map_err(|failure| failure.error)
         })
+        .await?
     }
 
     /// Reads all rows of a query, which sees what this transaction has written.
@@ -101,7 +91,8 @@ impl Transaction {
     /// Does `job` on the writing connection, inside this transaction: cursors, looking at the schema.
     ///
     /// # Errors
-    /// [`WriteError::Closed`], or [`WriteError::Internal`] if the job panicked.
+    /// [`WriteError::TransactionLost`] if the database has rolled back before; [`WriteError::Closed`]; or
+    /// [`WriteError::Internal`] if the job panicked, and then the transaction is rolled back.
     ///
     /// # Cancel safety
     /// Dropped before it completes, `token` is cancelled, so that what runs is interrupted.
@@ -111,15 +102,46 @@ impl Transaction {
         job: impl FnOnce(&mut Session) -> R + Send + 'static,
     ) -> Result<R, WriteError> {
         let running = CancelOnDrop(Some(token));
-        let result = self.sqlite.writer.run(job).await;
+        let result = self.inside(job).await;
         running.completed();
+        result
+    }
+
+    /// Does `job` only if the transaction is still open when its turn comes: the job before it may have lost it, and its
+    /// caller need not have waited to be told. Outside the transaction a statement would commit by itself.
+    async fn inside<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Session) -> R + Send + 'static,
+    ) -> Result<R, WriteError> {
+        if self.is_lost() {
+            return Err(WriteError::TransactionLost);
+        }
+        let ran = self
+            .sqlite
+            .writer
+            .run(move |session| {
+                if session.is_autocommit() {
+                    return (Err(WriteError::TransactionLost), true);
+                }
+                let result = job(session);
+                (Ok(result), session.is_autocommit())
+            })
+            .await;
+        let (result, lost) = match ran {
+            Ok(ran) => ran,
+            // A panic, after which the thread has rolled back, or no thread any more.
+            Err(error) => (Err(error), true),
+        };
+        if lost {
+            self.lost.store(true, Ordering::Relaxed);
+        }
         result
     }
 
     /// Whether the database has rolled the transaction back by itself (a full disk, an I/O error, an interrupt). Only
     /// dropping it is left.
     pub fn is_lost(&self) -> bool {
-        self.lost
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Marks a point to [roll back to](Self::rollback_to).
@@ -127,7 +149,8 @@ impl Transaction {
     /// # Errors
     /// [`WriteError::TransactionLost`].
     pub async fn savepoint(&mut self, name: &str) -> Result<(), WriteError> {
-        self.mark("SAVEPOINT", name).await
+        let sql = format!("SAVEPOINT {}", quoted(name));
+        self.mark(move |session| session.control(&sql)).await
     }
 
     /// Undoes what was done since the savepoint, which stays.
@@ -135,7 +158,8 @@ impl Transaction {
     /// # Errors
     /// The database's, if there is no such savepoint.
     pub async fn rollback_to(&mut self, name: &str) -> Result<(), WriteError> {
-        self.mark("ROLLBACK TO", name).await
+        let sql = format!("ROLLBACK TO {}", quoted(name));
+        self.mark(move |session| session.rollback_to(&sql)).await
     }
 
     /// Forgets the savepoint; what was done since stays.
@@ -143,21 +167,19 @@ impl Transaction {
     /// # Errors
     /// The database's, if there is no such savepoint.
     pub async fn release(&mut self, name: &str) -> Result<(), WriteError> {
-        self.mark("RELEASE", name).await
+        let sql = format!("RELEASE {}", quoted(name));
+        self.mark(move |session| session.control(&sql)).await
     }
 
-    async fn mark(&mut self, verb: &str, name: &str) -> Result<(), WriteError> {
-        if self.lost {
-            return Err(WriteError::TransactionLost);
-        }
-        let sql = format!("{verb} \"{}\"", name.replace('"', "\"\""));
-        self.sqlite
-            .writer
-            .run(move |session| {
-                let marked = session.control(&sql);
-                marked.map_err(|error| session.explain(&error))
-            })
-            .await?
+    async fn mark(
+        &self,
+        mark: impl FnOnce(&mut Session) -> rusqlite::Result<()> + Send + 'static,
+    ) -> Result<(), WriteError> {
+        self.inside(move |session| {
+            let marked = mark(session);
+            marked.map_err(|error| session.explain(&error))
+        })
+        .await?
     }
 
     /// Commits. Acknowledged means durable.
@@ -169,7 +191,7 @@ impl Transaction {
     /// # Cancel safety
     /// Dropped before it completes, whether it was committed is not told.
     pub async fn commit(mut self) -> Result<(), WriteError> {
-        if self.lost {
+        if self.is_lost() {
             return Err(WriteError::TransactionLost);
         }
         let permit = self.permit.take();
@@ -179,10 +201,13 @@ impl Transaction {
                 // Held until the end of the job, also when nobody waits for it any more.
                 let _permit = permit;
                 session.close_cursors();
-                let committed = session.control("COMMIT");
+                if session.is_autocommit() {
+                    session.rollback();
+                    return Err(WriteError::TransactionLost);
+                }
+                let committed = session.commit();
                 committed.map_err(|error| {
                     let explained = session.explain(&error);
-                    session.rollback();
                     if is_disk_failure(&error) {
                         WriteError::OutcomeUnknown {
                             cause: explained.to_string(),
@@ -211,6 +236,10 @@ impl Drop for Transaction {
             self.sqlite.writer.post(move |session| end(session, Some(permit)));
         }
     }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The permit is given back only when nothing of the transaction is left.

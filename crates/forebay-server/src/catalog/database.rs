@@ -1,0 +1,124 @@
+//! The in-memory database that answers catalog queries, and when it is rebuilt.
+//!
+//! Knows when the schema changed; what the rows say is [`super::fill`]'s, what a query means [`super::rewrite`]'s.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::directory::Directory;
+use super::error::CatalogError;
+use super::rewrite::{self, Translation};
+use super::{fill, functions, source};
+
+/// How many steps of SQLite's virtual machine lie between two looks at whether to stop.
+const STEPS_BETWEEN_LOOKS: i32 = 2_000;
+
+/// Who asks, and where: what `current_database()`, `current_user` and `version()` answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// The name of the one database.
+    pub database: String,
+    /// The client's user, who owns everything.
+    pub user: String,
+    /// The text of `version()`.
+    pub version: String,
+}
+
+/// The emulated catalog: an SQLite connection of its own, in memory. One thread at a time.
+#[derive(Debug)]
+pub struct Catalog {
+    connection: Connection,
+    directory: Arc<RwLock<Directory>>,
+    /// What the rows were filled from: file, schema version and identity. `None` until the first refresh succeeded.
+    filled: Option<(String, i64, Identity)>,
+}
+
+impl Catalog {
+    /// An empty catalog; [`refresh`](Self::refresh) fills it.
+    ///
+    /// # Errors
+    /// When SQLite is out of memory.
+    pub fn new() -> rusqlite::Result<Self> {
+        let connection = Connection::open_in_memory()?;
+        let directory = Arc::new(RwLock::new(Directory::default()));
+        // A misspelt "column" has to be an error, not a text.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection.execute_batch(
+            "PRAGMA case_sensitive_like = ON;
+             ATTACH ':memory:' AS pg_catalog;
+             ATTACH ':memory:' AS information_schema;
+             BEGIN",
+        )?;
+        functions::register(&connection, &directory)?;
+        fill::create(&connection)?;
+        connection.execute_batch("COMMIT")?;
+        Ok(Self {
+            connection,
+            directory,
+            filled: None,
+        })
+    }
+
+    /// Shows the schema of `source`'s main database as it is now. Costs one pragma when neither schema nor identity changed.
+    ///
+    /// # Errors
+    /// When the schema cannot be read; the catalog then shows what it showed before.
+    pub fn refresh(&mut self, source: &Connection, identity: &Identity) -> rusqlite::Result<()> {
+        let version: i64 = source.query_row("PRAGMA main.schema_version", [], |row| row.get(0))?;
+        let file = source.path().unwrap_or_default();
+        let current = |(filled, of, whose): &(String, i64, Identity)| {
+            filled == file && *of == version && whose == identity
+        };
+        // Databases without a file all look alike, so they are always read again.
+        if !file.is_empty() && self.filled.as_ref().is_some_and(current) {
+            return Ok(());
+        }
+        let schema = source::read(source)?;
+        let next = Directory::of(
+            &schema,
+            &identity.database,
+            &identity.user,
+            &identity.version,
+        );
+        let previous = std::mem::replace(&mut *self.directory.write(), next);
+        let filled = self
+            .connection
+            .unchecked_transaction()
+            .and_then(|transaction| {
+                fill::replace(&transaction, &schema)?;
+                transaction.commit()
+            });
+        if let Err(error) = filled {
+            *self.directory.write() = previous;
+            return Err(error);
+        }
+        self.filled = Some((file.to_owned(), version, identity.clone()));
+        Ok(())
+    }
+
+    /// Translates one PostgreSQL catalog query into SQLite's SQL for [`connection`](Self::connection).
+    ///
+    /// # Errors
+    /// Names what was not understood; see [`CatalogError`].
+    pub fn translate(sql: &str) -> Result<Translation, CatalogError> {
+        rewrite::translate(sql)
+    }
+
+    /// Where translated queries run: prepare, bind `$n` by name, step. Only to read.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Interrupts the queries that run from now on when `when` says so; `None` takes that back.
+    ///
+    /// # Errors
+    /// Never, as SQLite stands.
+    pub fn interrupt_when(&mut self, when: Option<impl FnMut() -> bool + Send + 'static>) -> rusqlite::Result<()> {
+        self.connection.progress_handler(STEPS_BETWEEN_LOOKS, when)
+    }
+}

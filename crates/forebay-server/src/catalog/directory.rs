@@ -1,0 +1,243 @@
+//! What the catalog's functions look up by OID or by name while a query runs: relation names, definitions, types, roles.
+//!
+//! A snapshot of one schema, replaced as a whole by a refresh. SQLite functions cannot query the connection they run in, so this
+//! stands beside the tables; both are filled from the same [`Schema`]. Knows nothing of SQLite.
+
+use std::collections::HashMap;
+
+use super::functions::quote_identifier;
+use super::relations::RELATIONS;
+use super::source::Schema;
+use super::types;
+
+/// OIDs that PostgreSQL fixes, and the one role there is.
+pub(super) const OWNER: u32 = 10;
+pub(super) const PG_CATALOG: u32 = 11;
+pub(super) const PUBLIC: u32 = 2200;
+pub(super) const INFORMATION_SCHEMA: u32 = 13_207;
+pub(super) const DATABASE: u32 = 16_383;
+
+pub(super) const NAMESPACES: [(u32, &str); 3] = [
+    (PG_CATALOG, "pg_catalog"),
+    (PUBLIC, "public"),
+    (INFORMATION_SCHEMA, "information_schema"),
+];
+
+/// The lookups of one schema snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    pub(super) database: String,
+    pub(super) user: String,
+    pub(super) version: String,
+    /// Schema and name of every relation and index.
+    relations: HashMap<u32, (&'static str, String)>,
+    by_name: HashMap<(&'static str, String), u32>,
+    /// Definition of an index, plain and pretty, and the text of each key.
+    indexes: HashMap<u32, ([String; 2], Vec<String>)>,
+    /// Plain and pretty.
+    constraints: HashMap<u32, [String; 2]>,
+    views: HashMap<u32, String>,
+    triggers: HashMap<u32, String>,
+}
+
+impl Directory {
+    pub(super) fn of(schema: &Schema, database: &str, user: &str, version: &str) -> Self {
+        let mut directory = Self {
+            database: database.to_owned(),
+            user: user.to_owned(),
+            version: version.to_owned(),
+            ..Self::default()
+        };
+        for relation in RELATIONS.iter() {
+            directory.name(relation.oid, relation.schema, relation.name);
+        }
+        for table in &schema.tables {
+            directory.name(table.oid, "public", &table.name);
+            if let Some(view) = &table.view {
+                directory.views.insert(table.oid, view.clone());
+            }
+            for index in &table.indexes {
+                directory.name(index.oid, "public", &index.name);
+                let keys = index.keys.iter().map(|key| key.text.clone()).collect();
+                directory.indexes.insert(
+                    index.oid,
+                    (
+                        [
+                            index.definition(&table.name, false),
+                            index.definition(&table.name, true),
+                        ],
+                        keys,
+                    ),
+                );
+            }
+            for constraint in &table.constraints {
+                directory.constraints.insert(
+                    constraint.oid,
+                    [constraint.definition(false), constraint.definition(true)],
+                );
+            }
+            for trigger in &table.triggers {
+                directory
+                    .triggers
+                    .insert(trigger.oid, trigger.definition.clone());
+            }
+        }
+        directory
+    }
+
+    fn name(&mut self, oid: u32, schema: &'static str, name: &str) {
+        self.relations.insert(oid, (schema, name.to_owned()));
+        self.by_name.insert((schema, name.to_owned()), oid);
+    }
+
+    /// Whether the relation is found without its schema. `None` for an OID that is no relation's.
+    pub(super) fn is_visible(&self, oid: u32) -> Option<bool> {
+        self.relations
+            .get(&oid)
+            .map(|(schema, _)| *schema != "information_schema")
+    }
+
+    /// `'name'::regclass`: a number is an OID, a name may carry a schema and quotes.
+    pub(super) fn relation(&self, text: &str) -> Option<u32> {
+        let text = text.trim();
+        if let Ok(oid) = text.parse() {
+            return Some(oid);
+        }
+        let parts = split_name(text)?;
+        let find = |schema: &'static str, name: &str| {
+            self.by_name.get(&(schema, name.to_owned())).copied()
+        };
+        match parts.as_slice() {
+            [name] => find("pg_catalog", name).or_else(|| find("public", name)),
+            [schema, name] => NAMESPACES
+                .iter()
+                .find(|(_, known)| known == schema)
+                .and_then(|(_, known)| find(known, name)),
+            _ => None,
+        }
+    }
+
+    /// `oid::regclass` as text: the name as one would have to write it.
+    pub(super) fn relation_text(&self, oid: u32) -> String {
+        match self.relations.get(&oid) {
+            None if oid == 0 => "-".to_owned(),
+            None => oid.to_string(),
+            Some(("information_schema", name)) => {
+                format!("information_schema.{}", quote_identifier(name))
+            }
+            Some((_, name)) => quote_identifier(name),
+        }
+    }
+
+    pub(super) fn index_definition(&self, oid: u32, column: usize, pretty: bool) -> Option<String> {
+        let (whole, keys) = self.indexes.get(&oid)?;
+        match column {
+            0 => Some(whole[usize::from(pretty)].clone()),
+            _ => keys.get(column - 1).cloned(),
+        }
+    }
+
+    pub(super) fn constraint_definition(&self, oid: u32, pretty: bool) -> Option<String> {
+        self.constraints
+            .get(&oid)
+            .map(|texts| texts[usize::from(pretty)].clone())
+    }
+
+    pub(super) fn view_definition(&self, oid: u32) -> Option<String> {
+        self.views.get(&oid).cloned()
+    }
+
+    pub(super) fn trigger_definition(&self, oid: u32) -> Option<String> {
+        self.triggers.get(&oid).cloned()
+    }
+
+    pub(super) fn role_text(&self, oid: u32) -> Option<String> {
+        (oid == OWNER).then(|| self.user.clone())
+    }
+
+    pub(super) fn role(&self, text: &str) -> Option<u32> {
+        let name = single_name(text)?;
+        text.trim()
+            .parse()
+            .ok()
+            .or_else(|| (name == self.user).then_some(OWNER))
+    }
+}
+
+/// `'name'::regnamespace`.
+pub(super) fn namespace(text: &str) -> Option<u32> {
+    let name = single_name(text)?;
+    text.trim().parse().ok().or_else(|| {
+        NAMESPACES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(oid, _)| *oid)
+    })
+}
+
+pub(super) fn namespace_text(oid: u32) -> Option<&'static str> {
+    NAMESPACES
+        .iter()
+        .find(|(known, _)| *known == oid)
+        .map(|(_, name)| *name)
+}
+
+/// `'name'::regproc`. Of overloaded functions the catalog knows none.
+pub(super) fn procedure(text: &str) -> Option<u32> {
+    if let Ok(oid) = text.trim().parse() {
+        return Some(oid);
+    }
+    let parts = split_name(text)?;
+    let name = match parts.as_slice() {
+        [name] => name,
+        [schema, name] if schema == "pg_catalog" => name,
+        _ => return None,
+    };
+    types::PROCEDURES
+        .iter()
+        .find(|procedure| procedure.name == name)
+        .map(|procedure| procedure.oid)
+}
+
+pub(super) fn procedure_by_oid(oid: u32) -> Option<&'static types::Procedure> {
+    types::PROCEDURES
+        .binary_search_by_key(&oid, |procedure| procedure.oid)
+        .ok()
+        .map(|index| &types::PROCEDURES[index])
+}
+
+fn single_name(text: &str) -> Option<String> {
+    let mut parts = split_name(text)?;
+    (parts.len() == 1).then(|| parts.remove(0))
+}
+
+/// Splits `schema."Name"` at its dots; folds what is not quoted.
+fn split_name(text: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut letters = text.trim().chars().peekable();
+    loop {
+        let mut part = String::new();
+        if letters.next_if_eq(&'"').is_some() {
+            loop {
+                match letters.next()? {
+                    '"' if letters.next_if_eq(&'"').is_some() => part.push('"'),
+                    '"' => break,
+                    letter => part.push(letter),
+                }
+            }
+        } else {
+            while let Some(letter) = letters.next_if(|letter| *letter != '.') {
+                part.extend(letter.to_lowercase());
+            }
+        }
+        if part.is_empty() {
+            return None;
+        }
+        parts.push(part);
+        match letters.next() {
+            None => return Some(parts),
+            Some('.') => {}
+            Some(_) => return None,
+        }
+    }
+}

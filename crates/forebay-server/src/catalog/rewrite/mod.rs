@@ -1,0 +1,233 @@
+//! Translates a PostgreSQL catalog query into SQLite's SQL with the same meaning.
+//!
+//! One walk over the parsed query writes the new text and works out the type of every expression. Only what is listed here is
+//! written; whatever else the parser can produce is refused by name, so a construct the translator has never heard of cannot slip
+//! through. Types matter: `'t'` beside a boolean, `'16384'` beside an OID and `oid::regclass` in a result mean different things.
+//!
+//! How PostgreSQL's values are held: booleans as 0 and 1, `reg…` types as OIDs (their names appear only in the outermost result,
+//! as text), arrays as PostgreSQL's text. A set-returning function becomes SQLite's `json_each` over a JSON array.
+//!
+//! Knows the catalog's relations, not their rows.
+
+mod aggregate;
+mod call;
+mod expression;
+mod from;
+mod names;
+mod operator;
+mod query;
+mod scope;
+
+use std::collections::BTreeMap;
+
+use postgres_types::Type;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::error::CatalogError;
+use scope::{CommonTable, Scope};
+
+/// Bytes of one query.
+const BYTES_MAX: usize = 256 << 10;
+/// Tokens of one query: bounds the parsed tree, whose depth a chain of operators can make as large as its length.
+const TOKENS_MAX: usize = 12_000;
+/// Levels of nesting: parentheses, subqueries, calls.
+const DEPTH_MAX: usize = 64;
+/// The highest `$n`, as in the protocol.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// A translated query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Translation {
+    /// SQLite's SQL; parameters keep their names, `$1`, `$2`.
+    pub sql: String,
+    /// The result's columns, named and typed as PostgreSQL would.
+    pub columns: Vec<ResultColumn>,
+    /// The types of `$1`, `$2`, … inferred from their use, `text` where nothing tells. Arrays are bound as text: `{a,b}`.
+    pub parameters: Vec<Type>,
+}
+
+/// One column of the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type. The value is an SQLite integer for booleans (0, 1), OIDs and integers, text for all else but floats.
+    pub kind: Type,
+}
+
+impl Translation {
+    /// The types of the result's columns.
+    #[must_use]
+    pub fn column_types(&self) -> Vec<Type> {
+        self.columns
+            .iter()
+            .map(|column| column.kind.clone())
+            .collect()
+    }
+}
+
+pub(super) fn translate(sql: &str) -> Result<Translation, CatalogError> {
+    if sql.len() > BYTES_MAX {
+        return Err(CatalogError::TooComplex {
+            limit: "more than 256 KiB of text",
+        });
+    }
+    let syntax = |message: String| CatalogError::Syntax { message };
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, sql)
+        .tokenize_with_location()
+        .map_err(|error| syntax(error.to_string()))?;
+    if tokens
+        .iter()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+        .count()
+        > TOKENS_MAX
+    {
+        return Err(CatalogError::TooComplex {
+            limit: "more than 12,000 words",
+        });
+    }
+    let mut statements = Parser::new(&dialect)
+        .with_recursion_limit(DEPTH_MAX)
+        .with_tokens_with_locations(tokens)
+        .parse_statements()
+        .map_err(|error| match error {
+            ParserError::RecursionLimitExceeded => CatalogError::TooComplex {
+                limit: "nested too deeply",
+            },
+            ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
+                syntax(message)
+            }
+        })?;
+    let statement = statements.pop();
+    match (statement, statements.is_empty()) {
+        (Some(Statement::Query(query)), true) => {
+            let mut translator = Translator::default();
+            let (sql, columns) = translator.query(&query, true)?;
+            let columns = columns
+                .into_iter()
+                .map(|column| ResultColumn {
+                    name: column.name,
+                    kind: printable(column.kind),
+                })
+                .collect();
+            Ok(Translation {
+                sql,
+                columns,
+                parameters: translator.parameters(),
+            })
+        }
+        (Some(_), true) => Err(CatalogError::unsupported("a statement that is not a query")),
+        (Some(_), false) => Err(CatalogError::unsupported("several statements at once")),
+        (None, _) => Err(syntax("no statement".to_owned())),
+    }
+}
+
+/// What nothing gave a type is text by the time a client sees it.
+fn printable(kind: Type) -> Type {
+    if kind == Type::UNKNOWN {
+        Type::TEXT
+    } else {
+        kind
+    }
+}
+
+/// The state of one walk.
+#[derive(Default)]
+struct Translator {
+    /// Innermost last.
+    scopes: Vec<Scope>,
+    common_tables: Vec<CommonTable>,
+    /// By number; the type once something told it.
+    parameters: BTreeMap<usize, Option<Type>>,
+    /// For each SELECT list being walked, the sets its set-returning functions bring; `None` where such functions may not stand.
+    sets: Vec<Option<SetList>>,
+    names_made: usize,
+    aggregates_seen: usize,
+    depth: usize,
+}
+
+/// The set-returning functions of one SELECT list, which run in step.
+struct SetList {
+    alias: String,
+    /// Each as SQL for a JSON array.
+    arrays: Vec<String>,
+}
+
+/// A translated expression.
+#[derive(Debug, Clone)]
+struct Piece {
+    sql: String,
+    kind: Type,
+    /// The text of an untyped literal, which becomes whatever it meets.
+    literal: Option<String>,
+    /// The number of a parameter that stands here bare.
+    parameter: Option<usize>,
+}
+
+impl Piece {
+    fn new(sql: impl Into<String>, kind: Type) -> Self {
+        Self {
+            sql: sql.into(),
+            kind,
+            literal: None,
+            parameter: None,
+        }
+    }
+}
+
+impl Translator {
+    fn parameters(&self) -> Vec<Type> {
+        let highest = self.parameters.keys().next_back().copied().unwrap_or(0);
+        (1..=highest)
+            .map(|number| {
+                self.parameters
+                    .get(&number)
+                    .cloned()
+                    .flatten()
+                    .unwrap_or(Type::TEXT)
+            })
+            .collect()
+    }
+
+    /// Runs `walk` one level deeper, if there is one.
+    fn deeper<T>(
+        &mut self,
+        walk: impl FnOnce(&mut Self) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(CatalogError::TooComplex {
+                limit: "nested too deeply",
+            });
+        }
+        self.depth += 1;
+        let result = walk(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn fresh_name(&mut self) -> String {
+        self.names_made += 1;
+        format!("forebay_{}", self.names_made)
+    }
+}
+
+/// An identifier in SQLite's SQL.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text literal in SQLite's SQL.
+fn text_literal(text: &str) -> Result<String, CatalogError> {
+    // SQLite ends a statement at a NUL; PostgreSQL has no such character in text.
+    if text.contains('\0') {
+        return Err(CatalogError::InvalidText {
+            kind: "text".to_owned(),
+            text: text.replace('\0', "\\0"),
+        });
+    }
+    Ok(format!("'{}'", text.replace('\'', "''")))
+}

@@ -1,0 +1,660 @@
+//! Options of the server, from the command line and a file.
+//!
+//! Promises: the command line wins over the file, the file over the defaults; both have the same keys; an unknown key or a value
+//! out of its range is an error that names it. A server that would be open to everyone beyond this machine does not start unless it
+//! is told to twice. Does not know what any option does.
+
+pub mod quantity;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use quantity::{Address, AddressOrOff, Size, Span};
+
+/// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite; concurrent writes share commits.
+#[derive(Debug, Parser)]
+#[command(name = "forebay", version, args_conflicts_with_subcommands = true)]
+pub struct CommandLine {
+    /// What to do; without one, serve.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of `serve`.
+    #[command(flatten)]
+    pub serve: Settings,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the database (what `forebay` alone does, too)
+    Serve(Box<Settings>),
+    /// Change who may connect
+    User {
+        /// What to change.
+        #[command(subcommand)]
+        action: UserAction,
+    },
+}
+
+/// What to do about users.
+#[derive(Debug, Subcommand)]
+pub enum UserAction {
+    /// Add a user, or change a user's password; it is asked for at a terminal, or read from standard input
+    Add {
+        /// The user's name
+        name: String,
+        /// Where the users are kept
+        #[command(flatten)]
+        file: UsersFile,
+    },
+    /// Remove a user
+    Remove {
+        /// The user's name
+        name: String,
+        /// Where the users are kept
+        #[command(flatten)]
+        file: UsersFile,
+    },
+    /// List the users' names
+    List {
+        /// Where the users are kept
+        #[command(flatten)]
+        file: UsersFile,
+    },
+}
+
+/// The file that `forebay user` changes.
+#[derive(Debug, Args)]
+pub struct UsersFile {
+    /// The users file; start the server with the same --users
+    #[arg(long, value_name = "FILE", default_value = "forebay.users")]
+    pub users: PathBuf,
+}
+
+/// How sure a commit is before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Synchronous {
+    /// On disk: survives a power failure
+    Full,
+    /// Survives a crash of the server; a power failure may take the last commits, never the database
+    Normal,
+    /// With the operating system: a power failure may damage the database
+    Off,
+}
+
+/// Options as they are given, on the command line or in the file: what is not given is `None`.
+#[derive(Debug, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// File with the same options, for example `listen = "127.0.0.1:6432"`; the command line wins [default: none]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// The SQLite database; made if it does not exist [default: ./forebay.db]
+    #[arg(long, value_name = "FILE")]
+    pub database: Option<PathBuf>,
+
+    /// Where PostgreSQL clients connect. Beyond loopback only with --users, or --insecure [default: 127.0.0.1:6432]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<Address>,
+
+    /// Where /metrics and /healthz are, or "off". They ask for no password; beyond loopback only with --users, or --insecure
+    /// [default: 127.0.0.1:6480]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<AddressOrOff>,
+
+    /// Who may connect (see `forebay user add`); without it everyone who reaches the port [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+
+    /// Listen beyond loopback without users: everyone who reaches the port may read and change everything [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub insecure: Option<bool>,
+
+    /// Certificate chain in PEM, the server's own first: clients may then use TLS; needs --tls-key [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub tls_certificate: Option<PathBuf>,
+
+    /// Key of that certificate in PEM [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Most clients at once; the next is refused with 53300 [default: 10000]
+    #[arg(long, value_name = "COUNT")]
+    pub max_connections: Option<usize>,
+
+    /// Longest message a client may send; bounds a statement with its parameters, from 10000 bytes to 1GiB [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_message_bytes: Option<Size>,
+
+    /// Most memory that one result may take in the server before its client reads it; a larger one is refused with 54000
+    /// [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_result_bytes: Option<Size>,
+
+    /// Longest time a statement may run; 0 for no limit. The default is long for any sane query and ends a forgotten one, which
+    /// would hold a reader, or in a transaction the one writer, for ever [default: 5min]
+    #[arg(long, value_name = "TIME")]
+    pub statement_timeout: Option<Span>,
+
+    /// Longest wait for another process that has locked the database [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub busy_timeout: Option<Span>,
+
+    /// Longest idle time inside a transaction that has written, for it holds the one writer; then it is rolled back and its
+    /// connection closed; 0 for no limit [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub idle_transaction_timeout: Option<Span>,
+
+    /// Longest time from connecting to being let in [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub startup_timeout: Option<Span>,
+
+    /// Most statements that share a commit [default: 4096]
+    #[arg(long, value_name = "COUNT")]
+    pub batch_max_items: Option<usize>,
+
+    /// How long a write may wait for company. 0 does not mean alone: writes gather while a commit runs; more helps only where a commit
+    /// is dear and latency is not [default: 0]
+    #[arg(long, value_name = "TIME")]
+    pub batch_max_wait: Option<Span>,
+
+    /// Most reading connections to the database, each on a thread of its own [default: number of cores, from 4 to 64]
+    #[arg(long, value_name = "COUNT")]
+    pub readers: Option<usize>,
+
+    /// How long a shutdown waits for statements that run, at most [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub drain_timeout: Option<Span>,
+
+    /// When a commit is acknowledged [default: full]
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub synchronous: Option<Synchronous>,
+
+    /// What is logged to standard error: error, warn, info, debug, trace, or directives such as forebay_server=debug [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<String>,
+}
+
+/// Options as the server uses them: complete, and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The SQLite database.
+    pub database: PathBuf,
+    /// Where PostgreSQL clients connect.
+    pub listen: SocketAddr,
+    /// Where /metrics and /healthz are; `None` for nowhere.
+    pub http: Option<SocketAddr>,
+    /// Who may connect; `None` for everyone.
+    pub users: Option<PathBuf>,
+    /// Certificate and key.
+    pub tls: Option<TlsFiles>,
+    /// Most clients at once.
+    pub max_connections: usize,
+    /// Longest message of a client.
+    pub max_message_bytes: usize,
+    /// Most memory of one result.
+    pub max_result_bytes: usize,
+    /// Longest time a statement may run.
+    pub statement_timeout: Option<Duration>,
+    /// Longest wait for another process's lock.
+    pub busy_timeout: Duration,
+    /// Longest idle time in a transaction that has written.
+    pub idle_transaction_timeout: Option<Duration>,
+    /// Longest start-up of a connection.
+    pub startup_timeout: Duration,
+    /// Most statements that share a commit.
+    pub batch_max_items: usize,
+    /// How long a write may wait for company.
+    pub batch_max_wait: Duration,
+    /// Most reading connections.
+    pub readers: usize,
+    /// How long a shutdown waits.
+    pub drain_timeout: Duration,
+    /// When a commit is acknowledged.
+    pub synchronous: Synchronous,
+    /// What is logged.
+    pub log: String,
+}
+
+/// Where certificate and key are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// Why the options cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// The file cannot be read.
+    #[error("configuration file {}: {error}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The file cannot be understood: the error shows the line.
+    #[error("configuration file {}: {error}", path.display())]
+    Parse {
+        /// Which file.
+        path: PathBuf,
+        /// Why, and where.
+        error: Box<toml::de::Error>,
+    },
+    /// An option has a value it may not have.
+    #[error("{option}: {why}")]
+    Value {
+        /// Its name, as in the file.
+        option: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// Everyone who reaches the address could read and change everything.
+    #[error(
+        "{option} = {address} can be reached from other machines, and there are no users: everyone could read and change everything. \
+         Make a user with `forebay user add NAME` and start with --users forebay.users, or say --insecure if that is what you want"
+    )]
+    OpenToEveryone {
+        /// listen or http.
+        option: &'static str,
+        /// Its address.
+        address: SocketAddr,
+    },
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(4, std::num::NonZero::get);
+        Self {
+            database: PathBuf::from("./forebay.db"),
+            listen: SocketAddr::from(([127, 0, 0, 1], 6432)),
+            http: Some(SocketAddr::from(([127, 0, 0, 1], 6480))),
+            users: None,
+            tls: None,
+            max_connections: 10_000,
+            max_message_bytes: 64 << 20,
+            max_result_bytes: 256 << 20,
+            statement_timeout: Some(Duration::from_secs(300)),
+            busy_timeout: Duration::from_secs(5),
+            idle_transaction_timeout: Some(Duration::from_secs(10)),
+            startup_timeout: Duration::from_secs(10),
+            batch_max_items: 4096,
+            batch_max_wait: Duration::ZERO,
+            readers: cores.clamp(4, 64),
+            drain_timeout: Duration::from_secs(10),
+            synchronous: Synchronous::Full,
+            log: "info".to_owned(),
+        }
+    }
+}
+
+macro_rules! over {
+    ($first:expr, $second:expr, $($field:ident)*) => {
+        Settings { $($field: $first.$field.or($second.$field)),* }
+    };
+}
+
+impl Settings {
+    /// The options of a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, has an unknown key, or a value of the wrong shape.
+    pub fn load(path: &Path) -> Result<Self, OptionsError> {
+        let text = std::fs::read_to_string(path).map_err(|error| OptionsError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        toml::from_str(&text).map_err(|error| OptionsError::Parse {
+            path: path.to_owned(),
+            error: Box::new(error),
+        })
+    }
+
+    /// These options, those of the file they name, and the defaults, in this order.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be used, a value is out of its range, or the server would be open to everyone.
+    pub fn resolve(self) -> Result<Options, OptionsError> {
+        let file = match &self.config {
+            Some(path) => Self::load(path)?,
+            None => Self::default(),
+        };
+        let given = over!(self, file, config database listen http users insecure tls_certificate tls_key max_connections max_message_bytes
+            max_result_bytes statement_timeout busy_timeout idle_transaction_timeout startup_timeout batch_max_items batch_max_wait
+            readers drain_timeout synchronous log);
+        let default = Options::default();
+        let optional = |span: Option<Span>, default: Option<Duration>| match span {
+            Some(Span(Duration::ZERO)) => None,
+            Some(Span(span)) => Some(span),
+            None => default,
+        };
+        let tls = match (given.tls_certificate, given.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+            (None, None) => None,
+            (Some(_), None) => return Err(value("tls_key", "needed with tls_certificate")),
+            (None, Some(_)) => return Err(value("tls_certificate", "needed with tls_key")),
+        };
+        let options = Options {
+            database: given.database.unwrap_or(default.database),
+            listen: given
+                .listen
+                .map_or(default.listen, |Address(address)| address),
+            http: given
+                .http
+                .map_or(default.http, |AddressOrOff(address)| address),
+            users: given.users,
+            tls,
+            max_connections: given.max_connections.unwrap_or(default.max_connections),
+            max_message_bytes: given
+                .max_message_bytes
+                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
+            max_result_bytes: given
+                .max_result_bytes
+                .map_or(default.max_result_bytes, |Size(bytes)| bytes),
+            statement_timeout: optional(given.statement_timeout, default.statement_timeout),
+            busy_timeout: given
+                .busy_timeout
+                .map_or(default.busy_timeout, |Span(span)| span),
+            idle_transaction_timeout: optional(
+                given.idle_transaction_timeout,
+                default.idle_transaction_timeout,
+            ),
+            startup_timeout: given
+                .startup_timeout
+                .map_or(default.startup_timeout, |Span(span)| span),
+            batch_max_items: given.batch_max_items.unwrap_or(default.batch_max_items),
+            batch_max_wait: given
+                .batch_max_wait
+                .map_or(default.batch_max_wait, |Span(span)| span),
+            readers: given.readers.unwrap_or(default.readers),
+            drain_timeout: given
+                .drain_timeout
+                .map_or(default.drain_timeout, |Span(span)| span),
+            synchronous: given.synchronous.unwrap_or(default.synchronous),
+            log: given.log.unwrap_or(default.log),
+        };
+        options.check(given.insecure.unwrap_or(false))?;
+        Ok(options)
+    }
+}
+
+impl Options {
+    fn check(&self, insecure: bool) -> Result<(), OptionsError> {
+        for (option, count, most) in [
+            ("max_connections", self.max_connections, 1_000_000),
+            ("batch_max_items", self.batch_max_items, 1_000_000),
+            ("readers", self.readers, 1_024),
+        ] {
+            if !(1..=most).contains(&count) {
+                return Err(value(option, &format!("{count} is not from 1 to {most}")));
+            }
+        }
+        for (option, bytes, most) in [
+            ("max_message_bytes", self.max_message_bytes, 1 << 30),
+            ("max_result_bytes", self.max_result_bytes, 1 << 40),
+        ] {
+            if !(10_000..=most).contains(&bytes) {
+                return Err(value(
+                    option,
+                    &format!("{bytes} bytes is not from 10000 bytes to {}GiB", most >> 30),
+                ));
+            }
+        }
+        if self.startup_timeout.is_zero() {
+            return Err(value(
+                "startup_timeout",
+                "must not be 0: nobody could connect",
+            ));
+        }
+        if self.users.is_none() && !insecure {
+            for (option, address) in [("listen", Some(self.listen)), ("http", self.http)] {
+                if let Some(address) =
+                    address.filter(|address| !address.ip().to_canonical().is_loopback())
+                {
+                    return Err(OptionsError::OpenToEveryone { option, address });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn value(option: &'static str, why: &str) -> OptionsError {
+    OptionsError::Value {
+        option,
+        why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn options(arguments: &[&str]) -> Result<Options, OptionsError> {
+        let line = CommandLine::try_parse_from(["forebay"].iter().chain(arguments))
+            .expect("a command line");
+        assert!(line.command.is_none());
+        line.serve.resolve()
+    }
+
+    fn file(text: &str) -> (tempfile::NamedTempFile, String) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        (file, path)
+    }
+
+    #[test]
+    fn without_anything_the_defaults_hold() {
+        assert_eq!(options(&[]).unwrap(), Options::default());
+        let serve = CommandLine::try_parse_from(["forebay", "serve"]).unwrap();
+        let Some(Command::Serve(settings)) = serve.command else {
+            panic!("not serve")
+        };
+        assert_eq!(settings.resolve().unwrap(), Options::default());
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
+        let (_file, path) = file(
+            "listen = \"127.0.0.1:1\"\nreaders = 7\nmax_message_bytes = 20000\nstatement_timeout = \"0\"\n",
+        );
+        let options = options(&[
+            "--config",
+            &path,
+            "--listen",
+            "localhost:2",
+            "--max-result-bytes",
+            "1MiB",
+        ])
+        .unwrap();
+        assert_eq!(options.listen.port(), 2, "command line over file");
+        assert_eq!(options.readers, 7, "file over default");
+        assert_eq!(options.max_message_bytes, 20_000);
+        assert_eq!(options.statement_timeout, None, "0 is no limit");
+        assert_eq!(
+            options.max_result_bytes,
+            1 << 20,
+            "command line over default"
+        );
+        assert_eq!(options.batch_max_items, 4096, "default");
+    }
+
+    /// Every key in the file and on the command line, each with a value that is not the default.
+    #[test]
+    fn file_and_command_line_have_the_same_keys() {
+        let given = [
+            ("database", "x.db"),
+            ("listen", "127.0.0.1:1"),
+            ("http", "off"),
+            ("users", "u"),
+            ("insecure", "true"),
+            ("tls_certificate", "c.pem"),
+            ("tls_key", "k.pem"),
+            ("max_connections", "5"),
+            ("max_message_bytes", "1MiB"),
+            ("max_result_bytes", "2MiB"),
+            ("statement_timeout", "1s"),
+            ("busy_timeout", "2s"),
+            ("idle_transaction_timeout", "3s"),
+            ("startup_timeout", "4s"),
+            ("batch_max_items", "6"),
+            ("batch_max_wait", "7ms"),
+            ("readers", "8"),
+            ("drain_timeout", "9s"),
+            ("synchronous", "normal"),
+            ("log", "debug"),
+        ];
+        let keys: Vec<_> = CommandLine::command()
+            .get_arguments()
+            .map(|argument| argument.get_id().to_string())
+            .collect();
+        for key in keys
+            .iter()
+            .filter(|key| !["config", "help", "version"].contains(&key.as_str()))
+        {
+            assert!(
+                given.iter().any(|(name, _)| name == key),
+                "{key} is not tested"
+            );
+        }
+        let text: String = given
+            .iter()
+            .map(|(key, text)| {
+                let number = text.parse::<u32>().is_ok() || *text == "true";
+                if number {
+                    format!("{key} = {text}\n")
+                } else {
+                    format!("{key} = \"{text}\"\n")
+                }
+            })
+            .collect();
+        let (_file, path) = file(&text);
+        let from_file = options(&["--config", &path]).unwrap();
+        let arguments: Vec<String> = given
+            .iter()
+            .map(|(key, text)| format!("--{}={text}", key.replace('_', "-")))
+            .collect();
+        let from_line = options(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        assert_eq!(from_file, from_line);
+        assert_eq!(from_file.tls.as_ref().unwrap().key, Path::new("k.pem"));
+        assert_eq!(
+            (from_file.http, from_file.synchronous),
+            (None, Synchronous::Normal)
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        for text in [
+            "readers = 1\nlisten_on = \"x\"\n",
+            "readers = 1\nconfig = \"x\"\n",
+            "readers = 1\nreaders = 2\n",
+            "\nreaders = \"two\"\n",
+        ] {
+            let (_file, path) = file(text);
+            let error = options(&["--config", &path]).unwrap_err().to_string();
+            assert!(error.contains("line 2"), "{error}");
+        }
+        let (_file, path) = file("listen_on = \"x\"\n");
+        assert!(
+            options(&["--config", &path])
+                .unwrap_err()
+                .to_string()
+                .contains("listen_on")
+        );
+        assert!(matches!(
+            options(&["--config", "/nonexistent"]),
+            Err(OptionsError::File { .. })
+        ));
+        assert!(CommandLine::try_parse_from(["forebay", "--listen-on", "x"]).is_err());
+    }
+
+    #[test]
+    fn beyond_loopback_only_with_users_or_on_purpose() {
+        for arguments in [
+            ["--listen", "0.0.0.0:1"],
+            ["--listen", "[::]:1"],
+            ["--http", "192.0.2.1:1"],
+            ["--listen", "[::ffff:192.0.2.1]:1"],
+        ] {
+            let error = options(&arguments).unwrap_err();
+            assert!(matches!(error, OptionsError::OpenToEveryone { .. }));
+            assert!(
+                error.to_string().contains("--users") && error.to_string().contains("--insecure"),
+                "{error}"
+            );
+            assert!(options(&[&arguments[..], &["--users", "u"]].concat()).is_ok());
+            assert!(options(&[&arguments[..], &["--insecure"]].concat()).is_ok());
+            assert!(options(&[&arguments[..], &["--insecure=false"]].concat()).is_err());
+        }
+        for address in ["127.0.0.2:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert!(options(&["--listen", address]).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_their_range_are_named() {
+        for (arguments, option) in [
+            (["--max-connections", "0"], "max_connections"),
+            (["--batch-max-items", "0"], "batch_max_items"),
+            (["--readers", "2000"], "readers"),
+            (["--max-message-bytes", "9999"], "max_message_bytes"),
+            (["--max-message-bytes", "2GiB"], "max_message_bytes"),
+            (["--max-result-bytes", "0"], "max_result_bytes"),
+            (["--startup-timeout", "0"], "startup_timeout"),
+            (["--tls-key", "k"], "tls_certificate"),
+            (["--tls-certificate", "c"], "tls_key"),
+        ] {
+            assert!(
+                options(&arguments)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with(option),
+                "{arguments:?}"
+            );
+        }
+    }
+
+    /// What the help says of a default is what happens: given explicitly, nothing changes.
+    #[test]
+    fn every_option_says_its_true_default() {
+        let mut command = CommandLine::command();
+        command.build();
+        command.clone().debug_assert();
+        let mut given = Vec::new();
+        for argument in command
+            .get_arguments()
+            .filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+        {
+            let help = argument.get_help().unwrap().to_string();
+            let (_, default) = help.split_once("[default: ").expect(&help);
+            let default = default.strip_suffix(']').expect(&help);
+            if default != "none" && argument.get_id() != "readers" {
+                given.push(format!("--{}={default}", argument.get_long().unwrap()));
+            }
+        }
+        assert!(given.len() > 15);
+        assert_eq!(
+            options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap(),
+            Options::default()
+        );
+    }
+}

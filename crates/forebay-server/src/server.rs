@@ -1,0 +1,385 @@
+//! The server: opens the database, listens, leads clients in, and brings everything to an orderly end.
+//!
+//! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, those inside a transaction may finish it
+//! for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
+//! file is closed. An acknowledged write is never lost by it, nor by a kill.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use forebay::write::Writer;
+use forebay::write::sqlite::{self, OpenError, Sqlite};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::catalog::Catalog;
+use crate::config::{Options, Synchronous};
+use crate::http;
+use crate::session::cancel::Cancels;
+use crate::session::shared::{Limits, Phase, Shared};
+use crate::session::{Identity, Session};
+use crate::sql;
+use crate::tls::{Tls, TlsError};
+use crate::users::{Users, UsersError};
+use crate::wire::authentication::Authenticator;
+use crate::wire::error::WireError;
+use crate::wire::startup::{Client, Handshake, Opening};
+
+/// Clients that are told they are too many, at a time; those beyond are closed unheard.
+const REFUSALS_MAX: usize = 256;
+
+/// Why the server did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The database could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The users file could not be read.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// The certificate or key could not be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address could not be listened on.
+    #[error("cannot listen on {address}: {cause}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The emulated catalog could not be made: memory has run out.
+    #[error("cannot make the catalog: {0}")]
+    Catalog(rusqlite::Error),
+    /// Signals could not be listened for.
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    /// The metrics could not be set up.
+    #[error("cannot set up metrics: {0}")]
+    Metrics(String),
+}
+
+/// Runs the server until it is told to stop by SIGINT or SIGTERM.
+///
+/// # Errors
+/// [`ServeError`], before any client was let in.
+pub async fn serve(options: Options) -> Result<(), ServeError> {
+    let mut signals = Signals::listen().map_err(ServeError::Signals)?;
+    let server = Server::start(options).await?;
+    server.announce();
+    signals.stop().await;
+    tracing::info!("stopping: no new clients, open transactions may finish");
+    server.stop().await;
+    Ok(())
+}
+
+/// A server that runs.
+pub struct Server {
+    options: Options,
+    address: SocketAddr,
+    http_address: Option<SocketAddr>,
+    shared: Arc<Shared>,
+    phase: watch::Sender<Phase>,
+    accepting: tokio::task::JoinHandle<JoinSet<()>>,
+}
+
+impl Server {
+    /// Opens the database and listens.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub async fn start(options: Options) -> Result<Self, ServeError> {
+        raise_file_limit();
+        let metrics = metrics()?;
+        let sqlite = open(&options)?;
+        let writer = Writer::builder()
+            .max_items(options.batch_max_items)
+            .max_wait(options.batch_max_wait)
+            .build(sqlite.clone());
+        let tls = match &options.tls {
+            Some(files) => Some(Tls::load(&files.certificate, &files.key)?),
+            None => None,
+        };
+        let authenticator = match &options.users {
+            Some(path) => Authenticator::scram(Users::load(path)?, tls.as_ref()),
+            None => Authenticator::trust(),
+        };
+        let (phase, seen) = watch::channel(Phase::Serving);
+        let shared = Arc::new(Shared {
+            sqlite,
+            writer,
+            catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
+            cancels: Arc::new(Cancels::default()),
+            limits: Limits {
+                message_bytes_max: options.max_message_bytes,
+                statement_timeout: options.statement_timeout,
+                idle_transaction_timeout: options.idle_transaction_timeout,
+                stall_timeout: Duration::from_secs(30),
+                statements_max: 10_000,
+                portals_max: 1_000,
+            },
+            phase: seen,
+        });
+        let listener = listen(options.listen).await?;
+        let address = local(&listener, options.listen)?;
+        let http_address = match options.http {
+            None => None,
+            Some(http) => {
+                let listener = listen(http).await?;
+                let address = local(&listener, http)?;
+                let (watched, counted) = (shared.phase.clone(), Arc::clone(&shared));
+                let draining = move || *watched.borrow() != Phase::Serving;
+                let text = move || {
+                    observe(&counted);
+                    metrics.render()
+                };
+                // Answers that it drains for as long as the process lives.
+                tokio::spawn(http::serve(listener, http::router(text, draining), std::future::pending()));
+                Some(address)
+            }
+        };
+        let handshake = Arc::new(Handshake::new(authenticator, tls, options.startup_timeout));
+        let accepting = tokio::spawn(accept(listener, handshake, Arc::clone(&shared), options.max_connections));
+        Ok(Self { options, address, http_address, shared, phase, accepting })
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Prints what a person needs to begin.
+    fn announce(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        let path = self.options.database.display();
+        let durability = if self.shared.sqlite.is_read_only() {
+            "read-only".to_owned()
+        } else {
+            format!("WAL, synchronous={}", durability(self.options.synchronous).as_str())
+        };
+        let (host, port) = (self.address.ip(), self.address.port());
+        println!("forebay {version} · embedded SQLite {path} ({durability})");
+        println!("  PostgreSQL  postgresql://{}/forebay", self.address);
+        match self.http_address {
+            Some(address) => println!("  HTTP        http://{address}  (/metrics, /healthz)"),
+            None => println!("  HTTP        off"),
+        }
+        println!("  try         psql -h {host} -p {port} forebay");
+    }
+
+    /// Brings everything to an orderly end, within the drain timeout.
+    pub async fn stop(self) {
+        let timeout = self.options.drain_timeout;
+        let ended = tokio::time::timeout(timeout, self.drain()).await;
+        if ended.is_err() {
+            tracing::warn!("not everything ended within {timeout:?}; what was acknowledged is safe");
+        }
+    }
+
+    async fn drain(self) {
+        let Self { options, shared, phase, accepting, .. } = self;
+        phase.send_replace(Phase::Draining);
+        let Ok(mut sessions) = accepting.await else { return };
+        let all_ended = async { while sessions.join_next().await.is_some() {} };
+        if tokio::time::timeout(options.drain_timeout / 2, all_ended).await.is_err() {
+            phase.send_replace(Phase::Stopping);
+            let cancelling = async {
+                while !sessions.is_empty() {
+                    shared.cancels.cancel_all();
+                    // A statement may just be starting: ask again.
+                    let again = tokio::time::timeout(Duration::from_millis(100), sessions.join_next());
+                    let _ended_or_not = again.await;
+                }
+            };
+            if tokio::time::timeout(options.drain_timeout / 4, cancelling).await.is_err() {
+                sessions.abort_all();
+            }
+        }
+        shared.writer.drain().await;
+        shared.sqlite.close().await;
+    }
+}
+
+fn metrics() -> Result<PrometheusHandle, ServeError> {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    // A second server in the same process (tests) shares the first one's recorder.
+    static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+    if metrics::set_global_recorder(recorder).is_ok() {
+        return Ok(HANDLE.get_or_init(|| handle).clone());
+    }
+    HANDLE.get().cloned().ok_or_else(|| ServeError::Metrics("another recorder is installed".to_owned()))
+}
+
+fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
+    match synchronous {
+        Synchronous::Full => sqlite::Synchronous::Full,
+        Synchronous::Normal => sqlite::Synchronous::Normal,
+        Synchronous::Off => sqlite::Synchronous::Off,
+    }
+}
+
+fn open(options: &Options) -> Result<Sqlite, OpenError> {
+    let result_bytes_max = options.max_result_bytes;
+    Sqlite::builder(&options.database)
+        .synchronous(durability(options.synchronous))
+        .busy_timeout(options.busy_timeout)
+        .readers_max(options.readers)
+        .returning_bytes_max(result_bytes_max)
+        .prepare_connections(move |connection| {
+            // A misspelt "column" is an error, not a text: as PostgreSQL has it.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+            // Clients are strangers to the file's schema, and it to them.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            let longest = i32::try_from(result_bytes_max).unwrap_or(i32::MAX);
+            connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
+            sql::register(connection)
+        })
+        .open()
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|cause| ServeError::Listen { address, cause })
+}
+
+fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, ServeError> {
+    listener.local_addr().map_err(|cause| ServeError::Listen { address, cause })
+}
+
+/// Accepts clients until the server stops, and gives back the sessions that are left.
+async fn accept(
+    listener: TcpListener,
+    handshake: Arc<Handshake>,
+    shared: Arc<Shared>,
+    connections_max: usize,
+) -> JoinSet<()> {
+    let places = Arc::new(Semaphore::new(connections_max));
+    let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+    let mut sessions = JoinSet::new();
+    let mut phase = shared.phase.clone();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = phase.wait_for(|phase| *phase != Phase::Serving) => return sessions,
+            Some(_) = sessions.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of file descriptors, mostly: others must end before it gets better.
+                tracing::warn!(%error, "cannot accept a client");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (place, refusal) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => (place, None),
+            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(place) => {
+                    let refusal = WireError::fatal("53300", "sorry, too many clients already")
+                        .with_hint(format!("The server takes {connections_max} connections (--max-connections)."));
+                    (place, Some(refusal))
+                }
+                Err(_) => continue,
+            },
+        };
+        let (handshake, shared) = (Arc::clone(&handshake), Arc::clone(&shared));
+        sessions.spawn(async move {
+            let _place = place;
+            connection(stream, &handshake, shared, refusal).await;
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared>, refusal: Option<WireError>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "no TCP_NODELAY");
+    }
+    match handshake.run(stream, refusal).await {
+        Ok(Opening::Client(client)) => session(*client, shared).await,
+        Ok(Opening::Cancel { process_id, secret_key }) => shared.cancels.cancel(process_id, &secret_key),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "no session"),
+    }
+}
+
+async fn session<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send>(
+    client: Client<S>,
+    shared: Arc<Shared>,
+) {
+    let _open = Open::count();
+    let registration = shared.cancels.register(client.secret_key_bytes());
+    let Client { frames, output, user, database, parameters, .. } = client;
+    let identity = Identity { user, database };
+    Session::new(frames, output, shared, registration, identity).run(&parameters).await;
+}
+
+/// Counts a session while it lives.
+struct Open;
+
+impl Open {
+    fn count() -> Self {
+        metrics::gauge!("forebay_connections").increment(1);
+        metrics::counter!("forebay_connections_total").increment(1);
+        Self
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        metrics::gauge!("forebay_connections").decrement(1);
+    }
+}
+
+/// Brings the figures that are counted elsewhere into the metrics, when somebody asks for them.
+fn observe(shared: &Shared) {
+    let stats = shared.writer.stats();
+    metrics::counter!("forebay_writes_total").absolute(stats.calls);
+    metrics::counter!("forebay_write_batches_total").absolute(stats.batches);
+    metrics::gauge!("forebay_writes_queued").set(stats.queued as f64);
+}
+
+/// As many open files as the system lets us have: one a client, some a reading connection.
+fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a live struct of the type the call fills.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    if !known || limit.rlim_cur >= limit.rlim_max {
+        return;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the pointer is to a live struct of the type the call reads.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
+        tracing::debug!("the limit of open files stays as it is");
+    }
+}
+
+/// The signals that ask a server to stop.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

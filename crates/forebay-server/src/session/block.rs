@@ -1,0 +1,181 @@
+//! The transaction block a session is in: what BEGIN opened, or what a group of statements opened by itself.
+//!
+//! The right to write is taken at the first statement that writes, not at BEGIN: until then a block at READ COMMITTED holds
+//! nothing, and each of its reads sees what is committed when it begins, exactly as PostgreSQL has it. REPEATABLE READ and
+//! SERIALIZABLE blocks hold a snapshot if they only read, and the right to write from their first statement otherwise, so
+//! that none of them ever fails to serialize.
+
+use forebay::write::sqlite::{Reader, Transaction};
+use forebay::write::{CancelToken, WriteError, Writer};
+
+use super::settings::Settings;
+use crate::sql::Isolation;
+
+/// An open transaction block.
+pub(super) struct Block {
+    /// Opened by a script of several statements or by a pipeline, and ended with it; not by BEGIN.
+    pub(super) implicit: bool,
+    /// A statement failed: until ROLLBACK nothing is executed.
+    pub(super) failed: bool,
+    pub(super) isolation: Isolation,
+    pub(super) read_only: bool,
+    /// Whether a statement has been executed: the isolation level can no longer be changed.
+    pub(super) started: bool,
+    /// The transaction, once a statement has written.
+    write: Option<Transaction>,
+    /// What it reads from, if it must see one state throughout.
+    snapshot: Option<Reader>,
+    /// Names of savepoints, oldest first.
+    savepoints: Vec<String>,
+    /// What a rollback puts back.
+    settings_before: Settings,
+    /// Settings that SET LOCAL changed: a commit puts them back too.
+    local: Vec<String>,
+}
+
+impl Block {
+    pub(super) fn open(implicit: bool, isolation: Isolation, read_only: bool, settings: &Settings) -> Self {
+        Self {
+            implicit,
+            failed: false,
+            isolation,
+            read_only,
+            started: false,
+            write: None,
+            snapshot: None,
+            savepoints: Vec::new(),
+            settings_before: settings.clone(),
+            local: Vec::new(),
+        }
+    }
+
+    /// The settings as they were when it began.
+    pub(super) fn settings_before(&self) -> &Settings {
+        &self.settings_before
+    }
+
+    /// This setting is changed until the end of the block only.
+    pub(super) fn remember_local(&mut self, name: &str) {
+        self.local.push(name.to_owned());
+    }
+
+    /// The settings as they are to be after a commit, being `now` before it.
+    pub(super) fn settings_after_commit(&self, now: &Settings) -> Settings {
+        let mut after = now.clone();
+        for name in &self.local {
+            let before = self.settings_before.value(name);
+            after.set(name, before.as_deref()).expect("a value it had before is taken again");
+        }
+        after
+    }
+
+    /// The transaction, if one has begun.
+    pub(super) fn write(&self) -> Option<&Transaction> {
+        self.write.as_ref()
+    }
+
+    pub(super) fn snapshot(&self) -> Option<&Reader> {
+        self.snapshot.as_ref()
+    }
+
+    pub(super) fn hold_snapshot(&mut self, reader: Reader) {
+        self.snapshot = Some(reader);
+    }
+
+    /// Whether somebody else may be waiting for what it holds.
+    pub(super) fn holds_something(&self) -> bool {
+        self.write.is_some() || self.snapshot.is_some()
+    }
+
+    /// Whether every statement must see one state.
+    pub(super) fn needs_one_state(&self) -> bool {
+        matches!(self.isolation, Isolation::RepeatableRead | Isolation::Serializable)
+    }
+
+    /// The transaction to write in; begins it, in its turn, if that has not happened yet.
+    pub(super) async fn writing(
+        &mut self,
+        writer: &Writer,
+        token: &CancelToken,
+    ) -> Result<&mut Transaction, WriteError> {
+        if self.write.is_none() {
+            let begun = tokio::select! {
+                biased;
+                begun = writer.begin() => begun?,
+                error = token.fired() => return Err(error),
+            };
+            let transaction = self.write.insert(begun);
+            // Nothing was written before, so all of them mark the same point.
+            for place in 0..self.savepoints.len() {
+                transaction.savepoint(&mark(place)).await?;
+            }
+        }
+        Ok(self.write.as_mut().expect("it has just been begun"))
+    }
+
+    /// Nothing more is executed until a rollback. What no rollback to a savepoint can need is given up at once, so that a
+    /// client that does nothing about its failed transaction keeps nobody waiting.
+    pub(super) fn fail(&mut self) {
+        self.failed = true;
+        let lost = self.write.as_ref().is_some_and(Transaction::is_lost);
+        if lost || self.savepoints.is_empty() {
+            self.write = None;
+            self.snapshot = None;
+            self.savepoints.clear();
+        }
+    }
+
+    pub(super) async fn savepoint(&mut self, name: String) -> Result<(), WriteError> {
+        if let Some(transaction) = &mut self.write {
+            transaction.savepoint(&mark(self.savepoints.len())).await?;
+        }
+        self.savepoints.push(name);
+        Ok(())
+    }
+
+    /// Undoes what was done since; false if there is no such savepoint.
+    pub(super) async fn rollback_to(&mut self, name: &str) -> Result<bool, WriteError> {
+        let Some(place) = self.place(name) else { return Ok(false) };
+        if let Some(transaction) = &mut self.write {
+            transaction.rollback_to(&mark(place)).await?;
+        }
+        self.savepoints.truncate(place + 1);
+        self.failed = false;
+        Ok(true)
+    }
+
+    /// Forgets the savepoint and those after it; false if there is no such savepoint.
+    pub(super) async fn release(&mut self, name: &str) -> Result<bool, WriteError> {
+        let Some(place) = self.place(name) else { return Ok(false) };
+        if let Some(transaction) = &mut self.write {
+            transaction.release(&mark(place)).await?;
+        }
+        self.savepoints.truncate(place);
+        Ok(true)
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.savepoints.iter().rposition(|savepoint| savepoint == name)
+    }
+
+    /// Commits what was written, if anything was.
+    pub(super) async fn commit(mut self) -> Result<(), WriteError> {
+        match self.write.take() {
+            Some(transaction) => transaction.commit().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Rolls back, and waits until it is done, so that whoever writes next finds nothing of it.
+    pub(super) async fn rollback(mut self) -> Result<(), WriteError> {
+        match self.write.take() {
+            Some(transaction) => transaction.rollback().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The savepoint's name in SQLite, which does not tell "a" from "A".
+fn mark(place: usize) -> String {
+    format!("block_{place}")
+}

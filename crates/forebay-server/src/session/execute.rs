@@ -1,0 +1,355 @@
+//! Executing statements: reading in pieces, writing with others or in the session's own transaction.
+
+use std::sync::Arc;
+
+use forebay::write::sqlite::{Progress, Reader, Session as Connection};
+use forebay::write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::control::Controlled;
+use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
+use super::rows::{self, Failed, Piece};
+use super::{Session, Stop};
+use crate::errors;
+use crate::sql::{self, Kind, Statement, Tag};
+use crate::wire::backend;
+use crate::wire::error::WireError;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// One statement of a simple query: executed to its end, described if it gives rows.
+    pub(super) async fn execute_simple(&mut self, statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
+        self.refuse_if_failed(&statement.kind)?;
+        let shape = if writes_without_rows(&statement) {
+            Shape::default()
+        } else {
+            self.shape(&statement, script, &[]).await?
+        };
+        if !shape.parameters.is_empty() || statement.parameter_count() > 0 {
+            return Err(WireError::new("42P02", "there is no parameter $1")
+                .with_hint("Parameters need the extended protocol.")
+                .into());
+        }
+        let mut portal = Portal {
+            prepared: Arc::new(Prepared {
+                statement: Some(statement),
+                script: Arc::clone(script),
+                shape: Arc::new(shape),
+            }),
+            parameters: Parameters::default(),
+            formats: Vec::new(),
+            state: PortalState::Ready,
+        };
+        self.execute(&mut portal, u64::MAX, true).await
+    }
+
+    /// Executes a portal, or goes on with it, up to `rows_max` rows. In a simple query the columns are described first.
+    pub(super) async fn execute(&mut self, portal: &mut Portal, rows_max: u64, describe: bool) -> Result<(), Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        let Some(statement) = &prepared.statement else {
+            backend::empty_query_response(&mut self.output.pending);
+            return Ok(());
+        };
+        let (token, _running) = self.statement_token();
+        if let PortalState::Ready = portal.state {
+            metrics::counter!("forebay_statements_total").increment(1);
+            match self.control(&statement.kind, &token).await? {
+                Controlled::Done(tag) => {
+                    portal.state = PortalState::Done;
+                    let rendered = tag.map_or_else(|| statement.tag.render(0), str::to_owned);
+                    backend::command_complete(&mut self.output.pending, &rendered);
+                    return Ok(());
+                }
+                Controlled::Rows(rows) => portal.state = PortalState::Gathered { rows: rows.into(), count: None },
+                Controlled::NotMine => {
+                    if let Some(block) = &mut self.block {
+                        block.started = true;
+                    }
+                    self.start(portal, statement, &token, rows_max, describe).await?;
+                    if !matches!(portal.state, PortalState::Gathered { .. }) {
+                        return Ok(());
+                    }
+                }
+            }
+            if describe {
+                self.describe_columns(&prepared.shape.columns, &portal.formats)?;
+            }
+            return self.send_gathered(portal, statement, rows_max).await;
+        }
+        match &portal.state {
+            PortalState::Open(_) => self.go_on_reading(portal, statement, &token, rows_max).await,
+            PortalState::Gathered { .. } => self.send_gathered(portal, statement, rows_max).await,
+            PortalState::Done if prepared.shape.columns.is_empty() => {
+                let message = "portal cannot be run again: its statement was executed to its end";
+                Err(WireError::new("55000", message).into())
+            }
+            PortalState::Ready | PortalState::Done => {
+                backend::command_complete(&mut self.output.pending, &statement.tag.render(0));
+                Ok(())
+            }
+        }
+    }
+
+    /// The first step of a statement for the database. Leaves the portal open, gathered or done.
+    async fn start(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<(), Stop> {
+        let shape = Arc::clone(&portal.prepared.shape);
+        if statement.kind == Kind::Catalog {
+            let rows = self.query_catalog(statement, &portal.parameters).await?;
+            portal.state = PortalState::Gathered { rows: rows.into(), count: None };
+            return Ok(());
+        }
+        if shape.read_only && !statement.runs_alone {
+            return self.read(portal, statement, token, rows_max, describe).await;
+        }
+        let outcome = self.write(portal, statement, token).await?;
+        let count = if statement.tag == Tag::Select { outcome.rows.len() as u64 } else { outcome.rows_affected };
+        if shape.columns.is_empty() {
+            portal.state = PortalState::Done;
+            backend::command_complete(&mut self.output.pending, &statement.tag.render(count));
+        } else {
+            portal.state = PortalState::Gathered { rows: outcome.rows.into(), count: Some(count) };
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+    ) -> Result<Outcome, Stop> {
+        let sql = Sql::Shared(Arc::clone(&statement.sql));
+        // A portal writes once.
+        let parameters = std::mem::take(&mut portal.parameters);
+        let read_only = self.block.as_ref().map_or(self.settings.read_only(), |block| block.read_only);
+        if read_only {
+            let message = format!("cannot execute {} in a read-only transaction", statement.tag.words());
+            return Err(WireError::new("25006", message).into());
+        }
+        let writer = &self.shared.writer;
+        let written = match &mut self.block {
+            Some(_) if statement.runs_alone => {
+                let message = format!("{} cannot run inside a transaction block", statement.tag.words());
+                return Err(WireError::new("25001", message).into());
+            }
+            Some(block) => match block.writing(writer, token).await {
+                Ok(transaction) => transaction.execute_with(sql, parameters, token.clone()).await,
+                Err(error) => Err(error),
+            },
+            None => {
+                let write = Write::new(sql, parameters).cancel(token.clone());
+                match statement.hints.batch_ms {
+                    None => writer.submit(write).await,
+                    Some(0) => writer.submit_alone(write).await,
+                    Some(window_ms) => writer.submit(write.max_wait(std::time::Duration::from_millis(window_ms))).await,
+                }
+            }
+        };
+        written.map_err(|error| errors::write(error, statement, &portal.prepared.script).into())
+    }
+
+    async fn read(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<(), Stop> {
+        self.next_cursor += 1;
+        let number = self.next_cursor;
+        let source = self.source(token).await?;
+        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let sql = Sql::Shared(Arc::clone(&statement.sql));
+        let parameters = std::mem::take(&mut portal.parameters);
+        let job = {
+            let (token, encoding) = (token.clone(), encoding);
+            move |connection: &mut Connection| {
+                connection.open_cursor(number, &sql, &parameters)?;
+                Ok(rows::fetch(connection, number, &token, &encoding, rows_max))
+            }
+        };
+        let piece: Result<Piece, WriteError> = self.on_source(&source, token, job).await?;
+        let piece = piece.map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
+        let shape = Arc::clone(&portal.prepared.shape);
+        if describe && !shape.columns.is_empty() {
+            self.describe_columns(&shape.columns, &portal.formats)?;
+        }
+        let cursor = OpenCursor { number, source };
+        self.send_pieces(portal, statement, cursor, piece, token, rows_max).await
+    }
+
+    async fn go_on_reading(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+    ) -> Result<(), Stop> {
+        let PortalState::Open(cursor) = std::mem::replace(&mut portal.state, PortalState::Done) else {
+            unreachable!("the caller has looked");
+        };
+        let piece = self.fetch(portal, &cursor, token, rows_max).await?;
+        self.send_pieces(portal, statement, cursor, piece, token, rows_max).await
+    }
+
+    /// Sends piece after piece until the row limit or the end.
+    async fn send_pieces(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        cursor: OpenCursor,
+        mut piece: Piece,
+        token: &CancelToken,
+        rows_max: u64,
+    ) -> Result<(), Stop> {
+        let mut sent = 0;
+        loop {
+            sent += piece.rows;
+            self.output.append(piece.bytes);
+            match piece.end {
+                Err(Failed::Encoding(error)) => return Err(error.into()),
+                Err(Failed::Statement(error)) => {
+                    return Err(errors::write(error, statement, &portal.prepared.script).into());
+                }
+                Ok(Progress::Done) => {
+                    portal.state = PortalState::Done;
+                    let tag = if portal.prepared.shape.columns.is_empty() {
+                        statement.tag.render(0)
+                    } else {
+                        statement.tag.render(sent)
+                    };
+                    backend::command_complete(&mut self.output.pending, &tag);
+                    return Ok(());
+                }
+                Ok(Progress::Paused) if sent >= rows_max => {
+                    portal.state = PortalState::Open(cursor);
+                    backend::portal_suspended(&mut self.output.pending);
+                    return Ok(());
+                }
+                Ok(Progress::Paused) => {
+                    self.output.flush(self.input.stream_mut()).await?;
+                    piece = self.fetch(portal, &cursor, token, rows_max - sent).await?;
+                }
+            }
+        }
+    }
+
+    async fn fetch(
+        &mut self,
+        portal: &Portal,
+        cursor: &OpenCursor,
+        token: &CancelToken,
+        rows_max: u64,
+    ) -> Result<Piece, Stop> {
+        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let (number, watched) = (cursor.number, token.clone());
+        let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
+        self.on_source(&cursor.source, token, job).await
+    }
+
+    async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
+        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let PortalState::Gathered { rows, count } = &mut portal.state else {
+            unreachable!("the caller has looked");
+        };
+        let mut sent = 0;
+        while sent < rows_max {
+            let Some(row) = rows.pop_front() else {
+                let tag = statement.tag.render(count.unwrap_or(sent));
+                portal.state = PortalState::Done;
+                backend::command_complete(&mut self.output.pending, &tag);
+                return Ok(());
+            };
+            rows::encode_gathered(&row, &encoding, &mut self.output.pending)?;
+            sent += 1;
+            self.output.flush_if_large(self.input.stream_mut()).await?;
+        }
+        backend::portal_suspended(&mut self.output.pending);
+        Ok(())
+    }
+
+    pub(super) async fn describe_sql(
+        &mut self,
+        statement: &Statement,
+        script: &Arc<str>,
+        declared: &[u32],
+    ) -> Result<Shape, Stop> {
+        let (token, _running) = self.statement_token();
+        let source = self.source(&token).await?;
+        let (looked_at, script, declared) = (statement.clone(), Arc::clone(script), declared.to_vec());
+        let description = self
+            .on_source(&source, &token, move |connection| {
+                sql::describe(connection.connection(), &looked_at, &declared)
+                    .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
+            })
+            .await??;
+        Ok(Shape {
+            parameters: description.parameters,
+            columns: description.columns.into_iter().map(|column| Field::new(column.name, column.kind)).collect(),
+            read_only: description.read_only,
+        })
+    }
+
+    /// Where a statement that reads now reads from.
+    pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
+        if let Some(block) = &mut self.block {
+            if block.needs_one_state() && !block.failed {
+                if !block.read_only {
+                    block.writing(&self.shared.writer, token).await?;
+                } else if block.snapshot().is_none() {
+                    let reader = reader(&self.shared.sqlite, token).await?;
+                    reader.hold_snapshot().await?;
+                    block.hold_snapshot(reader);
+                }
+            }
+            if block.write().is_some() || block.snapshot().is_some() {
+                return Ok(Source::Block);
+            }
+        }
+        Ok(Source::Own(reader(&self.shared.sqlite, token).await?))
+    }
+
+    /// Does a job on the connection a source names.
+    pub(super) async fn on_source<T: Send + 'static>(
+        &self,
+        source: &Source,
+        token: &CancelToken,
+        job: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        let block = self.block.as_ref();
+        let result = match (source, block.and_then(|block| block.write()), block.and_then(|block| block.snapshot())) {
+            (Source::Own(reader), ..) => reader.run(token, job).await,
+            (Source::Block, Some(transaction), _) => transaction.run(token, job).await,
+            (Source::Block, None, Some(reader)) => reader.run(token, job).await,
+            (Source::Block, None, None) => {
+                let message = "the cursor's transaction has ended";
+                return Err(WireError::new("34000", message).into());
+            }
+        };
+        Ok(result?)
+    }
+}
+
+async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {
+    tokio::select! {
+        biased;
+        reader = sqlite.reader() => reader,
+        error = token.fired() => Err(error),
+    }
+}
+
+/// Whether it is plain that the statement writes and returns no rows, so that nothing needs to be looked up before it runs.
+fn writes_without_rows(statement: &Statement) -> bool {
+    let mentions_returning =
+        || statement.sql.as_bytes().windows(9).any(|window| window.eq_ignore_ascii_case(b"returning"));
+    statement.kind == Kind::Sql
+        && matches!(statement.tag, Tag::Insert | Tag::Update | Tag::Delete)
+        && !mentions_returning()
+}

@@ -1,0 +1,224 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use forebay::write::Parameters;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::control::ends_failure;
+use super::prepared::{Field, Portal, PortalState, Prepared, Shape};
+use super::{Session, Stop};
+use crate::sql::{Kind, Statement};
+use crate::wire::backend::{self, Column};
+use crate::wire::error::WireError;
+use crate::wire::frontend::{Frontend, Target, format_at};
+use crate::wire::values::decode_parameter;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    pub(super) async fn extended(&mut self, message: Frontend) -> Result<(), Stop> {
+        match message {
+            Frontend::Parse { name, sql, parameter_types } => self.parse(name, sql, &parameter_types).await,
+            Frontend::Bind { portal, statement, parameter_formats, parameters, result_formats } => {
+                self.bind(portal, &statement, &parameter_formats, &parameters, result_formats)
+            }
+            Frontend::Describe { target: Target::Statement, name } => self.describe_statement(&name),
+            Frontend::Describe { target: Target::Portal, name } => self.describe_portal(&name),
+            Frontend::Execute { portal, max_rows } => self.execute_message(portal, max_rows).await,
+            Frontend::Close { target, name } => {
+                match target {
+                    Target::Statement => drop(self.statements.remove(&name)),
+                    Target::Portal => drop(self.portals.remove(&name)),
+                }
+                backend::close_complete(&mut self.output.pending);
+                Ok(())
+            }
+            other => Err(WireError::protocol(format!("unexpected message {other:?}")).into()),
+        }
+    }
+
+    async fn parse(&mut self, name: String, sql: String, declared: &[u32]) -> Result<(), Stop> {
+        if !name.is_empty() {
+            if self.statements.contains_key(&name) {
+                let message = format!("prepared statement \"{name}\" already exists");
+                return Err(WireError::new("42P05", message).into());
+            }
+            if self.statements.len() >= self.shared.limits.statements_max {
+                let message = format!("a session has at most {} prepared statements", self.shared.limits.statements_max);
+                return Err(WireError::new("53400", message)
+                    .with_hint("Close those that are no longer needed, or DEALLOCATE ALL.")
+                    .into());
+            }
+        }
+        let script: Arc<str> = sql.into();
+        let mut statements = self.understand(&script)?;
+        if statements.len() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(WireError::new("42601", message).into());
+        }
+        let prepared = match statements.pop() {
+            None => Prepared { statement: None, script, shape: Arc::default() },
+            Some(statement) => {
+                self.refuse_if_failed(&statement.kind)?;
+                let shape = self.shape(&statement, &script, declared).await?;
+                Prepared { statement: Some(statement), script, shape: Arc::new(shape) }
+            }
+        };
+        self.statements.insert(name, Arc::new(prepared));
+        backend::parse_complete(&mut self.output.pending);
+        Ok(())
+    }
+
+    fn bind(
+        &mut self,
+        name: String,
+        statement: &str,
+        parameter_formats: &[i16],
+        parameters: &[Option<Bytes>],
+        result_formats: Vec<i16>,
+    ) -> Result<(), Stop> {
+        let prepared = self.prepared(statement)?;
+        if let Some(statement) = &prepared.statement {
+            self.refuse_if_failed(&statement.kind)?;
+        }
+        if !name.is_empty() && self.portals.contains_key(&name) {
+            return Err(WireError::new("42P03", format!("portal \"{name}\" already exists")).into());
+        }
+        if self.portals.len() >= self.shared.limits.portals_max {
+            let message = format!("a session has at most {} portals open", self.shared.limits.portals_max);
+            return Err(WireError::new("53400", message).with_hint("Close those that are no longer needed.").into());
+        }
+        let shape = &prepared.shape;
+        let (given, wanted) = (parameters.len(), shape.parameters.len());
+        if given != wanted {
+            let message =
+                format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}");
+            return Err(WireError::protocol(message).into());
+        }
+        if parameter_formats.len() > 1 && parameter_formats.len() != given {
+            let message = format!("bind message has {} parameter formats but {given} parameters", parameter_formats.len());
+            return Err(WireError::protocol(message).into());
+        }
+        if result_formats.len() > 1 && result_formats.len() != shape.columns.len() {
+            let message = format!(
+                "bind message has {} result formats but query has {} columns",
+                result_formats.len(),
+                shape.columns.len()
+            );
+            return Err(WireError::protocol(message).into());
+        }
+        // Declared types may be more than the statement has parameters; SQLite is given those it has.
+        let used = prepared.statement.as_ref().map_or(0, Statement::parameter_count);
+        let mut values = Vec::with_capacity(used);
+        for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
+            let value = decode_parameter(kind, format_at(parameter_formats, index), bytes.as_deref())
+                .map_err(|error| error.with_detail(format!("In parameter ${}.", index + 1)))?;
+            if index < used {
+                values.push(value);
+            }
+        }
+        let portal = Portal {
+            prepared,
+            parameters: Parameters::from(values),
+            formats: result_formats,
+            state: PortalState::Ready,
+        };
+        self.portals.insert(name, portal);
+        backend::bind_complete(&mut self.output.pending);
+        Ok(())
+    }
+
+    fn describe_statement(&mut self, name: &str) -> Result<(), Stop> {
+        let prepared = self.prepared(name)?;
+        backend::parameter_description(&mut self.output.pending, &prepared.shape.parameters)?;
+        Ok(self.describe_columns_or_none(&prepared.shape.columns, &[])?)
+    }
+
+    fn describe_portal(&mut self, name: &str) -> Result<(), Stop> {
+        let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+        let (prepared, formats) = (Arc::clone(&portal.prepared), portal.formats.clone());
+        Ok(self.describe_columns_or_none(&prepared.shape.columns, &formats)?)
+    }
+
+    pub(super) fn describe_columns(&mut self, columns: &[Field], formats: &[i16]) -> Result<(), WireError> {
+        let described: Vec<Column> = columns
+            .iter()
+            .enumerate()
+            .map(|(index, field)| Column::new(&field.name, field.kind.clone(), format_at(formats, index)))
+            .collect();
+        backend::row_description(&mut self.output.pending, &described)
+    }
+
+    fn describe_columns_or_none(&mut self, columns: &[Field], formats: &[i16]) -> Result<(), WireError> {
+        if columns.is_empty() {
+            backend::no_data(&mut self.output.pending);
+            return Ok(());
+        }
+        self.describe_columns(columns, formats)
+    }
+
+    async fn execute_message(&mut self, name: String, max_rows: u32) -> Result<(), Stop> {
+        // Out of the map while it runs; an error leaves it out, and Sync would have dropped it anyway.
+        let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
+        if let Some(statement) = &portal.prepared.statement {
+            self.refuse_if_failed(&statement.kind)?;
+            let writes = matches!(statement.kind, Kind::Sql)
+                && (!portal.prepared.shape.read_only || statement.runs_alone)
+                && matches!(portal.state, PortalState::Ready);
+            // Alone before Sync it shares its commit; with others it is one transaction with them.
+            if writes && self.block.is_none() {
+                match self.input.next_kind().await? {
+                    Some(b'S') => {}
+                    None => return Err(Stop::Gone(std::io::ErrorKind::UnexpectedEof.into())),
+                    Some(_) => self.open_implicit_block(),
+                }
+            }
+        }
+        let rows_max = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
+        self.execute(&mut portal, rows_max, false).await?;
+        self.portals.insert(name, portal);
+        Ok(())
+    }
+
+    pub(super) fn refuse_if_failed(&self, kind: &Kind) -> Result<(), WireError> {
+        match &self.block {
+            Some(block) if block.failed && !ends_failure(kind) => Err(WireError::new(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn prepared(&self, name: &str) -> Result<Arc<Prepared>, WireError> {
+        self.statements.get(name).cloned().ok_or_else(|| {
+            let message = if name.is_empty() {
+                "unnamed prepared statement does not exist".to_owned()
+            } else {
+                format!("prepared statement \"{name}\" does not exist")
+            };
+            WireError::new("26000", message)
+        })
+    }
+
+    /// What goes in and comes out of a statement, by a look at the schema.
+    pub(super) async fn shape(
+        &mut self,
+        statement: &Statement,
+        script: &Arc<str>,
+        declared: &[u32],
+    ) -> Result<Shape, Stop> {
+        match &statement.kind {
+            Kind::Sql => self.describe_sql(statement, script, declared).await,
+            Kind::Catalog => self.describe_catalog(statement, declared).await,
+            kind => {
+                let columns = super::control::columns(kind, &self.settings);
+                Ok(Shape { columns, read_only: true, ..Shape::default() })
+            }
+        }
+    }
+}
+
+fn no_portal(name: &str) -> WireError {
+    WireError::new("34000", format!("portal \"{name}\" does not exist"))
+}

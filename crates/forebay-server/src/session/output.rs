@@ -1,0 +1,70 @@
+//! What is to be sent to the client, and the bound on how long it may take none of it.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+/// Sent as soon as this much has gathered, whatever comes behind.
+const GATHER_BYTES: usize = 64 * 1024;
+
+/// Gathers messages, and sends them.
+pub(super) struct Output {
+    /// Messages not sent yet.
+    pub(super) pending: BytesMut,
+    stall_timeout: Duration,
+}
+
+impl Output {
+    pub(super) fn new(pending: BytesMut, stall_timeout: Duration) -> Self {
+        Self { pending, stall_timeout }
+    }
+
+    /// Appends what was encoded elsewhere.
+    pub(super) fn append(&mut self, bytes: BytesMut) {
+        if self.pending.is_empty() {
+            self.pending = bytes;
+        } else {
+            self.pending.extend_from_slice(&bytes);
+        }
+    }
+
+    /// Sends all, if a good deal has gathered.
+    pub(super) async fn flush_if_large(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        if self.pending.len() >= GATHER_BYTES { self.flush(stream).await } else { Ok(()) }
+    }
+
+    /// Sends all. A client that takes nothing for the stall timeout is given up.
+    pub(super) async fn flush(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        while !self.pending.is_empty() {
+            let sent = tokio::time::timeout(self.stall_timeout, stream.write(&self.pending)).await;
+            match sent {
+                Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")),
+                Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(Ok(count)) => self.pending.advance(count),
+                Ok(Err(error)) => return Err(error),
+            }
+        }
+        // A large result's memory is given back.
+        if self.pending.capacity() > GATHER_BYTES {
+            self.pending = BytesMut::new();
+        }
+        // TLS keeps what was written until it is told.
+        match tokio::time::timeout(self.stall_timeout, stream.flush()).await {
+            Ok(flushed) => flushed,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")),
+        }
+    }
+
+    pub(super) async fn close(&mut self, stream: &mut (impl AsyncWrite + Unpin)) {
+        let flushed = self.flush(stream).await;
+        if flushed.is_ok() {
+            // Nothing is left to say to a client that does not answer.
+            let _ = tokio::time::timeout(self.stall_timeout, stream.shutdown()).await;
+        }
+    }
+}

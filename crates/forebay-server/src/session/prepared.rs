@@ -1,0 +1,95 @@
+//! Prepared statements and portals: what Parse and Bind make, and how far Execute has come with it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use forebay::write::sqlite::Reader;
+use forebay::write::{Parameters, Value};
+use postgres_types::Type;
+
+use crate::sql::Statement;
+use crate::wire::frontend::format_at;
+
+/// A statement that has been understood and described.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// None for the empty statement.
+    pub(super) statement: Option<Statement>,
+    /// The text it came in, which error positions count in.
+    pub(super) script: Arc<str>,
+    pub(super) shape: Arc<Shape>,
+}
+
+/// What goes in and comes out of a statement.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    pub(super) parameters: Vec<Type>,
+    pub(super) columns: Vec<Field>,
+    pub(super) read_only: bool,
+}
+
+/// One column of a result.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) kind: Type,
+}
+
+impl Field {
+    pub(super) fn new(name: impl Into<String>, kind: Type) -> Self {
+        Self { name: name.into(), kind }
+    }
+}
+
+/// How each column of a result is sent: its type and its format.
+pub(super) type Encoding = Arc<[(Type, i16)]>;
+
+impl Shape {
+    pub(super) fn encoding(&self, formats: &[i16]) -> Encoding {
+        self.columns
+            .iter()
+            .enumerate()
+            .map(|(index, field)| (field.kind.clone(), format_at(formats, index)))
+            .collect()
+    }
+}
+
+/// A statement with its parameters, ready to be executed in one or several steps.
+pub(super) struct Portal {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) parameters: Parameters,
+    pub(super) formats: Vec<i16>,
+    pub(super) state: PortalState,
+}
+
+impl Portal {
+    /// Whether it keeps a reading connection that others may wait for.
+    pub(super) fn holds_reader(&self) -> bool {
+        matches!(&self.state, PortalState::Open(OpenCursor { source: Source::Own(_), .. }))
+    }
+}
+
+pub(super) enum PortalState {
+    /// Not executed yet.
+    Ready,
+    /// Rows are read as they are asked for.
+    Open(OpenCursor),
+    /// Rows that are there already, and the tag's count: of RETURNING, SHOW, the catalog.
+    Gathered { rows: VecDeque<Vec<Value>>, count: Option<u64> },
+    /// Executed to its end.
+    Done,
+}
+
+/// A cursor on some connection.
+pub(super) struct OpenCursor {
+    pub(super) number: u64,
+    pub(super) source: Source,
+}
+
+/// The connection a cursor is on.
+pub(super) enum Source {
+    /// One taken from the pool for it alone.
+    Own(Reader),
+    /// The block's transaction, or its snapshot.
+    Block,
+}

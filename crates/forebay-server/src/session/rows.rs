@@ -1,0 +1,105 @@
+//! Rows on their way from SQLite to the wire: encoded on the thread that reads them, in pieces of bounded size.
+
+use std::ops::ControlFlow;
+
+use bytes::BytesMut;
+use forebay::write::sqlite::{Progress, Session as Connection};
+use forebay::write::{CancelToken, Value, WriteError};
+use rusqlite::types::ValueRef;
+
+use super::prepared::Encoding;
+use crate::wire::backend::Row;
+use crate::wire::error::WireError;
+
+/// A piece is handed over when it is this large: big enough to be cheap, small enough that nobody gathers a result.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Some rows, encoded.
+pub(super) struct Piece {
+    pub(super) bytes: BytesMut,
+    pub(super) rows: u64,
+    /// Done, paused because it is large enough or the row limit is met, or failed behind the rows that are in it.
+    pub(super) end: Result<Progress, Failed>,
+}
+
+/// Why no more rows come.
+pub(super) enum Failed {
+    /// The statement failed.
+    Statement(WriteError),
+    /// A value cannot be sent, or the result is not what was described.
+    Encoding(WireError),
+}
+
+/// Reads the next piece from an open cursor, of at most `rows_max` rows.
+pub(super) fn fetch(
+    connection: &mut Connection,
+    cursor: u64,
+    token: &CancelToken,
+    encoding: &Encoding,
+    rows_max: u64,
+) -> Piece {
+    let mut bytes = BytesMut::with_capacity(1024);
+    let mut rows = 0;
+    let mut refused = None;
+    let fetched = connection.fetch(cursor, Some(token), &mut |row| {
+        match encode(row, encoding, &mut bytes) {
+            Ok(()) => rows += 1,
+            Err(error) => {
+                refused = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        if rows >= rows_max || bytes.len() >= PIECE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let end = match (refused, fetched) {
+        (Some(error), _) => {
+            connection.close_cursor(cursor);
+            Err(Failed::Encoding(error))
+        }
+        (None, Ok(progress)) => Ok(progress),
+        (None, Err(error)) => Err(Failed::Statement(error)),
+    };
+    Piece { bytes, rows, end }
+}
+
+fn encode(row: &rusqlite::Row<'_>, encoding: &Encoding, out: &mut BytesMut) -> Result<(), WireError> {
+    let column_count = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
+    if column_count != encoding.len() {
+        return Err(changed());
+    }
+    let mut encoded = Row::begin(out, encoding.len())?;
+    for (index, (kind, format)) in encoding.iter().enumerate() {
+        let value = row.get_ref(index).map_err(|error| crate::errors::sqlite(&error).0)?;
+        encoded.column(kind, *format, value).map_err(|error| {
+            let name = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_name(index).unwrap_or("?");
+            error.with_column(name)
+        })?;
+    }
+    encoded.finish()
+}
+
+/// Encodes a row that is there already.
+pub(super) fn encode_gathered(values: &[Value], encoding: &Encoding, out: &mut BytesMut) -> Result<(), WireError> {
+    if values.len() != encoding.len() {
+        return Err(changed());
+    }
+    let mut encoded = Row::begin(out, encoding.len())?;
+    for ((kind, format), value) in encoding.iter().zip(values) {
+        encoded.column(kind, *format, reference(value))?;
+    }
+    encoded.finish()
+}
+
+pub(super) fn reference(value: &Value) -> ValueRef<'_> {
+    match value {
+        Value::Null => ValueRef::Null,
+        Value::Integer(integer) => ValueRef::Integer(*integer),
+        Value::Real(real) => ValueRef::Real(*real),
+        Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        Value::Blob(bytes) => ValueRef::Blob(bytes),
+    }
+}
+
+fn changed() -> WireError {
+    WireError::unsupported("cached plan must not change result type").with_hint("Prepare the statement anew.")
+}

@@ -1,0 +1,56 @@
+//! What all sessions of a server share: the database, the limits, the word to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay::write::Writer;
+use forebay::write::sqlite::Sqlite;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::cancel::Cancels;
+use crate::catalog::Catalog;
+
+/// See the module.
+pub struct Shared {
+    /// The database, to read from.
+    pub sqlite: Sqlite,
+    /// Where autocommit writes go to share commits.
+    pub writer: Writer,
+    /// PostgreSQL's catalog, as far as it is emulated; rebuilt when the schema has changed.
+    pub catalog: Mutex<Catalog>,
+    /// Who can be cancelled.
+    pub cancels: Arc<Cancels>,
+    /// Bounds of every session.
+    pub limits: Limits,
+    /// What is to become of the sessions.
+    pub phase: watch::Receiver<Phase>,
+}
+
+/// Bounds of every session.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// The longest message of a client that is authenticated, in bytes.
+    pub message_bytes_max: usize,
+    /// The longest a statement may take; none: as long as it takes.
+    pub statement_timeout: Option<Duration>,
+    /// How long a session may be idle while it holds what others wait for; none: for ever.
+    pub idle_transaction_timeout: Option<Duration>,
+    /// How long a client may take none of what is sent to it.
+    pub stall_timeout: Duration,
+    /// Prepared statements one session may have.
+    pub statements_max: usize,
+    /// Portals one session may have open.
+    pub portals_max: usize,
+}
+
+/// The server's life, as its sessions see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Serving.
+    Serving,
+    /// Sessions that are idle end; those inside a transaction may finish it.
+    Draining,
+    /// All sessions end at their next message.
+    Stopping,
+}

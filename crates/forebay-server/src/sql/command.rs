@@ -1,0 +1,370 @@
+//! The statements that are for the session and not for SQLite: transactions, settings, and those that are refused by name.
+//!
+//! Contract: a statement is either understood whole or an error; one that starts like none of these is left to SQLite (`None`).
+//! Knows nothing of what a session does with them.
+
+use super::cursor::Cursor;
+use super::error::SqlError;
+use super::lexer::Kind as TokenKind;
+use super::tag::Tag;
+use super::{Isolation, Kind, ResetTarget};
+
+/// The command these tokens are, with its tag; `None` leaves the statement to SQLite.
+pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, SqlError> {
+    let mut cursor = cursor.clone();
+    let first = cursor.peek_word();
+    let start = cursor.clone();
+    cursor.next();
+    let (kind, words) = match first.as_str() {
+        "BEGIN" => (begin(&mut cursor)?, "BEGIN"),
+        "START" => {
+            if !cursor.take_words(&["TRANSACTION"]) {
+                return cursor.expected("TRANSACTION");
+            }
+            (begin(&mut cursor)?, "START TRANSACTION")
+        }
+        "COMMIT" | "END" => {
+            if cursor.take_words(&["PREPARED"]) {
+                return Ok(Some(refused("COMMIT PREPARED")));
+            }
+            skip_transaction_word(&mut cursor);
+            (
+                Kind::Commit {
+                    chain: chain(&mut cursor)?,
+                },
+                "COMMIT",
+            )
+        }
+        "ROLLBACK" | "ABORT" => {
+            if cursor.take_words(&["PREPARED"]) {
+                return Ok(Some(refused("ROLLBACK PREPARED")));
+            }
+            skip_transaction_word(&mut cursor);
+            if first == "ROLLBACK" && cursor.take_words(&["TO"]) {
+                cursor.take_words(&["SAVEPOINT"]);
+                (
+                    Kind::RollbackTo(cursor.name("a savepoint name")?),
+                    "ROLLBACK",
+                )
+            } else {
+                (
+                    Kind::Rollback {
+                        chain: chain(&mut cursor)?,
+                    },
+                    "ROLLBACK",
+                )
+            }
+        }
+        "SAVEPOINT" => (
+            Kind::Savepoint(cursor.name("a savepoint name")?),
+            "SAVEPOINT",
+        ),
+        "RELEASE" => {
+            cursor.take_words(&["SAVEPOINT"]);
+            (Kind::Release(cursor.name("a savepoint name")?), "RELEASE")
+        }
+        "SET" => (set(&mut cursor)?, "SET"),
+        "RESET" => {
+            let target = if cursor.take_words(&["ALL"]) {
+                ResetTarget::All
+            } else if cursor.take_words(&["SESSION", "AUTHORIZATION"]) {
+                ResetTarget::Name("session_authorization".to_owned())
+            } else {
+                ResetTarget::Name(setting_name(&mut cursor)?)
+            };
+            (Kind::Reset(target), "RESET")
+        }
+        "SHOW" => (Kind::Show(show(&mut cursor)?), "SHOW"),
+        "DISCARD" => return discard(&mut cursor).map(Some),
+        "DEALLOCATE" => {
+            cursor.take_words(&["PREPARE"]);
+            let all = cursor.take_words(&["ALL"]);
+            let name = if all {
+                None
+            } else {
+                Some(cursor.name("a prepared statement name or ALL")?)
+            };
+            (
+                Kind::Deallocate(name),
+                if all { "DEALLOCATE ALL" } else { "DEALLOCATE" },
+            )
+        }
+        _ => return Ok(refuse_by_name(&start)),
+    };
+    cursor.end()?;
+    Ok(Some((kind, Tag::Words(words.into()))))
+}
+
+fn refused(what: &str) -> (Kind, Tag) {
+    (
+        Kind::Unsupported {
+            what: what.to_owned(),
+            hint: None,
+        },
+        Tag::Words(what.to_owned().into()),
+    )
+}
+
+fn refused_but(what: &str, hint: &str) -> (Kind, Tag) {
+    (
+        Kind::Unsupported {
+            what: what.to_owned(),
+            hint: Some(hint.to_owned()),
+        },
+        Tag::Words(what.to_owned().into()),
+    )
+}
+
+/// PostgreSQL's commands that nothing here stands for, and SQLite's that would change a connection others share.
+fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
+    let first = cursor.peek_word();
+    let mut rest = cursor.clone();
+    rest.next();
+    Some(match first.as_str() {
+        "PREPARE" | "EXECUTE" => refused_but(
+            &first,
+            "Use the driver's prepared statements: they are part of the protocol, not of SQL.",
+        ),
+        "DECLARE" | "FETCH" | "MOVE" | "CLOSE" => refused_but(
+            &first,
+            "Cursors are offered by the protocol: execute a portal with a row limit.",
+        ),
+        "LISTEN" | "UNLISTEN" | "NOTIFY" | "LOAD" | "CALL" | "DO" | "LOCK" | "GRANT" | "REVOKE"
+        | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => {
+            refused(&first)
+        }
+        "COPY" => refused_but(
+            "COPY",
+            "Use INSERT with several rows, or many INSERTs at once: they share commits.",
+        ),
+        "TRUNCATE" => refused_but("TRUNCATE", "Use DELETE FROM without a WHERE clause."),
+        "ATTACH" | "DETACH" => refused_but(
+            &first,
+            "The server works on the one database it was started with.",
+        ),
+        "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
+        "CREATE" | "DROP" | "ALTER" => {
+            let or_replace = rest.take_words(&["OR", "REPLACE"]);
+            for temporary in ["TEMP", "TEMPORARY"] {
+                if first == "CREATE" && rest.take_words(&[temporary]) {
+                    let what = format!("{first} {temporary} {}", rest.peek_word());
+                    return Some(refused_but(
+                        &what,
+                        "Connections are shared, so a temporary object would be seen by others or lost; use a plain table.",
+                    ));
+                }
+            }
+            let second = rest.peek_word();
+            match second.as_str() {
+                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION"
+                | "PROCEDURE" | "SEQUENCE" | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE"
+                | "OPERATOR" | "AGGREGATE" | "PUBLICATION" | "SUBSCRIPTION" | "SERVER"
+                | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION" | "TABLESPACE"
+                | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => {
+                    refused(&format!("{first} {second}"))
+                }
+                "VIEW" | "TRIGGER" if or_replace => refused_but(
+                    &format!("CREATE OR REPLACE {second}"),
+                    "Drop it first: both statements can be in one transaction.",
+                ),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn words_contain(cursor: &Cursor<'_>, word: &str) -> bool {
+    let mut rest = cursor.clone();
+    std::iter::from_fn(|| rest.next()).any(|token| token.is_word(cursor.source, word))
+}
+
+fn skip_transaction_word(cursor: &mut Cursor<'_>) {
+    let _ = cursor.take_words(&["TRANSACTION"]) || cursor.take_words(&["WORK"]);
+}
+
+fn chain(cursor: &mut Cursor<'_>) -> Result<bool, SqlError> {
+    if cursor.take_words(&["AND", "NO", "CHAIN"]) {
+        return Ok(false);
+    }
+    Ok(cursor.take_words(&["AND", "CHAIN"]))
+}
+
+fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
+    // SQLite's own words for when the lock is taken: the session decides that, and each of them is kept.
+    let _ = ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
+        .iter()
+        .any(|word| cursor.take_words(&[word]));
+    skip_transaction_word(cursor);
+    let (isolation, read_only) = modes(cursor)?;
+    Ok(Kind::Begin {
+        isolation,
+        read_only,
+    })
+}
+
+fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), SqlError> {
+    let (mut isolation, mut read_only) = (None, None);
+    loop {
+        if cursor.take_words(&["ISOLATION", "LEVEL"]) {
+            isolation = Some(if cursor.take_words(&["SERIALIZABLE"]) {
+                Isolation::Serializable
+            } else if cursor.take_words(&["REPEATABLE", "READ"]) {
+                Isolation::RepeatableRead
+            } else if cursor.take_words(&["READ", "COMMITTED"]) {
+                Isolation::ReadCommitted
+            } else if cursor.take_words(&["READ", "UNCOMMITTED"]) {
+                Isolation::ReadUncommitted
+            } else {
+                return cursor.expected("an isolation level");
+            });
+        } else if cursor.take_words(&["READ", "ONLY"]) {
+            read_only = Some(true);
+        } else if cursor.take_words(&["READ", "WRITE"]) {
+            read_only = Some(false);
+        } else if !cursor.take_words(&["NOT", "DEFERRABLE"]) && !cursor.take_words(&["DEFERRABLE"])
+        {
+            return if cursor.is_at_end() {
+                Ok((isolation, read_only))
+            } else {
+                cursor.expected("a transaction mode")
+            };
+        }
+        cursor.take_sign(",");
+    }
+}
+
+fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
+    if cursor.take_words(&["SESSION", "CHARACTERISTICS", "AS", "TRANSACTION"]) {
+        let (isolation, read_only) = modes(cursor)?;
+        return Ok(Kind::SetTransaction {
+            isolation,
+            read_only,
+            session: true,
+        });
+    }
+    if cursor.take_words(&["TRANSACTION"]) {
+        let (isolation, read_only) = modes(cursor)?;
+        return Ok(Kind::SetTransaction {
+            isolation,
+            read_only,
+            session: false,
+        });
+    }
+    if cursor.take_words(&["CONSTRAINTS"]) {
+        return Err(SqlError::unsupported_but(
+            "SET CONSTRAINTS",
+            "Declare the constraint DEFERRABLE INITIALLY DEFERRED.",
+        ));
+    }
+    // `SET session = …` names a setting, `SET SESSION x = …` does not: look at what follows.
+    let mut ahead = cursor.clone();
+    let local = ahead.take_words(&["LOCAL"]);
+    let scoped = local || ahead.take_words(&["SESSION"]);
+    if scoped
+        && ahead
+            .peek()
+            .is_some_and(|token| token.kind != TokenKind::Operator)
+    {
+        *cursor = ahead;
+    }
+    let name = if cursor.take_words(&["TIME", "ZONE"]) {
+        return Ok(Kind::Set {
+            name: "timezone".to_owned(),
+            value: value(cursor)?,
+            local,
+        });
+    } else if cursor.take_words(&["NAMES"]) {
+        return Ok(Kind::Set {
+            name: "client_encoding".to_owned(),
+            value: value(cursor)?,
+            local,
+        });
+    } else if cursor.take_words(&["AUTHORIZATION"]) {
+        return Err(SqlError::unsupported("SET SESSION AUTHORIZATION"));
+    } else if cursor.peek_word() == "ROLE" {
+        cursor.next();
+        return Ok(Kind::Set {
+            name: "role".to_owned(),
+            value: value(cursor)?,
+            local,
+        });
+    } else {
+        setting_name(cursor)?
+    };
+    if !cursor.take_words(&["TO"]) && !cursor.take_sign("=") {
+        return cursor.expected("TO or =");
+    }
+    Ok(Kind::Set {
+        name,
+        value: value(cursor)?,
+        local,
+    })
+}
+
+fn setting_name(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
+    let mut name = cursor.name("the name of a setting")?;
+    while cursor.take_sign(".") {
+        name.push('.');
+        name.push_str(&cursor.name("the rest of the setting's name")?);
+    }
+    Ok(name)
+}
+
+/// Words, numbers and strings, a list of them joined by ", "; `None` for DEFAULT (and LOCAL, of time zones).
+fn value(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
+    if cursor.take_words(&["DEFAULT"]) || cursor.take_words(&["LOCAL"]) {
+        return Ok(None);
+    }
+    let mut values = Vec::new();
+    loop {
+        if let Some(text) = cursor.string()? {
+            values.push(text);
+        } else {
+            let sign = if cursor.take_sign("-") { "-" } else { "" };
+            match cursor.peek() {
+                Some(token)
+                    if token.kind == TokenKind::Number
+                        || (token.kind == TokenKind::Word && sign.is_empty()) =>
+                {
+                    values.push(format!("{sign}{}", token.text(cursor.source)));
+                    cursor.next();
+                }
+                Some(token) if token.kind == TokenKind::QuotedName && sign.is_empty() => {
+                    values.push(cursor.name("a value")?);
+                }
+                _ => return cursor.expected("a value"),
+            }
+        }
+        if !cursor.take_sign(",") {
+            return Ok(Some(values.join(", ")));
+        }
+    }
+}
+
+fn show(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
+    if cursor.take_words(&["TRANSACTION", "ISOLATION", "LEVEL"]) {
+        return Ok("transaction_isolation".to_owned());
+    }
+    if cursor.take_words(&["TIME", "ZONE"]) {
+        return Ok("timezone".to_owned());
+    }
+    if cursor.take_words(&["SESSION", "AUTHORIZATION"]) {
+        return Ok("session_authorization".to_owned());
+    }
+    setting_name(cursor)
+}
+
+fn discard(cursor: &mut Cursor<'_>) -> Result<(Kind, Tag), SqlError> {
+    let word = cursor.peek_word();
+    let tag = match word.as_str() {
+        "ALL" => "DISCARD ALL",
+        "PLANS" => "DISCARD PLANS",
+        "SEQUENCES" => "DISCARD SEQUENCES",
+        "TEMP" | "TEMPORARY" => "DISCARD TEMP",
+        _ => return cursor.expected("ALL, PLANS, SEQUENCES or TEMP"),
+    };
+    cursor.next();
+    cursor.end()?;
+    Ok((Kind::Discard { all: word == "ALL" }, Tag::Words(tag.into())))
+}

@@ -1,0 +1,58 @@
+//! The command tag: the word or words with which a statement's completion is announced.
+//!
+//! Contract: the four that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
+//! a statement runs.
+
+use std::borrow::Cow;
+
+/// What kind of statement has completed, as clients read it from the completion message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tag {
+    /// `INSERT 0 n`: rows inserted. REPLACE counts here.
+    Insert,
+    /// `UPDATE n`.
+    Update,
+    /// `DELETE n`.
+    Delete,
+    /// `SELECT n`: rows returned. VALUES counts here.
+    Select,
+    /// Anything else: its words, in upper case, without a count.
+    Words(Cow<'static, str>),
+}
+
+impl Tag {
+    /// The tag with its count: rows returned for [`Tag::Select`], rows changed for the writes, unused for others.
+    pub fn render(&self, rows: u64) -> String {
+        match self {
+            Self::Insert => format!("INSERT 0 {rows}"),
+            Self::Update | Self::Delete | Self::Select => format!("{} {rows}", self.words()),
+            Self::Words(words) => words.to_string(),
+        }
+    }
+
+    /// The words without a count.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Select => "SELECT",
+            Self::Words(words) => words,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tag;
+
+    #[test]
+    fn only_the_counting_tags_count() {
+        assert_eq!(Tag::Insert.render(3), "INSERT 0 3");
+        assert_eq!(Tag::Update.render(0), "UPDATE 0");
+        assert_eq!(Tag::Delete.render(7), "DELETE 7");
+        assert_eq!(Tag::Select.render(1), "SELECT 1");
+        assert_eq!(Tag::Words("CREATE TABLE".into()).render(9), "CREATE TABLE");
+    }
+}

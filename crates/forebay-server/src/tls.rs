@@ -1,0 +1,191 @@
+//! TLS for the PostgreSQL listener, from a certificate and a key in PEM files.
+//!
+//! Promises: what is loaded can be used: a key that does not belong to the certificate is an error at the start, not at the first
+//! client. Does not know the protocol inside, nor client certificates.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// The name of PostgreSQL's protocol in ALPN.
+pub const ALPN: &[u8] = b"postgresql";
+
+/// Certificate and key, ready to accept connections.
+#[derive(Clone)]
+pub struct Tls {
+    /// Turns a stream into a TLS stream.
+    pub acceptor: TlsAcceptor,
+    /// The certificate chain as it stood in the file; channel binding needs its first certificate.
+    pub certificate_pem: Arc<[u8]>,
+}
+
+/// Why TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// The file cannot be read.
+    #[error("{what} {}: {error}", path.display())]
+    File {
+        /// Certificate or key.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The file holds no such thing, or not in PEM.
+    #[error("{what} {}: {why}", path.display())]
+    Pem {
+        /// Certificate or key.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Certificate and key cannot be used, or not together.
+    #[error("TLS certificate {} with key {}: {error}", certificate.display(), key.display())]
+    Unusable {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// Why.
+        #[source]
+        error: rustls::Error,
+    },
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads the certificate chain (the server's own first) and its key.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, holds no PEM, or both do not belong together.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let certificate_pem = read("TLS certificate", certificate)?;
+        let key_pem = read("TLS key", key)?;
+        let chain = CertificateDer::pem_slice_iter(&certificate_pem).collect::<Result<Vec<_>, _>>();
+        let chain =
+            chain.map_err(|error| pem("TLS certificate", certificate, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(pem(
+                "TLS certificate",
+                certificate,
+                "no CERTIFICATE section in the file".to_owned(),
+            ));
+        }
+        let private = PrivateKeyDer::from_pem_slice(&key_pem)
+            .map_err(|error| pem("TLS key", key, error.to_string()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| {
+                builder
+                    .with_no_client_auth()
+                    .with_single_cert(chain, private)
+            })
+            .map_err(|error| TlsError::Unusable {
+                certificate: certificate.to_owned(),
+                key: key.to_owned(),
+                error,
+            })?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            certificate_pem: certificate_pem.into(),
+        })
+    }
+}
+
+fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|error| TlsError::File {
+        what,
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn pem(what: &'static str, path: &Path, why: String) -> TlsError {
+    TlsError::Pem {
+        what,
+        path: path.to_owned(),
+        why,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A certificate for `localhost` that signs itself, with its key, in a directory of its own.
+    pub(crate) fn certificate() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let [certificate, key] =
+            ["certificate.pem", "key.pem"].map(|name| directory.path().join(name));
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        (directory, certificate, key)
+    }
+
+    #[test]
+    fn certificate_and_key_are_loaded() {
+        let (_directory, certificate, key) = certificate();
+        Tls::load(&certificate, &key).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_an_error_that_names_the_file() {
+        let (directory, certificate_path, key) = certificate();
+        let (_other_directory, _, other_key) = certificate();
+        let garbage = directory.path().join("garbage.pem");
+        std::fs::write(&garbage, "no PEM").unwrap();
+        let missing = directory.path().join("missing.pem");
+        let error = |certificate: &Path, key: &Path| Tls::load(certificate, key).unwrap_err();
+        assert!(matches!(
+            error(&missing, &key),
+            TlsError::File {
+                what: "TLS certificate",
+                ..
+            }
+        ));
+        assert!(matches!(
+            error(&certificate_path, &missing),
+            TlsError::File {
+                what: "TLS key",
+                ..
+            }
+        ));
+        assert!(matches!(
+            error(&garbage, &key),
+            TlsError::Pem {
+                what: "TLS certificate",
+                ..
+            }
+        ));
+        assert!(matches!(
+            error(&certificate_path, &garbage),
+            TlsError::Pem {
+                what: "TLS key",
+                ..
+            }
+        ));
+        assert!(matches!(
+            error(&certificate_path, &other_key),
+            TlsError::Unusable { .. }
+        ));
+        assert!(error(&garbage, &key).to_string().contains("garbage.pem"));
+    }
+}

@@ -1,0 +1,434 @@
+//! The users file: who may connect, and what proves it.
+//!
+//! One user a line, `name:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`, the verifier as PostgreSQL keeps it; a verifier proves a
+//! password and does not contain it. Empty lines and lines that begin with `#` are kept and ignored.
+//!
+//! Promises: a file that cannot be understood is an error that names the line; the file is replaced as a whole or not at all, and only
+//! its owner may read it. Does not know: connections, SCRAM messages, the command line.
+
+use std::fmt;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
+
+/// What PostgreSQL uses.
+pub const ITERATIONS: u32 = 4096;
+
+/// More would let one line of the file stall each client of that user for minutes.
+const ITERATIONS_MAX: u32 = 10_000_000;
+
+const SALT_BYTES: usize = 16;
+const KEY_BYTES: usize = 32;
+
+/// The longest name, as in PostgreSQL.
+const NAME_BYTES_MAX: usize = 63;
+
+/// What proves a user's password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Verifier {
+    pub(crate) iterations: u32,
+    pub(crate) salt: Vec<u8>,
+    pub(crate) stored_key: Vec<u8>,
+    pub(crate) server_key: Vec<u8>,
+}
+
+/// Why a users file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsersError {
+    /// The file cannot be read or written.
+    #[error("users file {}: {error}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// A line cannot be understood: correct or remove it.
+    #[error("users file {}, line {line}: {why}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// Why.
+        why: String,
+    },
+    /// A user cannot have this name: choose another.
+    #[error("user name {name:?}: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+impl Verifier {
+    /// For a password, with a new random salt.
+    pub fn from_password(password: &str) -> Self {
+        let salt = rand::random::<[u8; SALT_BYTES]>().to_vec();
+        Self::with_salt(password, salt, ITERATIONS)
+    }
+
+    fn with_salt(password: &str, salt: Vec<u8>, iterations: u32) -> Self {
+        let salted = gen_salted_password(password, &salt, iterations as usize);
+        match ScramSecret::verifier_from_salted_password(salt, salted, iterations as usize) {
+            ScramSecret::Verifier {
+                salt,
+                stored_key,
+                server_key,
+                ..
+            } => Self {
+                iterations,
+                salt,
+                stored_key,
+                server_key,
+            },
+            ScramSecret::SaltedPassword { .. } => {
+                unreachable!("verifier_from_salted_password returns a verifier")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Verifier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [salt, stored, server] =
+            [&self.salt, &self.stored_key, &self.server_key].map(|bytes| STANDARD.encode(bytes));
+        write!(
+            formatter,
+            "SCRAM-SHA-256${}:{salt}${stored}:{server}",
+            self.iterations
+        )
+    }
+}
+
+/// Key material stays out of logs.
+impl fmt::Debug for Verifier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Verifier")
+            .field("iterations", &self.iterations)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FromStr for Verifier {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const SHAPE: &str = "expected SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey";
+        let rest = text.strip_prefix("SCRAM-SHA-256$").ok_or(SHAPE)?;
+        let (head, keys) = rest.split_once('$').ok_or(SHAPE)?;
+        let (iterations, salt) = head.split_once(':').ok_or(SHAPE)?;
+        let (stored_key, server_key) = keys.split_once(':').ok_or(SHAPE)?;
+        let iterations = iterations
+            .parse()
+            .ok()
+            .filter(|iterations| (1..=ITERATIONS_MAX).contains(iterations));
+        let decode = |text: &str| {
+            STANDARD
+                .decode(text)
+                .map_err(|_| "salt and keys must be base64")
+        };
+        let verifier = Self {
+            iterations: iterations.ok_or("iterations must be a number from 1 to 10000000")?,
+            salt: decode(salt)?,
+            stored_key: decode(stored_key)?,
+            server_key: decode(server_key)?,
+        };
+        if verifier.salt.is_empty()
+            || verifier.stored_key.len() != KEY_BYTES
+            || verifier.server_key.len() != KEY_BYTES
+        {
+            return Err("the salt must not be empty and each key must have 32 bytes");
+        }
+        Ok(verifier)
+    }
+}
+
+/// The users of one file, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Users {
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Line {
+    User(String, Verifier),
+    /// A comment or an empty line, as it stands.
+    Other(String),
+}
+
+impl Users {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or a line cannot be understood or repeats a user.
+    pub fn load(path: &Path) -> Result<Self, UsersError> {
+        let text = std::fs::read_to_string(path).map_err(|error| UsersError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        let mut users = Self::default();
+        for (index, line) in text.lines().enumerate() {
+            let line_error = |why: String| UsersError::Line {
+                path: path.to_owned(),
+                line: index + 1,
+                why,
+            };
+            if line.trim().is_empty() || line.starts_with('#') {
+                users.lines.push(Line::Other(line.to_owned()));
+                continue;
+            }
+            let (name, verifier) = line
+                .split_once(':')
+                .ok_or_else(|| line_error("expected name:verifier".to_owned()))?;
+            check_name(name).map_err(|error| line_error(error.to_string()))?;
+            let verifier = verifier
+                .trim_end()
+                .parse()
+                .map_err(|why: &str| line_error(why.to_owned()))?;
+            if users.verifier(name).is_some() {
+                return Err(line_error(format!("user {name:?} stands here twice")));
+            }
+            users.lines.push(Line::User(name.to_owned(), verifier));
+        }
+        Ok(users)
+    }
+
+    /// Reads a file if it exists; none means no users yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn load_or_empty(path: &Path) -> Result<Self, UsersError> {
+        match Self::load(path) {
+            Err(UsersError::File { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Self::default())
+            }
+            other => other,
+        }
+    }
+
+    /// Replaces the file as a whole: written beside it, flushed, renamed. Only the owner may read it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written; then the old file stands.
+    pub fn save(&self, path: &Path) -> Result<(), UsersError> {
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let beside = directory.join(format!(".{name}.{:016x}", rand::random::<u64>()));
+        let written = self.write(&beside).and_then(|()| {
+            std::fs::rename(&beside, path)?;
+            // The rename itself is durable once the directory is.
+            std::fs::File::open(directory)?.sync_all()
+        });
+        written.map_err(|error| {
+            // Whether or not it was created: what matters is the first error.
+            let _ = std::fs::remove_file(&beside);
+            UsersError::File {
+                path: path.to_owned(),
+                error,
+            }
+        })
+    }
+
+    fn write(&self, path: &Path) -> std::io::Result<()> {
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        // Also when the umask would take more away.
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        for line in &self.lines {
+            match line {
+                Line::User(name, verifier) => writeln!(file, "{name}:{verifier}")?,
+                Line::Other(text) => writeln!(file, "{text}")?,
+            }
+        }
+        file.sync_all()
+    }
+
+    /// Adds a user or changes the password of one; true when the user is new.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can have that name.
+    pub fn set(&mut self, name: &str, verifier: Verifier) -> Result<bool, UsersError> {
+        check_name(name)?;
+        for line in &mut self.lines {
+            if let Line::User(known, old) = line
+                && known == name
+            {
+                *old = verifier;
+                return Ok(false);
+            }
+        }
+        self.lines.push(Line::User(name.to_owned(), verifier));
+        Ok(true)
+    }
+
+    /// Removes a user; false when there was none.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.lines.len();
+        self.lines
+            .retain(|line| !matches!(line, Line::User(known, _) if known == name));
+        self.lines.len() < before
+    }
+
+    /// The users' names, in the file's order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::User(name, _) => Some(name.as_str()),
+            Line::Other(_) => None,
+        })
+    }
+
+    /// What proves the user's password; `None` for nobody.
+    pub fn verifier(&self, name: &str) -> Option<&Verifier> {
+        self.lines.iter().find_map(|line| match line {
+            Line::User(known, verifier) if known == name => Some(verifier),
+            _ => None,
+        })
+    }
+}
+
+fn check_name(name: &str) -> Result<(), UsersError> {
+    let why = if name.is_empty() {
+        "a name has at least one character"
+    } else if name.len() > NAME_BYTES_MAX {
+        "a name has at most 63 bytes"
+    } else if name.starts_with('#')
+        || name.trim() != name
+        || name.contains(|c: char| c == ':' || c.is_control())
+    {
+        "a name has no colon, no control character, no # at its start and no space at either end"
+    } else {
+        return Ok(());
+    };
+    Err(UsersError::Name {
+        name: name.to_owned(),
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verifier_is_the_one_postgresql_computes() {
+        // RFC 7677's example: user "user", password "pencil".
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let verifier = Verifier::with_salt("pencil", salt, 4096);
+        let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        assert_eq!(verifier.to_string(), text);
+        assert_eq!(text.parse::<Verifier>().unwrap(), verifier);
+        assert!(
+            !format!("{verifier:?}").contains("WG5d"),
+            "no key material in Debug"
+        );
+    }
+
+    #[test]
+    fn two_verifiers_of_a_password_have_different_salts() {
+        assert_ne!(
+            Verifier::from_password("x").salt,
+            Verifier::from_password("x").salt
+        );
+    }
+
+    #[test]
+    fn a_file_comes_back_as_it_was_saved_and_only_its_owner_reads_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
+        std::fs::write(&path, "# ours\n\n").unwrap();
+        let mut users = Users::load(&path).unwrap();
+        assert!(users.set("anna", Verifier::from_password("a")).unwrap());
+        assert!(users.set("bo b", Verifier::from_password("b")).unwrap());
+        assert!(!users.set("anna", Verifier::from_password("c")).unwrap());
+        users.save(&path).unwrap();
+        assert_eq!(Users::load(&path).unwrap(), users);
+        assert!(
+            std::fs::read_to_string(&path)
+                .unwrap()
+                .starts_with("# ours\n\nanna:SCRAM-SHA-256$4096:")
+        );
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(users.names().collect::<Vec<_>>(), ["anna", "bo b"]);
+        assert!(users.remove("anna") && !users.remove("anna"));
+        assert!(users.verifier("anna").is_none() && users.verifier("bo b").is_some());
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
+    }
+
+    #[test]
+    fn a_save_that_fails_leaves_the_old_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
+        std::fs::create_dir(&path).unwrap();
+        assert!(matches!(
+            Users::default().save(&path),
+            Err(UsersError::File { .. })
+        ));
+        assert!(path.is_dir());
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let good = Verifier::from_password("x").to_string();
+        let keys = good.split('$').next_back().unwrap();
+        for (line, why) in [
+            ("nonsense".to_owned(), "expected name:verifier"),
+            ("anna:md5abc".to_owned(), "expected SCRAM-SHA-256$"),
+            (format!(":{good}"), "at least one character"),
+            (format!("{}:{good}", "x".repeat(64)), "at most 63"),
+            (format!("anna:{good}"), "twice"),
+            (format!("x:SCRAM-SHA-256$0:AAAA${keys}"), "iterations"),
+            (
+                format!("x:SCRAM-SHA-256$99999999:AAAA${keys}"),
+                "iterations",
+            ),
+            (format!("x:SCRAM-SHA-256$4096:?${keys}"), "base64"),
+            (format!("x:SCRAM-SHA-256$4096:${keys}"), "must not be empty"),
+            ("x:SCRAM-SHA-256$4096:AAAA$AAAA:AAAA".to_owned(), "32 bytes"),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), format!("anna:{good}\n# comment\n{line}\n")).unwrap();
+            let error = Users::load(file.path()).unwrap_err().to_string();
+            assert!(error.contains("line 3") && error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_no_users_only_where_that_is_meant() {
+        let missing = Path::new("/nonexistent/users");
+        assert!(Users::load(missing).is_err());
+        assert_eq!(Users::load_or_empty(missing).unwrap(), Users::default());
+    }
+}

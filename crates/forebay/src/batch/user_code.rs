@@ -1,0 +1,275 @@
+//! Tests of the user's code inside a batcher: it never finds a lock held, and its panics stay its own.
+//!
+//! Every place where user code can run (processor, weigher, drop of item, outcome and error, all of a waker's functions)
+//! notes how many of the batcher's locks the thread holds; a note above zero fails the test.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::sync::locks_held;
+use super::{Batcher, Call, CallError};
+
+thread_local!(static NOTES: RefCell<BTreeMap<&'static str, (usize, usize)>> = RefCell::default());
+
+/// Notes that user code runs: how often, and the most locks held.
+fn note(place: &'static str) {
+    NOTES.with_borrow_mut(|notes| {
+        let (times, most_held) = notes.entry(place).or_default();
+        *times += 1;
+        *most_held = (*most_held).max(locks_held());
+    });
+}
+
+static NOTING: RawWakerVTable = RawWakerVTable::new(
+    |tag| {
+        note("waker clone");
+        RawWaker::new(tag, &NOTING)
+    },
+    |_| note("waker wake"),
+    |_| note("waker wake by ref"),
+    |_| note("waker drop"),
+);
+
+/// Wakers with different tags do not count as the same.
+fn noting_waker(tag: usize) -> Waker {
+    // SAFETY: the functions of `NOTING` never dereference the pointer, own nothing, and are thread safe.
+    unsafe { Waker::new(std::ptr::without_provenance(tag), &NOTING) }
+}
+
+struct Noting(&'static str);
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        note(self.0);
+    }
+}
+
+fn poll_with<F: Future + Unpin>(future: &mut F, tag: usize) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(&noting_waker(tag)))
+}
+
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Answers,
+    Fails,
+    Panics,
+    Miscounts,
+}
+
+/// One of each: awaited, polled with changing wakers, cancelled at every stage, rejected.
+async fn every_way_through(end: End, max_wait: Duration) {
+    let gate = Arc::new(Semaphore::new(0));
+    let of_process = Arc::clone(&gate);
+    let batcher = Batcher::builder()
+        .max_wait(max_wait)
+        .max_weight(1000, |_: &Noting| {
+            note("weigh");
+            1
+        })
+        .build(move |items: Vec<Noting>| {
+            note("process");
+            let gate = Arc::clone(&of_process);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                note("process");
+                let outcomes = items.iter().map(|_| Noting("outcome drop"));
+                match end {
+                    End::Answers => Ok(outcomes.collect()),
+                    End::Fails => Err(Noting("error drop")),
+                    End::Panics => std::panic::panic_any(Noting("panic drop")),
+                    End::Miscounts => Ok(outcomes.skip(1).collect()),
+                }
+            }
+        });
+    let mut calls: Vec<_> = (0..6).map(|_| batcher.call(Noting("item drop"))).collect();
+    let mut entered = batcher.try_call(Noting("item drop")).unwrap();
+    for call in &mut calls {
+        assert!(poll_with(call, 1).is_pending());
+        assert!(poll_with(call, 2).is_pending());
+    }
+    drop(calls.remove(0));
+    settle().await;
+    if !max_wait.is_zero() {
+        assert_eq!(batcher.stats().in_flight, 0);
+        // Ends the window by waking the gatherer, which is a task and has tokio's waker.
+        let mut hasty = batcher.call_within(Noting("item drop"), Duration::ZERO);
+        assert!(poll_with(&mut hasty, 1).is_pending());
+        calls.push(hasty);
+        settle().await;
+    }
+    assert_eq!(batcher.stats().in_flight, 1);
+    drop(calls.remove(0));
+    assert!(poll_with(&mut calls[0], 3).is_pending());
+    assert!(poll_with(&mut entered, 3).is_pending());
+    // In line behind the running batch.
+    let mut late = batcher.call(Noting("item drop"));
+    assert!(poll_with(&mut late, 1).is_pending());
+    let mut leaves = batcher.call(Noting("item drop"));
+    assert!(poll_with(&mut leaves, 1).is_pending());
+    drop(leaves);
+    gate.add_permits(2);
+    settle().await;
+    assert!(poll_with(&mut calls[0], 4).is_ready());
+    assert!(poll_with(&mut entered, 4).is_ready());
+    // Their outcomes are there, and nobody has looked at them.
+    drop(calls);
+    batcher.drain().await;
+    assert!(poll_with(&mut late, 1).is_ready());
+    assert!(batcher.try_call(Noting("item drop")).is_err());
+    assert!(poll_with(&mut batcher.call(Noting("item drop")), 1).is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_lock_is_held_while_user_code_runs() {
+    for end in [End::Answers, End::Fails, End::Panics, End::Miscounts] {
+        for max_wait in [Duration::ZERO, Duration::from_secs(3600)] {
+            every_way_through(end, max_wait).await;
+        }
+    }
+    let notes = NOTES.take();
+    println!("{notes:?}");
+    for place in [
+        "waker clone",
+        "waker wake",
+        "waker drop",
+        "weigh",
+        "process",
+        "item drop",
+        "outcome drop",
+        "error drop",
+        "panic drop",
+    ] {
+        let (times, most_held) = notes.get(place).copied().unwrap_or_default();
+        assert!(times > 0, "{place} never ran: the test tests nothing");
+        assert_eq!(most_held, 0, "{place} ran under a lock");
+    }
+}
+
+#[tokio::test]
+async fn spurious_polls_keep_the_last_waker() {
+    struct Woken(std::sync::atomic::AtomicBool);
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+    let wakers = [0; 3].map(|_| Arc::new(Woken(false.into())));
+    let batcher = Batcher::new(|items: Vec<u64>| async move { Ok::<_, Infallible>(items) });
+    let mut call = batcher.call(1);
+    for waker in &wakers {
+        for _ in 0..3 {
+            let waker = Waker::from(Arc::clone(waker));
+            let polled = Pin::new(&mut call).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+    }
+    settle().await;
+    let woken = wakers
+        .each_ref()
+        .map(|waker| waker.0.load(std::sync::atomic::Ordering::SeqCst));
+    assert_eq!(woken, [false, false, true]);
+    for waker in wakers {
+        assert_eq!(Arc::strong_count(&waker), 1, "no waker is kept");
+    }
+    assert_eq!(call.await.unwrap(), 1);
+}
+
+/// Panics when it is dropped, unless it was defused.
+struct Explosive(bool);
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        assert!(!self.0, "dropped an explosive outcome");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_the_drop_of_an_unwanted_outcome_harms_nobody() {
+    let gate = Arc::new(Semaphore::new(0));
+    let of_process = Arc::clone(&gate);
+    let batcher = Batcher::new(move |items: Vec<bool>| {
+        let gate = Arc::clone(&of_process);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok::<_, Infallible>(items.into_iter().map(Explosive).collect())
+        }
+    });
+    let mut calls: Vec<_> = [false, true, false]
+        .map(|explosive| batcher.try_call(explosive).unwrap())
+        .into();
+    settle().await;
+    drop(calls.remove(1));
+    let next = batcher.try_call(false).unwrap();
+    gate.add_permits(2);
+    for call in calls {
+        assert!(call.await.is_ok());
+    }
+    assert!(next.await.is_ok());
+    batcher.drain().await;
+}
+
+#[tokio::test]
+async fn a_panic_of_a_waker_harms_nobody() {
+    struct Grenade;
+    impl std::task::Wake for Grenade {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+    let batcher = Batcher::new(|items: Vec<u64>| async move { Ok::<_, Infallible>(items) });
+    let mut own = batcher.call(1);
+    let grenade = Waker::from(Arc::new(Grenade));
+    assert!(
+        Pin::new(&mut own)
+            .poll(&mut Context::from_waker(&grenade))
+            .is_pending()
+    );
+    assert_eq!(batcher.call(2).await.unwrap(), 2);
+    assert_eq!(own.await.unwrap(), 1);
+    batcher.drain().await;
+}
+
+#[tokio::test]
+async fn a_panic_of_the_weigher_is_its_own_callers() {
+    let batcher = Batcher::builder()
+        .max_weight(10, |item: &usize| {
+            assert!(*item != 13, "will not weigh 13");
+            *item
+        })
+        .build(|items: Vec<usize>| async move { Ok::<_, Infallible>(items) });
+    let of_unlucky = batcher.clone();
+    let unlucky = tokio::spawn(async move { of_unlucky.call(13).await });
+    assert_eq!(batcher.call(1).await.unwrap(), 1);
+    assert!(unlucky.await.unwrap_err().is_panic());
+    assert_eq!(batcher.stats().calls, 1);
+}
+
+#[tokio::test]
+async fn a_panic_in_the_drop_of_a_cancelled_item_is_its_own_callers() {
+    let batcher: Batcher<Explosive, ()> = Batcher::new(|items: Vec<Explosive>| async move {
+        let count = items.len();
+        items.into_iter().for_each(|mut item| item.0 = false);
+        Ok(vec![(); count])
+    });
+    let explosive = batcher.try_call(Explosive(true)).unwrap();
+    let neighbour: Call<_, _, _> = batcher.try_call(Explosive(false)).unwrap();
+    let leaving = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(explosive)));
+    assert!(leaving.is_err());
+    let outcome: Result<(), CallError<Infallible>> = neighbour.await;
+    assert!(outcome.is_ok());
+    batcher.drain().await;
+}
