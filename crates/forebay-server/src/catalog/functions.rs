@@ -255,20 +255,14 @@ fn register_text(connection: &Connection) -> Result<()> {
         let name = string(context, 0)?;
         directory::procedure_with_arguments(&name)
             .map(|oid| number(Some(oid)))
-            .ok_or_else(|| {
-                RuntimeError::raise("42883", format!("function \"{name}\" does not exist"))
-            })
+            .ok_or_else(|| RuntimeError::raise("42883", format!("function \"{name}\" does not exist")))
     })?;
     pure("forebay_regprocedure_text", |context| {
         let oid = oid(context, 0)?;
         Ok(Value::Text(match directory::procedure_by_oid(oid) {
             None if oid == 0 => "-".to_owned(),
             None => oid.to_string(),
-            Some(procedure) => format!(
-                "{}({})",
-                procedure.name,
-                argument_types(procedure).join(",")
-            ),
+            Some(procedure) => format!("{}({})", procedure.name, argument_types(procedure).join(",")),
         }))
     })?;
     pure("pg_get_function_result", |context| {
@@ -278,9 +272,7 @@ fn register_text(connection: &Connection) -> Result<()> {
     })?;
     pure("pg_get_function_arguments", |context| {
         let procedure = directory::procedure_by_oid(oid(context, 0)?);
-        Ok(text(
-            procedure.map(|procedure| argument_types(procedure).join(", ")),
-        ))
+        Ok(text(procedure.map(|procedure| argument_types(procedure).join(", "))))
     })?;
     pure("forebay_integer", |context| {
         let text = string(context, 0)?;
@@ -314,8 +306,7 @@ fn compile(
     insensitive: bool,
 ) -> std::result::Result<Regex, Box<dyn std::error::Error + Send + Sync + 'static>> {
     if let Some(part) = foreign_syntax(pattern) {
-        let message =
-            format!("the emulated catalog does not support {part} in a regular expression");
+        let message = format!("the emulated catalog does not support {part} in a regular expression");
         return Err(Box::new(RuntimeError {
             sqlstate: "0A000",
             message,
@@ -347,8 +338,7 @@ fn foreign_syntax(pattern: &str) -> Option<String> {
         match letter {
             '\\' => {
                 let escaped = letters.next()?;
-                if in_class || (escaped.is_ascii_alphanumeric() && !"dDwWsSnrtf".contains(escaped))
-                {
+                if in_class || (escaped.is_ascii_alphanumeric() && !"dDwWsSnrtf".contains(escaped)) {
                     return Some(format!("\\{escaped}"));
                 }
             }
@@ -465,13 +455,8 @@ fn register_arrays(connection: &Connection) -> Result<()> {
     })?;
     pure("forebay_subscript", |context| {
         let (wanted, numeric) = (integer(context, 1)?, integer(context, 2)? != 0);
-        let arrays::Array {
-            first,
-            mut elements,
-        } = array(context, 0)?;
-        let index = wanted
-            .checked_sub(first)
-            .and_then(|index| usize::try_from(index).ok());
+        let arrays::Array { first, mut elements } = array(context, 0)?;
+        let index = wanted.checked_sub(first).and_then(|index| usize::try_from(index).ok());
         let Some(index) = index.filter(|index| *index < elements.len()) else {
             return Ok(Value::Null);
         };

@@ -199,10 +199,7 @@ impl<I, O, E> Line<I, O, E> {
 
     /// Cuts a batch from the front: as many items as the limits allow, and at least one if there is one.
     pub(super) fn cut(&mut self, limits: &BatchLimits, batch: &mut Batch<I, O, E>) {
-        debug_assert!(
-            batch.is_empty(),
-            "a batch is answered before the next is cut"
-        );
+        debug_assert!(batch.is_empty(), "a batch is answered before the next is cut");
         self.close_stretch();
         let mut taken = Tally::default();
         while let Some(first) = self.stretches.front_mut() {
@@ -242,10 +239,7 @@ impl<I, O, E> Line<I, O, E> {
         let mut last_number = None;
         for stretch in &self.stretches {
             assert!(stretch.from < stretch.to && stretch.to <= stretch.chunk.slots.len());
-            assert!(
-                last_number < Some(stretch.chunk.number),
-                "stretches are in order"
-            );
+            assert!(last_number < Some(stretch.chunk.number), "stretches are in order");
             last_number = Some(stretch.chunk.number);
             let mut own = Tally::default();
             for slot in &stretch.chunk.slots[stretch.from..stretch.to] {
@@ -370,11 +364,7 @@ mod tests {
             drop(line.remove(&leaves));
         }
         // The one that stays and the chunk being filled.
-        assert!(
-            line.stretches() <= 2,
-            "{} stretches of {slots} slots",
-            line.stretches()
-        );
+        assert!(line.stretches() <= 2, "{} stretches of {slots} slots", line.stretches());
         line.validate();
     }
 }

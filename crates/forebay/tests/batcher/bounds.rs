@@ -5,10 +5,7 @@ use super::*;
 #[tokio::test]
 async fn over_max_queued_try_call_hands_the_item_back_and_call_waits_its_turn() {
     let gate = Gate::shut();
-    let batcher = Batcher::builder()
-        .max_items(2)
-        .max_queued(3)
-        .build(gate.doubling());
+    let batcher = Batcher::builder().max_items(2).max_queued(3).build(gate.doubling());
     let mut calls = enter(&batcher, [0]);
     settle().await;
     calls.extend((1..4).map(|item| batcher.try_call(item).unwrap()));

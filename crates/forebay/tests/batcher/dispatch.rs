@@ -43,11 +43,7 @@ async fn n_calls_make_exactly_that_many_batches_whichever_threads_the_callers_ar
             #[allow(clippy::async_yields_async)]
             tokio::spawn(async move { batcher.try_call(item).unwrap() })
         });
-        let calls: Vec<_> = join_all(entering)
-            .await
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
+        let calls: Vec<_> = join_all(entering).await.into_iter().map(Result::unwrap).collect();
         gate.let_through(1000);
         for (item, outcome) in join_all(calls).await.into_iter().enumerate() {
             assert_eq!(outcome.unwrap(), item as u64 * 2);
@@ -155,10 +151,7 @@ async fn never_more_than_max_in_flight_batches_run() {
         let batcher = batcher.clone();
         tokio::spawn(async move {
             for item in 0..20 {
-                assert_eq!(
-                    batcher.call(task * 100 + item).await.unwrap(),
-                    task * 100 + item
-                );
+                assert_eq!(batcher.call(task * 100 + item).await.unwrap(), task * 100 + item);
             }
         })
     });
@@ -185,11 +178,7 @@ async fn with_one_in_flight_items_and_batches_run_in_arrival_order() {
     for task in tasks {
         task.await.unwrap();
     }
-    let (low, high): (Vec<u64>, Vec<u64>) = gate
-        .seen()
-        .concat()
-        .into_iter()
-        .partition(|&item| item < 1_000_000);
+    let (low, high): (Vec<u64>, Vec<u64>) = gate.seen().concat().into_iter().partition(|&item| item < 1_000_000);
     assert_eq!(low, (0..200).collect::<Vec<_>>());
     assert_eq!(high, (1_000_000..1_000_200).collect::<Vec<_>>());
 }
@@ -217,9 +206,7 @@ async fn a_runner_lets_other_tasks_run_between_batches() {
             .await;
         }
     });
-    let calls: Vec<_> = (0..100)
-        .map(|item| batcher.try_call(item).unwrap())
-        .collect();
+    let calls: Vec<_> = (0..100).map(|item| batcher.try_call(item).unwrap()).collect();
     join_all(calls).await;
     spectator.abort();
     assert!(turns.load(SeqCst) >= 99, "{} turns", turns.load(SeqCst));
@@ -234,14 +221,7 @@ async fn a_batch_ends_before_the_item_that_would_exceed_max_weight() {
     join_all([3, 3, 3, 4, 2, 1, 5, 6, 1].map(|item| batcher.call(item))).await;
     assert_eq!(
         gate.seen(),
-        [
-            vec![3, 3],
-            vec![3],
-            vec![4, 2],
-            vec![1, 5],
-            vec![6],
-            vec![1]
-        ]
+        [vec![3, 3], vec![3], vec![4, 2], vec![1, 5], vec![6], vec![1]]
     );
 }
 
@@ -254,10 +234,7 @@ async fn an_item_heavier_than_max_weight_goes_alone() {
     let huge = u64::MAX / 2;
     let outcomes = join_all([7, 0, 1, huge, huge, 2].map(|item| batcher.call(item))).await;
     assert!(outcomes.into_iter().all(|outcome| outcome.is_ok()));
-    assert_eq!(
-        gate.seen(),
-        [vec![7], vec![0, 1], vec![huge], vec![huge], vec![2]]
-    );
+    assert_eq!(gate.seen(), [vec![7], vec![0, 1], vec![huge], vec![huge], vec![2]]);
 }
 
 #[tokio::test(start_paused = true)]

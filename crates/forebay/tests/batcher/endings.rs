@@ -65,12 +65,7 @@ async fn a_cancelled_drain_leaves_the_batcher_closed_and_running_its_queue() {
     }
     assert!(matches!(batcher.call(9).await, Err(CallError::Closed)));
     gate.let_through(3);
-    assert!(
-        join_all(calls)
-            .await
-            .into_iter()
-            .all(|outcome| outcome.is_ok())
-    );
+    assert!(join_all(calls).await.into_iter().all(|outcome| outcome.is_ok()));
     batcher.drain().await;
 }
 
@@ -132,9 +127,7 @@ fn without_a_runtime_a_call_gets_stopped_and_with_one_of_its_own_it_is_answered(
 fn a_batcher_outlives_the_runtime_it_was_first_used_in() {
     let batcher: Doubling = Batcher::new(Gate::open().doubling());
     for item in 0..3 {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         assert_eq!(runtime.block_on(batcher.call(item)).unwrap(), item * 2);
     }
 }

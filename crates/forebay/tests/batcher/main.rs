@@ -93,10 +93,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 /// Calls that are in line, in this order.
-fn enter(
-    batcher: &Doubling,
-    items: impl IntoIterator<Item = u64>,
-) -> Vec<Call<u64, u64, Infallible>> {
+fn enter(batcher: &Doubling, items: impl IntoIterator<Item = u64>) -> Vec<Call<u64, u64, Infallible>> {
     items
         .into_iter()
         .map(|item| {

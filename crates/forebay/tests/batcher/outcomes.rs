@@ -68,8 +68,7 @@ struct NotClone(&'static str);
 
 #[tokio::test]
 async fn a_batch_wide_failure_is_shared_behind_one_arc() {
-    let batcher: Batcher<u64, u64, NotClone> =
-        Batcher::new(|_| async { Err(NotClone("disk full")) });
+    let batcher: Batcher<u64, u64, NotClone> = Batcher::new(|_| async { Err(NotClone("disk full")) });
     let mut shared = Vec::new();
     for outcome in join_all((0..3).map(|item| batcher.call(item))).await {
         match outcome {
@@ -80,11 +79,7 @@ async fn a_batch_wide_failure_is_shared_behind_one_arc() {
     assert_eq!(shared[0].0, "disk full");
     assert!(shared.iter().all(|error| Arc::ptr_eq(error, &shared[0])));
     drop(shared.split_off(1));
-    assert_eq!(
-        Arc::strong_count(&shared[0]),
-        1,
-        "kept by its callers alone"
-    );
+    assert_eq!(Arc::strong_count(&shared[0]), 1, "kept by its callers alone");
 }
 
 #[tokio::test]
@@ -108,17 +103,10 @@ async fn a_call_cancelled_after_the_dispatch_is_processed_and_its_outcome_droppe
         let outcomes = Arc::clone(&of_outcomes);
         async move {
             let doubled = doubled.await?;
-            Ok::<_, Infallible>(
-                doubled
-                    .into_iter()
-                    .map(|o| (o, Arc::clone(&outcomes)))
-                    .collect(),
-            )
+            Ok::<_, Infallible>(doubled.into_iter().map(|o| (o, Arc::clone(&outcomes))).collect())
         }
     });
-    let mut calls: Vec<_> = (0..4)
-        .map(|item| Some(batcher.try_call(item).unwrap()))
-        .collect();
+    let mut calls: Vec<_> = (0..4).map(|item| Some(batcher.try_call(item).unwrap())).collect();
     settle().await;
     assert_eq!(gate.seen(), [[0, 1, 2, 3]]);
     // The first started the batch; its leaving harms nobody.
@@ -132,11 +120,7 @@ async fn a_call_cancelled_after_the_dispatch_is_processed_and_its_outcome_droppe
     }
     settle().await;
     // One here and one in the processor.
-    assert_eq!(
-        Arc::strong_count(&outcomes),
-        2,
-        "unwanted outcomes are dropped"
-    );
+    assert_eq!(Arc::strong_count(&outcomes), 2, "unwanted outcomes are dropped");
     assert_eq!(batcher.stats().cancelled, 0);
 }
 
@@ -234,23 +218,16 @@ async fn nothing_outlives_the_handles_and_the_calls() {
 async fn a_processor_may_call_its_own_batcher_when_more_than_one_batch_may_run() {
     let itself: Arc<std::sync::OnceLock<Doubling>> = Arc::default();
     let of_process = Arc::clone(&itself);
-    let batcher = Batcher::builder()
-        .max_in_flight(2)
-        .build(move |items: Vec<u64>| {
-            let itself = Arc::clone(&of_process);
-            async move {
-                if items[0] == 0 {
-                    return Ok::<_, Infallible>(items);
-                }
-                let nested = itself
-                    .get()
-                    .unwrap()
-                    .call(items[0] - items[0])
-                    .await
-                    .unwrap();
-                Ok(items.into_iter().map(|item| item + nested).collect())
+    let batcher = Batcher::builder().max_in_flight(2).build(move |items: Vec<u64>| {
+        let itself = Arc::clone(&of_process);
+        async move {
+            if items[0] == 0 {
+                return Ok::<_, Infallible>(items);
             }
-        });
+            let nested = itself.get().unwrap().call(items[0] - items[0]).await.unwrap();
+            Ok(items.into_iter().map(|item| item + nested).collect())
+        }
+    });
     itself.set(batcher.clone()).unwrap();
     assert_eq!(batcher.call(5).await.unwrap(), 5);
 }
@@ -290,13 +267,7 @@ fn errors_say_what_happened_and_name_their_source() {
     use std::error::Error;
     let failed = CallError::Failed(Arc::new(std::io::Error::other("disk full")));
     assert_eq!(failed.to_string(), "the batch failed: disk full");
-    assert!(
-        failed
-            .source()
-            .unwrap()
-            .downcast_ref::<std::io::Error>()
-            .is_some()
-    );
+    assert!(failed.source().unwrap().downcast_ref::<std::io::Error>().is_some());
     let wrong: CallError<Infallible> = CallError::WrongCount {
         expected: 3,
         returned: 2,
@@ -306,10 +277,7 @@ fn errors_say_what_happened_and_name_their_source() {
         "the processor returned 2 outcomes for 3 items; it must return one an item"
     );
     assert!(wrong.source().is_none());
-    assert_eq!(
-        format!("{:?}", Rejected::Overloaded(NotClone("x"))),
-        "Overloaded(..)"
-    );
+    assert_eq!(format!("{:?}", Rejected::Overloaded(NotClone("x"))), "Overloaded(..)");
 }
 
 /// Handles, calls and errors go wherever tasks go.

@@ -48,10 +48,7 @@ async fn the_window_of_a_batch_already_sent_by_size_does_not_send_the_next_early
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_full_line_waits_for_its_own_window() {
     let gate = Gate::open();
-    let batcher = Batcher::builder()
-        .max_items(2)
-        .max_wait(ms(100))
-        .build(gate.doubling());
+    let batcher = Batcher::builder().max_items(2).max_wait(ms(100)).build(gate.doubling());
     let begun = Instant::now();
     join_all((0..5).map(|item| batcher.call(item))).await;
     assert_eq!(gate.sizes(), [2, 2, 1]);
@@ -87,9 +84,7 @@ async fn a_call_within_zero_goes_at_once_and_takes_its_batch_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_longer_window_of_a_calls_own_has_no_effect() {
-    let batcher = Batcher::builder()
-        .max_wait(ms(10))
-        .build(Gate::open().doubling());
+    let batcher = Batcher::builder().max_wait(ms(10)).build(Gate::open().doubling());
     let begun = Instant::now();
     batcher.call_within(1, Duration::MAX).await.unwrap();
     assert!(begun.elapsed() <= ms(12));
@@ -101,9 +96,7 @@ async fn a_longer_window_of_a_calls_own_has_no_effect() {
 
 #[tokio::test(start_paused = true)]
 async fn the_window_of_a_cancelled_call_reaches_nobody_else() {
-    let batcher = Batcher::builder()
-        .max_wait(ms(100))
-        .build(Gate::open().doubling());
+    let batcher = Batcher::builder().max_wait(ms(100)).build(Gate::open().doubling());
     let begun = Instant::now();
     let first = enter(&batcher, [1]);
     sleep(ms(50)).await;

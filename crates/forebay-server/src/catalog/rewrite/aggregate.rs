@@ -47,9 +47,7 @@ impl Translator {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => {
                     pieces.push(self.expression(expression)?);
                 }
-                FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
-                    if name == "count" && list.args.len() == 1 =>
-                {
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" && list.args.len() == 1 => {
                     star = true;
                 }
                 _ => return Err(refused()),
@@ -93,9 +91,7 @@ impl Translator {
                     _ => return Err(CatalogError::unsupported(format!("{name} of {}", one.kind))),
                 }
             }
-            ("sum", Some(one), None, None)
-                if family(&one.kind) == Family::Integer && !is_registered(&one.kind) =>
-            {
+            ("sum", Some(one), None, None) if family(&one.kind) == Family::Integer && !is_registered(&one.kind) => {
                 Piece::new(format!("sum({distinct}{}){tail}", one.sql), Type::INT8)
             }
             ("bool_and" | "every", Some(one), None, None) if one.kind == Type::BOOL => {

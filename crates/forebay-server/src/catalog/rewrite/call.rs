@@ -196,10 +196,7 @@ impl Translator {
                 let dimension = self.coerce(dimension, &Type::INT4)?;
                 let upper = u8::from(name == "array_upper");
                 Ok(Piece::new(
-                    format!(
-                        "forebay_array_bound({}, {}, {upper})",
-                        array.sql, dimension.sql
-                    ),
+                    format!("forebay_array_bound({}, {}, {upper})", array.sql, dimension.sql),
                     Type::INT4,
                 ))
             }
@@ -372,16 +369,12 @@ impl Translator {
                 Set {
                     json,
                     element: Type::RECORD,
-                    fields: vec![
-                        ("x", element, "$.x".to_owned()),
-                        ("n", Type::INT4, "$.n".to_owned()),
-                    ],
+                    fields: vec![("x", element, "$.x".to_owned()), ("n", Type::INT4, "$.n".to_owned())],
                 }
             }
             ("generate_subscripts", [dimension]) if dimension.sql == "1" => {
-                element_type(&first.kind).ok_or_else(|| {
-                    CatalogError::unsupported(format!("{name} of {}", first.kind))
-                })?;
+                element_type(&first.kind)
+                    .ok_or_else(|| CatalogError::unsupported(format!("{name} of {}", first.kind)))?;
                 let json = format!("forebay_subscripts({})", first.sql);
                 Set {
                     json,
@@ -433,9 +426,7 @@ impl Translator {
             )));
         };
         if name == "unnest" && set.element == Type::RECORD {
-            return Err(CatalogError::unsupported(
-                "unnest of several arrays outside FROM",
-            ));
+            return Err(CatalogError::unsupported("unnest of several arrays outside FROM"));
         }
         let position = list.arrays.len();
         list.arrays.push(set.json);

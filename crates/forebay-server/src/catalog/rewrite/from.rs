@@ -221,13 +221,7 @@ impl Translator {
             .transpose()?
             .unwrap_or_else(|| table.to_owned());
         if alias.is_some_and(|alias| !alias.columns.is_empty()) {
-            return self.derived(
-                &name,
-                &format!("SELECT * FROM {reference}"),
-                columns,
-                alias,
-                oid,
-            );
+            return self.derived(&name, &format!("SELECT * FROM {reference}"), columns, alias, oid);
         }
         self.add(Source {
             alias: name.clone(),

@@ -164,9 +164,8 @@ impl Translator {
                         Expr::Identifier(name) => columns.iter().position(|column| column.name == folded(name)),
                         other => ordinal(other).filter(|position| *position < columns.len()),
                     };
-                    let position = position.ok_or_else(|| {
-                        CatalogError::unsupported(format!("ORDER BY {} after {op}", term.expr))
-                    })?;
+                    let position = position
+                        .ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {} after {op}", term.expr)))?;
                     terms.push(direction(&(position + 1).to_string(), term)?);
                 }
                 push_order(&mut sql, &terms);
@@ -308,9 +307,7 @@ impl Translator {
                 None => match self.expression(group) {
                     Ok(piece) => Some(computed_key(&piece.sql)),
                     Err(error) => match group {
-                        Expr::Identifier(name) => {
-                            key_of(items, named(items, &folded(name)).ok_or(error)?)
-                        }
+                        Expr::Identifier(name) => key_of(items, named(items, &folded(name)).ok_or(error)?),
                         _ => return Err(error),
                     },
                 },
@@ -332,8 +329,7 @@ impl Translator {
                 }
                 (expression, _) => Some(computed_key(&self.expression(expression)?.sql)),
             };
-            let key =
-                key.ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {}", term.expr)))?;
+            let key = key.ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {}", term.expr)))?;
             orders.push(direction(&key, term)?);
         }
         push_order(&mut sql, &orders);
@@ -351,9 +347,7 @@ impl Translator {
                         (names::of(expression), piece)
                     }
                 }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    (folded(alias), self.expression(expr)?)
-                }
+                SelectItem::ExprWithAlias { expr, alias } => (folded(alias), self.expression(expr)?),
                 SelectItem::Wildcard(options) => {
                     refuse_options(options)?;
                     for (name, piece) in self.all_columns()? {

@@ -17,19 +17,13 @@ fn a_construct_it_does_not_know_is_refused_by_name() {
         ("SELECT pg_sleep(1) FROM pg_class", "pg_sleep"),
         ("SELECT setseed(0.5) FROM pg_class", "setseed"),
         ("SELECT public.f(oid) FROM pg_class", "public.f"),
-        (
-            "SELECT DISTINCT ON (relkind) relname FROM pg_class",
-            "DISTINCT ON",
-        ),
+        ("SELECT DISTINCT ON (relkind) relname FROM pg_class", "DISTINCT ON"),
         ("SELECT relname FROM pg_class FOR UPDATE", "FOR UPDATE"),
         (
             "SELECT relname FROM pg_class, LATERAL (SELECT relname AS x) s",
             "LATERAL",
         ),
-        (
-            "SELECT relname FROM pg_class GROUP BY ROLLUP (relname)",
-            "ROLLUP",
-        ),
+        ("SELECT relname FROM pg_class GROUP BY ROLLUP (relname)", "ROLLUP"),
         ("SELECT relname COLLATE \"en_US\" FROM pg_class", "en_US"),
         ("SELECT relname SIMILAR TO 'a' FROM pg_class", "SIMILAR TO"),
         ("SELECT relname::money FROM pg_class", "money"),
@@ -40,18 +34,9 @@ fn a_construct_it_does_not_know_is_refused_by_name() {
         ("SELECT oid AND true FROM pg_class", "AND"),
         ("SELECT relname FROM pg_class WHERE relnatts", "condition"),
         ("SELECT sum(relname) FROM pg_class", "sum"),
-        (
-            "SELECT count(*), unnest(conkey) FROM pg_constraint",
-            "set-returning",
-        ),
-        (
-            "SELECT relname FROM pg_class WHERE unnest('{1}'::int[]) = 1",
-            "unnest",
-        ),
-        (
-            "SELECT relname FROM pg_class TABLESAMPLE SYSTEM (1)",
-            "TABLESAMPLE",
-        ),
+        ("SELECT count(*), unnest(conkey) FROM pg_constraint", "set-returning"),
+        ("SELECT relname FROM pg_class WHERE unnest('{1}'::int[]) = 1", "unnest"),
+        ("SELECT relname FROM pg_class TABLESAMPLE SYSTEM (1)", "TABLESAMPLE"),
         (
             "SELECT row_number() OVER (ORDER BY oid ROWS 1 PRECEDING) FROM pg_class",
             "frame",
@@ -69,10 +54,7 @@ fn a_construct_it_does_not_know_is_refused_by_name() {
             Err(error @ CatalogError::Unsupported { .. }) => {
                 assert_eq!(error.sqlstate(), "0A000");
                 assert!(
-                    error
-                        .to_string()
-                        .to_lowercase()
-                        .contains(&named.to_lowercase()),
+                    error.to_string().to_lowercase().contains(&named.to_lowercase()),
                     "{sql}: {error}"
                 );
             }
@@ -93,17 +75,10 @@ fn what_does_not_exist_has_postgresqls_sqlstate() {
         ("SELECT (", "42601"),
         ("", "42601"),
         ("SELECT 1 FROM pg_class WHERE oid = 'x'", "22P02"),
-        (
-            "SELECT 1 FROM pg_class WHERE relhasindex = 'perhaps'",
-            "22P02",
-        ),
+        ("SELECT 1 FROM pg_class WHERE relhasindex = 'perhaps'", "22P02"),
     ];
     for (sql, state) in wrong {
-        assert_eq!(
-            Catalog::translate(sql).unwrap_err().sqlstate(),
-            state,
-            "{sql}"
-        );
+        assert_eq!(Catalog::translate(sql).unwrap_err().sqlstate(), state, "{sql}");
     }
 }
 
@@ -116,11 +91,7 @@ fn errors_while_running_carry_their_sqlstate() {
             "42P01",
             "relation \"nothing\" does not exist",
         ),
-        (
-            "SELECT 'nothing'::regtype",
-            "42704",
-            "type \"nothing\" does not exist",
-        ),
+        ("SELECT 'nothing'::regtype", "42704", "type \"nothing\" does not exist"),
         (
             "SELECT 'nothing'::regnamespace",
             "3F000",
@@ -154,9 +125,7 @@ fn errors_while_running_carry_their_sqlstate() {
     ];
     for (sql, state, message) in wrong {
         let sql = sql.replace("FROM pg_class", "FROM pg_class WHERE relname = 'author'");
-        let error = world
-            .run(&Catalog::translate(&sql).unwrap(), &[])
-            .unwrap_err();
+        let error = world.run(&Catalog::translate(&sql).unwrap(), &[]).unwrap_err();
         assert_eq!(
             runtime_error(&error),
             Some((state.to_owned(), message.to_owned())),
@@ -176,11 +145,7 @@ fn result_columns_are_named_and_typed_as_by_postgresql() {
         ("SELECT relnatts FROM pg_class", "relnatts", Type::INT2),
         ("SELECT reltuples FROM pg_class", "reltuples", Type::FLOAT4),
         ("SELECT indkey FROM pg_index", "indkey", Type::INT2_VECTOR),
-        (
-            "SELECT conkey FROM pg_constraint",
-            "conkey",
-            Type::INT2_ARRAY,
-        ),
+        ("SELECT conkey FROM pg_constraint", "conkey", Type::INT2_ARRAY),
         ("SELECT oid::regclass FROM pg_class", "oid", Type::TEXT),
         ("SELECT count(*) FROM pg_class", "count", Type::INT8),
         ("SELECT 'x'", "?column?", Type::TEXT),
@@ -188,31 +153,15 @@ fn result_columns_are_named_and_typed_as_by_postgresql() {
         ("SELECT NULL::int8", "int8", Type::INT8),
         ("SELECT relname = 'x' FROM pg_class", "?column?", Type::BOOL),
         ("SELECT true", "bool", Type::BOOL),
-        (
-            "SELECT EXISTS (SELECT 1 FROM pg_class)",
-            "exists",
-            Type::BOOL,
-        ),
+        ("SELECT EXISTS (SELECT 1 FROM pg_class)", "exists", Type::BOOL),
         (
             "SELECT CASE WHEN relhasindex THEN 1 END FROM pg_class",
             "case",
             Type::INT4,
         ),
-        (
-            "SELECT ARRAY(SELECT relname FROM pg_class)",
-            "array",
-            Type::NAME_ARRAY,
-        ),
-        (
-            "SELECT pg_catalog.format_type(1, 2)",
-            "format_type",
-            Type::TEXT,
-        ),
-        (
-            "SELECT (SELECT oid FROM pg_class LIMIT 1)",
-            "oid",
-            Type::OID,
-        ),
+        ("SELECT ARRAY(SELECT relname FROM pg_class)", "array", Type::NAME_ARRAY),
+        ("SELECT pg_catalog.format_type(1, 2)", "format_type", Type::TEXT),
+        ("SELECT (SELECT oid FROM pg_class LIMIT 1)", "oid", Type::OID),
         (
             "SELECT x.n FROM (SELECT relnatts FROM pg_class) AS x(n)",
             "n",
@@ -270,11 +219,7 @@ fn parameters_have_the_type_of_what_they_meet_and_keep_their_number() {
 fn deep_and_long_queries_are_errors_not_overflows() {
     // The stack of a tokio worker.
     let run = || {
-        let nested = format!(
-            "SELECT {}1{} FROM pg_class",
-            "(".repeat(10_000),
-            ")".repeat(10_000)
-        );
+        let nested = format!("SELECT {}1{} FROM pg_class", "(".repeat(10_000), ")".repeat(10_000));
         assert_eq!(Catalog::translate(&nested).unwrap_err().sqlstate(), "54001");
         let chain = format!(
             "SELECT 1 FROM pg_class WHERE {}",
@@ -347,8 +292,7 @@ fn the_catalog_can_move_between_threads() {
     sendable::<Catalog>();
 }
 
-static CONNECTION: LazyLock<std::sync::Mutex<World>> =
-    LazyLock::new(|| std::sync::Mutex::new(World::standard()));
+static CONNECTION: LazyLock<std::sync::Mutex<World>> = LazyLock::new(|| std::sync::Mutex::new(World::standard()));
 
 fn recorded_queries() -> Vec<&'static str> {
     let blocks = include_str!("../data/psql15.txt")
@@ -356,15 +300,7 @@ fn recorded_queries() -> Vec<&'static str> {
         .skip(1)
         .chain(include_str!("../data/clients15.txt").split("==== ").skip(1));
     blocks
-        .map(|block| {
-            block
-                .split_once('\n')
-                .unwrap()
-                .1
-                .split_once("\n----")
-                .unwrap()
-                .0
-        })
+        .map(|block| block.split_once('\n').unwrap().1.split_once("\n----").unwrap().0)
         .collect()
 }
 
@@ -376,21 +312,13 @@ fn mutated() -> impl Strategy<Value = String> {
         0..count,
         0..count,
         proptest::collection::vec(
-            (
-                any::<prop::sample::Index>(),
-                any::<prop::sample::Index>(),
-                0..4u8,
-            ),
+            (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4u8),
             1..6,
         ),
     )
         .prop_map(move |(base, donor, edits)| {
-            let mut words: Vec<&str> = queries[base]
-                .split_inclusive([' ', '\n', '(', ')', ','])
-                .collect();
-            let donors: Vec<&str> = queries[donor]
-                .split_inclusive([' ', '\n', '(', ')', ','])
-                .collect();
+            let mut words: Vec<&str> = queries[base].split_inclusive([' ', '\n', '(', ')', ',']).collect();
+            let donors: Vec<&str> = queries[donor].split_inclusive([' ', '\n', '(', ')', ',']).collect();
             for (at, from, edit) in edits {
                 if words.is_empty() {
                     break;

@@ -7,7 +7,8 @@ use rusqlite::Connection;
 #[test]
 fn oids_stay_when_other_objects_come_and_go() {
     let mut world = World::standard();
-    let query = "SELECT relname, oid FROM pg_class WHERE relname IN ('author', 'book', 'author_pkey', 'book_price') ORDER BY 1";
+    let query =
+        "SELECT relname, oid FROM pg_class WHERE relname IN ('author', 'book', 'author_pkey', 'book_price') ORDER BY 1";
     let before = world.rows(query);
     assert_eq!(before.len(), 4);
     world
@@ -17,15 +18,11 @@ fn oids_stay_when_other_objects_come_and_go() {
     world.refresh();
     assert_eq!(world.rows(query), before);
     assert_eq!(
-        world.rows(
-            "SELECT relname FROM pg_class WHERE relname IN ('aaa', 'zzz', 'cheap_book') ORDER BY 1"
-        ),
+        world.rows("SELECT relname FROM pg_class WHERE relname IN ('aaa', 'zzz', 'cheap_book') ORDER BY 1"),
         ["aaa", "zzz"]
     );
     assert_eq!(
-        world.rows(
-            "SELECT count(*) FROM pg_class WHERE oid < 16384 AND oid >= 0 OR oid > 2147483647"
-        ),
+        world.rows("SELECT count(*) FROM pg_class WHERE oid < 16384 AND oid >= 0 OR oid > 2147483647"),
         world.rows("SELECT count(*) FROM pg_class WHERE relnamespace <> 2200")
     );
 }
@@ -48,15 +45,10 @@ fn an_unchanged_schema_is_not_read_again() {
         world.rows("SELECT relname FROM pg_class WHERE relname = 'marked'"),
         ["marked"]
     );
-    world
-        .source
-        .execute_batch("CREATE TABLE another (x)")
-        .unwrap();
+    world.source.execute_batch("CREATE TABLE another (x)").unwrap();
     world.refresh();
     assert_eq!(
-        world.rows(
-            "SELECT relname FROM pg_class WHERE relname IN ('marked', 'book', 'another') ORDER BY 1"
-        ),
+        world.rows("SELECT relname FROM pg_class WHERE relname IN ('marked', 'book', 'another') ORDER BY 1"),
         ["another", "book"]
     );
 }
@@ -70,35 +62,31 @@ fn another_identity_is_shown_at_once() {
         ..identity()
     };
     world.catalog.refresh(&world.source, &other).unwrap();
-    assert_eq!(world.rows("SELECT current_database(), pg_get_userbyid(relowner), current_user FROM pg_class WHERE relname = 'book'"), ["shop|Alice|Alice"]);
+    assert_eq!(
+        world.rows(
+            "SELECT current_database(), pg_get_userbyid(relowner), current_user FROM pg_class WHERE relname = 'book'"
+        ),
+        ["shop|Alice|Alice"]
+    );
     assert_eq!(world.rows("SELECT datname FROM pg_database"), ["shop"]);
     assert_eq!(
         world.rows("SELECT DISTINCT table_catalog FROM information_schema.tables"),
         ["shop"]
     );
-    assert_eq!(
-        world.rows("SELECT pg_catalog.version()"),
-        ["PostgreSQL 15.0 (Forebay)"]
-    );
+    assert_eq!(world.rows("SELECT pg_catalog.version()"), ["PostgreSQL 15.0 (Forebay)"]);
 }
 
 #[test]
 fn a_schema_that_is_rolled_back_is_forgotten() {
     let mut world = World::standard();
-    world
-        .source
-        .execute_batch("BEGIN; CREATE TABLE dream (x)")
-        .unwrap();
+    world.source.execute_batch("BEGIN; CREATE TABLE dream (x)").unwrap();
     world.refresh();
     assert_eq!(
         world.rows("SELECT relname FROM pg_class WHERE relname IN ('dream', 'real')"),
         ["dream"]
     );
     // The same schema version as the one rolled back.
-    world
-        .source
-        .execute_batch("ROLLBACK; CREATE TABLE real (x)")
-        .unwrap();
+    world.source.execute_batch("ROLLBACK; CREATE TABLE real (x)").unwrap();
     world.refresh();
     assert_eq!(
         world.rows("SELECT relname FROM pg_class WHERE relname IN ('dream', 'real')"),
@@ -130,17 +118,12 @@ fn a_database_in_memory_is_read_every_time() {
     // Two databases without a name, both at the same schema version.
     for table in ["one", "two"] {
         let source = Connection::open_in_memory().unwrap();
-        source
-            .execute_batch(&format!("CREATE TABLE {table} (x)"))
-            .unwrap();
+        source.execute_batch(&format!("CREATE TABLE {table} (x)")).unwrap();
         catalog.refresh(&source, &identity()).unwrap();
         let sql = Catalog::translate("SELECT relname FROM pg_class WHERE oid >= 16384")
             .unwrap()
             .sql;
-        let name: String = catalog
-            .connection()
-            .query_row(&sql, [], |row| row.get(0))
-            .unwrap();
+        let name: String = catalog.connection().query_row(&sql, [], |row| row.get(0)).unwrap();
         assert_eq!(name, table);
     }
 }
@@ -154,7 +137,9 @@ fn triggers_are_shown_with_what_they_fire_for() {
          CREATE TRIGGER instead INSTEAD OF INSERT ON seen BEGIN SELECT 1; END;",
     );
     assert_eq!(
-        world.rows("SELECT relname, relhastriggers FROM pg_class WHERE relkind IN ('r', 'v') AND oid >= 16384 ORDER BY 1"),
+        world.rows(
+            "SELECT relname, relhastriggers FROM pg_class WHERE relkind IN ('r', 'v') AND oid >= 16384 ORDER BY 1"
+        ),
         ["plain|f", "seen|t", "watched|t"]
     );
     assert_eq!(
@@ -205,7 +190,9 @@ fn declared_types_are_shown_as_postgresqls() {
         .map(|(index, (declared, _))| format!("c{index} {declared}"))
         .collect();
     let world = World::new(&format!("CREATE TABLE t ({})", columns.join(", ")));
-    let shown = world.rows("SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass ORDER BY attnum");
+    let shown = world.rows(
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass ORDER BY attnum",
+    );
     for ((declared, expected), shown) in types.iter().zip(shown) {
         assert_eq!(shown, *expected, "{declared}");
     }
@@ -218,9 +205,7 @@ fn names_that_need_quotes_work_throughout() {
          CREATE INDEX \"My Index\" ON \"Order Line\" (\"select\", \"Id\" DESC)",
     );
     assert_eq!(
-        world.rows(
-            "SELECT relname, oid::regclass FROM pg_class WHERE oid = '\"Order Line\"'::regclass"
-        ),
+        world.rows("SELECT relname, oid::regclass FROM pg_class WHERE oid = '\"Order Line\"'::regclass"),
         ["Order Line|\"Order Line\""]
     );
     assert_eq!(
@@ -232,7 +217,10 @@ fn names_that_need_quotes_work_throughout() {
         ]
     );
     assert_eq!(world.rows("SELECT to_regclass('Order Line')"), ["<null>"]);
-    assert_eq!(world.rows("SELECT attname FROM pg_attribute WHERE attrelid = '\"Order Line\"'::regclass ORDER BY attnum"), ["Id", "select", "a'b"]);
+    assert_eq!(
+        world.rows("SELECT attname FROM pg_attribute WHERE attrelid = '\"Order Line\"'::regclass ORDER BY attnum"),
+        ["Id", "select", "a'b"]
+    );
 }
 
 #[test]
@@ -256,7 +244,10 @@ fn keys_of_every_shape_are_shown() {
             "to_parent|f|FOREIGN KEY (pa, pb) REFERENCES parent(a, b) ON UPDATE SET NULL ON DELETE RESTRICT",
         ]
     );
-    assert_eq!(world.rows("SELECT indkey FROM pg_index WHERE indrelid = 'parent'::regclass ORDER BY indisprimary DESC"), ["1 2", "3"]);
+    assert_eq!(
+        world.rows("SELECT indkey FROM pg_index WHERE indrelid = 'parent'::regclass ORDER BY indisprimary DESC"),
+        ["1 2", "3"]
+    );
     assert_eq!(
         world.rows("SELECT attgenerated, pg_get_expr(adbin, adrelid) FROM pg_attribute a JOIN pg_attrdef d ON adrelid = attrelid AND adnum = attnum WHERE attrelid = 'child'::regclass"),
         ["s|pa + pb"]
@@ -269,10 +260,11 @@ fn a_view_that_no_longer_works_does_not_hide_the_rest() {
     let mut world = World::standard();
     world
         .source
-        .execute_batch(
-            "CREATE TABLE base (x); CREATE VIEW over_base AS SELECT x FROM base; DROP TABLE base",
-        )
+        .execute_batch("CREATE TABLE base (x); CREATE VIEW over_base AS SELECT x FROM base; DROP TABLE base")
         .unwrap();
     world.refresh();
-    assert_eq!(world.rows("SELECT relname, relnatts FROM pg_class WHERE relname IN ('over_base', 'author') ORDER BY 1"), ["author|6", "over_base|0"]);
+    assert_eq!(
+        world.rows("SELECT relname, relnatts FROM pg_class WHERE relname IN ('over_base', 'author') ORDER BY 1"),
+        ["author|6", "over_base|0"]
+    );
 }
