@@ -19,14 +19,17 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
             .collect()
     };
     let before = contents();
-    let sqlite = database.open_with(|connection| {
-        connection.create_scalar_function("fails", 0, FunctionFlags::SQLITE_UTF8, |_| {
-            Err::<i64, _>(rusqlite::Error::UserFunctionError("as asked".into()))
-        })?;
-        connection.create_scalar_function("panics", 0, FunctionFlags::SQLITE_UTF8, |_| -> rusqlite::Result<i64> {
-            std::panic::panic_any("as asked")
+    let open = || {
+        database.open_with(|connection| {
+            connection.create_scalar_function("fails", 0, FunctionFlags::SQLITE_UTF8, |_| {
+                Err::<i64, _>(rusqlite::Error::UserFunctionError("as asked".into()))
+            })?;
+            connection.create_scalar_function("panics", 0, FunctionFlags::SQLITE_UTF8, |_| -> rusqlite::Result<i64> {
+                std::panic::panic_any("as asked")
+            })
         })
-    });
+    };
+    let sqlite = open();
     for round in 1..=2 {
         let good = "INSERT INTO good DEFAULT VALUES";
         let answers = together_plainly(&sqlite, &[good, bad, good]).await;
@@ -47,7 +50,9 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
     );
 
     // The same promise where nothing can be run again: in a transaction of the caller's own.
-    let writer = Writer::new(sqlite);
+    // Opened anew, so that nothing is known of the statement yet.
+    drop(sqlite);
+    let writer = Writer::new(open());
     let mut own = writer.begin().await.unwrap();
     own.execute("INSERT INTO good DEFAULT VALUES", ()).await.unwrap();
     let answer = own.execute(bad, ()).await;
