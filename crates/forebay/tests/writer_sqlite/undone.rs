@@ -64,6 +64,54 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
 }
 
 #[tokio::test]
+async fn a_constraint_at_a_later_row() {
+    let t =
+        "CREATE TABLE t (n UNIQUE, v NOT NULL DEFAULT 0, w CHECK (w < 9)); INSERT INTO t VALUES (1, 1, 1), (2, 2, 2)";
+    leaves_nothing(t, "INSERT INTO t (n) VALUES (7), (8), (2)", Kind::Unique).await;
+    leaves_nothing(t, "UPDATE t SET n = 7", Kind::Unique).await;
+    leaves_nothing(t, "UPDATE t SET w = w + 7", Kind::Check).await;
+    let upsert = "INSERT INTO t (n) VALUES (7), (1) ON CONFLICT (n) DO UPDATE SET v = NULL";
+    leaves_nothing(t, upsert, Kind::NotNull).await;
+    leaves_nothing(
+        t,
+        "REPLACE INTO t (n, v) VALUES (1, 5), (2, 5), (3, x'') RETURNING CAST(x'ff' AS TEXT)",
+        Kind::Type,
+    )
+    .await;
+    let text_key = "CREATE TABLE t (k TEXT PRIMARY KEY, n) WITHOUT ROWID; INSERT INTO t VALUES ('b', 1)";
+    leaves_nothing(text_key, "INSERT INTO t VALUES ('a', 1), ('b', 1)", Kind::Unique).await;
+    let indexed = "CREATE TABLE t (n); CREATE INDEX i ON t (abs(n))";
+    leaves_nothing(indexed, "INSERT INTO t VALUES (1), (-9223372036854775808)", Kind::Text).await;
+    let searched = "CREATE VIRTUAL TABLE t USING fts5 (a)";
+    leaves_nothing(
+        searched,
+        "INSERT INTO t (rowid, a) VALUES (1, 'x'), (1, 'y')",
+        Kind::Unique,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_foreign_key_at_a_later_row() {
+    for action in ["", "ON DELETE RESTRICT", "ON DELETE SET DEFAULT"] {
+        let schema = format!(
+            "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p DEFAULT 77 REFERENCES p {action});
+             INSERT INTO p VALUES (1), (2), (3); INSERT INTO c VALUES (2)"
+        );
+        leaves_nothing(&schema, "DELETE FROM p", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "DELETE FROM p WHERE id < 3", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "UPDATE p SET id = id + 10", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "INSERT INTO c VALUES (1), (9)", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "UPDATE c SET p = 9", Kind::ForeignKey).await;
+    }
+    let cascade = "CREATE TABLE p (id INTEGER PRIMARY KEY);
+        CREATE TABLE c (p NOT NULL REFERENCES p ON DELETE SET NULL ON UPDATE CASCADE CHECK (p < 9));
+        INSERT INTO p VALUES (1), (2); INSERT INTO c VALUES (2)";
+    leaves_nothing(cascade, "DELETE FROM p", Kind::NotNull).await;
+    leaves_nothing(cascade, "UPDATE p SET id = id + 7", Kind::Check).await;
+}
+
+#[tokio::test]
 async fn on_conflict_fail_in_the_statement() {
     let schema = "CREATE TABLE t (n UNIQUE)";
     leaves_nothing(schema, "INSERT OR FAIL INTO t VALUES (1), (2), (1)", Kind::Unique).await;
