@@ -237,8 +237,8 @@ async fn a_commit_carries_no_more_bytes_than_its_limit() {
         .max_wait(std::time::Duration::from_secs(600));
     let writer = writer.build(database.open());
     let insert = |bytes: usize| writer.execute("INSERT INTO t VALUES (?1)", [vec![1_u8; bytes]]);
-    // 45 + 45, then 45 + a text of 45, then one that is too heavy for company; the last goes by drain.
-    let text = format!("INSERT INTO t VALUES ('{}')", "x".repeat(45_000));
+    // 45 + 45, then 45, then a text of 60, then one that is too heavy for company; the last goes by drain.
+    let text = format!("INSERT INTO t VALUES ('{}')", "x".repeat(60_000));
     let (a, b, c, d, e, f, ()) = tokio::join!(
         insert(45_000),
         insert(45_000),
@@ -251,5 +251,5 @@ async fn a_commit_carries_no_more_bytes_than_its_limit() {
     for answer in [a, b, c, d, e, f] {
         assert_ok(&answer);
     }
-    assert_eq!((writer.stats().batches, database.take_commits()), (4, 4));
+    assert_eq!((writer.stats().batches, database.take_commits()), (5, 5));
 }

@@ -73,6 +73,24 @@ async fn it_refuses_to_write() {
 }
 
 #[tokio::test]
+async fn what_was_refused_before_is_not_the_next_ones_error() {
+    let database = Database::new("");
+    let reader = database.open().reader().await.unwrap();
+    let token = CancelToken::new();
+    let answer = reader.run(&token, |session| {
+        session
+            .connection()
+            .prepare("ATTACH ':memory:' AS other")
+            .map(|_| ())
+            .unwrap_err();
+        session
+            .open_cursor(1, &"SELECT * FROM absent".into(), &().into())
+            .map(|()| Default::default())
+    });
+    assert_eq!(kind(&answer.await.unwrap()), Kind::Text);
+}
+
+#[tokio::test]
 async fn cursors_pause_and_go_on_beside_one_another() {
     let database = Database::new("");
     let sqlite = database.open();

@@ -111,6 +111,31 @@ async fn a_schema_change_that_was_rolled_back_is_forgotten() {
     own.execute(TWO, ()).await.unwrap_err();
     own.commit().await.unwrap();
     assert_eq!(database.read("SELECT n FROM t"), [""; 0], "half of it stayed");
+
+    let mut own = writer.begin().await.unwrap();
+    own.savepoint("before").await.unwrap();
+    own.execute("DROP TRIGGER guard", ()).await.unwrap();
+    own.execute(TWO, ()).await.unwrap();
+    own.rollback_to("before").await.unwrap();
+    own.commit().await.unwrap();
+    writer.execute(TWO, ()).await.unwrap_err();
+    assert_eq!(database.read("SELECT n FROM t"), [""; 0], "half of it stayed");
+}
+
+#[tokio::test]
+async fn a_schema_change_that_the_database_rolled_back_is_forgotten() {
+    let database = Database::new(&format!(
+        "CREATE TABLE t (n); CREATE TABLE r (n UNIQUE ON CONFLICT ROLLBACK); {GUARD}"
+    ));
+    let writer = Writer::new(database.open());
+    let mut own = writer.begin().await.unwrap();
+    own.execute("DROP TRIGGER guard", ()).await.unwrap();
+    own.execute(TWO, ()).await.unwrap();
+    own.execute("INSERT INTO r VALUES (1), (1)", ()).await.unwrap_err();
+    assert!(own.is_lost());
+    drop(own);
+    writer.execute(TWO, ()).await.unwrap_err();
+    assert_eq!(database.read("SELECT n FROM t"), [""; 0], "half of it stayed");
 }
 
 #[tokio::test]

@@ -19,14 +19,17 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
             .collect()
     };
     let before = contents();
-    let sqlite = database.open_with(|connection| {
-        connection.create_scalar_function("fails", 0, FunctionFlags::SQLITE_UTF8, |_| {
-            Err::<i64, _>(rusqlite::Error::UserFunctionError("as asked".into()))
-        })?;
-        connection.create_scalar_function("panics", 0, FunctionFlags::SQLITE_UTF8, |_| -> rusqlite::Result<i64> {
-            std::panic::panic_any("as asked")
+    let open = || {
+        database.open_with(|connection| {
+            connection.create_scalar_function("fails", 0, FunctionFlags::SQLITE_UTF8, |_| {
+                Err::<i64, _>(rusqlite::Error::UserFunctionError("as asked".into()))
+            })?;
+            connection.create_scalar_function("panics", 0, FunctionFlags::SQLITE_UTF8, |_| -> rusqlite::Result<i64> {
+                std::panic::panic_any("as asked")
+            })
         })
-    });
+    };
+    let sqlite = open();
     for round in 1..=2 {
         let good = "INSERT INTO good DEFAULT VALUES";
         let answers = together_plainly(&sqlite, &[good, bad, good]).await;
@@ -47,7 +50,9 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
     );
 
     // The same promise where nothing can be run again: in a transaction of the caller's own.
-    let writer = Writer::new(sqlite);
+    // Opened anew, so that nothing is known of the statement yet.
+    drop(sqlite);
+    let writer = Writer::new(open());
     let mut own = writer.begin().await.unwrap();
     own.execute("INSERT INTO good DEFAULT VALUES", ()).await.unwrap();
     let answer = own.execute(bad, ()).await;
@@ -56,6 +61,54 @@ async fn leaves_nothing(schema: &str, bad: &'static str, expected: Kind) {
     own.commit().await.unwrap();
     assert_eq!(contents(), before, "{bad} left something in its transaction");
     assert_eq!(database.read("SELECT max(at) FROM good"), ["5"]);
+}
+
+#[tokio::test]
+async fn a_constraint_at_a_later_row() {
+    let t =
+        "CREATE TABLE t (n UNIQUE, v NOT NULL DEFAULT 0, w CHECK (w < 9)); INSERT INTO t VALUES (1, 1, 1), (2, 2, 2)";
+    leaves_nothing(t, "INSERT INTO t (n) VALUES (7), (8), (2)", Kind::Unique).await;
+    leaves_nothing(t, "UPDATE t SET n = 7", Kind::Unique).await;
+    leaves_nothing(t, "UPDATE t SET w = w + 7", Kind::Check).await;
+    let upsert = "INSERT INTO t (n) VALUES (7), (1) ON CONFLICT (n) DO UPDATE SET v = NULL";
+    leaves_nothing(t, upsert, Kind::NotNull).await;
+    leaves_nothing(
+        t,
+        "REPLACE INTO t (n, v) VALUES (1, 5), (2, 5), (3, x'') RETURNING CAST(x'ff' AS TEXT)",
+        Kind::Type,
+    )
+    .await;
+    let text_key = "CREATE TABLE t (k TEXT PRIMARY KEY, n) WITHOUT ROWID; INSERT INTO t VALUES ('b', 1)";
+    leaves_nothing(text_key, "INSERT INTO t VALUES ('a', 1), ('b', 1)", Kind::Unique).await;
+    let indexed = "CREATE TABLE t (n); CREATE INDEX i ON t (abs(n))";
+    leaves_nothing(indexed, "INSERT INTO t VALUES (1), (-9223372036854775808)", Kind::Text).await;
+    let searched = "CREATE VIRTUAL TABLE t USING fts5 (a)";
+    leaves_nothing(
+        searched,
+        "INSERT INTO t (rowid, a) VALUES (1, 'x'), (1, 'y')",
+        Kind::Unique,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_foreign_key_at_a_later_row() {
+    for action in ["", "ON DELETE RESTRICT", "ON DELETE SET DEFAULT"] {
+        let schema = format!(
+            "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p DEFAULT 77 REFERENCES p {action});
+             INSERT INTO p VALUES (1), (2), (3); INSERT INTO c VALUES (2)"
+        );
+        leaves_nothing(&schema, "DELETE FROM p", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "DELETE FROM p WHERE id < 3", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "UPDATE p SET id = id + 10", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "INSERT INTO c VALUES (1), (9)", Kind::ForeignKey).await;
+        leaves_nothing(&schema, "UPDATE c SET p = 9", Kind::ForeignKey).await;
+    }
+    let cascade = "CREATE TABLE p (id INTEGER PRIMARY KEY);
+        CREATE TABLE c (p NOT NULL REFERENCES p ON DELETE SET NULL ON UPDATE CASCADE CHECK (p < 9));
+        INSERT INTO p VALUES (1), (2); INSERT INTO c VALUES (2)";
+    leaves_nothing(cascade, "DELETE FROM p", Kind::NotNull).await;
+    leaves_nothing(cascade, "UPDATE p SET id = id + 7", Kind::Check).await;
 }
 
 #[tokio::test]

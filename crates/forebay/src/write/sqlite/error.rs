@@ -37,6 +37,8 @@ pub(super) fn statement_error(error: &rusqlite::Error) -> StatementError {
     };
     let kind = match error {
         rusqlite::Error::MultipleStatement => Kind::Text,
+        // ON DELETE RESTRICT is a trigger of SQLite's own making, and fails as one.
+        _ if code == ffi::SQLITE_CONSTRAINT_TRIGGER && message == "FOREIGN KEY constraint failed" => Kind::ForeignKey,
         _ => kind(code),
     };
     StatementError {

@@ -1,9 +1,12 @@
 //! A batch of writes in as few transactions as can be, so that each has the outcome it would have had alone.
 //!
 //! All statements run in arrival order inside one transaction. A statement that fails undoes only itself. Where a failure
-//! takes the transaction with it (a full disk, an I/O error, an interrupt, ON CONFLICT ROLLBACK, a foreign key left open),
-//! the guilty one is answered and the others are run again: those before it commit first, then the rest go on in a
-//! transaction of their own. If the commit itself fails, the transaction is run again in halves, down to the guilty one.
+//! takes the transaction with it (an interrupt, ON CONFLICT ROLLBACK, a full disk), or leaves something in it that only a
+//! rollback removes (a foreign key left open, an error that SQLite did not foresee), the guilty one is answered and the
+//! others are run again: those before it commit first, then the rest go on in a transaction of their own. If the commit
+//! itself fails, the transaction is run again in halves, down to the guilty one.
+//!
+//! Nobody is answered before the commit. Why it is done so: `docs/decisions/0003-shared-transactions.md`.
 
 use std::rc::Rc;
 

@@ -2,7 +2,8 @@
 //!
 //! SQLite decides per statement how an error is undone, and says so only in its bytecode: a program that may stop with
 //! ON CONFLICT FAIL keeps what it had changed, so it needs a savepoint; VACUUM must run alone; a program that counts
-//! foreign keys may leave one open that alone it would have been refused for. `EXPLAIN` lists the program with those of
+//! foreign keys may leave one open that alone it would have been refused for. Errors that SQLite does not foresee are
+//! not in it: those are learned when they happen. `EXPLAIN` lists the program with those of
 //! its triggers, so nothing is guessed from the text. The listing is of the SQLite that is built in; the tests below hold
 //! it to what is assumed here.
 
