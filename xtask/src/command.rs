@@ -60,7 +60,7 @@ impl Command {
         format!(
             "{}{}{}",
             settings.collect::<String>(),
-            text(name),
+            self.name(),
             arguments.collect::<String>()
         )
     }
