@@ -90,7 +90,12 @@ impl Bench {
             return Ok(());
         };
         let names: Vec<String> = trials.iter().map(|trial| name(&**trial)).collect();
-        trials.retain(|trial| name(&**trial).contains(only));
+        // A whole name means just that one, also where it is part of others.
+        let is_whole = names.contains(only);
+        trials.retain(|trial| {
+            let name = name(&**trial);
+            name == *only || (!is_whole && name.contains(only))
+        });
         if trials.is_empty() {
             return Err(Failure::NothingChosen {
                 only: only.clone(),

@@ -2,6 +2,8 @@
 //!
 //! Knows only the public interface; counts every allocation of this program, which therefore has a single test.
 
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -10,6 +10,8 @@
 //!
 //! Does not judge: a shared machine's speed is no test's business.
 
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -5,6 +5,8 @@
 //! follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay --test batcher_stress` repeats them (the threads'
 //! interleaving is the machine's own). `FOREBAY_ROUNDS` runs more of them.
 
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,9 +1,33 @@
 //! Arrays as PostgreSQL writes them: `{a,"b c",NULL}`, and `1 2 3` for the vectors of the catalog.
 //!
-//! The catalog stores arrays in this form, so that a text result needs no conversion. Knows one dimension only; knows no types.
+//! The catalog stores arrays in this form, so that a text result needs no conversion. Subscripts start at 1, those of vectors at 0;
+//! an array that starts elsewhere says so: `[0:1]={a,b}`. Knows one dimension only; knows no types.
 
-/// The elements of an array or vector. `None` for text that is neither.
-pub(super) fn parse(text: &str) -> Option<Vec<Option<String>>> {
+/// An array or vector.
+pub(super) struct Array {
+    /// The first subscript.
+    pub(super) first: i64,
+    pub(super) elements: Vec<Option<String>>,
+}
+
+/// Reads an array or vector. `None` for text that is neither.
+pub(super) fn parse(text: &str) -> Option<Array> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (bounds, array) = rest.split_once("]=")?;
+        let (first, last) = bounds.split_once(':')?;
+        let (first, last): (i64, i64) = (first.parse().ok()?, last.parse().ok()?);
+        let elements = elements(array)?;
+        let counted = last.checked_sub(first)?.checked_add(1)?;
+        return (array.starts_with('{') && i64::try_from(elements.len()) == Ok(counted))
+            .then_some(Array { first, elements });
+    }
+    Some(Array {
+        first: i64::from(text.starts_with('{')),
+        elements: elements(text)?,
+    })
+}
+
+fn elements(text: &str) -> Option<Vec<Option<String>>> {
     let Some(rest) = text.strip_prefix('{') else {
         return Some(
             text.split_ascii_whitespace()
@@ -44,6 +68,14 @@ pub(super) fn parse(text: &str) -> Option<Vec<Option<String>>> {
             Some(',') => {}
             Some(_) => return None,
         }
+    }
+}
+
+/// Writes a vector as PostgreSQL prints it after a cast to an array: it keeps its first subscript.
+pub(super) fn format_vector(elements: &[Option<String>]) -> String {
+    match elements.len() {
+        0 => "{}".to_owned(),
+        length => format!("[0:{}]={}", length - 1, format(elements)),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Identity {
 pub struct Catalog {
     connection: Connection,
     directory: Arc<RwLock<Directory>>,
-    /// What the rows were filled from: file, schema version and identity. `None` until the first refresh succeeded.
+    /// What the rows were filled from: file, schema version and identity. `None` when they have to be read again in any case.
     filled: Option<(String, i64, Identity)>,
 }
 
@@ -87,7 +87,10 @@ impl Catalog {
             *self.directory.write() = previous;
             return Err(error);
         }
-        self.filled = Some((file.to_owned(), version, identity.clone()));
+        // Inside a transaction the schema may hold what is rolled back later, and another change then takes the same number.
+        self.filled = source
+            .is_autocommit()
+            .then(|| (file.to_owned(), version, identity.clone()));
         Ok(())
     }
 
@@ -99,7 +102,8 @@ impl Catalog {
         rewrite::translate(sql)
     }
 
-    /// Where translated queries run: prepare, bind `$n` by name, step. Only to read.
+    /// Where translated queries run: prepare, bind `$n` by name, step. Only to read. A recursive query may run for ever, as in
+    /// PostgreSQL: a caller that cancels keeps the connection's interrupt handle.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection

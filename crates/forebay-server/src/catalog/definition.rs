@@ -74,7 +74,7 @@ pub(super) fn table(sql: &str) -> TableDefinition {
                     definition.primary_key = Some(Named {
                         name,
                         columns: columns.clone(),
-                    })
+                    });
                 }
                 ColumnOption::ForeignKey(_) => definition.foreign_keys.push(Named {
                     name,

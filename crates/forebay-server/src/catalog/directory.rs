@@ -17,7 +17,8 @@ pub(super) const PUBLIC: u32 = 2200;
 pub(super) const INFORMATION_SCHEMA: u32 = 13_207;
 pub(super) const DATABASE: u32 = 16_383;
 
-pub(super) const NAMESPACES: [(u32, &str); 3] = [
+pub(super) const NAMESPACES: [(u32, &str); 4] = [
+    (99, "pg_toast"),
     (PG_CATALOG, "pg_catalog"),
     (PUBLIC, "public"),
     (INFORMATION_SCHEMA, "information_schema"),
@@ -191,6 +192,22 @@ pub(super) fn procedure(text: &str) -> Option<u32> {
         .iter()
         .find(|procedure| procedure.name == name)
         .map(|procedure| procedure.oid)
+}
+
+/// `'name(argument types)'::regprocedure`.
+pub(super) fn procedure_with_arguments(text: &str) -> Option<u32> {
+    if let Ok(oid) = text.trim().parse() {
+        return Some(oid);
+    }
+    let (name, arguments) = text.trim().strip_suffix(')')?.split_once('(')?;
+    let oid = procedure(name)?;
+    let arguments: Option<Vec<u32>> = arguments
+        .split(',')
+        .filter(|argument| !argument.trim().is_empty())
+        .map(types::type_oid)
+        .collect();
+    let words: Vec<String> = arguments?.iter().map(ToString::to_string).collect();
+    (procedure_by_oid(oid)?.arguments == words.join(" ")).then_some(oid)
 }
 
 pub(super) fn procedure_by_oid(oid: u32) -> Option<&'static types::Procedure> {

@@ -134,6 +134,7 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
     connection.execute_batch(
         "DELETE FROM pg_catalog.pg_class WHERE oid >= 16384;
          DELETE FROM pg_catalog.pg_attribute WHERE attrelid >= 16384;
+         DELETE FROM pg_catalog.pg_type WHERE oid >= 16384;
          DELETE FROM pg_catalog.pg_index; DELETE FROM pg_catalog.pg_constraint; DELETE FROM pg_catalog.pg_attrdef;
          DELETE FROM pg_catalog.pg_trigger; DELETE FROM pg_catalog.pg_rewrite;",
     )?;
@@ -181,6 +182,28 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
         table.columns.len(),
         facts,
         checks,
+    )?;
+    connection
+        .prepare_cached("UPDATE pg_catalog.pg_class SET reltype = ?1 WHERE oid = ?2")?
+        .execute([table.row_type, table.oid])?;
+    insert(
+        connection,
+        "pg_type",
+        [
+            ("oid", number(table.row_type)),
+            ("typname", text(table.name.as_str())),
+            ("typnamespace", number(PUBLIC)),
+            ("typowner", number(OWNER)),
+            ("typlen", number(-1)),
+            ("typtype", text("c")),
+            ("typcategory", text("C")),
+            ("typisdefined", flag(true)),
+            ("typdelim", text(",")),
+            ("typrelid", number(table.oid)),
+            ("typalign", text("d")),
+            ("typstorage", text("x")),
+            ("typtypmod", number(-1)),
+        ],
     )?;
     for (index, column) in table.columns.iter().enumerate() {
         let attribute = Attribute {
@@ -306,7 +329,7 @@ fn fill_index(connection: &Connection, table: &Table, index: &Index) -> Result<(
                     index
                         .keys
                         .iter()
-                        .map(|key| if key.descending { "1" } else { "0" }.to_owned())
+                        .map(|key| if key.descending { "3" } else { "0" }.to_owned())
                         .collect(),
                 ),
             ),

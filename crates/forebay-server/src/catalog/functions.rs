@@ -251,20 +251,28 @@ fn register_text(connection: &Connection) -> Result<()> {
             Some(procedure) => procedure.name.to_owned(),
         }))
     })?;
+    pure("forebay_regprocedure", |context| {
+        let name = string(context, 0)?;
+        directory::procedure_with_arguments(&name)
+            .map(|oid| number(Some(oid)))
+            .ok_or_else(|| RuntimeError::raise("42883", format!("function \"{name}\" does not exist")))
+    })?;
+    pure("forebay_regprocedure_text", |context| {
+        let oid = oid(context, 0)?;
+        Ok(Value::Text(match directory::procedure_by_oid(oid) {
+            None if oid == 0 => "-".to_owned(),
+            None => oid.to_string(),
+            Some(procedure) => format!("{}({})", procedure.name, argument_types(procedure).join(",")),
+        }))
+    })?;
     pure("pg_get_function_result", |context| {
         Ok(text(
             directory::procedure_by_oid(oid(context, 0)?).map(|procedure| types::format_type(procedure.result, None)),
         ))
     })?;
     pure("pg_get_function_arguments", |context| {
-        Ok(text(directory::procedure_by_oid(oid(context, 0)?).map(|procedure| {
-            let arguments: Vec<String> = procedure
-                .arguments
-                .split_ascii_whitespace()
-                .map(|oid| types::format_type(oid.parse().unwrap_or(0), None))
-                .collect();
-            arguments.join(", ")
-        })))
+        let procedure = directory::procedure_by_oid(oid(context, 0)?);
+        Ok(text(procedure.map(|procedure| argument_types(procedure).join(", "))))
     })?;
     pure("forebay_integer", |context| {
         let text = string(context, 0)?;
@@ -297,6 +305,13 @@ fn compile(
     pattern: &str,
     insensitive: bool,
 ) -> std::result::Result<Regex, Box<dyn std::error::Error + Send + Sync + 'static>> {
+    if let Some(part) = foreign_syntax(pattern) {
+        let message = format!("the emulated catalog does not support {part} in a regular expression");
+        return Err(Box::new(RuntimeError {
+            sqlstate: "0A000",
+            message,
+        }));
+    }
     // PostgreSQL: `$` is the end of the text, `.` takes newlines too.
     regex::RegexBuilder::new(pattern)
         .case_insensitive(insensitive)
@@ -310,6 +325,50 @@ fn compile(
                 message: format!("invalid regular expression: {last}"),
             }) as _
         })
+}
+
+/// What both PostgreSQL and the regex library understand, but not as the same.
+fn foreign_syntax(pattern: &str) -> Option<String> {
+    if pattern.starts_with("***") || pattern.contains("(?") {
+        return Some("options or lookaround".to_owned());
+    }
+    let mut letters = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => {
+                let escaped = letters.next()?;
+                if in_class || (escaped.is_ascii_alphanumeric() && !"dDwWsSnrtf".contains(escaped)) {
+                    return Some(format!("\\{escaped}"));
+                }
+            }
+            '[' if in_class => match letters.peek() {
+                Some(':') => {
+                    while letters.next_if(|letter| *letter != ']').is_some() {}
+                    letters.next();
+                }
+                _ => return Some("[ inside brackets".to_owned()),
+            },
+            '[' => {
+                in_class = true;
+                letters.next_if_eq(&'^');
+                // The first bracket is a member of the class.
+                letters.next_if_eq(&']');
+            }
+            ']' => in_class = false,
+            '&' | '-' | '~' if in_class && letters.peek() == Some(&letter) => {
+                return Some(format!("{letter}{letter} inside brackets"));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn argument_types(procedure: &types::Procedure) -> Vec<String> {
+    let oids = procedure.arguments.split_ascii_whitespace();
+    oids.map(|oid| types::format_type(oid.parse().unwrap_or(0), None))
+        .collect()
 }
 
 fn registered_type(name: &str) -> Option<u32> {
@@ -333,10 +392,10 @@ fn register_arrays(connection: &Connection) -> Result<()> {
         bounded_value(Json::Array(rows).to_string())
     })?;
     pure("forebay_subscripts", |context| {
-        let count = elements(context, 0)?.len();
-        let base = integer(context, 1)?;
-        let rows = (0..count)
-            .map(|index| Json::from(base + i64::try_from(index).unwrap_or(i64::MAX)))
+        let array = array(context, 0)?;
+        let rows = (array.first..)
+            .zip(array.elements)
+            .map(|(subscript, _)| Json::from(subscript))
             .collect();
         bounded_value(Json::Array(rows).to_string())
     })?;
@@ -392,16 +451,13 @@ fn register_arrays(connection: &Connection) -> Result<()> {
         Ok(Value::Text(arrays::format(&elements)))
     })?;
     pure("forebay_array_of_vector", |context| {
-        Ok(Value::Text(arrays::format(&elements(context, 0)?)))
+        Ok(Value::Text(arrays::format_vector(&elements(context, 0)?)))
     })?;
     pure("forebay_subscript", |context| {
-        let (wanted, base, numeric) = (integer(context, 1)?, integer(context, 2)?, integer(context, 3)? != 0);
-        let mut elements = elements(context, 0)?;
-        let Some(index) = wanted
-            .checked_sub(base)
-            .and_then(|index| usize::try_from(index).ok())
-            .filter(|index| *index < elements.len())
-        else {
+        let (wanted, numeric) = (integer(context, 1)?, integer(context, 2)? != 0);
+        let arrays::Array { first, mut elements } = array(context, 0)?;
+        let index = wanted.checked_sub(first).and_then(|index| usize::try_from(index).ok());
+        let Some(index) = index.filter(|index| *index < elements.len()) else {
             return Ok(Value::Null);
         };
         Ok(match elements.swap_remove(index) {
@@ -446,13 +502,17 @@ fn register_arrays(connection: &Connection) -> Result<()> {
         })
     })?;
     pure("forebay_array_bound", |context| {
-        let count = i64::try_from(elements(context, 0)?.len()).unwrap_or(i64::MAX);
-        let (dimension, base, upper) = (integer(context, 1)?, integer(context, 2)?, integer(context, 3)? != 0);
-        Ok(if count == 0 || dimension != 1 {
-            Value::Null
+        let array = array(context, 0)?;
+        let (dimension, upper) = (integer(context, 1)?, integer(context, 2)? != 0);
+        if array.elements.is_empty() || dimension != 1 {
+            return Ok(Value::Null);
+        }
+        let length = i64::try_from(array.elements.len()).unwrap_or(i64::MAX);
+        Ok(Value::Integer(if upper {
+            array.first + length - 1
         } else {
-            Value::Integer(if upper { base + count - 1 } else { base })
-        })
+            array.first
+        }))
     })?;
     pure("cardinality", |context| {
         Ok(Value::Integer(
@@ -461,15 +521,20 @@ fn register_arrays(connection: &Connection) -> Result<()> {
     })
 }
 
-fn elements(context: &Context<'_>, index: usize) -> Result<Vec<Option<String>>> {
+fn array(context: &Context<'_>, index: usize) -> Result<arrays::Array> {
     let text = string(context, index)?;
     arrays::parse(&text).ok_or_else(|| RuntimeError::raise("22P02", format!("malformed array literal: \"{text}\"")))
+}
+
+fn elements(context: &Context<'_>, index: usize) -> Result<Vec<Option<String>>> {
+    Ok(array(context, index)?.elements)
 }
 
 fn json_elements(text: &str, numeric: bool) -> Result<Vec<Json>> {
     let malformed = || RuntimeError::raise("22P02", format!("malformed array literal: \"{text}\""));
     arrays::parse(text)
         .ok_or_else(malformed)?
+        .elements
         .into_iter()
         .map(|element| match element {
             None => Ok(Json::Null),
@@ -680,7 +745,11 @@ fn integer(context: &Context<'_>, index: usize) -> Result<i64> {
 
 fn oid(context: &Context<'_>, index: usize) -> Result<u32> {
     let number = integer(context, index)?;
-    u32::try_from(number).map_err(|_| RuntimeError::raise("22003", format!("OID out of range: {number}")))
+    // PostgreSQL casts an int4 to oid bit by bit.
+    let wrapped = i32::try_from(number).map(i32::cast_unsigned);
+    wrapped
+        .or_else(|_| u32::try_from(number))
+        .map_err(|_| RuntimeError::raise("22003", format!("OID out of range: {number}")))
 }
 
 fn boolean(value: Option<bool>) -> Value {

@@ -22,6 +22,8 @@ pub(super) struct Schema {
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) oid: u32,
+    /// The OID of its row type, which every PostgreSQL relation has.
+    pub(super) row_type: u32,
     pub(super) name: String,
     /// The query of a view, as `pg_get_viewdef` prints it.
     pub(super) view: Option<String>,
@@ -171,8 +173,8 @@ impl Names {
     }
 
     /// PostgreSQL's way to a free name: the wish, then with 1, 2, 3…
-    fn relation(&mut self, wish: String) -> String {
-        let mut name = wish.clone();
+    fn relation(&mut self, wish: &str) -> String {
+        let mut name = wish.to_owned();
         let mut count = 0;
         while !self.relations.insert(name.clone()) {
             count += 1;
@@ -216,6 +218,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
         };
         let mut table = Table {
             oid,
+            row_type: names.oid("type", "", name),
             name: name.clone(),
             view,
             columns,
@@ -360,7 +363,7 @@ fn read_indexes(
             .as_ref()
             .and_then(|key| key.name.clone())
             .unwrap_or_else(|| format!("{}_pkey", table.name));
-        let name = names.relation(wish);
+        let name = names.relation(&wish);
         let oid = names.oid("relation", "", &name);
         let keys = primary_key.iter().map(|number| plain_key(table, *number)).collect();
         table.indexes.push(Index {
@@ -427,7 +430,7 @@ fn read_indexes(
         if origin == "u" {
             let wish = declared_name(&declared.uniques, &folded_names(table, &numbers))
                 .unwrap_or_else(|| default_name(table, &numbers, "key"));
-            let name = names.relation(wish);
+            let name = names.relation(&wish);
             let oid = names.oid("relation", "", &name);
             table.indexes.push(Index {
                 oid,

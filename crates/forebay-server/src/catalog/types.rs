@@ -142,9 +142,15 @@ pub(super) fn format_type(oid: u32, modifier: Option<i64>) -> String {
             "numeric" => format!("numeric({},{})", (modifier - 4) >> 16 & 0xffff, (modifier - 4) & 0x7ff),
             _ => row.display.to_owned(),
         },
-        // Without a modifier bpchar is not character(1), and says so by its internal name.
-        Some(_) if row.name == "bpchar" => "bpchar".to_owned(),
-        _ => row.display.to_owned(),
+        // With a modifier that says nothing, these are not the character(1) and bit(1) that their SQL names mean.
+        Some(_) => match row.name {
+            "bpchar" => "bpchar".to_owned(),
+            "_bpchar" => "bpchar[]".to_owned(),
+            "bit" => "\"bit\"".to_owned(),
+            "_bit" => "\"bit\"[]".to_owned(),
+            _ => row.display.to_owned(),
+        },
+        None => row.display.to_owned(),
     }
 }
 

@@ -108,7 +108,8 @@ impl<I, O, E> Builder<I, O, E> {
         self
     }
 
-    /// The runtime that batches run in. Default: the one that the call which starts a runner is polled in.
+    /// The runtime that batches run in. Default: the one that the call which starts a runner is polled in. Name one where
+    /// callers live in several runtimes, so that none of them depends on another's being driven.
     pub fn runtime(mut self, runtime: Handle) -> Self {
         self.runtime = Some(runtime);
         self

@@ -251,7 +251,7 @@ impl<I, O, E> Intake<I, O, E> {
     /// Checks the invariants; for tests.
     #[cfg(all(test, not(forebay_loom)))]
     pub(super) fn validate(&self) {
-        let state = self.state.0.lock();
+        let mut state = self.state.0.lock();
         state.line.validate();
         let gatherers = usize::from(!matches!(state.gatherer, Gatherer::None));
         assert!(state.running + gatherers <= self.limits.max_in_flight);
@@ -307,7 +307,7 @@ impl<I, O, E> State<I, O, E> {
     }
 
     /// Until when the gatherer has to wait for more items; `None` when it is time to go.
-    fn time_to_wait(&self, limits: &Limits, clock: impl Fn() -> Instant) -> Option<Instant> {
+    fn time_to_wait(&mut self, limits: &Limits, clock: impl Fn() -> Instant) -> Option<Instant> {
         let tally = self.line.tally();
         if self.closed || tally.at_once > 0 || self.line.fills(&limits.batch) {
             return None;
@@ -424,6 +424,19 @@ mod tests {
         intake.validate();
         assert_eq!(intake.stats().in_flight, 0);
         drop(tickets);
+    }
+
+    #[test]
+    fn a_batch_whose_calls_all_left_at_the_last_moment_is_not_counted() {
+        let intake = Small::new(LIMITS);
+        let (ticket, _) = enter(&intake, 0, Due::AtOnce);
+        let mut batch = Batch::new();
+        assert_eq!(next(&intake, &mut batch, Instant::now()).0, Next::Run);
+        drop(intake.cancel(&ticket));
+        assert!(batch.collect_items().is_empty());
+        let _ = intake.finish(true);
+        let stats = intake.stats();
+        assert_eq!((stats.batches, stats.in_flight, stats.cancelled), (0, 0, 1));
     }
 
     #[test]

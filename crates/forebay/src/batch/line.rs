@@ -73,31 +73,40 @@ pub(super) struct BatchLimits {
 pub(super) struct Line<I, O, E> {
     /// In arrival order, hence by chunk number; a chunk has one stretch here at most.
     stretches: VecDeque<Stretch<I, O, E>>,
+    /// What is in `stretches`.
+    closed_tally: Tally,
     /// The chunk that is being filled; `None` before the first item.
     tail: Option<Arc<Chunk<I, O, E>>>,
     /// Slots of `tail` that are used up.
     tail_used: usize,
+    /// The newest items, `open_from..tail_used` of `tail`, are not in `stretches` yet: an arrival, which all callers contend
+    /// for, touches nothing but these few fields.
+    open_from: usize,
+    open_tally: Tally,
     chunks_made: u64,
-    tally: Tally,
 }
 
 impl<I, O, E> Line<I, O, E> {
     pub(super) fn new() -> Self {
         Self {
             stretches: VecDeque::new(),
+            closed_tally: Tally::default(),
             tail: None,
             tail_used: 0,
+            open_from: 0,
+            open_tally: Tally::default(),
             chunks_made: 0,
-            tally: Tally::default(),
         }
     }
 
     pub(super) fn tally(&self) -> Tally {
-        self.tally
+        let mut tally = self.closed_tally;
+        tally += self.open_tally;
+        tally
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.tally.items == 0
+        self.closed_tally.items + self.open_tally.items == 0
     }
 
     /// Puts an item at the end.
@@ -105,35 +114,48 @@ impl<I, O, E> Line<I, O, E> {
         let chunk = match &self.tail {
             Some(tail) if self.tail_used < tail.slots.len() => Arc::clone(tail),
             _ => {
+                self.close_stretch();
                 let chunk = Chunk::new(self.chunks_made);
                 self.chunks_made += 1;
                 self.tail_used = 0;
+                self.open_from = 0;
                 self.tail = Some(Arc::clone(&chunk));
                 chunk
             }
         };
         let index = self.tail_used;
         self.tail_used += 1;
-        let one = Tally::of_one(queued.weight, queued.due);
+        self.open_tally += Tally::of_one(queued.weight, queued.due);
         chunk.slots[index].fill(queued, waker);
-        self.tally += one;
+        Ticket { chunk, index }
+    }
+
+    /// Moves the newest items to `stretches`, where they can be cut and searched.
+    fn close_stretch(&mut self) {
+        if self.open_tally.items == 0 {
+            return;
+        }
+        let chunk = self.tail.as_ref().expect("open items have a chunk");
         match self.stretches.back_mut() {
             Some(last) if last.chunk.number == chunk.number => {
-                last.to = index + 1;
-                last.tally += one;
+                last.to = self.tail_used;
+                last.tally += self.open_tally;
             }
             _ => self.stretches.push_back(Stretch {
-                chunk: Arc::clone(&chunk),
-                from: index,
-                to: index + 1,
-                tally: one,
+                chunk: Arc::clone(chunk),
+                from: self.open_from,
+                to: self.tail_used,
+                tally: self.open_tally,
             }),
         }
-        Ticket { chunk, index }
+        self.closed_tally += self.open_tally;
+        self.open_tally = Tally::default();
+        self.open_from = self.tail_used;
     }
 
     /// Takes a cancelled call's item out; `None` when it is not in the line any more.
     pub(super) fn remove(&mut self, ticket: &Ticket<I, O, E>) -> Option<Displaced<I, O, E>> {
+        self.close_stretch();
         let at = self
             .stretches
             .binary_search_by(|stretch| stretch.chunk.number.cmp(&ticket.chunk.number))
@@ -148,7 +170,7 @@ impl<I, O, E> Line<I, O, E> {
             .expect("slots in the line hold their item until their one call leaves");
         let one = Tally::of_one(weight, due);
         stretch.tally -= one;
-        self.tally -= one;
+        self.closed_tally -= one;
         let (_, displaced) = ticket.slot().leave();
         if self.stretches[at].tally.items == 0 {
             self.stretches.remove(at);
@@ -158,11 +180,13 @@ impl<I, O, E> Line<I, O, E> {
 
     /// Whether a batch cut now could take no further item.
     pub(super) fn fills(&self, limits: &BatchLimits) -> bool {
-        self.tally.items >= limits.max_items || self.tally.weight >= limits.max_weight
+        let tally = self.tally();
+        tally.items >= limits.max_items || tally.weight >= limits.max_weight
     }
 
     /// The earliest end of a window. Looks at every item: to be called for less than a batch of them.
-    pub(super) fn earliest_due(&self) -> Option<Instant> {
+    pub(super) fn earliest_due(&mut self) -> Option<Instant> {
+        self.close_stretch();
         self.stretches
             .iter()
             .flat_map(|stretch| &stretch.chunk.slots[stretch.from..stretch.to])
@@ -176,6 +200,7 @@ impl<I, O, E> Line<I, O, E> {
     /// Cuts a batch from the front: as many items as the limits allow, and at least one if there is one.
     pub(super) fn cut(&mut self, limits: &BatchLimits, batch: &mut Batch<I, O, E>) {
         debug_assert!(batch.is_empty(), "a batch is answered before the next is cut");
+        self.close_stretch();
         let mut taken = Tally::default();
         while let Some(first) = self.stretches.front_mut() {
             let room_items = limits.max_items - taken.items;
@@ -202,13 +227,14 @@ impl<I, O, E> Line<I, O, E> {
             }
             break;
         }
-        self.tally -= taken;
+        self.closed_tally -= taken;
         batch.items = taken.items;
     }
 
     /// Checks the invariants; for tests.
     #[cfg(all(test, not(forebay_loom)))]
-    pub(super) fn validate(&self) {
+    pub(super) fn validate(&mut self) {
+        self.close_stretch();
         let mut sum = Tally::default();
         let mut last_number = None;
         for stretch in &self.stretches {
@@ -225,7 +251,7 @@ impl<I, O, E> Line<I, O, E> {
             assert!(own.items > 0, "a stretch without items leaves the line");
             sum += own;
         }
-        assert_eq!(sum, self.tally, "the line's tally is exact");
+        assert_eq!(sum, self.closed_tally, "the line's tally is exact");
     }
 
     /// Stretches in the line; for tests of its memory.
@@ -245,7 +271,8 @@ impl<I, O, E> Stretch<I, O, E> {
                 continue;
             };
             let fits = part.items < room_items && part.weight + weight as u128 <= room_weight;
-            if !fits && !(alone && part.items == 0) {
+            let goes_alone = alone && part.items == 0;
+            if !(fits || goes_alone) {
                 return (index, part);
             }
             part += Tally::of_one(weight, due);

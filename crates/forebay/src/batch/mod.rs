@@ -74,9 +74,12 @@ use runner::Shared;
 /// Batches run in tasks of their own, so that cancelling a call never harms another. Clones are handles to the same batcher.
 /// When all handles are gone, pending calls still end.
 ///
+/// A processor that awaits a call to its own batcher needs `max_in_flight` of at least 2, and more the deeper it nests:
+/// otherwise it waits for a slot that it holds itself.
+///
 /// # Cost
 ///
-/// A call costs two short locks' worth of bookkeeping and no allocation. A batch costs the vector of its items, and now and
+/// A call takes the batcher's lock once and its own slot's, which nobody contends for, a few times; it allocates nothing. A batch costs the vector of its items, and now and
 /// then a task and a chunk of slots.
 pub struct Batcher<I, O, E = Infallible> {
     shared: Arc<Shared<I, O, E>>,

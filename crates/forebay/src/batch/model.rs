@@ -7,6 +7,8 @@
 //! A runner is a thread here and a caller's waker unparks its thread; everything else is the product's code. A lost
 //! wake-up shows as a deadlock, a lost or doubled outcome as a failed assertion. Knows no runtime, hence no windows.
 
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 use std::task::{Poll, Wake, Waker};
 
 use loom::sync::{Arc, Condvar, Mutex};

@@ -3,6 +3,8 @@
 //! Every place where user code can run (processor, weigher, drop of item, outcome and error, all of a waker's functions)
 //! notes how many of the batcher's locks the thread holds; a note above zero fails the test.
 
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -13,8 +15,14 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use super::dispatch::Batch;
+use super::intake::{Intake, Limits, Next};
+use super::line::BatchLimits;
+use super::slot::Queued;
 use super::sync::locks_held;
+use super::window::Due;
 use super::{Batcher, Call, CallError};
 
 thread_local!(static NOTES: RefCell<BTreeMap<&'static str, (usize, usize)>> = RefCell::default());
@@ -157,6 +165,39 @@ async fn no_lock_is_held_while_user_code_runs() {
         assert!(times > 0, "{place} never ran: the test tests nothing");
         assert_eq!(most_held, 0, "{place} ran under a lock");
     }
+}
+
+/// The gatherer's waker is the runtime's, which is somebody's code too.
+#[test]
+fn no_lock_is_held_while_a_gatherers_waker_is_dropped() {
+    let intake = Intake::<u64, u64, ()>::new(Limits {
+        batch: BatchLimits {
+            max_items: 2,
+            max_weight: u128::MAX,
+        },
+        max_in_flight: 1,
+        max_queued: 1,
+    });
+    let now = Instant::now();
+    let queued = Queued {
+        item: 0,
+        weight: 0,
+        due: Due::By(now + Duration::from_secs(1)),
+    };
+    let entered = intake.enter(queued, None, false);
+    assert!(entered.is_ok());
+    let mut batch = Batch::new();
+    for tag in 0..3 {
+        let (next, _) = intake.next(&mut batch, &mut Some(noting_waker(tag)), || now);
+        assert!(matches!(next, Next::Wait(_)));
+    }
+    let _ = intake.lose_runner(false, &mut batch);
+    let notes = NOTES.take();
+    assert_eq!(
+        notes.get("waker drop"),
+        Some(&(3, 0)),
+        "dropped three times, no lock held"
+    );
 }
 
 #[tokio::test]

@@ -157,8 +157,12 @@ impl Trial for SqliteTrial {
                     forebay(table.path())?
                 };
                 let told = callers.run(&runtime, &writer, created_at, duration)?;
+                let stats = writer.stats();
                 drop(writer);
-                table.verify(&told)
+                let mut readings = table.verify(&told)?;
+                let rows_a_commit = stats.calls as f64 / stats.batches as f64;
+                readings.push(Reading::new("shared by a commit", "rows", rows_a_commit));
+                Ok(readings)
             }
         }
     }

@@ -44,9 +44,11 @@ impl Translator {
         let mut star = false;
         for argument in &list.args {
             match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => pieces.push(self.expression(expression)?),
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => {
+                    pieces.push(self.expression(expression)?);
+                }
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" && list.args.len() == 1 => {
-                    star = true
+                    star = true;
                 }
                 _ => return Err(refused()),
             }
@@ -73,12 +75,22 @@ impl Translator {
                 let one = self.coerce(one, &Type::TEXT)?;
                 Piece::new(format!("count({distinct}{}{order}){tail}", one.sql), Type::INT8)
             }
-            ("min" | "max", Some(one), None, None) => match family(&one.kind) {
-                Family::Integer | Family::Float | Family::Text if !is_registered(&one.kind) => {
-                    Piece::new(format!("{name}({}){tail}", one.sql), one.kind)
+            ("min" | "max", Some(one), None, None) => {
+                let one = if one.kind == Type::UNKNOWN {
+                    Piece {
+                        kind: Type::TEXT,
+                        ..self.coerce(one, &Type::TEXT)?
+                    }
+                } else {
+                    one
+                };
+                match family(&one.kind) {
+                    Family::Integer | Family::Float | Family::Text if !is_registered(&one.kind) => {
+                        Piece::new(format!("{name}({}){tail}", one.sql), one.kind)
+                    }
+                    _ => return Err(CatalogError::unsupported(format!("{name} of {}", one.kind))),
                 }
-                _ => return Err(CatalogError::unsupported(format!("{name} of {}", one.kind))),
-            },
+            }
             ("sum", Some(one), None, None) if family(&one.kind) == Family::Integer && !is_registered(&one.kind) => {
                 Piece::new(format!("sum({distinct}{}){tail}", one.sql), Type::INT8)
             }
@@ -116,7 +128,7 @@ impl Translator {
         let mut written = Vec::new();
         for term in terms {
             let key = self.expression(&term.expr)?;
-            written.push(direction(key.sql, term)?);
+            written.push(direction(&key.sql, term)?);
         }
         Ok(if written.is_empty() {
             String::new()

@@ -7,7 +7,6 @@ use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgum
 
 use super::super::detect::name_parts;
 use super::super::types::{Family, element_type, family};
-use super::expression::lower_bound;
 use super::{CatalogError, Piece, Translator, quoted};
 
 /// A set-returning function as SQL for a JSON array, one element a row.
@@ -15,8 +14,8 @@ pub(super) struct Set {
     pub(super) json: String,
     /// The type of an element.
     pub(super) element: Type,
-    /// The fields, when the elements are rows.
-    pub(super) fields: Vec<(&'static str, Type)>,
+    /// The fields, when the elements are rows: name, type, and path inside the element's JSON.
+    pub(super) fields: Vec<(&'static str, Type, String)>,
 }
 
 /// What an argument is made into before the call.
@@ -197,12 +196,7 @@ impl Translator {
                 let dimension = self.coerce(dimension, &Type::INT4)?;
                 let upper = u8::from(name == "array_upper");
                 Ok(Piece::new(
-                    format!(
-                        "forebay_array_bound({}, {}, {}, {upper})",
-                        array.sql,
-                        dimension.sql,
-                        lower_bound(&array.kind)
-                    ),
+                    format!("forebay_array_bound({}, {}, {upper})", array.sql, dimension.sql),
                     Type::INT4,
                 ))
             }
@@ -352,6 +346,22 @@ impl Translator {
                     fields: Vec::new(),
                 }
             }
+            // Several arrays side by side, as long as the longest.
+            ("unnest", others) => {
+                let mut arrays = Vec::new();
+                let mut fields = Vec::new();
+                for (position, piece) in std::iter::once(&first).chain(others).enumerate() {
+                    let element = array(piece)?;
+                    let numeric = u8::from(family(&element) == Family::Integer);
+                    arrays.push(format!("forebay_elements({}, {numeric})", piece.sql));
+                    fields.push(("unnest", element, format!("$[{position}]")));
+                }
+                Set {
+                    json: format!("forebay_in_step({})", arrays.join(", ")),
+                    element: Type::RECORD,
+                    fields,
+                }
+            }
             ("_pg_expandarray", []) => {
                 let element = array(&first)?;
                 let numeric = u8::from(family(&element) == Family::Integer);
@@ -359,13 +369,13 @@ impl Translator {
                 Set {
                     json,
                     element: Type::RECORD,
-                    fields: vec![("x", element), ("n", Type::INT4)],
+                    fields: vec![("x", element, "$.x".to_owned()), ("n", Type::INT4, "$.n".to_owned())],
                 }
             }
             ("generate_subscripts", [dimension]) if dimension.sql == "1" => {
                 element_type(&first.kind)
                     .ok_or_else(|| CatalogError::unsupported(format!("{name} of {}", first.kind)))?;
-                let json = format!("forebay_subscripts({}, {})", first.sql, lower_bound(&first.kind));
+                let json = format!("forebay_subscripts({})", first.sql);
                 Set {
                     json,
                     element: Type::INT4,
@@ -415,6 +425,9 @@ impl Translator {
                 "{name} outside FROM and the SELECT list"
             )));
         };
+        if name == "unnest" && set.element == Type::RECORD {
+            return Err(CatalogError::unsupported("unnest of several arrays outside FROM"));
+        }
         let position = list.arrays.len();
         list.arrays.push(set.json);
         Ok(Piece::new(

@@ -255,12 +255,7 @@ impl Translator {
                         return Err(CatalogError::unsupported("a subscript of boolean[]"));
                     }
                     Piece::new(
-                        format!(
-                            "forebay_subscript({}, {}, {}, {numeric})",
-                            piece.sql,
-                            index.sql,
-                            lower_bound(&piece.kind)
-                        ),
+                        format!("forebay_subscript({}, {}, {numeric})", piece.sql, index.sql),
                         element,
                     )
                 }
@@ -444,6 +439,7 @@ impl Translator {
                 Type::REGTYPE => "forebay_regtype",
                 Type::REGNAMESPACE => "forebay_regnamespace",
                 Type::REGROLE => "forebay_regrole",
+                Type::REGPROCEDURE => "forebay_regprocedure",
                 _ => "forebay_regproc",
             };
             return match source {
@@ -529,6 +525,7 @@ pub(super) fn registered_text(piece: &Piece) -> Piece {
         Type::REGTYPE => "forebay_regtype_text",
         Type::REGNAMESPACE => "forebay_regnamespace_text",
         Type::REGROLE => "forebay_regrole_text",
+        Type::REGPROCEDURE => "forebay_regprocedure_text",
         _ => "forebay_regproc_text",
     };
     Piece::new(format!("{function}({})", piece.sql), Type::TEXT)
@@ -545,11 +542,6 @@ pub(super) fn element_text(piece: &Piece) -> Result<Piece, CatalogError> {
         Family::Integer | Family::Text | Family::Unknown => Ok(piece.clone()),
         _ => Err(CatalogError::unsupported(format!("an array of {}", piece.kind))),
     }
-}
-
-/// The first subscript: 0 for the vectors of the catalog, 1 for arrays.
-pub(super) fn lower_bound(kind: &Type) -> u8 {
-    u8::from(!matches!(*kind, Type::INT2_VECTOR | Type::OID_VECTOR))
 }
 
 fn unknown_literal(text: &str) -> Result<Piece, CatalogError> {

@@ -40,7 +40,9 @@ impl Translator {
             let natural = matches!(constraint, JoinConstraint::Natural);
             sql.push_str(&format!(" {}{word} {relation}", if natural { "NATURAL " } else { "" }));
             match constraint {
-                JoinConstraint::On(condition) => sql.push_str(&format!(" ON {}", self.condition(condition)?)),
+                JoinConstraint::On(condition) => {
+                    sql.push_str(&format!(" ON {}", self.condition(condition)?));
+                }
                 JoinConstraint::Using(columns) => {
                     let columns: Option<Vec<String>> = columns
                         .iter()
@@ -134,7 +136,7 @@ impl Translator {
                     return Ok(format!("({text}) AS {}", quoted(&name)));
                 };
                 let name = checked_alias(alias)?;
-                self.derived(&name, text, columns, Some(alias), None)
+                self.derived(&name, &text, columns, Some(alias), None)
             }
             TableFactor::NestedJoin {
                 table_with_joins,
@@ -155,7 +157,7 @@ impl Translator {
     fn derived(
         &mut self,
         name: &str,
-        text: String,
+        text: &str,
         columns: Vec<ScopeColumn>,
         alias: Option<&TableAlias>,
         oid: Option<u32>,
@@ -219,7 +221,7 @@ impl Translator {
             .transpose()?
             .unwrap_or_else(|| table.to_owned());
         if alias.is_some_and(|alias| !alias.columns.is_empty()) {
-            return self.derived(&name, format!("SELECT * FROM {reference}"), columns, alias, oid);
+            return self.derived(&name, &format!("SELECT * FROM {reference}"), columns, alias, oid);
         }
         self.add(Source {
             alias: name.clone(),
@@ -266,7 +268,7 @@ impl Translator {
             let text = format!("SELECT {} AS {}", piece.sql, quoted(&alias_name));
             return self.derived(
                 &alias_name,
-                text,
+                &text,
                 vec![ScopeColumn::plain(alias_name.clone(), piece.kind)],
                 alias,
                 None,
@@ -282,10 +284,10 @@ impl Translator {
             }],
             fields => fields
                 .iter()
-                .map(|(field, kind)| ScopeColumn {
+                .map(|(field, kind, path)| ScopeColumn {
                     name: (*field).to_owned(),
                     kind: kind.clone(),
-                    sql: Some(format!("json_extract({rows}.\"value\", '$.{field}')")),
+                    sql: Some(format!("json_extract({rows}.\"value\", '{path}')")),
                 })
                 .collect(),
         };

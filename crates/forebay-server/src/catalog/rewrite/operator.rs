@@ -236,8 +236,12 @@ impl Translator {
             }
             Operator::Arithmetic(word) => {
                 let (left, right) = self.meet(left, right)?;
+                // There is no arithmetic of OIDs.
                 let number = |piece: &Piece| {
-                    matches!(family(&piece.kind), Family::Integer | Family::Float) && !is_registered(&piece.kind)
+                    let kind = &piece.kind;
+                    matches!(family(kind), Family::Integer | Family::Float)
+                        && *kind != Type::OID
+                        && !is_registered(kind)
                 };
                 if !number(&left) || !number(&right) {
                     return Err(CatalogError::unsupported(format!(
@@ -461,7 +465,7 @@ impl Translator {
         let not = if negated { "NOT " } else { "" };
         Ok(Piece::new(
             format!(
-                "({} {not}IN (SELECT value FROM json_each(forebay_elements({}, {numeric}))))",
+                "(CASE WHEN {1} IS NOT NULL THEN {0} {not}IN (SELECT value FROM json_each(forebay_elements({1}, {numeric}))) END)",
                 left.sql, array.sql
             ),
             Type::BOOL,

@@ -166,7 +166,7 @@ impl Translator {
                     };
                     let position = position
                         .ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {} after {op}", term.expr)))?;
-                    terms.push(direction((position + 1).to_string(), term)?);
+                    terms.push(direction(&(position + 1).to_string(), term)?);
                 }
                 push_order(&mut sql, &terms);
                 Ok((sql, columns))
@@ -303,11 +303,11 @@ impl Translator {
         for group in groups {
             // Unlike ORDER BY, a column of the tables comes before an alias.
             let term = match ordinal(group) {
-                Some(position) => items.get(position).map(|item| item.computed.sql.clone()),
+                Some(position) => key_of(items, position),
                 None => match self.expression(group) {
-                    Ok(piece) => Some(piece.sql),
+                    Ok(piece) => Some(computed_key(&piece.sql)),
                     Err(error) => match group {
-                        Expr::Identifier(name) => Some(named(items, &folded(name)).ok_or(error)?.computed.sql.clone()),
+                        Expr::Identifier(name) => key_of(items, named(items, &folded(name)).ok_or(error)?),
                         _ => return Err(error),
                     },
                 },
@@ -323,14 +323,14 @@ impl Translator {
         let mut orders = Vec::new();
         for term in order {
             let key = match (&term.expr, ordinal(&term.expr)) {
-                (_, Some(position)) => items.get(position).map(|item| item.computed.sql.clone()),
-                (Expr::Identifier(name), _) if let Some(item) = named(items, &folded(name)) => {
-                    Some(item.computed.sql.clone())
+                (_, Some(position)) => key_of(items, position),
+                (Expr::Identifier(name), _) if let Some(position) = named(items, &folded(name)) => {
+                    key_of(items, position)
                 }
-                (expression, _) => Some(self.expression(expression)?.sql),
+                (expression, _) => Some(computed_key(&self.expression(expression)?.sql)),
             };
             let key = key.ok_or_else(|| CatalogError::unsupported(format!("ORDER BY {}", term.expr)))?;
-            orders.push(direction(key, term)?);
+            orders.push(direction(&key, term)?);
         }
         push_order(&mut sql, &orders);
         Ok((sql, !terms.is_empty() || select.having.is_some()))
@@ -340,7 +340,13 @@ impl Translator {
         let mut items = Vec::new();
         for item in projection {
             let (name, piece) = match item {
-                SelectItem::UnnamedExpr(expression) => (names::of(expression), self.expression(expression)?),
+                SelectItem::UnnamedExpr(expression) => {
+                    {
+                        // The walk bounds the depth, so it comes before anything that only recurses.
+                        let piece = self.expression(expression)?;
+                        (names::of(expression), piece)
+                    }
+                }
                 SelectItem::ExprWithAlias { expr, alias } => (folded(alias), self.expression(expr)?),
                 SelectItem::Wildcard(options) => {
                     refuse_options(options)?;
@@ -412,8 +418,29 @@ fn shown(name: String, computed: Piece, outermost: bool) -> Item {
     Item { name, computed, shown }
 }
 
-fn named<'a>(items: &'a [Item], name: &str) -> Option<&'a Item> {
-    items.iter().find(|item| item.name == name)
+fn named(items: &[Item], name: &str) -> Option<usize> {
+    items.iter().position(|item| item.name == name)
+}
+
+/// What sorts or groups by an item of the SELECT list: its position, or its value where the client sees something else.
+fn key_of(items: &[Item], position: usize) -> Option<String> {
+    let item = items.get(position)?;
+    let same = item.shown.sql == item.computed.sql;
+    Some(if same {
+        (position + 1).to_string()
+    } else {
+        computed_key(&item.computed.sql)
+    })
+}
+
+/// An expression as a key: SQLite takes a bare integer for a position, however many parentheses stand around it.
+fn computed_key(sql: &str) -> String {
+    let bare = sql.trim_matches(|letter: char| matches!(letter, '(' | ')' | '-' | ' '));
+    if bare.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!("CAST({sql} AS INTEGER)")
+    } else {
+        sql.to_owned()
+    }
 }
 
 /// The zero-based position that a bare integer means in ORDER BY and GROUP BY.
@@ -439,7 +466,7 @@ pub(super) fn order_list(order: Option<&OrderBy>) -> Result<&[OrderByExpr], Cata
 }
 
 /// PostgreSQL sorts NULL as the largest value, SQLite as the smallest.
-pub(super) fn direction(key: String, term: &OrderByExpr) -> Result<String, CatalogError> {
+pub(super) fn direction(key: &str, term: &OrderByExpr) -> Result<String, CatalogError> {
     use sqlparser::ast::OrderBySort;
     if term.with_fill.is_some() {
         return Err(CatalogError::unsupported("WITH FILL"));

@@ -1,4 +1,5 @@
-//! What drivers and ORMs send: type lookup at connect, table listings, column reflection.
+//! What drivers and ORMs ask: type lookup at connect, table listings, column reflection. Written by hand in the shape these libraries
+//! build their queries, not captured from them.
 
 use super::World;
 use crate::catalog::Catalog;

@@ -2,7 +2,7 @@
 
 mod clients;
 mod language;
-mod psql;
+mod recorded;
 mod refresh;
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use postgres_types::Type;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use super::{Catalog, CatalogError, Identity, Translation};
+use super::{Catalog, Identity, Translation};
 
 /// The schema of the comparison, as SQLite has it.
 const SCHEMA: &str = "

@@ -28,6 +28,11 @@ pub(super) fn statement_error(error: &rusqlite::Error) -> StatementError {
             "one statement a call: the text holds more than one".to_owned(),
             None,
         ),
+        rusqlite::Error::Utf8Error(_, fault) => (
+            ffi::SQLITE_MISMATCH,
+            format!("a text that was returned is not UTF-8: {fault}; cast it to BLOB"),
+            None,
+        ),
         other => (ffi::SQLITE_ERROR, other.to_string(), None),
     };
     let kind = match error {

@@ -63,6 +63,8 @@ const PRAGMAS_WITH_ARGUMENT: &[&str] = &[
     "wal_checkpoint",
 ];
 
+const TEMPORARY: &str = "temporary objects are refused: connections are shared; use an ordinary table";
+
 /// The rules of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
@@ -101,7 +103,14 @@ impl Policy {
         }
         // Inside a trigger or a view, functions such as last_insert_rowid() speak of the statement itself.
         let inner = context.accessor.is_some() && matches!(context.action, AuthAction::Function { .. });
-        match refusal(&context.action).filter(|_| !inner) {
+        // `CREATE TABLE temp.t` is told as an ordinary table, whose description goes into the temporary schema.
+        let temporary = context.database_name == Some("temp") && matches!(context.action, AuthAction::Insert { .. });
+        let refusal = if temporary {
+            Some(TEMPORARY.to_owned())
+        } else {
+            refusal(&context.action).filter(|_| !inner)
+        };
+        match refusal {
             None => Authorization::Allow,
             Some(reason) => {
                 *self.refusal.lock() = Some(reason);
@@ -138,9 +147,7 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::CreateTempTable { .. }
         | AuthAction::CreateTempView { .. }
         | AuthAction::CreateTempTrigger { .. }
-        | AuthAction::CreateTempIndex { .. } => {
-            Some("temporary objects are refused: connections are shared; use an ordinary table".to_owned())
-        }
+        | AuthAction::CreateTempIndex { .. } => Some(TEMPORARY.to_owned()),
         AuthAction::Pragma {
             pragma_name,
             pragma_value,
@@ -199,6 +206,14 @@ mod tests {
             ("SAVEPOINT a", "SAVEPOINT"),
             ("ATTACH 'x' AS y", "ATTACH"),
             ("CREATE TEMP TABLE x (a)", "temporary"),
+            ("CREATE TABLE temp.x (a)", "temporary"),
+            ("CREATE TABLE temp.x AS SELECT 1", "temporary"),
+            ("CREATE VIRTUAL TABLE temp.x USING fts5 (a)", "temporary"),
+            ("CREATE VIEW temp.x AS SELECT 1", "temporary"),
+            (
+                "CREATE TRIGGER temp.x AFTER INSERT ON t BEGIN SELECT 1; END",
+                "temporary",
+            ),
             ("CREATE TEMP VIEW x AS SELECT 1", "temporary"),
             ("PRAGMA synchronous = OFF", "synchronous"),
             ("PRAGMA foreign_keys = OFF", "foreign_keys"),

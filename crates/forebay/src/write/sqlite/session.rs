@@ -294,6 +294,8 @@ impl Session {
                 "the statement's text holds a NUL character",
             ))));
         }
+        // One that was left behind by what was described through `connection()` is not this statement's.
+        self.policy.take_refusal();
         connection
             .prepare_cached(sql)
             .map_err(|error| Failure::clean(self.explain(&error)))
@@ -405,11 +407,9 @@ impl Session {
 
     /// SQLite's error as callers see it; a refusal of the policy in its own words.
     pub(super) fn explain(&self, error: &rusqlite::Error) -> WriteError {
-        let refusal = self.policy.take_refusal();
-        match refusal {
-            // One that was left behind by a statement described through `connection` is not this statement's.
-            Some(reason) if statement_code(error) == ffi::SQLITE_AUTH => WriteError::Refused { reason },
-            _ => write_error(error, self.settings.busy_timeout),
+        match self.policy.take_refusal() {
+            Some(reason) => WriteError::Refused { reason },
+            None => write_error(error, self.settings.busy_timeout),
         }
     }
 
