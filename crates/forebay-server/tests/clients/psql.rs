@@ -176,6 +176,9 @@ fn several_statements(server: &Server) {
         ),
         "2"
     );
+    let rebuilt =
+        "DROP TABLE IF EXISTS strung; CREATE TABLE strung (id bigint PRIMARY KEY); INSERT INTO strung VALUES (1), (2)";
+    assert_eq!(value(server, &format!("{rebuilt}; SELECT count(*) FROM strung")), "2");
     // Statements in one string are one transaction.
     let failing = "INSERT INTO strung VALUES (3); INSERT INTO strung VALUES (1); INSERT INTO strung VALUES (4)";
     shown_failing(server, &[failing]);

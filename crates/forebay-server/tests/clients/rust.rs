@@ -284,7 +284,7 @@ async fn errors(url: &str) {
     assert_eq!(state(client.query("SELECT missing FROM children", &[]).await), "42703");
     assert_eq!(state(client.query("SELEC 1", &[]).await), "42601");
     assert_eq!(state(client.simple_query("SELECT 'x'::int").await), "22P02");
-    let error = client.query("SELECT 1 +", &[]).await.unwrap_err();
+    let error = client.query("SELECT 1 FROM FROM x", &[]).await.unwrap_err();
     assert!(
         error.as_db_error().is_some_and(|error| error.position().is_some()),
         "where is the syntax error? {error:?}"
