@@ -8,6 +8,9 @@
 //! The checks know nothing of Forebay: `FOREBAY_CLIENTS_AGAINST=postgres cargo test --test clients` makes them against a
 //! real PostgreSQL, which shows that it is PostgreSQL's behaviour that they ask for.
 //!
+//! What the two cannot both keep is left out: Forebay's integers are 64 bits wide whatever they are called, and its numerics have at
+//! most 15 digits, because SQLite's do. So columns are `bigint` here, and numerics are short.
+//!
 //! A client that is not installed is a failure that says how to install it: `cargo xtask setup`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

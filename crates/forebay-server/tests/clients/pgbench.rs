@@ -21,9 +21,10 @@ pub(crate) fn check(server: &Server) {
 
 /// Runs a script that inserts one row a transaction, and counts the rows.
 fn processed_are_there(server: &Server, mode: &str, script: &str, seconds: &str) {
+    value(server, "DROP TABLE IF EXISTS hits");
     value(
         server,
-        "DROP TABLE IF EXISTS hits; CREATE TABLE hits (id bigserial PRIMARY KEY, value int, at timestamptz)",
+        "CREATE TABLE hits (id bigserial PRIMARY KEY, value bigint, at timestamptz)",
     );
     let folder = testbed::Folder::new("pgbench", None).unwrap();
     let file = folder.file("script.sql");

@@ -14,9 +14,9 @@ const FOR_EVER: &str = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 
 /// As Ctrl-C sends it.
 const SIGNAL_INTERRUPT: i32 = 2;
 
-const TABLE: &str = "CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL UNIQUE, price numeric, at timestamptz, \
+const TABLE: &str = "CREATE TABLE people (id bigint PRIMARY KEY, name text NOT NULL UNIQUE, price numeric, at timestamptz, \
                      ok boolean, data bytea, doc json, uid uuid, born date)";
-const PERSON: &str = "INSERT INTO people VALUES (1, 'naïve ''é''', 12.50, '2024-02-29 23:59:59.25+00', true, '\\x00ff', \
+const PERSON: &str = "INSERT INTO people VALUES (1, 'naïve ''é''', 12.5, '2024-02-29 23:59:59.25+00', true, '\\x00ff', \
                       '{\"a\": [1]}', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '1970-01-01')";
 const NULLS: &str = "INSERT INTO people (id, name) VALUES (2, 'nulls')";
 
@@ -85,7 +85,7 @@ fn connect(server: &Server) {
 }
 
 fn types(server: &Server) {
-    let expected = "1|naïve 'é'|12.50|2024-02-29 23:59:59.25+00|t|\\x00ff|{\"a\": [1]}|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|1970-01-01\n2|nulls|||||||";
+    let expected = "1|naïve 'é'|12.5|2024-02-29 23:59:59.25+00|t|\\x00ff|{\"a\": [1]}|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|1970-01-01\n2|nulls|||||||";
     assert_eq!(value(server, "SELECT * FROM people ORDER BY id"), expected);
     // Numbers stand right, texts left: psql aligns by the types it was told.
     let output = shown(
@@ -94,7 +94,7 @@ fn types(server: &Server) {
     );
     contains(
         &output,
-        " id |   name    | price |  ok  \n----+-----------+-------+------\n  1 | naïve 'é' | 12.50 | t\n  2 | nulls     |  NULL | NULL\n(2 rows)\n",
+        " id |   name    | price |  ok  \n----+-----------+-------+------\n  1 | naïve 'é' |  12.5 | t\n  2 | nulls     |  NULL | NULL\n(2 rows)\n",
     );
 }
 
@@ -140,7 +140,7 @@ fn errors(server: &Server) {
 
 fn transactions(server: &Server) {
     let commands = [
-        "CREATE TABLE ledger (id int PRIMARY KEY)",
+        "CREATE TABLE ledger (id bigint PRIMARY KEY)",
         "BEGIN",
         "INSERT INTO ledger VALUES (1)",
         "SAVEPOINT inner_one",
@@ -172,10 +172,13 @@ fn several_statements(server: &Server) {
     assert_eq!(
         value(
             server,
-            "CREATE TABLE strung (id int PRIMARY KEY); INSERT INTO strung VALUES (1), (2); SELECT count(*) FROM strung"
+            "CREATE TABLE strung (id bigint PRIMARY KEY); INSERT INTO strung VALUES (1), (2); SELECT count(*) FROM strung"
         ),
         "2"
     );
+    let rebuilt =
+        "DROP TABLE IF EXISTS strung; CREATE TABLE strung (id bigint PRIMARY KEY); INSERT INTO strung VALUES (1), (2)";
+    assert_eq!(value(server, &format!("{rebuilt}; SELECT count(*) FROM strung")), "2");
     // Statements in one string are one transaction.
     let failing = "INSERT INTO strung VALUES (3); INSERT INTO strung VALUES (1); INSERT INTO strung VALUES (4)";
     shown_failing(server, &[failing]);
@@ -215,7 +218,7 @@ fn descriptions(server: &Server) {
     has_lines(
         &people,
         &[
-            "id | integer | | not null |",
+            "id | bigint | | not null |",
             "name | text | | not null |",
             "price | numeric | | |",
             "at | timestamp with time zone | | |",
@@ -244,7 +247,7 @@ fn descriptions(server: &Server) {
     has_lines(
         &described,
         &[
-            "id | integer",
+            "id | bigint",
             "name | text",
             "price | numeric",
             "at | timestamp with time zone",

