@@ -15,14 +15,12 @@ use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
 use crate::measurement::Reading;
+use crate::stopwatch::{Stopwatch, Took};
 
 /// In a case with bad rows, every this many-th call tries to insert the value that is there already.
 pub(crate) const ONE_BAD_ROW_IN: u32 = 100;
 /// What bad rows try to insert; no good row has it.
 pub(crate) const TAKEN: i64 = -1;
-
-/// Of the metric that counts acknowledged rows.
-pub(crate) const THROUGHPUT: &str = "throughput";
 
 /// What inserts a row for a caller.
 pub(crate) trait Insert: Clone + Send + 'static {
@@ -64,7 +62,7 @@ pub(crate) struct Told {
     created_at: i64,
     /// Of each caller, in the order of its calls.
     noted: Vec<Vec<Noted>>,
-    elapsed: Duration,
+    took: Took,
 }
 
 impl Callers {
@@ -89,9 +87,9 @@ impl Callers {
         created_at: i64,
         duration: Duration,
     ) -> Result<Told, Failure> {
-        let (noted, elapsed) = runtime.block_on(async {
-            let begun = Instant::now();
-            let until = begun + duration;
+        let (noted, took) = runtime.block_on(async {
+            let stopwatch = Stopwatch::start();
+            let until = Instant::now() + duration;
             let tasks: Vec<_> = (0..self.count)
                 .map(|caller| tokio::spawn(self.call(caller, insert.clone(), created_at, until)))
                 .collect();
@@ -100,13 +98,13 @@ impl Callers {
                 let ended = task.await.map_err(|error| Failure::Wrong(error.to_string()))?;
                 noted.push(ended?);
             }
-            Ok::<_, Failure>((noted, begun.elapsed()))
+            Ok::<_, Failure>((noted, stopwatch.stop()))
         })?;
         Ok(Told {
             callers: self,
             created_at,
             noted,
-            elapsed,
+            took,
         })
     }
 
@@ -180,7 +178,7 @@ impl Told {
         }
     }
 
-    /// Acknowledged rows a second, and how long calls took.
+    /// Acknowledged rows a second, how long calls took, and what a row cost the processors.
     pub(crate) fn readings(&self) -> Vec<Reading> {
         // Three digits; up to an hour.
         let mut took_us = Histogram::<u64>::new_with_max(3_600_000_000, 3).expect("a valid range and precision");
@@ -190,15 +188,13 @@ impl Told {
             acknowledged += u32::from(noted.id > 0);
         }
         let quantile_ms = |quantile| took_us.value_at_quantile(quantile) as f64 / 1000.0;
-        vec![
-            Reading::new(
-                THROUGHPUT,
-                "rows/s",
-                f64::from(acknowledged) / self.elapsed.as_secs_f64(),
-            ),
+        let mut readings = vec![
+            self.took.throughput(acknowledged),
             Reading::new("latency p50", "ms", quantile_ms(0.50)),
             Reading::new("latency p99", "ms", quantile_ms(0.99)),
-        ]
+        ];
+        readings.extend(self.took.processor(acknowledged));
+        readings
     }
 }
 
@@ -249,7 +245,7 @@ mod tests {
         let rows = memory.rows.lock().unwrap().len();
         assert!(refused > 0 && refused <= rows / 50, "{refused} of {rows}");
         let throughput = told.readings()[0];
-        assert_eq!(throughput.value, rows as f64 / told.elapsed.as_secs_f64());
+        assert_eq!(throughput.value, rows as f64 / told.took.seconds);
     }
 
     #[test]
@@ -293,7 +289,10 @@ mod tests {
             },
             created_at: 5,
             noted,
-            elapsed: Duration::from_secs(1),
+            took: Took {
+                seconds: 1.0,
+                processor_seconds: None,
+            },
         };
         let error = told.verify([Ok((1, 0, 5)), Ok((2, 1, 5))].into_iter()).unwrap_err();
         assert!(error.to_string().contains("two callers"), "{error}");

@@ -15,6 +15,7 @@ mod measurement;
 mod record;
 mod scenario;
 mod scenarios;
+mod stopwatch;
 mod table;
 
 use std::path::PathBuf;

@@ -140,13 +140,13 @@ mod tests {
         };
         let table = render(&measurements, &yardsticks);
         let expected = "\
-| system  | case  | metric       | median |    min |    max | ÷ limit | ÷ forebay |
-|---------|-------|--------------|-------:|-------:|-------:|--------:|----------:|
-| limit   | bulk  | rate, rows/s |    100 |    100 |    100 |    1.00 |      1.25 |
-| peer    | many  | rate, rows/s |   20.0 |   20.0 |   20.0 |   0.200 |     0.250 |
-| forebay | many  | rate, rows/s |   80.0 |   80.0 |   80.0 |   0.800 |      1.00 |
-| peer    | alone | rate, rows/s |   2.00 |   2.00 |   2.00 |  0.0200 |    0.0250 |
-| peer    | alone | p50, ms      |   1.00 |   1.00 |   1.00 |       – |         – |
+| system  | case  | metric       | median |  min |  max | ÷ limit | ÷ forebay |
+|---------|-------|--------------|-------:|-----:|-----:|--------:|----------:|
+| limit   | bulk  | rate, rows/s |    100 |  100 |  100 |    1.00 |      1.25 |
+| peer    | many  | rate, rows/s |   20.0 | 20.0 | 20.0 |   0.200 |     0.250 |
+| forebay | many  | rate, rows/s |   80.0 | 80.0 | 80.0 |   0.800 |      1.00 |
+| peer    | alone | rate, rows/s |   2.00 | 2.00 | 2.00 |  0.0200 |    0.0250 |
+| peer    | alone | p50, ms      |   1.00 | 1.00 | 1.00 |       – |         – |
 ";
         assert_eq!(table, expected);
     }

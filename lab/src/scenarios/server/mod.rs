@@ -18,10 +18,10 @@ use crate::goal::{Goal, Key};
 use crate::machine::first_line_of;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, Scenario, Stage, Trial, Yardsticks};
+use crate::stopwatch::THROUGHPUT;
 
 const UNBATCHED: &str = "forebay, one a batch";
 const POSTGRES: &str = "PostgreSQL";
-const THROUGHPUT: &str = "throughput";
 
 /// Cases: 50 clients in the order of the report, then one.
 const LOADS: [Load; 4] = [

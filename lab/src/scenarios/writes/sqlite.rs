@@ -11,11 +11,12 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use super::sqlite_systems::{ByHand, OneConnection, forebay};
-use crate::callers::{Callers, TAKEN, THROUGHPUT, Told};
+use crate::callers::{Callers, TAKEN, Told};
 use crate::failure::Failure;
 use crate::goal::{Goal, Key};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial, Yardsticks};
+use crate::stopwatch::{THROUGHPUT, Took};
 
 pub(super) const ABOUT: &str = "Rows into SQLite, WAL, synchronous=FULL, a new file each turn. Callers are tokio tasks on 2 worker \
     threads; each inserts\na row, waits for its own durable outcome (rows affected, its id), and inserts the next. Every row is \
@@ -185,7 +186,7 @@ fn now_ms() -> i64 {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
     pub(super) rows: u32,
-    pub(super) seconds: f64,
+    pub(super) took: Took,
 }
 
 /// A new database with the table, in a folder of its own that goes with it.
@@ -243,8 +244,9 @@ impl Table {
                 "count, sum and highest id are {found:?} where {expected:?} were acknowledged"
             )));
         }
-        let rate = f64::from(written.rows) / written.seconds;
-        Ok(vec![Reading::new(THROUGHPUT, "rows/s", rate)])
+        let mut readings = vec![written.took.throughput(written.rows)];
+        readings.extend(written.took.processor(written.rows));
+        Ok(readings)
     }
 }
 
@@ -260,8 +262,13 @@ mod tests {
         for value in 0..3 {
             connection.execute(INSERT, (value, 7)).unwrap();
         }
-        let verified = |rows| table.verify_sum(Written { rows, seconds: 1.5 });
-        assert_eq!(verified(3).unwrap()[0].value, 2.0);
+        let took = Took {
+            seconds: 1.5,
+            processor_seconds: Some(3e-6),
+        };
+        let verified = |rows| table.verify_sum(Written { rows, took });
+        let values: Vec<f64> = verified(3).unwrap().iter().map(|reading| reading.value).collect();
+        assert_eq!(values, [2.0, 1.0]);
         assert!(verified(2).is_err());
         assert!(verified(4).is_err());
         connection

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::sqlite::{INSERT, Written};
 use crate::callers::{Insert, Refused};
 use crate::failure::Failure;
+use crate::stopwatch::Stopwatch;
 
 /// Rows that share a transaction, in the limit and in what one writes by hand.
 const ROWS_A_TRANSACTION: usize = 1_000;
@@ -43,11 +44,11 @@ impl OneConnection {
         let prepare = |sql| self.connection.prepare(sql);
         let (mut begin, mut commit) = (prepare("BEGIN IMMEDIATE")?, prepare("COMMIT")?);
         let mut insert = prepare(INSERT)?;
-        let begun = Instant::now();
+        let (stopwatch, until) = (Stopwatch::start(), Instant::now() + duration);
         let mut rows = 0;
         if savepoints {
             let (mut save, mut release) = (prepare("SAVEPOINT a_row")?, prepare("RELEASE a_row")?);
-            while begun.elapsed() < duration {
+            while Instant::now() < until {
                 begin.execute(())?;
                 for _ in 0..ROWS_A_TRANSACTION {
                     save.execute(())?;
@@ -58,7 +59,7 @@ impl OneConnection {
                 commit.execute(())?;
             }
         } else {
-            while begun.elapsed() < duration {
+            while Instant::now() < until {
                 begin.execute(())?;
                 for _ in 0..ROWS_A_TRANSACTION {
                     insert.execute((rows, created_at))?;
@@ -69,22 +70,22 @@ impl OneConnection {
         }
         Ok(Written {
             rows,
-            seconds: begun.elapsed().as_secs_f64(),
+            took: stopwatch.stop(),
         })
     }
 
     /// A commit a row.
     pub(super) fn one_by_one(&mut self, duration: Duration, created_at: i64) -> Result<Written, Failure> {
         let mut insert = self.connection.prepare(INSERT)?;
-        let begun = Instant::now();
+        let (stopwatch, until) = (Stopwatch::start(), Instant::now() + duration);
         let mut rows = 0;
-        while begun.elapsed() < duration {
+        while Instant::now() < until {
             insert.execute((rows, created_at))?;
             rows += 1;
         }
         Ok(Written {
             rows,
-            seconds: begun.elapsed().as_secs_f64(),
+            took: stopwatch.stop(),
         })
     }
 }

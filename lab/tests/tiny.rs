@@ -1,0 +1,136 @@
+//! Every scenario from end to end, as a user runs it, for a moment: so that none rots.
+//!
+//! What the figures are does not matter here; that each system took part, that each outcome was right and that the results
+//! have the promised form does.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs a scenario and gives its report and its results.
+fn run(arguments: &[&str]) -> (String, Vec<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("results.jsonl");
+    let ran = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(arguments)
+        .arg("--tiny")
+        .arg("--json")
+        .arg(&json)
+        .output()
+        .unwrap();
+    let report = String::from_utf8(ran.stdout).unwrap();
+    let meanwhile = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{report}\n{meanwhile}");
+    let results = std::fs::read_to_string(&json).unwrap();
+    let results = results
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    (report, results)
+}
+
+/// Checks what holds for every scenario, and gives the systems and cases that have figures.
+fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, String)> {
+    for fact in [
+        "command ",
+        "commit ",
+        "machine ",
+        "fdatasync",
+        "÷ limit",
+        "÷ forebay",
+        "load average",
+    ] {
+        assert!(report.contains(fact), "no {fact:?} in the report:\n{report}");
+    }
+    results
+        .iter()
+        .map(|record| {
+            let text = |field: &str| record[field].as_str().unwrap_or_else(|| panic!("{field} of {record}"));
+            assert_eq!(text("scenario"), scenario);
+            assert!(!text("metric").is_empty() && !text("unit").is_empty());
+            let value = record["value"].as_f64().unwrap();
+            assert!(value > 0.0 || text("metric") == "processor", "{record}");
+            assert_eq!(record["rounds"].as_array().unwrap().len(), 1, "{record}");
+            (text("system").to_owned(), text("case").to_owned())
+        })
+        .collect()
+}
+
+fn has(seen: &BTreeSet<(String, String)>, system: &str, case: &str) {
+    let key = (system.to_owned(), case.to_owned());
+    assert!(seen.contains(&key), "no figures of {key:?}: {seen:?}");
+}
+
+#[test]
+fn writes_to_sqlite() {
+    let (report, results) = run(&["writes", "--database", "sqlite"]);
+    let seen = check("writes-sqlite", &report, &results);
+    has(&seen, "limit", "1,000 rows a transaction");
+    has(&seen, "one by one", "1 caller");
+    for case in [
+        "1 caller",
+        "10 callers",
+        "100 callers",
+        "1,000 callers",
+        "10,000 callers",
+    ] {
+        has(&seen, "forebay", case);
+    }
+    has(&seen, "by hand", "10,000 callers");
+    has(&seen, "forebay", "10,000 callers, unique column, 1 % bad");
+    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
+fn server() {
+    // One that the same build has made is taken as it is; else the lab builds one.
+    let built = Path::new(env!("CARGO_BIN_EXE_lab")).with_file_name("forebay");
+    let built = built.to_str().unwrap();
+    let arguments = ["server", "--forebay", built];
+    let count = if Path::new(built).is_file() { 3 } else { 1 };
+    let (report, results) = run(&arguments[..count]);
+    let seen = check("server", &report, &results);
+    for system in ["forebay", "forebay, one a batch", "PostgreSQL"] {
+        for case in [
+            "50 clients, prepared",
+            "50 clients, simple",
+            "50 clients, extended",
+            "1 client, prepared",
+        ] {
+            has(&seen, system, case);
+        }
+    }
+    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
+fn a_folder_in_memory_is_refused() {
+    let shared_memory = Path::new("/dev/shm");
+    if !shared_memory.is_dir() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(shared_memory).unwrap();
+    let ran = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(["writes", "--tiny", "--folder"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(!ran.status.success());
+    let error = String::from_utf8(ran.stderr).unwrap();
+    assert!(error.contains("tmpfs"), "{error}");
+}
+
+#[test]
+fn only_what_is_there_can_be_chosen() {
+    let ran = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(["writes", "--tiny", "--only", "nothing like that"])
+        .output()
+        .unwrap();
+    assert!(!ran.status.success());
+    let error = String::from_utf8(ran.stderr).unwrap();
+    assert!(error.contains("limit, 1,000 rows a transaction"), "{error}");
+}
