@@ -119,6 +119,7 @@ impl Server {
             cancels: Arc::new(Cancels::default()),
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
+                result_bytes_max: options.max_result_bytes,
                 statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
                 stall_timeout: Duration::from_secs(30),
@@ -141,13 +142,29 @@ impl Server {
                     metrics.render()
                 };
                 // Answers that it drains for as long as the process lives.
-                tokio::spawn(http::serve(listener, http::router(text, draining), std::future::pending()));
+                tokio::spawn(http::serve(
+                    listener,
+                    http::router(text, draining),
+                    std::future::pending(),
+                ));
                 Some(address)
             }
         };
         let handshake = Arc::new(Handshake::new(authenticator, tls, options.startup_timeout));
-        let accepting = tokio::spawn(accept(listener, handshake, Arc::clone(&shared), options.max_connections));
-        Ok(Self { options, address, http_address, shared, phase, accepting })
+        let accepting = tokio::spawn(accept(
+            listener,
+            handshake,
+            Arc::clone(&shared),
+            options.max_connections,
+        ));
+        Ok(Self {
+            options,
+            address,
+            http_address,
+            shared,
+            phase,
+            accepting,
+        })
     }
 
     /// Where clients connect.
@@ -184,11 +201,20 @@ impl Server {
     }
 
     async fn drain(self) {
-        let Self { options, shared, phase, accepting, .. } = self;
+        let Self {
+            options,
+            shared,
+            phase,
+            accepting,
+            ..
+        } = self;
         phase.send_replace(Phase::Draining);
         let Ok(mut sessions) = accepting.await else { return };
         let all_ended = async { while sessions.join_next().await.is_some() {} };
-        if tokio::time::timeout(options.drain_timeout / 2, all_ended).await.is_err() {
+        if tokio::time::timeout(options.drain_timeout / 2, all_ended)
+            .await
+            .is_err()
+        {
             phase.send_replace(Phase::Stopping);
             let cancelling = async {
                 while !sessions.is_empty() {
@@ -198,7 +224,10 @@ impl Server {
                     let _ended_or_not = again.await;
                 }
             };
-            if tokio::time::timeout(options.drain_timeout / 4, cancelling).await.is_err() {
+            if tokio::time::timeout(options.drain_timeout / 4, cancelling)
+                .await
+                .is_err()
+            {
                 sessions.abort_all();
             }
         }
@@ -215,7 +244,10 @@ fn metrics() -> Result<PrometheusHandle, ServeError> {
     if metrics::set_global_recorder(recorder).is_ok() {
         return Ok(HANDLE.get_or_init(|| handle).clone());
     }
-    HANDLE.get().cloned().ok_or_else(|| ServeError::Metrics("another recorder is installed".to_owned()))
+    HANDLE
+        .get()
+        .cloned()
+        .ok_or_else(|| ServeError::Metrics("another recorder is installed".to_owned()))
 }
 
 fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
@@ -248,11 +280,15 @@ fn open(options: &Options) -> Result<Sqlite, OpenError> {
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|cause| ServeError::Listen { address, cause })
+    TcpListener::bind(address)
+        .await
+        .map_err(|cause| ServeError::Listen { address, cause })
 }
 
 fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, ServeError> {
-    listener.local_addr().map_err(|cause| ServeError::Listen { address, cause })
+    listener
+        .local_addr()
+        .map_err(|cause| ServeError::Listen { address, cause })
 }
 
 /// Accepts clients until the server stops, and gives back the sessions that are left.
@@ -286,8 +322,9 @@ async fn accept(
             Ok(place) => (place, None),
             Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
                 Ok(place) => {
-                    let refusal = WireError::fatal("53300", "sorry, too many clients already")
-                        .with_hint(format!("The server takes {connections_max} connections (--max-connections)."));
+                    let refusal = WireError::fatal("53300", "sorry, too many clients already").with_hint(format!(
+                        "The server takes {connections_max} connections (--max-connections)."
+                    ));
                     (place, Some(refusal))
                 }
                 Err(_) => continue,
@@ -305,7 +342,14 @@ async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
-    match handshake.run(stream, refusal).await {
+    let mut phase = shared.phase.clone();
+    let opening = tokio::select! {
+        biased;
+        opening = handshake.run(stream, refusal) => opening,
+        // Whoever is not in yet when the server stops does not come in, and is not waited for.
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+    };
+    match opening {
         Ok(Opening::Client(client)) => session(*client, shared).await,
         Ok(Opening::Cancel { process_id, secret_key }) => shared.cancels.cancel(process_id, &secret_key),
         Ok(_) => {}
@@ -319,9 +363,18 @@ async fn session<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send>
 ) {
     let _open = Open::count();
     let registration = shared.cancels.register(client.secret_key_bytes());
-    let Client { frames, output, user, database, parameters, .. } = client;
+    let Client {
+        frames,
+        output,
+        user,
+        database,
+        parameters,
+        ..
+    } = client;
     let identity = Identity { user, database };
-    Session::new(frames, output, shared, registration, identity).run(&parameters).await;
+    Session::new(frames, output, shared, registration, identity)
+        .run(&parameters)
+        .await;
 }
 
 /// Counts a session while it lives.
@@ -351,7 +404,10 @@ fn observe(shared: &Shared) {
 
 /// As many open files as the system lets us have: one a client, some a reading connection.
 fn raise_file_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: the pointer is to a live struct of the type the call fills.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
     if !known || limit.rlim_cur >= limit.rlim_max {
@@ -373,7 +429,10 @@ struct Signals {
 impl Signals {
     fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     async fn stop(&mut self) {

@@ -24,7 +24,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         // Translated, it may still name what is not there: asked of SQLite before the client is told that it is prepared.
         let translated = translation.sql.clone();
         self.on_catalog(move |catalog| {
-            catalog.connection().prepare_cached(&translated).map(|_| ()).map_err(|error| failed(&error))
+            catalog
+                .connection()
+                .prepare_cached(&translated)
+                .map(|_| ())
+                .map_err(|error| failed(&error))
         })
         .await?;
         let mut parameters = translation.parameters;
@@ -36,8 +40,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 (Some(_), None) => {}
             }
         }
-        let columns = translation.columns.into_iter().map(|column| Field::new(column.name, column.kind)).collect();
-        Ok(Shape { parameters, columns, read_only: true })
+        let columns = translation
+            .columns
+            .into_iter()
+            .map(|column| Field::new(column.name, column.kind))
+            .collect();
+        Ok(Shape {
+            parameters,
+            columns,
+            read_only: true,
+        })
     }
 
     pub(super) async fn query_catalog(
@@ -47,7 +59,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<Vec<Vec<Value>>, Stop> {
         let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
         let parameters = parameters.clone();
-        self.on_catalog(move |catalog| query(catalog, &translation.sql, &parameters)).await
+        self.on_catalog(move |catalog| query(catalog, &translation.sql, &parameters))
+            .await
     }
 
     /// Does a job on the catalog, as the schema is now.
@@ -88,16 +101,31 @@ fn on_refreshed<T>(
     job: impl FnOnce(&Catalog) -> Result<T, WireError>,
 ) -> Result<T, WireError> {
     let mut catalog = catalog.lock();
-    catalog.refresh(connection.connection(), identity).map_err(|error| failed(&error))?;
+    catalog
+        .refresh(connection.connection(), identity)
+        .map_err(|error| failed(&error))?;
     let watched = token.clone();
-    catalog.interrupt_when(Some(move || watched.interrupts())).map_err(|error| failed(&error))?;
+    catalog
+        .interrupt_when(Some(move || watched.interrupts()))
+        .map_err(|error| failed(&error))?;
     let result = job(&catalog);
-    catalog.interrupt_when(None::<fn() -> bool>).map_err(|error| failed(&error))?;
-    result.map_err(|error| if token.interrupts() { crate::errors::unplaced(token.reason()) } else { error })
+    catalog
+        .interrupt_when(None::<fn() -> bool>)
+        .map_err(|error| failed(&error))?;
+    result.map_err(|error| {
+        if token.interrupts() {
+            crate::errors::unplaced(token.reason())
+        } else {
+            error
+        }
+    })
 }
 
 fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Vec<Value>>, WireError> {
-    let mut statement = catalog.connection().prepare_cached(sql).map_err(|error| failed(&error))?;
+    let mut statement = catalog
+        .connection()
+        .prepare_cached(sql)
+        .map_err(|error| failed(&error))?;
     for index in 1..=statement.parameter_count() {
         let value = sql::parameter_number(&statement, index)
             .and_then(|number| parameters.values().get(number - 1))
@@ -115,13 +143,15 @@ fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Ve
             let message = format!("a catalog query returns at most {ROWS_MAX} rows");
             return Err(WireError::new("54000", message));
         }
-        let values: Result<Vec<Value>, rusqlite::Error> = (0..column_count).map(|column| Ok(owned(row.get_ref(column)?))).collect();
+        let values: Result<Vec<Value>, rusqlite::Error> = (0..column_count)
+            .map(|column| Ok(owned(row.get_ref(column)?)))
+            .collect();
         gathered.push(values.map_err(|error| failed(&error))?);
     }
     Ok(gathered)
 }
 
-fn owned(value: ValueRef<'_>) -> Value {
+pub(super) fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(integer) => Value::Integer(integer),

@@ -25,11 +25,14 @@ pub(super) fn ends_failure(kind: &Kind) -> bool {
 /// The columns of what the session itself answers with rows.
 pub(super) fn columns(kind: &Kind, settings: &Settings) -> Vec<Field> {
     match kind {
-        Kind::Show(name) if name.eq_ignore_ascii_case("all") => {
-            ["name", "setting", "description"].map(|column| Field::new(column, Type::TEXT)).into()
-        }
+        Kind::Show(name) if name.eq_ignore_ascii_case("all") => ["name", "setting", "description"]
+            .map(|column| Field::new(column, Type::TEXT))
+            .into(),
         Kind::Show(name) => {
-            let spelled = settings.all().map(|(spelled, _)| spelled).find(|spelled| spelled.eq_ignore_ascii_case(name));
+            let spelled = settings
+                .all()
+                .map(|(spelled, _)| spelled)
+                .find(|spelled| spelled.eq_ignore_ascii_case(name));
             vec![Field::new(spelled.unwrap_or(name), Type::TEXT)]
         }
         _ => Vec::new(),
@@ -59,10 +62,16 @@ fn set_options(settings: &mut Settings, options: &str) -> Result<(), WireError> 
     while let Some(word) = words.next() {
         let assignment = match word {
             "-c" => words.next().unwrap_or_default(),
-            word => word.strip_prefix("--").or_else(|| word.strip_prefix("-c")).unwrap_or(word),
+            word => word
+                .strip_prefix("--")
+                .or_else(|| word.strip_prefix("-c"))
+                .unwrap_or(word),
         };
         let Some((name, value)) = assignment.split_once('=') else {
-            return Err(WireError::new("42601", format!("option \"{word}\" is not of the form -c name=value")));
+            return Err(WireError::new(
+                "42601",
+                format!("option \"{word}\" is not of the form -c name=value"),
+            ));
         };
         settings.set(&name.replace('-', "_"), Some(value))?;
     }
@@ -122,14 +131,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Some(block) if !block.implicit => block.savepoint(name.clone()).await?,
                 _ => return Err(no_block("SAVEPOINT").into()),
             },
-            Kind::RollbackTo(name) => match &mut self.block {
-                Some(block) if !block.implicit => {
-                    if !block.rollback_to(name).await? {
-                        return Err(no_savepoint(name).into());
+            Kind::RollbackTo(name) => {
+                self.settle_portals(token).await?;
+                match &mut self.block {
+                    Some(block) if !block.implicit => {
+                        if !block.rollback_to(name).await? {
+                            return Err(no_savepoint(name).into());
+                        }
                     }
+                    _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
                 }
-                _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
-            },
+            }
             Kind::Release(name) => match &mut self.block {
                 Some(block) if !block.implicit => {
                     if !block.release(name).await? {
@@ -138,7 +150,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
                 _ => return Err(no_block("RELEASE SAVEPOINT").into()),
             },
-            Kind::SetTransaction { isolation, read_only, session } => {
+            Kind::SetTransaction {
+                isolation,
+                read_only,
+                session,
+            } => {
                 self.set_transaction(*isolation, *read_only, *session)?;
             }
             Kind::Set { name, value, local } => self.set(name, value.as_deref(), *local)?,
@@ -149,7 +165,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.restore_settings(settings);
             }
             Kind::Show(name) if name.eq_ignore_ascii_case("all") => {
-                let rows = self.settings.all().map(|(name, value)| vec![name.into(), value.into(), "".into()]);
+                let rows = self
+                    .settings
+                    .all()
+                    .map(|(name, value)| vec![name.into(), value.into(), "".into()]);
                 return Ok(Controlled::Rows(rows.collect()));
             }
             Kind::Show(name) => {
@@ -185,8 +204,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .into());
             }
         }
-        // The token is for those that may wait; none above does.
-        let _ = token;
         Ok(Controlled::Done(None))
     }
 
@@ -259,7 +276,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), WireError> {
         if session {
             if let Some(isolation) = isolation {
-                self.settings.set("default_transaction_isolation", Some(isolation_words(isolation)))?;
+                self.settings
+                    .set("default_transaction_isolation", Some(isolation_words(isolation)))?;
             }
             if let Some(read_only) = read_only {
                 let value = if read_only { "on" } else { "off" };
@@ -353,6 +371,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     pub(super) fn warn(&mut self, sqlstate: &'static str, message: &str) {
-        WireError::new(sqlstate, message).with_severity(Severity::Warning).encode(&mut self.output.pending);
+        WireError::new(sqlstate, message)
+            .with_severity(Severity::Warning)
+            .encode(&mut self.output.pending);
     }
 }

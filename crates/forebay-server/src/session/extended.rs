@@ -18,12 +18,26 @@ use crate::wire::values::decode_parameter;
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn extended(&mut self, message: Frontend) -> Result<(), Stop> {
         match message {
-            Frontend::Parse { name, sql, parameter_types } => self.parse(name, sql, &parameter_types).await,
-            Frontend::Bind { portal, statement, parameter_formats, parameters, result_formats } => {
-                self.bind(portal, &statement, &parameter_formats, &parameters, result_formats)
-            }
-            Frontend::Describe { target: Target::Statement, name } => self.describe_statement(&name),
-            Frontend::Describe { target: Target::Portal, name } => self.describe_portal(&name),
+            Frontend::Parse {
+                name,
+                sql,
+                parameter_types,
+            } => self.parse(name, sql, &parameter_types).await,
+            Frontend::Bind {
+                portal,
+                statement,
+                parameter_formats,
+                parameters,
+                result_formats,
+            } => self.bind(portal, &statement, &parameter_formats, &parameters, result_formats),
+            Frontend::Describe {
+                target: Target::Statement,
+                name,
+            } => self.describe_statement(&name),
+            Frontend::Describe {
+                target: Target::Portal,
+                name,
+            } => self.describe_portal(&name),
             Frontend::Execute { portal, max_rows } => self.execute_message(portal, max_rows).await,
             Frontend::Close { target, name } => {
                 match target {
@@ -44,11 +58,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 return Err(WireError::new("42P05", message).into());
             }
             if self.statements.len() >= self.shared.limits.statements_max {
-                let message = format!("a session has at most {} prepared statements", self.shared.limits.statements_max);
+                let message = format!(
+                    "a session has at most {} prepared statements",
+                    self.shared.limits.statements_max
+                );
                 return Err(WireError::new("53400", message)
                     .with_hint("Close those that are no longer needed, or DEALLOCATE ALL.")
                     .into());
             }
+            let bytes = sql.len()
+                + self
+                    .statements
+                    .values()
+                    .map(|prepared| prepared.script.len())
+                    .sum::<usize>();
+            self.refuse_if_too_large(bytes, "prepared statements")?;
         }
         let script: Arc<str> = sql.into();
         let mut statements = self.understand(&script)?;
@@ -57,11 +81,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(WireError::new("42601", message).into());
         }
         let prepared = match statements.pop() {
-            None => Prepared { statement: None, script, shape: Arc::default() },
+            None => Prepared {
+                statement: None,
+                script,
+                shape: Arc::default(),
+            },
             Some(statement) => {
                 self.refuse_if_failed(&statement.kind)?;
                 let shape = self.shape(&statement, &script, declared).await?;
-                Prepared { statement: Some(statement), script, shape: Arc::new(shape) }
+                Prepared {
+                    statement: Some(statement),
+                    script,
+                    shape: Arc::new(shape),
+                }
             }
         };
         self.statements.insert(name, Arc::new(prepared));
@@ -86,17 +118,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         if self.portals.len() >= self.shared.limits.portals_max {
             let message = format!("a session has at most {} portals open", self.shared.limits.portals_max);
-            return Err(WireError::new("53400", message).with_hint("Close those that are no longer needed.").into());
+            return Err(WireError::new("53400", message)
+                .with_hint("Close those that are no longer needed.")
+                .into());
         }
+        let parameter_bytes = parameters.iter().flatten().map(Bytes::len).sum::<usize>();
+        let bytes = parameter_bytes
+            + self
+                .portals
+                .values()
+                .map(|portal| portal.parameter_bytes)
+                .sum::<usize>();
+        self.refuse_if_too_large(bytes, "the parameters of open portals")?;
         let shape = &prepared.shape;
         let (given, wanted) = (parameters.len(), shape.parameters.len());
         if given != wanted {
-            let message =
-                format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}");
+            let message = format!(
+                "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}"
+            );
             return Err(WireError::protocol(message).into());
         }
         if parameter_formats.len() > 1 && parameter_formats.len() != given {
-            let message = format!("bind message has {} parameter formats but {given} parameters", parameter_formats.len());
+            let message = format!(
+                "bind message has {} parameter formats but {given} parameters",
+                parameter_formats.len()
+            );
             return Err(WireError::protocol(message).into());
         }
         if result_formats.len() > 1 && result_formats.len() != shape.columns.len() {
@@ -120,6 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let portal = Portal {
             prepared,
             parameters: Parameters::from(values),
+            parameter_bytes,
             formats: result_formats,
             state: PortalState::Ready,
         };
@@ -167,10 +214,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 && matches!(portal.state, PortalState::Ready);
             // Alone before Sync it shares its commit; with others it is one transaction with them.
             if writes && self.block.is_none() {
-                match self.input.next_kind().await? {
-                    Some(b'S') => {}
-                    None => return Err(Stop::Gone(std::io::ErrorKind::UnexpectedEof.into())),
-                    Some(_) => self.open_implicit_block(),
+                if self.next_kind().await? != b'S' {
+                    self.open_implicit_block();
                 }
             }
         }
@@ -188,6 +233,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// A session keeps as much as one message may bring, however many messages bring it.
+    fn refuse_if_too_large(&self, bytes: usize, what: &str) -> Result<(), WireError> {
+        let bytes_max = self.shared.limits.message_bytes_max;
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        Err(
+            WireError::new("53400", format!("{what} of a session take at most {bytes_max} bytes"))
+                .with_hint("Close those that are no longer needed."),
+        )
     }
 
     fn prepared(&self, name: &str) -> Result<Arc<Prepared>, WireError> {
@@ -213,7 +270,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Kind::Catalog => self.describe_catalog(statement, declared).await,
             kind => {
                 let columns = super::control::columns(kind, &self.settings);
-                Ok(Shape { columns, read_only: true, ..Shape::default() })
+                Ok(Shape {
+                    columns,
+                    read_only: true,
+                    ..Shape::default()
+                })
             }
         }
     }

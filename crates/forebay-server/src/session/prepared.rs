@@ -37,7 +37,10 @@ pub(super) struct Field {
 
 impl Field {
     pub(super) fn new(name: impl Into<String>, kind: Type) -> Self {
-        Self { name: name.into(), kind }
+        Self {
+            name: name.into(),
+            kind,
+        }
     }
 }
 
@@ -58,6 +61,8 @@ impl Shape {
 pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) parameters: Parameters,
+    /// What the parameters took in their message.
+    pub(super) parameter_bytes: usize,
     pub(super) formats: Vec<i16>,
     pub(super) state: PortalState,
 }
@@ -65,7 +70,13 @@ pub(super) struct Portal {
 impl Portal {
     /// Whether it keeps a reading connection that others may wait for.
     pub(super) fn holds_reader(&self) -> bool {
-        matches!(&self.state, PortalState::Open(OpenCursor { source: Source::Own(_), .. }))
+        matches!(
+            &self.state,
+            PortalState::Open(OpenCursor {
+                source: Source::Own(_),
+                ..
+            })
+        )
     }
 }
 
@@ -75,7 +86,10 @@ pub(super) enum PortalState {
     /// Rows are read as they are asked for.
     Open(OpenCursor),
     /// Rows that are there already, and the tag's count: of RETURNING, SHOW, the catalog.
-    Gathered { rows: VecDeque<Vec<Value>>, count: Option<u64> },
+    Gathered {
+        rows: VecDeque<Vec<Value>>,
+        count: Option<u64>,
+    },
     /// Executed to its end.
     Done,
 }

@@ -72,7 +72,10 @@ fn run_group(
             groups.push(group[position..].to_vec());
         }
         let rolled_back = session.explain(&error);
-        let lost = executed.iter().filter(|&&index| matches!(outcomes[index], Some(Ok(_)))).count();
+        let lost = executed
+            .iter()
+            .filter(|&&index| matches!(outcomes[index], Some(Ok(_))))
+            .count();
         let shared_failure = if is_disk_failure(&error) {
             Some(WriteError::OutcomeUnknown {
                 cause: rolled_back.to_string(),
@@ -102,8 +105,7 @@ fn run_group(
     }
     if let Ran::Alone { position } = ran {
         let write = &batch[group[position]];
-        outcomes[group[position]] =
-            Some(session.execute_alone(&write.sql, &write.parameters, write.cancel.as_ref()));
+        outcomes[group[position]] = Some(session.execute_alone(&write.sql, &write.parameters, write.cancel.as_ref()));
         groups.push(group[position + 1..].to_vec());
     }
 }
@@ -141,6 +143,7 @@ fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &m
             program,
             &write.parameters,
             write.cancel.as_ref(),
+            write.acceptance.as_ref(),
             Transaction::Shared,
         );
         if program.changes_schema {
