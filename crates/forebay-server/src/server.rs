@@ -119,6 +119,7 @@ impl Server {
             cancels: Arc::new(Cancels::default()),
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
+                result_bytes_max: options.max_result_bytes,
                 statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
                 stall_timeout: Duration::from_secs(30),
@@ -341,7 +342,14 @@ async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
-    match handshake.run(stream, refusal).await {
+    let mut phase = shared.phase.clone();
+    let opening = tokio::select! {
+        biased;
+        opening = handshake.run(stream, refusal) => opening,
+        // Whoever is not in yet when the server stops does not come in, and is not waited for.
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+    };
+    match opening {
         Ok(Opening::Client(client)) => session(*client, shared).await,
         Ok(Opening::Cancel { process_id, secret_key }) => shared.cancels.cancel(process_id, &secret_key),
         Ok(_) => {}

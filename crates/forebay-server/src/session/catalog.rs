@@ -151,7 +151,7 @@ fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Ve
     Ok(gathered)
 }
 
-fn owned(value: ValueRef<'_>) -> Value {
+pub(super) fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(integer) => Value::Integer(integer),

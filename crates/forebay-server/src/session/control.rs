@@ -131,14 +131,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Some(block) if !block.implicit => block.savepoint(name.clone()).await?,
                 _ => return Err(no_block("SAVEPOINT").into()),
             },
-            Kind::RollbackTo(name) => match &mut self.block {
-                Some(block) if !block.implicit => {
-                    if !block.rollback_to(name).await? {
-                        return Err(no_savepoint(name).into());
+            Kind::RollbackTo(name) => {
+                self.settle_portals(token).await?;
+                match &mut self.block {
+                    Some(block) if !block.implicit => {
+                        if !block.rollback_to(name).await? {
+                            return Err(no_savepoint(name).into());
+                        }
                     }
+                    _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
                 }
-                _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
-            },
+            }
             Kind::Release(name) => match &mut self.block {
                 Some(block) if !block.implicit => {
                     if !block.release(name).await? {
@@ -201,8 +204,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .into());
             }
         }
-        // The token is for those that may wait; none above does.
-        let _ = token;
         Ok(Controlled::Done(None))
     }
 

@@ -1,9 +1,12 @@
 //! Executing statements: reading in pieces, writing with others or in the session's own transaction.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::BytesMut;
 use forebay::write::sqlite::{Progress, Reader, Session as Connection};
 use forebay::write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::Controlled;
@@ -14,6 +17,9 @@ use crate::errors;
 use crate::sql::{self, Kind, Statement, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
+
+/// The longest a session that holds a reading connection waits for another one.
+const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// One statement of a simple query: executed to its end, described if it gives rows.
@@ -36,6 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 shape: Arc::new(shape),
             }),
             parameters: Parameters::default(),
+            parameter_bytes: 0,
             formats: Vec::new(),
             state: PortalState::Ready,
         };
@@ -150,6 +157,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let message = format!("cannot execute {} in a read-only transaction", statement.tag.words());
             return Err(WireError::new("25006", message).into());
         }
+        if self.block.is_some() && !statement.runs_alone {
+            self.settle_portals(token).await?;
+        }
+        // What cannot be sent to the client must not be committed either. In a block the error undoes it.
+        let unsendable = Arc::new(Mutex::new(None));
         let writer = &self.shared.writer;
         let written = match &mut self.block {
             Some(_) if statement.runs_alone => {
@@ -161,19 +173,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Err(error) => Err(error),
             },
             None => {
-                let write = Write::new(sql, parameters).cancel(token.clone());
+                let mut write = Write::new(sql, parameters).cancel(token.clone());
+                if !portal.prepared.shape.columns.is_empty() {
+                    let (encoding, found) = (portal.prepared.shape.encoding(&portal.formats), Arc::clone(&unsendable));
+                    write = write.accept_if(move |outcome| {
+                        let mut scratch = BytesMut::new();
+                        outcome.rows.iter().try_for_each(|row| {
+                            scratch.clear();
+                            rows::encode_gathered(row, &encoding, &mut scratch).map_err(|error| {
+                                let reason = error.to_string();
+                                *found.lock() = Some(error);
+                                reason
+                            })
+                        })
+                    });
+                }
                 match statement.hints.batch_ms {
                     None => writer.submit(write).await,
                     Some(0) => writer.submit_alone(write).await,
-                    Some(window_ms) => {
-                        writer
-                            .submit(write.max_wait(std::time::Duration::from_millis(window_ms)))
-                            .await
-                    }
+                    Some(window_ms) => writer.submit(write.max_wait(Duration::from_millis(window_ms))).await,
                 }
             }
         };
-        written.map_err(|error| errors::write(error, statement, &portal.prepared.script).into())
+        written.map_err(|error| match (unsendable.lock().take(), &error) {
+            (Some(unsendable), WriteError::Refused { .. }) => unsendable.into(),
+            _ => errors::write(error, statement, &portal.prepared.script).into(),
+        })
     }
 
     async fn read(
@@ -341,7 +366,58 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 return Ok(Source::Block);
             }
         }
-        Ok(Source::Own(reader(&self.shared.sqlite, token).await?))
+        let taken = reader(&self.shared.sqlite, token);
+        if !self.portals.values().any(Portal::holds_reader) {
+            return Ok(Source::Own(taken.await?));
+        }
+        // Who holds and waits for more may wait for itself, or for one who waits for it.
+        match tokio::time::timeout(HOLDERS_WAIT_MAX, taken).await {
+            Ok(taken) => Ok(Source::Own(taken?)),
+            Err(_) => Err(WireError::new(
+                "53000",
+                "all reading connections are in use, some of them by this session's portals",
+            )
+            .with_hint("Read portals to their end or close them; or raise --readers.")
+            .into()),
+        }
+    }
+
+    /// Reads what is left of the portals that read inside the block's transaction: what is written now is not theirs to see.
+    pub(super) async fn settle_portals(&mut self, token: &CancelToken) -> Result<(), Stop> {
+        if self.block.as_ref().is_none_or(|block| block.write().is_none()) {
+            return Ok(());
+        }
+        let bytes_max = self.shared.limits.result_bytes_max;
+        let mut bytes_left = bytes_max;
+        let mut portals = std::mem::take(&mut self.portals);
+        for portal in portals.values_mut() {
+            let PortalState::Open(OpenCursor {
+                number,
+                source: source @ Source::Block,
+            }) = &portal.state
+            else {
+                continue;
+            };
+            let (number, watched) = (*number, token.clone());
+            let gathered = self
+                .on_source(source, token, move |connection| {
+                    rows::gather(connection, number, &watched, bytes_left)
+                })
+                .await?;
+            let Some((rows, bytes)) = gathered? else {
+                let message = format!("what is left to read of the open portals takes more than {bytes_max} bytes");
+                return Err(WireError::new("54000", message)
+                    .with_hint("Read them to their end before writing in the same transaction.")
+                    .into());
+            };
+            bytes_left -= bytes;
+            portal.state = PortalState::Gathered {
+                rows: rows.into(),
+                count: None,
+            };
+        }
+        self.portals = portals;
+        Ok(())
     }
 
     /// Does a job on the connection a source names.

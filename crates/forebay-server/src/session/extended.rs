@@ -66,6 +66,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     .with_hint("Close those that are no longer needed, or DEALLOCATE ALL.")
                     .into());
             }
+            let bytes = sql.len()
+                + self
+                    .statements
+                    .values()
+                    .map(|prepared| prepared.script.len())
+                    .sum::<usize>();
+            self.refuse_if_too_large(bytes, "prepared statements")?;
         }
         let script: Arc<str> = sql.into();
         let mut statements = self.understand(&script)?;
@@ -115,6 +122,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .with_hint("Close those that are no longer needed.")
                 .into());
         }
+        let parameter_bytes = parameters.iter().flatten().map(Bytes::len).sum::<usize>();
+        let bytes = parameter_bytes
+            + self
+                .portals
+                .values()
+                .map(|portal| portal.parameter_bytes)
+                .sum::<usize>();
+        self.refuse_if_too_large(bytes, "the parameters of open portals")?;
         let shape = &prepared.shape;
         let (given, wanted) = (parameters.len(), shape.parameters.len());
         if given != wanted {
@@ -151,6 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let portal = Portal {
             prepared,
             parameters: Parameters::from(values),
+            parameter_bytes,
             formats: result_formats,
             state: PortalState::Ready,
         };
@@ -198,10 +214,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 && matches!(portal.state, PortalState::Ready);
             // Alone before Sync it shares its commit; with others it is one transaction with them.
             if writes && self.block.is_none() {
-                match self.input.next_kind().await? {
-                    Some(b'S') => {}
-                    None => return Err(Stop::Gone(std::io::ErrorKind::UnexpectedEof.into())),
-                    Some(_) => self.open_implicit_block(),
+                if self.next_kind().await? != b'S' {
+                    self.open_implicit_block();
                 }
             }
         }
@@ -219,6 +233,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// A session keeps as much as one message may bring, however many messages bring it.
+    fn refuse_if_too_large(&self, bytes: usize, what: &str) -> Result<(), WireError> {
+        let bytes_max = self.shared.limits.message_bytes_max;
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        Err(
+            WireError::new("53400", format!("{what} of a session take at most {bytes_max} bytes"))
+                .with_hint("Close those that are no longer needed."),
+        )
     }
 
     fn prepared(&self, name: &str) -> Result<Arc<Prepared>, WireError> {

@@ -27,7 +27,9 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use forebay::write::CancelToken;
+use forebay::write::sqlite::Sqlite;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 use self::block::Block;
 use self::cancel::{Registration, RunningGuard};
@@ -198,27 +200,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// The next message; or, while there is none, the reason to end.
     async fn next_event(&mut self) -> Event {
-        let inside = self.block.is_some();
-        let holds =
-            self.portals.values().any(Portal::holds_reader) || self.block.as_ref().is_some_and(Block::holds_something);
-        let mut phase = self.shared.phase.clone();
-        let must_leave = phase.wait_for(|phase| match phase {
-            Phase::Serving => false,
-            Phase::Draining => !inside,
-            Phase::Stopping => true,
-        });
+        let sent_away = self.sent_away();
         tokio::select! {
             biased;
-            // A server that is gone (the channel is closed) has stopped too.
-            _ = must_leave => Event::End(WireError::fatal(
-                "57P01",
-                "terminating connection due to administrator command",
-            )),
+            error = sent_away.by_the_server() => Event::End(error),
             message = self.input.next() => Event::Message(message),
-            () = idle_in_the_way(&self.shared), if holds => Event::End(
-                WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
-                    .with_hint("An open transaction or cursor holds what others wait for; end it sooner."),
-            ),
+            error = sent_away.by_idling() => Event::End(error),
+        }
+    }
+
+    /// The kind of the next message, which stays where it is. Waits no longer than for the message itself.
+    async fn next_kind(&mut self) -> Result<u8, Stop> {
+        let sent_away = self.sent_away();
+        let kind = tokio::select! {
+            biased;
+            error = sent_away.by_the_server() => return Err(Stop::Error(error)),
+            kind = self.input.next_kind() => kind?,
+            error = sent_away.by_idling() => return Err(Stop::Error(error)),
+        };
+        kind.ok_or_else(|| Stop::Gone(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// What ends the session while it waits for its client, as things are now.
+    fn sent_away(&self) -> SentAway {
+        let holds =
+            self.portals.values().any(Portal::holds_reader) || self.block.as_ref().is_some_and(Block::holds_something);
+        SentAway {
+            phase: self.shared.phase.clone(),
+            inside: self.block.is_some(),
+            idle_timeout: self.shared.limits.idle_transaction_timeout.filter(|_| holds),
+            sqlite: self.shared.sqlite.clone(),
         }
     }
 
@@ -381,13 +392,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// Completes when a session has been idle for the time limit and somebody waits for what it holds.
-async fn idle_in_the_way(shared: &Shared) {
-    let Some(timeout) = shared.limits.idle_transaction_timeout else {
-        return std::future::pending().await;
-    };
-    tokio::time::sleep(timeout).await;
-    while !shared.sqlite.is_waited_for() {
-        tokio::time::sleep(LOOK_EVERY).await;
+/// What ends a session that waits for its client.
+struct SentAway {
+    phase: watch::Receiver<Phase>,
+    /// Inside a transaction, which it may finish.
+    inside: bool,
+    /// How long it may wait, if it holds what others may wait for.
+    idle_timeout: Option<Duration>,
+    /// Knows whether somebody does.
+    sqlite: Sqlite,
+}
+
+impl SentAway {
+    async fn by_the_server(&self) -> WireError {
+        let must_leave = |phase: &Phase| match phase {
+            Phase::Serving => false,
+            Phase::Draining => !self.inside,
+            Phase::Stopping => true,
+        };
+        // A server that is gone (the channel is closed) has stopped too.
+        let _ = self.phase.clone().wait_for(must_leave).await;
+        WireError::fatal("57P01", "terminating connection due to administrator command")
+    }
+
+    async fn by_idling(&self) -> WireError {
+        match self.idle_timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+        while !self.sqlite.is_waited_for() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
+            .with_hint("An open transaction or cursor holds what others wait for; end it sooner.")
     }
 }

@@ -61,6 +61,8 @@ impl Shape {
 pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) parameters: Parameters,
+    /// What the parameters took in their message.
+    pub(super) parameter_bytes: usize,
     pub(super) formats: Vec<i16>,
     pub(super) state: PortalState,
 }

@@ -66,6 +66,48 @@ pub(super) fn fetch(
     Piece { bytes, rows, end }
 }
 
+/// Rows, and the bytes they take.
+pub(super) type Gathered = (Vec<Vec<Value>>, usize);
+
+/// Reads an open cursor to its end; nothing if that takes more than `bytes_max`.
+pub(super) fn gather(
+    connection: &mut Connection,
+    cursor: u64,
+    token: &CancelToken,
+    bytes_max: usize,
+) -> Result<Option<Gathered>, WriteError> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let progress = connection.fetch(cursor, Some(token), &mut |row| {
+        let count = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
+        let values: Vec<Value> = (0..count)
+            .map(|index| row.get_ref(index).map_or(Value::Null, super::catalog::owned))
+            .collect();
+        bytes += values
+            .iter()
+            .map(|value| size_of::<Value>() + heap_bytes(value))
+            .sum::<usize>();
+        rows.push(values);
+        if bytes > bytes_max {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    if progress == Progress::Paused {
+        connection.close_cursor(cursor);
+        return Ok(None);
+    }
+    Ok(Some((rows, bytes)))
+}
+
+fn heap_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+    }
+}
+
 fn encode(row: &rusqlite::Row<'_>, encoding: &Encoding, out: &mut BytesMut) -> Result<(), WireError> {
     let column_count = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
     if column_count != encoding.len() {

@@ -32,6 +32,8 @@ pub struct Shared {
 pub struct Limits {
     /// The longest message of a client that is authenticated, in bytes.
     pub message_bytes_max: usize,
+    /// The most memory a result may take that is gathered before its client reads it, in bytes.
+    pub result_bytes_max: usize,
     /// The longest a statement may take; none: as long as it takes.
     pub statement_timeout: Option<Duration>,
     /// How long a session may be idle while it holds what others wait for; none: for ever.

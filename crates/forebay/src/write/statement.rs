@@ -1,10 +1,11 @@
 //! One write as it is handed over: text, parameters, and the limits its caller sets.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CancelToken, Parameters};
+use super::{CancelToken, Outcome, Parameters, WriteError};
 
 /// The text of one statement. Made from a `&'static str`, a `String` or an `Arc<str>`; the first and the last cost no
 /// allocation a call.
@@ -59,6 +60,23 @@ pub struct Write {
     pub(crate) parameters: Parameters,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
+    pub(crate) acceptance: Option<Acceptance>,
+}
+
+/// Whether the caller takes an outcome; if not, why.
+#[derive(Clone)]
+pub(crate) struct Acceptance(Arc<dyn Fn(&Outcome) -> Result<(), String> + Send + Sync>);
+
+impl Acceptance {
+    pub(crate) fn of(&self, outcome: &Outcome) -> Result<(), WriteError> {
+        (self.0)(outcome).map_err(|reason| WriteError::Refused { reason })
+    }
+}
+
+impl fmt::Debug for Acceptance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Acceptance")
+    }
 }
 
 impl Write {
@@ -69,6 +87,7 @@ impl Write {
             parameters: parameters.into(),
             max_wait: None,
             cancel: None,
+            acceptance: None,
         }
     }
 
@@ -83,6 +102,14 @@ impl Write {
     #[must_use]
     pub fn cancel(mut self, token: CancelToken) -> Self {
         self.cancel = Some(token);
+        self
+    }
+
+    /// Asks `accept` before the commit. An outcome that it does not take is undone, and its reason is the caller's
+    /// [`WriteError::Refused`]. It runs on the database's thread, so it must be quick and must not panic.
+    #[must_use]
+    pub fn accept_if(mut self, accept: impl Fn(&Outcome) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.acceptance = Some(Acceptance(Arc::new(accept)));
         self
     }
 

@@ -146,6 +146,7 @@ fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &m
             program,
             &write.parameters,
             write.cancel.as_ref(),
+            write.acceptance.as_ref(),
             Transaction::Shared,
         );
         if program.changes_schema {

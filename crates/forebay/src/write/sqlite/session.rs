@@ -17,6 +17,7 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
 use super::error::write_error;
 use super::policy::Policy;
 use super::program::Program;
+use crate::write::statement::Acceptance;
 use crate::write::{CancelToken, Outcome, Parameters, Sql, StatementError, StatementErrorKind, Value, WriteError};
 
 /// How many virtual-machine steps SQLite takes between two looks at the cancel token: some tens of microseconds.
@@ -141,7 +142,7 @@ impl Session {
                 reason: "this statement cannot run inside a transaction".to_owned(),
             }));
         }
-        self.execute_prepared(&mut statement, &program, parameters, token, Transaction::Own)
+        self.execute_prepared(&mut statement, &program, parameters, token, None, Transaction::Own)
     }
 
     /// Executes one statement: whole, or not at all, and reports what it did.
@@ -151,6 +152,7 @@ impl Session {
         program: &Program,
         parameters: &Parameters,
         token: Option<&CancelToken>,
+        acceptance: Option<&Acceptance>,
         transaction: Transaction,
     ) -> Result<Outcome, Failure> {
         bind(statement, program, parameters).map_err(Failure::clean)?;
@@ -167,7 +169,13 @@ impl Session {
         if savepoint {
             self.trusted("SAVEPOINT forebay_statement")?;
         }
-        let result = self.step_to_end(statement, program, token);
+        let result = self.step_to_end(statement, program, token).and_then(|outcome| {
+            // What is not accepted has been executed, and must go.
+            acceptance
+                .map_or(Ok(()), |acceptance| acceptance.of(&outcome))
+                .map_err(Failure::spoiling)?;
+            Ok(outcome)
+        });
         match result {
             Ok(outcome) => {
                 if savepoint {
@@ -368,7 +376,7 @@ impl Session {
         let mut statement = self.prepare(&connection, sql).map_err(|failure| failure.error)?;
         let program = self.program(sql, &statement).map_err(|failure| failure.error)?;
         policy
-            .trusting(|| self.execute_prepared(&mut statement, &program, parameters, token, Transaction::None))
+            .trusting(|| self.execute_prepared(&mut statement, &program, parameters, token, None, Transaction::None))
             .map_err(|failure| failure.error)
     }
 
@@ -428,8 +436,15 @@ impl Session {
             });
         }
         let program = self.program(sql, &statement).map_err(|failure| failure.error)?;
-        self.execute_prepared(&mut statement, &program, parameters, Some(token), Transaction::None)
-            .map_err(|failure| failure.error)
+        self.execute_prepared(
+            &mut statement,
+            &program,
+            parameters,
+            Some(token),
+            None,
+            Transaction::None,
+        )
+        .map_err(|failure| failure.error)
     }
 
     /// Opens a cursor over a statement that reads. `cursor` is the caller's own number for it; one that is open under

@@ -1,0 +1,33 @@
+//! The PostgreSQL protocol, byte by byte against the real program: what it must answer, and what must not shake it.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
+
+#[path = "wire/client.rs"]
+mod client;
+
+#[path = "wire/bytes.rs"]
+mod bytes;
+#[path = "wire/cancel.rs"]
+mod cancel;
+#[path = "wire/errors.rs"]
+mod errors;
+#[path = "wire/extended.rs"]
+mod extended;
+#[path = "wire/portals.rs"]
+mod portals;
+#[path = "wire/sharing.rs"]
+mod sharing;
+#[path = "wire/simple.rs"]
+mod simple;
+#[path = "wire/vanish.rs"]
+mod vanish;
+
+use testbed::Forebay;
+
+/// The program with these arguments, on a database of its own.
+fn server(arguments: &[&str]) -> Forebay {
+    Forebay::builder(env!("CARGO_BIN_EXE_forebay"))
+        .arguments(arguments)
+        .start()
+        .unwrap_or_else(|error| panic!("{error}"))
+}

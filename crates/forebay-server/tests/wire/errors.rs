@@ -1,0 +1,94 @@
+//! Every SQLSTATE that is promised, made by a statement that deserves it, and where in the statement it points.
+
+use crate::client::{Client, bind, execute, parse};
+use crate::server;
+
+#[test]
+fn each_error_has_its_sqlstate() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE p (id INTEGER PRIMARY KEY)");
+    client.run(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT NOT NULL, c INTEGER CHECK (c > 0), p INTEGER REFERENCES p (id))",
+    );
+    client.run("INSERT INTO t VALUES (1, 'x', 1, NULL)");
+    for (sql, sqlstate, position) in [
+        ("INSERT INTO t VALUES (1, 'y', 1, NULL)", "23505", None),
+        ("INSERT INTO t VALUES (2, NULL, 1, NULL)", "23502", None),
+        ("INSERT INTO t VALUES (2, 'y', 1, 77)", "23503", None),
+        ("INSERT INTO t VALUES (2, 'y', 0, NULL)", "23514", None),
+        ("SELECT * FROM nowhere", "42P01", None),
+        ("INSERT INTO nowhere VALUES (1)", "42P01", None),
+        ("CREATE TABLE t (a INTEGER)", "42P07", None),
+        ("SELECT absent FROM t", "42703", Some(8)),
+        ("SELECT a,\n  absent FROM t", "42703", Some(13)),
+        ("INSERT INTO t (absent) VALUES (1)", "42703", None),
+        ("SELEKT 1", "42601", Some(1)),
+        ("SELECT 'ü', FROM FROM", "42601", None),
+        ("SELECT no_such_function(1)", "42883", None),
+        ("SELECT 'x'::int", "22P02", None),
+        ("SELECT '99999999999999999999'::bigint", "22003", None),
+        (
+            "SELECT 9223372036854775807 + 1 FROM (SELECT sum(n) FROM (SELECT 9223372036854775807 AS n UNION ALL SELECT 1))",
+            "22003",
+            None,
+        ),
+        ("SELECT $1", "42P02", None),
+        ("LISTEN x", "0A000", None),
+        ("COPY t FROM STDIN", "0A000", None),
+        ("SAVEPOINT x", "25P01", None),
+        ("COMMIT AND CHAIN", "25P01", None),
+    ] {
+        let answer = client.query(sql);
+        assert_eq!(
+            (answer.sqlstate().as_str(), answer.status),
+            (sqlstate, 'I'),
+            "{sql}: {:?}",
+            answer.error()
+        );
+        let error = answer.error().unwrap();
+        assert_eq!(error.field(b'S'), Some("ERROR"));
+        assert!(
+            !error.message().is_empty() && !error.message().contains("forebay:"),
+            "{error:?}"
+        );
+        if position.is_some() {
+            assert_eq!(error.position(), position, "{sql}: {error:?}");
+        }
+    }
+    let unique = client.query("INSERT INTO t VALUES (1, 'y', 1, NULL)").error().unwrap();
+    assert_eq!((unique.field(b't'), unique.field(b'c')), (Some("t"), Some("a")));
+    for (sql, sqlstate) in [("ROLLBACK TO x", "3B001"), ("SELECT 1", "25P02")] {
+        client.query("BEGIN");
+        assert_eq!(
+            client.query(sql).sqlstate(),
+            if sql == "SELECT 1" { "00000" } else { sqlstate }
+        );
+        if sql == "SELECT 1" {
+            client.query("nonsense");
+            assert_eq!(client.query(sql).sqlstate(), sqlstate);
+        }
+        client.run("ROLLBACK");
+    }
+    let answer = client.query("BEGIN READ ONLY; INSERT INTO t VALUES (3, 'z', 1, NULL)");
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("25006", 'E'));
+    client.run("ROLLBACK");
+    client.run("SET default_transaction_read_only = on");
+    assert_eq!(client.query("DELETE FROM t").sqlstate(), "25006");
+    client.run("RESET default_transaction_read_only");
+    client.run("BEGIN");
+    assert_eq!(client.query("VACUUM").sqlstate(), "25001");
+    client.run("ROLLBACK");
+    // In the second statement of a script the position counts from the script's start.
+    let error = client.query("SELECT 1; SELECT absent FROM t").error().unwrap();
+    assert_eq!((error.sqlstate(), error.position()), ("42703", Some(18)));
+    let answer = client.pipeline(&[
+        parse("", "SELECT a FROM t WHERE absent = $1"),
+        bind("", "", &["1"]),
+        execute("", 0),
+    ]);
+    assert_eq!(
+        (answer.sqlstate().as_str(), answer.error().unwrap().position()),
+        ("42703", Some(23))
+    );
+}

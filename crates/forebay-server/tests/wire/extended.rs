@@ -1,0 +1,271 @@
+//! The extended protocol: names, pipelines, errors that skip to Sync, what is one transaction.
+
+use std::time::Duration;
+
+use crate::client::{
+    Client, bind, bind_raw, close, describe, execute, flush, message, parse, parse_typed, query, sync, whole,
+};
+use crate::server;
+
+const INT4: u32 = 23;
+const INT8: u32 = 20;
+
+#[test]
+fn names_are_taken_once_and_missed_by_name() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let mut state = |messages: &[Vec<u8>]| client.pipeline(messages).sqlstate();
+    assert_eq!(state(&[parse("s", "SELECT 1")]), "00000");
+    assert_eq!(state(&[parse("s", "SELECT 2")]), "42P05");
+    assert_eq!(
+        state(&[parse("", "SELECT 1"), parse("", "SELECT 2")]),
+        "00000",
+        "the unnamed one is replaced"
+    );
+    assert_eq!(state(&[bind("p", "s", &[]), bind("p", "s", &[])]), "42P03");
+    assert_eq!(
+        state(&[bind("", "s", &[]), bind("", "s", &[]), execute("", 0)]),
+        "00000"
+    );
+    assert_eq!(state(&[bind("", "nobody", &[])]), "26000");
+    assert_eq!(state(&[describe(b'S', "nobody")]), "26000");
+    assert_eq!(state(&[describe(b'P', "nobody")]), "34000");
+    assert_eq!(state(&[execute("nobody", 0)]), "34000");
+    assert_eq!(
+        state(&[close(b'S', "nobody"), close(b'P', "nobody")]),
+        "00000",
+        "closing nothing is no error"
+    );
+    assert_eq!(state(&[close(b'S', "s"), bind("", "s", &[])]), "26000");
+    assert_eq!(state(&[parse("", "SELECT 1; SELECT 2")]), "42601");
+    assert_eq!(
+        state(&[parse("x", "SELECT 1"), whole("DEALLOCATE x", &[]), bind("", "x", &[])]),
+        "26000"
+    );
+    assert_eq!(state(&[whole("DEALLOCATE nobody", &[])]), "26000");
+    // Names are names, whatever is in them.
+    for name in ["\"; DROP TABLE t; --", "'", "a b", "ü", "\\", "$1", "--"] {
+        assert_eq!(
+            state(&[
+                parse(name, "SELECT 1"),
+                bind(name, name, &[]),
+                execute(name, 0),
+                close(b'S', name)
+            ]),
+            "00000",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_error_skips_to_sync_and_each_sync_is_answered_once() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER PRIMARY KEY)");
+    let insert = |value: &str| {
+        [
+            parse("", "INSERT INTO t VALUES ($1)"),
+            bind("", "", &[value]),
+            execute("", 0),
+        ]
+        .concat()
+    };
+    let answer = client.pipeline(&[
+        insert("1"),
+        whole("SELECT absent", &[]),
+        insert("2"),
+        query("INSERT INTO t VALUES (3)"),
+        flush(),
+    ]);
+    assert_eq!((answer.kinds().as_str(), answer.status), ("12CE", 'I'));
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0", "all or nothing up to Sync");
+    // Three Syncs at once: three answers, the errors in their own.
+    client.send(&[insert("1"), sync(), insert("1"), sync(), insert("2"), sync(), sync()].concat());
+    let states: Vec<String> = (0..4).map(|_| client.answer().sqlstate()).collect();
+    assert_eq!(states, ["00000", "23505", "00000", "00000"]);
+    assert_eq!(
+        client.read_within(Duration::from_millis(50)).map(|_| ()),
+        None,
+        "and not one more"
+    );
+    assert_eq!(client.ask("SELECT group_concat(a) FROM t"), "1,2");
+}
+
+#[test]
+fn writes_before_one_sync_are_one_transaction() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let mut other = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER PRIMARY KEY)");
+    let insert = |value: i32| whole("INSERT INTO t VALUES ($1)", &[&value.to_string()]);
+    client.send(&[insert(1), insert(2), flush()].concat());
+    for kind in "12C12C".bytes() {
+        assert_eq!(client.read().unwrap().kind, kind);
+    }
+    assert_eq!(other.ask("SELECT count(*) FROM t"), "0", "not committed before Sync");
+    client.send(&sync());
+    assert_eq!(client.answer().status, 'I');
+    assert_eq!(other.ask("SELECT count(*) FROM t"), "2");
+    // The third fails: none is there.
+    let answer = client.pipeline(&[insert(3), insert(4), insert(1)]);
+    assert_eq!(
+        (answer.sqlstate().as_str(), answer.kinds().as_str()),
+        ("23505", "12C12C12E")
+    );
+    assert_eq!(other.ask("SELECT count(*) FROM t"), "2");
+    // Inside BEGIN nothing is committed by Sync.
+    assert_eq!(client.pipeline(&[whole("BEGIN", &[]), insert(5)]).status, 'T');
+    assert_eq!(client.pipeline(&[insert(1)]).status, 'E');
+    let skipped = client.pipeline(&[insert(6)]);
+    assert_eq!((skipped.sqlstate().as_str(), skipped.status), ("25P02", 'E'));
+    assert_eq!(client.pipeline(&[whole("COMMIT", &[])]).tags(), ["ROLLBACK"]);
+    assert_eq!(other.ask("SELECT count(*) FROM t"), "2");
+    // COMMIT and BEGIN in the middle of a pipeline.
+    let answer = client.pipeline(&[
+        whole("BEGIN", &[]),
+        insert(7),
+        whole("COMMIT", &[]),
+        insert(8),
+        insert(1),
+    ]);
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("23505", 'I'));
+    assert_eq!(other.ask("SELECT group_concat(a) FROM t"), "1,2,7");
+}
+
+#[test]
+fn a_statement_that_runs_alone_is_refused_among_others() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER)");
+    assert_eq!(client.pipeline(&[whole("VACUUM", &[])]).sqlstate(), "00000");
+    assert_eq!(
+        client
+            .pipeline(&[whole("INSERT INTO t VALUES (1)", &[]), whole("VACUUM", &[])])
+            .sqlstate(),
+        "25001"
+    );
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
+    client.run("BEGIN");
+    assert_eq!(client.query("VACUUM").sqlstate(), "25001");
+}
+
+#[test]
+fn bindings_are_counted_and_checked() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let two = || parse_typed("", "SELECT $1, $2", &[INT4, INT8]);
+    let mut state = |bind: Vec<u8>| client.pipeline(&[two(), bind, execute("", 0)]).sqlstate();
+    let (four, eight) = (Some([0, 0, 0, 1].as_slice()), Some([0, 0, 0, 0, 0, 0, 0, 2].as_slice()));
+    assert_eq!(state(bind_raw("", "", &[1], &[four, eight], &[1])), "00000");
+    assert_eq!(
+        state(bind_raw("", "", &[], &[Some(b"1"), Some(b"2")], &[0, 1])),
+        "00000"
+    );
+    assert_eq!(state(bind_raw("", "", &[1, 0], &[four, Some(b"2")], &[])), "00000");
+    assert_eq!(state(bind_raw("", "", &[1], &[None, None], &[])), "00000");
+    assert_eq!(state(bind_raw("", "", &[1], &[four], &[])), "08P01", "too few");
+    assert_eq!(
+        state(bind_raw("", "", &[1], &[four, eight, four], &[])),
+        "08P01",
+        "too many"
+    );
+    assert_eq!(
+        state(bind_raw("", "", &[1, 1, 1], &[four, eight], &[])),
+        "08P01",
+        "too many formats"
+    );
+    assert_eq!(
+        state(bind_raw("", "", &[1], &[four, eight], &[1, 1, 1])),
+        "08P01",
+        "too many result formats"
+    );
+    assert_eq!(
+        state(bind_raw("", "", &[7], &[four, eight], &[])),
+        "22023",
+        "no such format"
+    );
+    assert_eq!(
+        state(bind_raw("", "", &[1], &[eight, eight], &[])),
+        "22P03",
+        "wrong length"
+    );
+    assert_eq!(state(bind_raw("", "", &[1], &[Some(b""), eight], &[])), "22P03");
+    assert_eq!(state(bind_raw("", "", &[], &[Some(b"one"), Some(b"2")], &[])), "22P02");
+    assert_eq!(
+        state(bind_raw("", "", &[], &[Some(b"99999999999"), Some(b"2")], &[])),
+        "22003"
+    );
+    assert_eq!(state(bind_raw("", "", &[], &[Some(b"\xff"), Some(b"2")], &[])), "22021");
+    let mut text = |bytes: &[u8]| {
+        client
+            .pipeline(&[
+                parse_typed("", "SELECT $1", &[25]),
+                bind_raw("", "", &[], &[Some(bytes)], &[]),
+                execute("", 0),
+            ])
+            .sqlstate()
+    };
+    assert_eq!(text(b"a\0b"), "22021", "NUL is no character of a text");
+    assert_eq!(text(b"\xc0\x80"), "22021");
+    // A type nobody knows is as good as not declared, or refused; never a hang, never a crash.
+    let answer = client.pipeline(&[
+        parse_typed("", "SELECT $1", &[4_000_000_000]),
+        bind("", "", &["x"]),
+        execute("", 0),
+    ]);
+    assert!(
+        ["00000", "42704", "0A000"].contains(&answer.sqlstate().as_str()),
+        "{}",
+        answer.sqlstate()
+    );
+    assert_eq!(client.ask("SELECT 1"), "1");
+}
+
+#[test]
+fn flush_sends_what_is_there() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.send(&[parse_typed("", "SELECT $1", &[INT4]), flush()].concat());
+    assert_eq!(client.read().unwrap().kind, b'1');
+    client.send(&[describe(b'S', ""), flush()].concat());
+    assert_eq!(
+        client.read().unwrap(),
+        crate::client::Message {
+            kind: b't',
+            body: [&[0, 1][..], &INT4.to_be_bytes()].concat()
+        }
+    );
+    assert_eq!(client.read().unwrap().kind, b'T');
+    client.send(&[bind("", "", &["7"]), execute("", 0), message(b'H', b"")].concat());
+    for kind in "2DC".bytes() {
+        assert_eq!(client.read().unwrap().kind, kind);
+    }
+    // An error is sent at Flush too, and Sync is still awaited.
+    client.send(&[execute("gone", 0), flush()].concat());
+    assert_eq!(client.read().unwrap().failure().sqlstate(), "34000");
+    client.send(&[whole("SELECT 1", &[]), sync()].concat());
+    assert_eq!(client.answer().kinds(), "");
+}
+
+#[test]
+fn what_returning_gives_is_what_was_written() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)");
+    client
+        .pipeline(&[parse("s", "INSERT INTO t (a) VALUES ($1) RETURNING *")])
+        .expect("prepared");
+    // The schema changes under the prepared statement.
+    client.run("ALTER TABLE t ADD COLUMN b INTEGER");
+    let answer = client.pipeline(&[bind("", "s", &["1"]), execute("", 0)]);
+    let there = client.ask("SELECT count(*) FROM t");
+    let expected = if answer.error().is_some() { "0" } else { "1" };
+    assert_eq!(there, expected, "an error means no effect: {answer:?}");
+    // A value that its column's type cannot hold.
+    client.run("CREATE TABLE u (a INTEGER)");
+    let answer = client.query("INSERT INTO u VALUES ('no number') RETURNING a");
+    let there = client.ask("SELECT count(*) FROM u");
+    let expected = if answer.error().is_some() { "0" } else { "1" };
+    assert_eq!(there, expected, "an error means no effect: {answer:?}");
+}

@@ -1,0 +1,202 @@
+//! Simple queries: blocks, implicit ones too, the status byte, settings.
+
+use crate::client::Client;
+use crate::server;
+
+#[test]
+fn a_script_is_one_transaction() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER PRIMARY KEY)");
+    let answer = client.query(
+        "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); INSERT INTO t VALUES (1); INSERT INTO t VALUES (3)",
+    );
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("23505", 'I'));
+    assert_eq!(
+        answer.tags(),
+        ["INSERT 0 1", "INSERT 0 1"],
+        "nothing behind the error is run"
+    );
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0", "the error undoes all");
+    // COMMIT inside: what is before it stays.
+    let answer = client.query("INSERT INTO t VALUES (1); COMMIT; INSERT INTO t VALUES (2); SELECT absent");
+    assert_eq!(answer.status, 'I');
+    assert_eq!(answer.notice().unwrap().sqlstate(), "25P01");
+    assert_eq!(client.ask("SELECT group_concat(a) FROM t"), "1");
+    // BEGIN inside takes the implicit block over, with what was done in it.
+    let answer = client.query("INSERT INTO t VALUES (2); BEGIN; INSERT INTO t VALUES (3)");
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("00000", 'T'));
+    client.run("ROLLBACK");
+    assert_eq!(client.ask("SELECT group_concat(a) FROM t"), "1");
+    let answer = client.run("BEGIN; INSERT INTO t VALUES (4); COMMIT; INSERT INTO t VALUES (5)");
+    assert_eq!(answer.tags(), ["BEGIN", "INSERT 0 1", "COMMIT", "INSERT 0 1"]);
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "3");
+    // A mistake in the text: nothing of it is run.
+    assert_eq!(client.query("INSERT INTO t VALUES (9); SELEKT 1").sqlstate(), "42601");
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "3");
+}
+
+#[test]
+fn the_status_byte_is_true() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER PRIMARY KEY)");
+    let mut step = |sql: &str, sqlstate: &str, status: char| {
+        let answer = client.query(sql);
+        assert_eq!((answer.sqlstate().as_str(), answer.status), (sqlstate, status), "{sql}");
+        answer
+    };
+    step("BEGIN", "00000", 'T');
+    assert_eq!(step("BEGIN", "00000", 'T').notice().unwrap().sqlstate(), "25001");
+    step("INSERT INTO t VALUES (1)", "00000", 'T');
+    step("SAVEPOINT a", "00000", 'T');
+    step("INSERT INTO t VALUES (1)", "23505", 'E');
+    step("SELECT 1", "25P02", 'E');
+    step("", "00000", 'E');
+    step("SAVEPOINT b", "25P02", 'E');
+    step("ROLLBACK TO SAVEPOINT b", "3B001", 'E');
+    step("ROLLBACK TO SAVEPOINT a", "00000", 'T');
+    step("INSERT INTO t VALUES (2)", "00000", 'T');
+    step("RELEASE a", "00000", 'T');
+    step("RELEASE a", "3B001", 'E');
+    assert_eq!(
+        step("COMMIT", "00000", 'I').tags(),
+        ["ROLLBACK"],
+        "a failed block is not committed, and says so"
+    );
+    assert_eq!(step("SELECT count(*) FROM t", "00000", 'I').value().unwrap(), "0");
+    assert_eq!(step("COMMIT", "00000", 'I').notice().unwrap().sqlstate(), "25P01");
+    assert_eq!(step("ROLLBACK", "00000", 'I').notice().unwrap().sqlstate(), "25P01");
+    step("SAVEPOINT a", "25P01", 'I');
+    step("BEGIN", "00000", 'T');
+    step("syntax error here", "42601", 'E');
+    step("ROLLBACK", "00000", 'I');
+    // An error before anything was written; savepoints set before the first write.
+    step("BEGIN; SAVEPOINT s; SAVEPOINT \"S\"", "00000", 'T');
+    step("INSERT INTO t VALUES (7)", "00000", 'T');
+    step("ROLLBACK TO \"S\"", "00000", 'T');
+    step("INSERT INTO t VALUES (8)", "00000", 'T');
+    assert_eq!(step("COMMIT AND CHAIN", "00000", 'T').tags(), ["COMMIT"]);
+    step("ROLLBACK AND CHAIN", "00000", 'T');
+    step("ROLLBACK", "00000", 'I');
+    assert_eq!(
+        step("SELECT group_concat(a) FROM t", "00000", 'I').value().unwrap(),
+        "8"
+    );
+}
+
+#[test]
+fn a_deferred_constraint_fails_the_commit() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE p (id INTEGER PRIMARY KEY)");
+    client.run("CREATE TABLE c (p INTEGER REFERENCES p (id) DEFERRABLE INITIALLY DEFERRED)");
+    client.run("BEGIN");
+    client.run("INSERT INTO c VALUES (1)");
+    let answer = client.query("COMMIT");
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("23503", 'I'));
+    assert_eq!(client.ask("SELECT count(*) FROM c"), "0");
+    client.run("BEGIN; INSERT INTO c VALUES (1); INSERT INTO p VALUES (1); COMMIT");
+    assert_eq!(client.ask("SELECT count(*) FROM c"), "1");
+}
+
+#[test]
+fn nothing_is_answered_as_nothing() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for sql in ["", " ", ";", ";;", "-- ping", "/* ping */", "-- ping\n;"] {
+        let answer = client.query(sql);
+        assert_eq!((answer.kinds().as_str(), answer.status), ("I", 'I'), "{sql:?}");
+    }
+    assert_eq!(client.run(";;SELECT 1;;").rows().len(), 1);
+    assert_eq!(client.query("SELECT $1").sqlstate(), "42P02");
+}
+
+#[test]
+fn settings_are_told_reported_and_put_back() {
+    let server = server(&[]);
+    let mut client = Client::connect_with(server.address(), &[("application_name", "start")]).unwrap();
+    assert_eq!(client.settings["application_name"], "start");
+    for (name, value) in [
+        ("client_encoding", "UTF8"),
+        ("standard_conforming_strings", "on"),
+        ("integer_datetimes", "on"),
+        ("TimeZone", "UTC"),
+    ] {
+        assert_eq!(client.settings[name], value);
+    }
+    let reported = |name: &str| [("application_name".to_owned(), name.to_owned())];
+    assert_eq!(client.run("SET application_name = 'one'").settings(), reported("one"));
+    assert_eq!(client.ask("SHOW application_name"), "one");
+    client.run("BEGIN");
+    assert_eq!(client.run("SET application_name TO two").settings(), reported("two"));
+    assert_eq!(client.run("ROLLBACK").settings(), reported("one"));
+    client.run("BEGIN");
+    assert_eq!(
+        client.run("SET LOCAL application_name = 'three'").settings(),
+        reported("three")
+    );
+    assert_eq!(client.run("COMMIT").settings(), reported("one"));
+    // In a failed block, by the rollback too; and in a script that fails.
+    client.run("BEGIN; SET application_name = 'four'");
+    client.query("nonsense");
+    assert_eq!(client.run("COMMIT").settings(), reported("one"));
+    let answer = client.query("SET application_name = 'five'; SELECT absent");
+    assert_eq!(answer.settings().last().unwrap().1, "one");
+    assert_eq!(client.ask("SHOW application_name"), "one");
+    assert_eq!(client.query("SET no_such_setting = 1").sqlstate(), "42704");
+    assert_eq!(client.query("SHOW no_such_setting").sqlstate(), "42704");
+    assert_eq!(client.query("SET client_encoding = 'LATIN1'").sqlstate(), "0A000");
+    client.run("SET statement_timeout = '3s'");
+    client.run("RESET ALL");
+    assert_eq!(client.ask("SHOW statement_timeout"), "0");
+    assert_eq!(
+        Client::connect_with(server.address(), &[("no_such_setting", "1")])
+            .unwrap_err()
+            .sqlstate(),
+        "42704"
+    );
+}
+
+#[test]
+fn isolation_levels_see_what_they_promise() {
+    let server = server(&[]);
+    let mut one = Client::connect(server.address());
+    let mut two = Client::connect(server.address());
+    one.run("CREATE TABLE t (a INTEGER)");
+    let count = "SELECT count(*) FROM t";
+    one.run("BEGIN");
+    assert_eq!(one.ask(count), "0");
+    two.run("INSERT INTO t VALUES (1)");
+    assert_eq!(
+        one.ask(count),
+        "1",
+        "READ COMMITTED: each statement sees what is committed"
+    );
+    one.run("COMMIT");
+    one.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    assert_eq!(one.ask(count), "1");
+    two.run("INSERT INTO t VALUES (2)");
+    assert_eq!(one.ask(count), "1", "REPEATABLE READ: one state throughout");
+    let answer = one.query("INSERT INTO t VALUES (3)");
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("25006", 'E'));
+    one.run("ROLLBACK");
+    one.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    assert_eq!(one.ask("SHOW transaction_isolation"), "serializable");
+    assert_eq!(one.query("SELECT count(*) FROM t").value().unwrap(), "2");
+    assert_eq!(
+        one.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED").sqlstate(),
+        "25001"
+    );
+    one.run("ROLLBACK");
+    // Lost updates cannot be: each reads what the other has written.
+    one.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    let seen: i64 = one.ask("SELECT max(a) FROM t").parse().unwrap();
+    two.send(&crate::client::query(
+        "BEGIN ISOLATION LEVEL SERIALIZABLE; UPDATE t SET a = (SELECT max(a) FROM t) + 10; COMMIT",
+    ));
+    one.run(&format!("UPDATE t SET a = {}", seen + 1));
+    one.run("COMMIT");
+    two.answer().expect("the second waits for the first");
+    assert_eq!(one.ask("SELECT group_concat(a) FROM t"), "13,13");
+}
