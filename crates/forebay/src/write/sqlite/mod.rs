@@ -183,9 +183,11 @@ impl Sqlite {
         let ran = self
             .inner
             .writer
-            .run(move |session| {
+            .run_leaving(move |session| {
                 let _permit = permit;
-                group::run(session, &batch)
+                let outcomes = group::run(session, &batch);
+                // Thousands of parameters are dropped while their callers are being answered, not before.
+                (outcomes, batch)
             })
             .await;
         ran.unwrap_or_else(|error| {

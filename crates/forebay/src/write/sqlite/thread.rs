@@ -87,17 +87,34 @@ impl SqliteThread {
         R: Send + 'static,
         J: FnOnce(&mut Session) -> R + Send + 'static,
     {
+        self.run_leaving(move |session| (job(session), ()))
+    }
+
+    /// As [`run`](Self::run), for a job that leaves something behind that takes time to drop: the result is given first.
+    pub(super) fn run_leaving<R, L, J>(
+        &self,
+        job: J,
+    ) -> impl Future<Output = Result<R, WriteError>> + Send + use<R, L, J>
+    where
+        R: Send + 'static,
+        J: FnOnce(&mut Session) -> (R, L) + Send + 'static,
+    {
         let (answer, answered) = oneshot::channel();
         let sent = self.jobs.send(Box::new(move |session| {
-            let result = catch_unwind(AssertUnwindSafe(|| job(session))).map_err(|panic| {
+            let ended = catch_unwind(AssertUnwindSafe(|| job(session))).map_err(|panic| {
                 session.close_cursors();
                 session.rollback();
                 WriteError::Internal {
                     cause: panic_message(&*panic),
                 }
             });
+            let (result, left) = match ended {
+                Ok((result, left)) => (Ok(result), Some(left)),
+                Err(error) => (Err(error), None),
+            };
             // Nobody may be waiting any more.
             let _ = answer.send(result);
+            drop(left);
         }));
         async move {
             match sent {
