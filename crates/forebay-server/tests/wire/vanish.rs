@@ -93,7 +93,7 @@ fn a_client_that_vanishes_from_a_batch_takes_nobody_with_it() {
 
 #[test]
 fn an_idle_transaction_gives_the_writer_back_in_time() {
-    let server = server(&["--idle-transaction-timeout", "300ms"]);
+    let server = server(&["--idle-transaction-timeout", "300ms", "--readers", "1"]);
     let mut idle = Client::connect(server.address());
     idle.run("CREATE TABLE t (a INTEGER)");
     idle.run("BEGIN; INSERT INTO t VALUES (1)");
@@ -109,11 +109,12 @@ fn an_idle_transaction_gives_the_writer_back_in_time() {
     assert!(reader.read_within(std::time::Duration::from_millis(600)).is_none());
     assert_eq!(reader.ask("SELECT count(*) FROM t"), "1");
     reader.run("COMMIT");
-    // An open portal holds a reader; also while the message behind it is not finished.
-    for tail in [Vec::new(), whole("INSERT INTO t VALUES (3)", &[])] {
+    // An open portal holds the one reader that there is, and somebody waits for it; also while the message behind it is not finished.
+    for tail in [Vec::new(), [bind("", "w", &[]), execute("", 0)].concat()] {
         let mut holder = Client::connect(server.address());
         holder.send(
             &[
+                parse("w", "INSERT INTO t VALUES (3)"),
                 parse("", "SELECT a FROM t UNION ALL SELECT 1"),
                 bind("p", "", &[]),
                 execute("p", 1),
@@ -121,8 +122,12 @@ fn an_idle_transaction_gives_the_writer_back_in_time() {
             ]
             .concat(),
         );
+        // Read first, so that the portal is open before anybody asks for its reader.
+        while holder.read().unwrap().kind != b's' {}
+        other.send(&query("SELECT 1"));
         let words = holder.last_words();
         assert_eq!(words.last().unwrap().failure().sqlstate(), "25P03");
+        other.answer().expect("the reader is free again");
     }
     assert_eq!(other.ask("SELECT group_concat(a) FROM t"), "2");
 }

@@ -130,8 +130,9 @@ where
         Call::new(Arc::clone(&self.shared), item, None)
     }
 
-    /// Like [`call`](Self::call), with a shorter window of its own: the item's batch goes after `max_wait` at the latest, if
-    /// a slot is free; with zero it does not wait for others. A longer one than the batcher's has no effect.
+    /// Like [`call`](Self::call), with a window of its own in place of the batcher's: the item's batch goes after `max_wait`
+    /// at the latest, if a slot is free; with zero it does not wait for others. The batch goes earlier when another item of it
+    /// is due earlier, so nobody waits for a neighbour's longer window.
     pub fn call_within(&self, item: I, max_wait: Duration) -> Call<I, O, E> {
         Call::new(Arc::clone(&self.shared), item, Some(max_wait))
     }

@@ -97,38 +97,28 @@ where
     while runner.gather().await {
         let items = runner.batch.collect_items();
         let none_left = items.is_empty();
-        let mut has_waited = false;
         if none_left {
             runner.batch.clear();
         } else {
             let expected = items.len();
-            let mut processing = pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
-            let end = poll_fn(|context| {
-                let polled = processing.as_mut().poll(context);
-                has_waited |= polled.is_pending();
-                polled
-            })
-            .await;
+            let end = AssertUnwindSafe(async { process(items).await }).catch_unwind().await;
             runner.answer(expected, end);
         }
         if !runner.finish(none_left) {
             return;
         }
-        // While the processor waited others have had their turn, and the next batch goes at once.
-        if !has_waited {
-            let_others_run().await;
-        }
+        // Those just answered are ready now and may call again: they share the next batch.
+        let_others_run().await;
     }
 }
 
 impl<I, O, E> Runner<I, O, E> {
     /// Waits for a batch. `false`: there is nothing to do, and the runner is signed off.
     async fn gather(&mut self) -> bool {
-        let windowed = !self.shared.max_wait.is_zero();
         let mut sleep = pin!(None::<Sleep>);
         poll_fn(|context| {
             loop {
-                let mut waker = windowed.then(|| context.waker().clone());
+                let mut waker = Some(context.waker().clone());
                 let (next, todo) = self.shared.intake.next(&mut self.batch, &mut waker, Instant::now);
                 self.role = match next {
                     Next::Run => Role::Runs,

@@ -1,6 +1,6 @@
 //! Windows: when a queued item must go at the latest.
 //!
-//! Promises: a call's own window only ever shortens the batcher's; no window means no look at the clock. Knows nothing of
+//! Promises: a call's own window takes the place of the batcher's; no window means no look at the clock. Knows nothing of
 //! queues and timers.
 
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub(super) enum Due {
 impl Due {
     /// The due time of an item that arrives now, in a batcher whose window is `window`.
     pub(super) fn from_now(window: Duration, own: Option<Duration>) -> Self {
-        let shorter = own.map_or(window, |own| own.min(window));
-        if shorter.is_zero() {
+        let window = own.unwrap_or(window).min(WINDOW_MAX);
+        if window.is_zero() {
             Self::AtOnce
         } else {
-            Self::By(Instant::now() + shorter)
+            Self::By(Instant::now() + window)
         }
     }
 }

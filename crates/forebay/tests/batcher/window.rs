@@ -83,15 +83,33 @@ async fn a_call_within_zero_goes_at_once_and_takes_its_batch_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_longer_window_of_a_calls_own_has_no_effect() {
-    let batcher = Batcher::builder().max_wait(ms(10)).build(Gate::open().doubling());
+async fn a_longer_window_of_a_calls_own_gathers_for_that_long() {
+    let gate = Gate::open();
+    let batcher: Doubling = Batcher::new(gate.doubling());
     let begun = Instant::now();
-    batcher.call_within(1, Duration::MAX).await.unwrap();
-    assert!(begun.elapsed() <= ms(12));
-    let batcher: Doubling = Batcher::new(Gate::open().doubling());
+    let mut patient = batcher.call_within(1, ms(50));
+    assert!(poll_once(&mut patient).is_pending());
+    sleep(ms(30)).await;
+    let mut later = batcher.call_within(2, ms(50));
+    assert!(poll_once(&mut later).is_pending());
+    assert_eq!(patient.await.unwrap(), 2);
+    assert!(begun.elapsed() >= ms(50) && begun.elapsed() <= ms(52));
+    assert_eq!(later.await.unwrap(), 4);
+    assert_eq!(gate.seen(), [vec![1, 2]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_neighbours_longer_window() {
+    let gate = Gate::open();
+    let batcher: Doubling = Batcher::new(gate.doubling());
     let begun = Instant::now();
-    batcher.call_within(1, ms(1000)).await.unwrap();
+    let mut patient = batcher.call_within(1, Duration::MAX);
+    assert!(poll_once(&mut patient).is_pending());
+    settle().await;
+    assert_eq!(batcher.call(2).await.unwrap(), 4);
+    assert_eq!(patient.await.unwrap(), 2);
     assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(gate.seen(), [vec![1, 2]]);
 }
 
 #[tokio::test(start_paused = true)]
