@@ -179,6 +179,21 @@ impl<I, O, E> Intake<I, O, E> {
         (Next::Run, todo)
     }
 
+    /// A running runner's batch has ended, and its callers have not been told yet. If a full batch is in line and nobody else
+    /// comes for it, it is cut into `batch`: the runner goes on with that one, in the place of the one that ended.
+    pub(super) fn go_on(&self, batch: &mut Batch<I, O, E>) -> Option<Todo> {
+        let mut state = self.state.0.lock();
+        if !state.line.fills(&self.limits.batch) || !matches!(state.gatherer, Gatherer::None) {
+            return None;
+        }
+        state.line.cut(&self.limits.batch, batch);
+        state.batches += 1;
+        Some(Todo {
+            start_runner: state.reserve_gatherer(&self.limits),
+            ..Todo::default()
+        })
+    }
+
     /// A running runner has answered its batch. Says whether it is the gatherer now; otherwise it is signed off. `empty`:
     /// every call of the batch was cancelled at the last moment, and no batch ran.
     pub(super) fn finish(&self, empty: bool) -> (bool, Todo) {
@@ -395,6 +410,26 @@ mod tests {
         let (_, todo) = intake.cancel(&second);
         assert!(todo.wake.is_some(), "nobody is left to gather");
         assert_eq!(next(&intake, &mut batch, now).0, Next::Leave);
+        intake.validate();
+    }
+
+    #[test]
+    fn a_runner_goes_on_with_a_full_batch_only() {
+        let intake = Small::new(Limits {
+            max_in_flight: 1,
+            ..LIMITS
+        });
+        let _tickets: Vec<_> = (0..5).map(|item| enter(&intake, item, Due::AtOnce)).collect();
+        let mut batch = Batch::new();
+        assert_eq!(next(&intake, &mut batch, Instant::now()).0, Next::Run);
+        assert_eq!(batch.collect_items(), [0, 1]);
+        let mut second = Batch::new();
+        assert!(intake.go_on(&mut second).is_some_and(|todo| !todo.start_runner));
+        assert_eq!(second.collect_items(), [2, 3]);
+        intake.validate();
+        assert_eq!((intake.stats().in_flight, intake.stats().batches), (1, 2));
+        assert!(intake.go_on(&mut Batch::new()).is_none(), "one item may find company");
+        assert!(intake.finish(false).0);
         intake.validate();
     }
 

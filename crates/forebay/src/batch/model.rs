@@ -62,13 +62,24 @@ fn run(intake: &Arc<Model>, processor: Processor) {
         if next == Next::Leave {
             return;
         }
-        let items = batch.collect_items();
-        let none_left = items.is_empty();
+        let mut items = batch.collect_items();
+        let mut none_left = items.is_empty();
         match processor {
             _ if none_left => batch.clear(),
-            Processor::Answers => {
+            Processor::Answers => loop {
+                let mut following = Batch::new();
+                let gone_on = intake.go_on(&mut following);
+                let begun = following.collect_items();
                 batch.answer_each(items.into_iter().map(|item| item * 10).collect());
-            }
+                let Some(todo) = gone_on else { break };
+                carry_out(intake, todo, processor);
+                (batch, items) = (following, begun);
+                none_left = items.is_empty();
+                if none_left {
+                    batch.clear();
+                    break;
+                }
+            },
             Processor::FailsAll => {
                 batch.answer_all(&CallError::Failed(std::sync::Arc::new(7)));
             }

@@ -95,15 +95,7 @@ where
     // A runner is often started by the first of many callers that are ready on this thread: they share its batch.
     let_others_run().await;
     while runner.gather().await {
-        let items = runner.batch.collect_items();
-        let none_left = items.is_empty();
-        if none_left {
-            runner.batch.clear();
-        } else {
-            let expected = items.len();
-            let end = AssertUnwindSafe(async { process(items).await }).catch_unwind().await;
-            runner.answer(expected, end);
-        }
+        let none_left = runner.run_batches(&*process).await;
         if !runner.finish(none_left) {
             return;
         }
@@ -143,24 +135,47 @@ impl<I, O, E> Runner<I, O, E> {
         .await
     }
 
-    /// Answers the batch of `expected` items with what the processor ended with.
-    fn answer(&mut self, expected: usize, end: Result<Result<Vec<O>, E>, Box<dyn Any + Send>>) {
-        match end {
-            Ok(Ok(outcomes)) if outcomes.len() == expected => self.batch.answer_each(outcomes),
-            Ok(Ok(outcomes)) => {
-                let returned = outcomes.len();
-                self.batch.answer_all(&CallError::WrongCount { expected, returned });
-                quietly(|| drop(outcomes));
+    /// Runs the batch that was cut, and those that are full by the time the one before has ended. They begin before the
+    /// callers of the one before are told, so that the processor does not wait for that. Whether the last one had no item
+    /// left, because all its calls were cancelled.
+    async fn run_batches<F, Fut>(&mut self, process: &F) -> bool
+    where
+        F: Fn(Vec<I>) -> Fut,
+        Fut: Future<Output = Result<Vec<O>, E>>,
+    {
+        let mut before: Option<Ended<I, O, E>> = None;
+        loop {
+            let items = self.batch.collect_items();
+            if items.is_empty() {
+                self.batch.clear();
+                return true;
             }
-            Ok(Err(error)) => {
-                let error = CallError::Failed(Arc::new(error));
-                self.batch.answer_all(&error);
-                quietly(|| drop(error));
-            }
-            Err(panic) => {
-                let message = panic_message(&*panic);
-                self.batch.answer_all(&CallError::Panicked(message));
-                quietly(|| drop(panic));
+            let expected = items.len();
+            let mut processing = pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
+            // Never suspends here: whoever is still to be told cannot be dropped with the task.
+            let begun = poll_fn(|context| Poll::Ready(processing.as_mut().poll(context))).await;
+            drop(before.take());
+            let waits = begun.is_pending();
+            let end = match begun {
+                Poll::Ready(end) => end,
+                Poll::Pending => processing.await,
+            };
+            let ended = Ended {
+                batch: std::mem::replace(&mut self.batch, Batch::new()),
+                expected,
+                end: Some(end),
+            };
+            let Some(todo) = self.shared.intake.go_on(&mut self.batch) else {
+                drop(ended);
+                return false;
+            };
+            self.shared.carry_out(todo);
+            if waits {
+                before = Some(ended);
+            } else {
+                // A processor that never waits would keep the thread to itself.
+                drop(ended);
+                let_others_run().await;
             }
         }
     }
@@ -171,6 +186,42 @@ impl<I, O, E> Runner<I, O, E> {
         self.role = if gathers { Role::Gathers } else { Role::SignedOff };
         self.shared.carry_out(todo);
         gathers
+    }
+}
+
+/// What the processor ended with: its answer, or its panic.
+type End<O, E> = Result<Result<Vec<O>, E>, Box<dyn Any + Send>>;
+
+/// A batch that has ended. Dropped, it tells its callers.
+struct Ended<I, O, E> {
+    batch: Batch<I, O, E>,
+    expected: usize,
+    /// Always there until dropped.
+    end: Option<End<O, E>>,
+}
+
+impl<I, O, E> Drop for Ended<I, O, E> {
+    fn drop(&mut self) {
+        let expected = self.expected;
+        match self.end.take() {
+            None => {}
+            Some(Ok(Ok(outcomes))) if outcomes.len() == expected => self.batch.answer_each(outcomes),
+            Some(Ok(Ok(outcomes))) => {
+                let returned = outcomes.len();
+                self.batch.answer_all(&CallError::WrongCount { expected, returned });
+                quietly(|| drop(outcomes));
+            }
+            Some(Ok(Err(error))) => {
+                let error = CallError::Failed(Arc::new(error));
+                self.batch.answer_all(&error);
+                quietly(|| drop(error));
+            }
+            Some(Err(panic)) => {
+                let message = panic_message(&*panic);
+                self.batch.answer_all(&CallError::Panicked(message));
+                quietly(|| drop(panic));
+            }
+        }
     }
 }
 
