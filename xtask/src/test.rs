@@ -62,7 +62,7 @@ pub(crate) fn run(quick: bool) -> bool {
     steps.run()
 }
 
-/// Every dependency comes from crates.io: what `deny.toml` says of sources, seen without cargo-deny.
+/// Every dependency comes from one registry, none from a repository: what `deny.toml` says of sources, seen without cargo-deny.
 fn sources() -> Outcome {
     let lock = match std::fs::read_to_string(workspace::root().join("Cargo.lock")) {
         Ok(lock) => lock,
@@ -70,14 +70,16 @@ fn sources() -> Outcome {
     };
     match foreign_source(&lock) {
         None => Outcome::Passed,
-        Some(source) => Outcome::Failed(format!("a dependency comes from elsewhere than crates.io: {source}")),
+        Some(source) => Outcome::Failed(format!(
+            "a dependency comes from elsewhere than the registry of the others: {source}"
+        )),
     }
 }
 
 fn foreign_source(lock: &str) -> Option<&str> {
-    let sources = lock.lines().filter_map(|line| line.strip_prefix("source = "));
-    let mut foreign = sources.filter(|source| *source != "\"registry+https://github.com/rust-lang/crates.io-index\"");
-    foreign.next()
+    let sources = || lock.lines().filter_map(|line| line.strip_prefix("source = "));
+    let registry = sources().next()?;
+    sources().find(|source| *source != registry || !source.starts_with("\"registry+"))
 }
 
 /// Licences, sources, bans: as `deny.toml` says.
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_dependency_from_elsewhere_is_seen() {
-        let registry = "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
+        let registry = "source = \"registry+https://example.com/index\"\n";
         assert_eq!(foreign_source(registry), None);
         let foreign = format!("{registry}source = \"git+https://example.com/a\"\n");
         assert_eq!(foreign_source(&foreign), Some("\"git+https://example.com/a\""));
