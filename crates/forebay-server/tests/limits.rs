@@ -20,7 +20,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// The program with these arguments, on a database of its own.
 fn server(arguments: &[&str]) -> Forebay {
-    Forebay::builder(PROGRAM).arguments(arguments).start().unwrap_or_else(|error| panic!("{error}"))
+    Forebay::builder(PROGRAM)
+        .arguments(arguments)
+        .start()
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The most memory the process ever had, in bytes.

@@ -9,7 +9,9 @@ fn prepared_statements_are_bounded_in_number() {
     let mut client = Client::connect(server.address());
     let mut refused = None;
     for hundred in 0..1_000 {
-        let batch: Vec<Vec<u8>> = (0..100).map(|number| parse(&format!("s{}", hundred * 100 + number), "COMMIT")).collect();
+        let batch: Vec<Vec<u8>> = (0..100)
+            .map(|number| parse(&format!("s{}", hundred * 100 + number), "COMMIT"))
+            .collect();
         let answer = client.pipeline(&batch);
         if let Some(error) = answer.error() {
             refused = Some((hundred, error));
@@ -18,7 +20,13 @@ fn prepared_statements_are_bounded_in_number() {
     }
     let (hundred, error) = refused.expect("a hundred thousand are too many");
     assert_eq!((hundred, error.sqlstate()), (100, "53400"));
-    assert_eq!(client.pipeline(&[parse("", "SELECT 1"), bind("", "", &[]), execute("", 0)]).value().as_deref(), Some("1"));
+    assert_eq!(
+        client
+            .pipeline(&[parse("", "SELECT 1"), bind("", "", &[]), execute("", 0)])
+            .value()
+            .as_deref(),
+        Some("1")
+    );
     client.run("DEALLOCATE ALL");
     assert_eq!(client.pipeline(&[parse("s", "SELECT 1")]).sqlstate(), "00000");
 }
@@ -32,20 +40,32 @@ fn prepared_statements_and_portals_are_bounded_in_bytes() {
     let long = "x".repeat(500_000);
     for number in 0..200 {
         let answer = client.pipeline(&[parse(&format!("s{number}"), &format!("SELECT '{long}'"))]);
-        assert_eq!(answer.sqlstate(), if number < 2 { "00000" } else { "53400" }, "{number}");
+        assert_eq!(
+            answer.sqlstate(),
+            if number < 2 { "00000" } else { "53400" },
+            "{number}"
+        );
     }
     client.run("DEALLOCATE ALL");
-    client.pipeline(&[parse("s", "SELECT $1::text")]).expect("there is room again");
+    client
+        .pipeline(&[parse("s", "SELECT $1::text")])
+        .expect("there is room again");
     client.run("BEGIN");
     for number in 0..2 {
-        client.pipeline(&[bind(&format!("p{number}"), "s", &[&long])]).expect("bound");
+        client
+            .pipeline(&[bind(&format!("p{number}"), "s", &[&long])])
+            .expect("bound");
     }
     assert_eq!(client.pipeline(&[bind("p2", "s", &[&long])]).sqlstate(), "53400");
     client.run("ROLLBACK");
     client.run("BEGIN");
     // Small ones are bounded in number.
     let mut bound = 0;
-    while client.pipeline(&[bind(&format!("p{bound}"), "s", &["x"])]).error().is_none() {
+    while client
+        .pipeline(&[bind(&format!("p{bound}"), "s", &["x"])])
+        .error()
+        .is_none()
+    {
         bound += 1;
         assert!(bound <= 1_000);
     }
@@ -60,16 +80,31 @@ fn savepoints_and_settings_are_bounded() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
     client.run("BEGIN");
-    let script = |from: usize| (from..from + 1_000).map(|number| format!("SAVEPOINT s{number};")).collect::<String>();
+    let script = |from: usize| {
+        (from..from + 1_000)
+            .map(|number| format!("SAVEPOINT s{number};"))
+            .collect::<String>()
+    };
     let refused = (0..100).find_map(|thousand| client.query(&script(thousand * 1_000)).error());
     assert_eq!(refused.expect("savepoints are bounded").sqlstate(), "53400");
     client.run("ROLLBACK");
-    let script = |from: usize| (from..from + 1_000).map(|number| format!("SET my.setting{number} = 'x';")).collect::<String>();
+    let script = |from: usize| {
+        (from..from + 1_000)
+            .map(|number| format!("SET my.setting{number} = 'x';"))
+            .collect::<String>()
+    };
     let refused = (0..100).find_map(|thousand| client.query(&script(thousand * 1_000)).error());
     assert_eq!(refused.expect("settings are bounded").sqlstate(), "53400");
-    let refused = client.query(&format!("SET application_name = '{}'", "x".repeat(1 << 20))).error();
-    assert_eq!(refused.expect("a setting is no place for a megabyte").sqlstate(), "22023");
-    let long = client.query(&format!("SET my.long = '{}'", "x".repeat(1 << 20))).error();
+    let refused = client
+        .query(&format!("SET application_name = '{}'", "x".repeat(1 << 20)))
+        .error();
+    assert_eq!(
+        refused.expect("a setting is no place for a megabyte").sqlstate(),
+        "22023"
+    );
+    let long = client
+        .query(&format!("SET my.long = '{}'", "x".repeat(1 << 20)))
+        .error();
     assert_eq!(long.expect("a setting is no place for a megabyte").sqlstate(), "22023");
     client.run("RESET ALL");
     client.run("SET my.own = 'x'");
@@ -105,7 +140,13 @@ fn a_pipeline_is_answered_while_it_is_sent() {
     let mut stream = client.stream.try_clone().unwrap();
     let sending = std::thread::spawn(move || {
         let long = "x".repeat(100_000);
-        let step = [parse("", &format!("SELECT '{long}'")), bind("", "", &[]), execute("", 0), flush()].concat();
+        let step = [
+            parse("", &format!("SELECT '{long}'")),
+            bind("", "", &[]),
+            execute("", 0),
+            flush(),
+        ]
+        .concat();
         for _ in 0..500 {
             std::io::Write::write_all(&mut stream, &step).unwrap();
         }

@@ -63,13 +63,27 @@ fn deep_and_wide_statements_end_in_an_answer() {
         ] {
             let shown: String = sql.chars().take(40).collect();
             client.send(&query(&sql));
-            let answer = client.try_answer().unwrap_or_else(|error| panic!("{depth} of {shown}: {error:?}"));
+            let answer = client
+                .try_answer()
+                .unwrap_or_else(|error| panic!("{depth} of {shown}: {error:?}"));
             let state = answer.sqlstate();
-            assert!(state == "00000" || state.starts_with("42") || state.starts_with("54") || state.starts_with("22") || state == "0A000", "{depth} of {shown}: {state}");
+            assert!(
+                state == "00000"
+                    || state.starts_with("42")
+                    || state.starts_with("54")
+                    || state.starts_with("22")
+                    || state == "0A000",
+                "{depth} of {shown}: {state}"
+            );
         }
     }
     let mut state = |sql: &str| client.query(sql).sqlstate();
-    let columns = |count: usize| (0..count).map(|number| format!("c{number} INTEGER")).collect::<Vec<_>>().join(", ");
+    let columns = |count: usize| {
+        (0..count)
+            .map(|number| format!("c{number} INTEGER"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     assert_eq!(state(&format!("CREATE TABLE wide ({})", columns(2_000))), "00000");
     assert_eq!(state(&format!("CREATE TABLE wider ({})", columns(2_001))), "54001");
     assert_eq!(client.run("SELECT * FROM wide").messages[0].kind, b'T');
@@ -89,7 +103,11 @@ fn parameters_are_many_but_not_too_many() {
     };
     let mut ask = |count: usize| {
         let parameters = vec![Some(b"7".as_slice()); count];
-        client.pipeline(&[parse("", &sum(count)), bind_raw("", "", &[], &parameters, &[]), execute("", 0)])
+        client.pipeline(&[
+            parse("", &sum(count)),
+            bind_raw("", "", &[], &parameters, &[]),
+            execute("", 0),
+        ])
     };
     assert_eq!(ask(32_766).value().as_deref(), Some("32766"));
     let refused = ask(32_767);
@@ -122,7 +140,14 @@ fn patterns_take_no_exponential_time() {
         let pattern = format!("{}b", format!("{wild}a").repeat(40));
         client.query(&format!("SELECT printf('%.5000c', 'a') {operator} '{pattern}'"));
     }
-    client.query(&format!("SELECT relname FROM pg_class WHERE printf('%.5000c', 'a') ~ '^({}a*)*$'", "a*".repeat(30)));
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    client.query(&format!(
+        "SELECT relname FROM pg_class WHERE printf('%.5000c', 'a') ~ '^({}a*)*$'",
+        "a*".repeat(30)
+    ));
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
     assert_eq!(client.ask("SELECT 1"), "1");
 }
