@@ -56,7 +56,9 @@ impl Block {
 
     /// This setting is changed until the end of the block only.
     pub(super) fn remember_local(&mut self, name: &str) {
-        self.local.push(name.to_owned());
+        if !self.local.iter().any(|local| local == name) {
+            self.local.push(name.to_owned());
+        }
     }
 
     /// The settings as they are to be after a commit, being `now` before it.
@@ -158,6 +160,10 @@ impl Block {
         }
         self.savepoints.truncate(place);
         Ok(true)
+    }
+
+    pub(super) fn savepoint_count(&self) -> usize {
+        self.savepoints.len()
     }
 
     fn place(&self, name: &str) -> Option<usize> {

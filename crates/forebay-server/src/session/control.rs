@@ -12,6 +12,9 @@ use crate::sql::{Isolation, Kind, ResetTarget};
 use crate::wire::backend;
 use crate::wire::error::{Severity, WireError};
 
+/// The most savepoints of one transaction: each is looked through when a name is searched.
+const SAVEPOINTS_MAX: usize = 10_000;
+
 /// Whether it begins, ends or marks a transaction, so that no implicit block is to be opened for it.
 pub(super) fn is_transaction_control(kind: &Kind) -> bool {
     matches!(kind, Kind::Begin { .. } | Kind::Commit { .. } | Kind::Rollback { .. })
@@ -128,6 +131,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.end(*chain, false).await?;
             }
             Kind::Savepoint(name) => match &mut self.block {
+                Some(block) if !block.implicit && block.savepoint_count() >= SAVEPOINTS_MAX => {
+                    let message = format!("a transaction has at most {SAVEPOINTS_MAX} savepoints");
+                    return Err(WireError::new("53400", message)
+                        .with_hint("Release those that are no longer needed.")
+                        .into());
+                }
                 Some(block) if !block.implicit => block.savepoint(name.clone()).await?,
                 _ => return Err(no_block("SAVEPOINT").into()),
             },

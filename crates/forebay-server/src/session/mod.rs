@@ -149,7 +149,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Err(error) => Err(error.into()),
         };
         match served {
-            Ok(()) => {}
+            // What was asked before the farewell is answered.
+            Ok(()) => self.output.close(self.input.stream_mut()).await,
             Err(Stop::Error(error)) => {
                 error.with_severity(Severity::Fatal).encode(&mut self.output.pending);
                 self.output.close(self.input.stream_mut()).await;

@@ -11,6 +11,11 @@ use crate::wire::error::WireError;
 /// The PostgreSQL version whose protocol and catalog are spoken.
 pub const SERVER_VERSION: &str = concat!("15.0 (Forebay ", env!("CARGO_PKG_VERSION"), ")");
 
+/// The longest name and value together. Settings are copied at the start of every transaction.
+const SETTING_BYTES_MAX: usize = 4 * 1024;
+/// The most settings of a session's own.
+const CUSTOM_MAX: usize = 1_000;
+
 /// How a setting may be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -173,9 +178,20 @@ impl Settings {
     /// # Errors
     /// 42704 for one that does not exist, 55P02 for one that cannot be changed, 0A000 or 22023 for a value not taken.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<(&'static str, String)>, WireError> {
+        if name.len() + value.map_or(0, str::len) > SETTING_BYTES_MAX {
+            let message = format!("a parameter and its value have at most {SETTING_BYTES_MAX} bytes");
+            return Err(WireError::new("22023", message));
+        }
         let Some(setting) = find(name) else {
             if !name.contains('.') {
                 return Err(unknown(name));
+            }
+            if value.is_some()
+                && self.custom.len() >= CUSTOM_MAX
+                && !self.custom.contains_key(&name.to_ascii_lowercase())
+            {
+                let message = format!("a session has at most {CUSTOM_MAX} parameters of its own");
+                return Err(WireError::new("53400", message));
             }
             match value {
                 Some(value) => self.custom.insert(name.to_ascii_lowercase(), value.to_owned()),

@@ -1,0 +1,34 @@
+//! Clients that mean harm: who may come in, what SQL may not reach, and what nobody may make the server hold.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
+
+#[path = "wire/client.rs"]
+mod client;
+
+#[path = "limits/access.rs"]
+mod access;
+#[path = "limits/escape.rs"]
+mod escape;
+#[path = "limits/session.rs"]
+mod session;
+#[path = "limits/size.rs"]
+mod size;
+
+use testbed::Forebay;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// The program with these arguments, on a database of its own.
+fn server(arguments: &[&str]) -> Forebay {
+    Forebay::builder(PROGRAM)
+        .arguments(arguments)
+        .start()
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The most memory the process ever had, in bytes.
+fn resident_bytes_max(server: &Forebay) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}

@@ -1,0 +1,153 @@
+//! Statements that ask for more than there is: refused or cut short, in bounded memory, and the next one is served.
+
+use crate::client::{Client, bind_raw, execute, parse, parse_typed, query};
+use crate::{resident_bytes_max, server};
+
+#[test]
+fn what_is_too_large_is_refused_in_bounded_memory() {
+    let server = server(&["--statement-timeout", "2s", "--max-result-bytes", "16MiB"]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a BLOB)");
+    client.ask("SELECT 1");
+    let before = resident_bytes_max(&server);
+    let rows = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s)";
+    for (sql, states) in [
+        ("SELECT zeroblob(2000000000)".to_owned(), &["54000"][..]),
+        ("SELECT length(zeroblob(2000000000))".to_owned(), &["54000", "00000"]),
+        ("SELECT hex(zeroblob(12000000))".to_owned(), &["54000"]),
+        ("SELECT randomblob(2000000000)".to_owned(), &["54000"]),
+        ("SELECT printf('%.*c', 1000000000, 'x')".to_owned(), &["54000"]),
+        ("SELECT printf('%1000000000d', 1)".to_owned(), &["54000"]),
+        ("SELECT replace(printf('%.1000000c', 'x'), 'x', printf('%.1000000c', 'y'))".to_owned(), &["54000"]),
+        (format!("{rows} SELECT group_concat(printf('%.10000c', 'x')) FROM s"), &["54000", "57014"]),
+        (format!("{rows} SELECT json_group_array(n) FROM s"), &["54000", "57014"]),
+        // What must be kept goes to a file, not to memory.
+        ("WITH RECURSIVE s (n) AS (SELECT randomblob(100000) UNION ALL SELECT randomblob(100000) FROM s) SELECT count(n) FROM s".to_owned(), &["57014", "53100"]),
+        ("WITH RECURSIVE s (n) AS (SELECT 1 UNION SELECT n + 1 FROM s) SELECT count(*) FROM s".to_owned(), &["57014"]),
+        ("WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n FROM s UNION ALL SELECT n FROM s) SELECT count(*) FROM s".to_owned(), &["57014"]),
+        (format!("{rows} SELECT n FROM s ORDER BY n DESC"), &["57014"]),
+        ("INSERT INTO t VALUES (zeroblob(20000000))".to_owned(), &["54000"]),
+        ("INSERT INTO t VALUES (zeroblob(9000000)), (zeroblob(9000000)) RETURNING a".to_owned(), &["54000"]),
+        (format!("INSERT INTO t {rows} SELECT n FROM s LIMIT 1000000 RETURNING a, a, a, a"), &["54000", "57014"]),
+        ("SELECT printf('%.16000000c', 'a') LIKE '%a%a%a%a%a%a%a%a%a%a%a%a%b'".to_owned(), &["00000", "57014"]),
+    ] {
+        let answer = client.query(&sql);
+        assert!(states.contains(&answer.sqlstate().as_str()), "{sql}: {} {:?}", answer.sqlstate(), answer.error());
+        assert_eq!(answer.status, 'I');
+        let grown = resident_bytes_max(&server).saturating_sub(before);
+        assert!(grown < 160 << 20, "{sql}: grew by {} MiB", grown >> 20);
+    }
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0", "an error means no effect");
+}
+
+#[test]
+fn deep_and_wide_statements_end_in_an_answer() {
+    let server = server(&["--statement-timeout", "20s"]);
+    let mut client = Client::connect(server.address());
+    for depth in [100, 1_000, 100_000] {
+        for sql in [
+            format!("SELECT {}1{}", "(".repeat(depth), ")".repeat(depth)),
+            format!("SELECT {}1", "-".repeat(1) + &"+ -".repeat(depth)),
+            format!("SELECT {}1", "NOT ".repeat(depth)),
+            format!("SELECT 1{}", " + 1".repeat(depth)),
+            format!("SELECT 1 WHERE 1{}", " OR 1".repeat(depth)),
+            format!("SELECT {}1{}", "abs(".repeat(depth), ")".repeat(depth)),
+            format!("SELECT {}1{}", "CASE WHEN 1 THEN ".repeat(depth), " END".repeat(depth)),
+            format!("{}SELECT 1{}", "SELECT * FROM (".repeat(depth), ")".repeat(depth)),
+            format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(depth)),
+            format!("SELECT 1{}", "::int".repeat(depth)),
+            format!("SELECT {}", "[".repeat(depth)),
+            format!("SELECT '{}'::json", "[".repeat(depth)),
+            format!("SELECT {}1{}", "/*".repeat(depth), "*/".repeat(depth)),
+            format!("EXPLAIN {}SELECT 1", "EXPLAIN ".repeat(depth)),
+        ] {
+            let shown: String = sql.chars().take(40).collect();
+            client.send(&query(&sql));
+            let answer = client
+                .try_answer()
+                .unwrap_or_else(|error| panic!("{depth} of {shown}: {error:?}"));
+            let state = answer.sqlstate();
+            assert!(
+                state == "00000"
+                    || state.starts_with("42")
+                    || state.starts_with("54")
+                    || state.starts_with("22")
+                    || state == "0A000",
+                "{depth} of {shown}: {state}"
+            );
+        }
+    }
+    let mut state = |sql: &str| client.query(sql).sqlstate();
+    let columns = |count: usize| {
+        (0..count)
+            .map(|number| format!("c{number} INTEGER"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(state(&format!("CREATE TABLE wide ({})", columns(2_000))), "00000");
+    assert_eq!(state(&format!("CREATE TABLE wider ({})", columns(2_001))), "54001");
+    assert_eq!(client.run("SELECT * FROM wide").messages[0].kind, b'T');
+    // A megabyte of text, as a literal and as statements.
+    let long = "x".repeat(1 << 20);
+    assert_eq!(client.ask(&format!("SELECT length('{long}')")), (1 << 20).to_string());
+    assert_eq!(client.run(&"SELECT 1;".repeat(20_000)).tags().len(), 20_000);
+}
+
+#[test]
+fn parameters_are_many_but_not_too_many() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let sum = |count: usize| {
+        let numbers: Vec<String> = (1..=count).map(|number| format!("(${number})")).collect();
+        format!("SELECT count(*) FROM (VALUES {})", numbers.join(", "))
+    };
+    let mut ask = |count: usize| {
+        let parameters = vec![Some(b"7".as_slice()); count];
+        client.pipeline(&[
+            parse("", &sum(count)),
+            bind_raw("", "", &[], &parameters, &[]),
+            execute("", 0),
+        ])
+    };
+    assert_eq!(ask(32_766).value().as_deref(), Some("32766"));
+    let refused = ask(32_767);
+    assert_eq!((refused.kinds().as_str(), refused.sqlstate().as_str()), ("E", "42P02"));
+    let types = vec![23; 65_535];
+    let answer = client.pipeline(&[parse_typed("", "SELECT 1", &types)]);
+    assert_eq!(answer.status, 'I');
+    assert_eq!(client.ask("SELECT 1"), "1");
+}
+
+#[test]
+fn a_message_is_bounded() {
+    let server = server(&["--max-message-bytes", "100KiB"]);
+    let mut client = Client::connect(server.address());
+    let text = |bytes: usize| query(&format!("SELECT length('{}')", "x".repeat(bytes)));
+    client.send(&text(100_000));
+    assert_eq!(client.answer().value().as_deref(), Some("100000"));
+    client.send(&text(110_000));
+    let words = client.last_words();
+    assert_eq!(words.last().unwrap().failure().sqlstate(), "54000");
+}
+
+#[test]
+fn patterns_take_no_exponential_time() {
+    let server = server(&["--statement-timeout", "30s"]);
+    let mut client = Client::connect(server.address());
+    let begun = std::time::Instant::now();
+    for operator in ["LIKE", "ILIKE", "GLOB"] {
+        let wild = if operator == "GLOB" { "*" } else { "%" };
+        let pattern = format!("{}b", format!("{wild}a").repeat(40));
+        client.query(&format!("SELECT printf('%.5000c', 'a') {operator} '{pattern}'"));
+    }
+    client.query(&format!(
+        "SELECT relname FROM pg_class WHERE printf('%.5000c', 'a') ~ '^({}a*)*$'",
+        "a*".repeat(30)
+    ));
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(client.ask("SELECT 1"), "1");
+}
