@@ -65,7 +65,9 @@ pub struct Write {
 
 /// Whether the caller takes an outcome; if not, why.
 #[derive(Clone)]
-pub(crate) struct Acceptance(Arc<dyn Fn(&Outcome) -> Result<(), String> + Send + Sync>);
+pub(crate) struct Acceptance(Arc<Accept>);
+
+type Accept = dyn Fn(&Outcome) -> Result<(), String> + Send + Sync;
 
 impl Acceptance {
     pub(crate) fn of(&self, outcome: &Outcome) -> Result<(), WriteError> {
