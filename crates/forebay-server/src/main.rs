@@ -25,9 +25,7 @@ fn main() -> ExitCode {
     let done = match line.command {
         None => serve(line.serve),
         Some(Command::Serve(settings)) => serve(*settings),
-        Some(Command::User { action }) => {
-            change_users(&action, ask_password, &mut io::stdout().lock())
-        }
+        Some(Command::User { action }) => change_users(&action, ask_password, &mut io::stdout().lock()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,9 +77,7 @@ fn change_users(
         UserAction::Remove { name, file } => {
             let mut users = Users::load(&file.users)?;
             if !users.remove(name) {
-                return Err(
-                    format!("there is no user {name:?} in {}", file.users.display()).into(),
-                );
+                return Err(format!("there is no user {name:?} in {}", file.users.display()).into());
             }
             users.save(&file.users)?;
             writeln!(
@@ -129,9 +125,9 @@ fn prompt(input: &mut io::StdinLock<'_>, text: &str) -> Result<String, Box<dyn E
 fn read_password(input: &mut impl BufRead) -> Result<String, Box<dyn Error>> {
     let mut line = String::new();
     input.take(PASSWORD_BYTES_MAX + 2).read_line(&mut line)?;
-    let password = line.strip_suffix('\n').map_or(line.as_str(), |line| {
-        line.strip_suffix('\r').unwrap_or(line)
-    });
+    let password = line
+        .strip_suffix('\n')
+        .map_or(line.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if password.is_empty() {
         return Err("the password is empty".into());
     }
@@ -146,8 +142,7 @@ mod tests {
     use super::*;
 
     fn run(arguments: &[&str], password: &str) -> Result<String, String> {
-        let line = CommandLine::try_parse_from(["forebay", "user"].iter().chain(arguments))
-            .expect("a command line");
+        let line = CommandLine::try_parse_from(["forebay", "user"].iter().chain(arguments)).expect("a command line");
         let Some(Command::User { action }) = line.command else {
             panic!("not about users")
         };
@@ -214,15 +209,7 @@ mod tests {
 
     #[test]
     fn a_password_line_ends_at_its_line_end_only() {
-        assert_eq!(
-            read_password(&mut " a b \r\nnext".as_bytes()).unwrap(),
-            " a b "
-        );
-        assert_eq!(
-            read_password(&mut "x".repeat(1024).as_bytes())
-                .unwrap()
-                .len(),
-            1024
-        );
+        assert_eq!(read_password(&mut " a b \r\nnext".as_bytes()).unwrap(), " a b ");
+        assert_eq!(read_password(&mut "x".repeat(1024).as_bytes()).unwrap().len(), 1024);
     }
 }

@@ -66,7 +66,9 @@ impl Block {
         let mut after = now.clone();
         for name in &self.local {
             let before = self.settings_before.value(name);
-            after.set(name, before.as_deref()).expect("a value it had before is taken again");
+            after
+                .set(name, before.as_deref())
+                .expect("a value it had before is taken again");
         }
         after
     }
@@ -137,7 +139,9 @@ impl Block {
 
     /// Undoes what was done since; false if there is no such savepoint.
     pub(super) async fn rollback_to(&mut self, name: &str) -> Result<bool, WriteError> {
-        let Some(place) = self.place(name) else { return Ok(false) };
+        let Some(place) = self.place(name) else {
+            return Ok(false);
+        };
         if let Some(transaction) = &mut self.write {
             transaction.rollback_to(&mark(place)).await?;
         }
@@ -148,7 +152,9 @@ impl Block {
 
     /// Forgets the savepoint and those after it; false if there is no such savepoint.
     pub(super) async fn release(&mut self, name: &str) -> Result<bool, WriteError> {
-        let Some(place) = self.place(name) else { return Ok(false) };
+        let Some(place) = self.place(name) else {
+            return Ok(false);
+        };
         if let Some(transaction) = &mut self.write {
             transaction.release(&mark(place)).await?;
         }

@@ -76,10 +76,18 @@ impl Cancels {
                 break process;
             }
         };
-        let entry = Entry { secret: secret.clone(), running: Arc::clone(&running) };
+        let entry = Entry {
+            secret: secret.clone(),
+            running: Arc::clone(&running),
+        };
         connections.insert(process, entry);
         drop(connections);
-        Registration { cancels: Arc::clone(self), process, secret, running }
+        Registration {
+            cancels: Arc::clone(self),
+            process,
+            secret,
+            running,
+        }
     }
 
     /// Cancels what that connection runs. Says nothing about whether there was one: strangers may ask.
@@ -96,8 +104,12 @@ impl Cancels {
 
     /// Cancels whatever any connection runs.
     pub fn cancel_all(&self) {
-        let all: Vec<Arc<Running>> =
-            self.connections.lock().values().map(|entry| Arc::clone(&entry.running)).collect();
+        let all: Vec<Arc<Running>> = self
+            .connections
+            .lock()
+            .values()
+            .map(|entry| Arc::clone(&entry.running))
+            .collect();
         for running in all {
             running.cancel();
         }

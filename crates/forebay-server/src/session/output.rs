@@ -32,7 +32,11 @@ impl Output {
 
     /// Sends all, if a good deal has gathered.
     pub(super) async fn flush_if_large(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        if self.pending.len() >= GATHER_BYTES { self.flush(stream).await } else { Ok(()) }
+        if self.pending.len() >= GATHER_BYTES {
+            self.flush(stream).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Sends all. A client that takes nothing for the stall timeout is given up.

@@ -42,11 +42,23 @@ struct Setting {
 }
 
 const fn setting(name: &'static str, default: &'static str, rule: Rule) -> Setting {
-    Setting { name, spelled: name, default, rule, reported: false }
+    Setting {
+        name,
+        spelled: name,
+        default,
+        rule,
+        reported: false,
+    }
 }
 
 const fn reported(name: &'static str, spelled: &'static str, default: &'static str, rule: Rule) -> Setting {
-    Setting { name, spelled, default, rule, reported: true }
+    Setting {
+        name,
+        spelled,
+        default,
+        rule,
+        reported: true,
+    }
 }
 
 const UTF8: Rule = Rule::Only(&["utf8", "utf-8", "unicode"]);
@@ -56,14 +68,24 @@ const SETTINGS: &[Setting] = &[
     setting("bytea_output", "hex", Rule::Only(&["hex"])),
     setting("client_min_messages", "notice", Rule::Free),
     reported("client_encoding", "client_encoding", "UTF8", UTF8),
-    reported("datestyle", "DateStyle", "ISO, MDY", Rule::Only(&["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso, ymd"])),
+    reported(
+        "datestyle",
+        "DateStyle",
+        "ISO, MDY",
+        Rule::Only(&["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso, ymd"]),
+    ),
     setting("default_transaction_deferrable", "off", Rule::Boolean),
     setting(
         "default_transaction_isolation",
         "read committed",
         Rule::Only(&["read committed", "read uncommitted", "repeatable read", "serializable"]),
     ),
-    reported("default_transaction_read_only", "default_transaction_read_only", "off", Rule::Boolean),
+    reported(
+        "default_transaction_read_only",
+        "default_transaction_read_only",
+        "off",
+        Rule::Boolean,
+    ),
     setting("extra_float_digits", "1", Rule::Free),
     setting("idle_in_transaction_session_timeout", "0", Rule::Duration),
     reported("in_hot_standby", "in_hot_standby", "off", Rule::Fixed),
@@ -86,14 +108,25 @@ const SETTINGS: &[Setting] = &[
     reported("server_version", "server_version", SERVER_VERSION, Rule::Fixed),
     setting("server_version_num", "150000", Rule::Fixed),
     reported("session_authorization", "session_authorization", "", Rule::Fixed),
-    reported("standard_conforming_strings", "standard_conforming_strings", "on", Rule::Only(&["on", "true", "yes", "1"])),
+    reported(
+        "standard_conforming_strings",
+        "standard_conforming_strings",
+        "on",
+        Rule::Only(&["on", "true", "yes", "1"]),
+    ),
     setting("statement_timeout", "0", Rule::Duration),
-    setting("synchronous_commit", "on", Rule::Only(&["on", "local", "remote_write", "remote_apply", "true"])),
+    setting(
+        "synchronous_commit",
+        "on",
+        Rule::Only(&["on", "local", "remote_write", "remote_apply", "true"]),
+    ),
     reported(
         "timezone",
         "TimeZone",
         "UTC",
-        Rule::Only(&["utc", "gmt", "etc/utc", "etc/gmt", "zulu", "z", "0", "+00", "+00:00", "default"]),
+        Rule::Only(&[
+            "utc", "gmt", "etc/utc", "etc/gmt", "zulu", "z", "0", "+00", "+00:00", "default",
+        ]),
     ),
     setting("transaction_deferrable", "off", Rule::Boolean),
     setting("xmloption", "content", Rule::Free),
@@ -117,7 +150,10 @@ fn find(name: &str) -> Option<&'static Setting> {
 impl Settings {
     /// The defaults, for that user.
     pub fn new(user: &str) -> Self {
-        Self { user: user.to_owned(), ..Self::default() }
+        Self {
+            user: user.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// The value, or nothing if there is no such setting.
@@ -129,7 +165,12 @@ impl Settings {
         if setting.name == "session_authorization" {
             return Some(self.user.clone());
         }
-        Some(self.changed.get(setting.name).cloned().unwrap_or_else(|| setting.default.to_owned()))
+        Some(
+            self.changed
+                .get(setting.name)
+                .cloned()
+                .unwrap_or_else(|| setting.default.to_owned()),
+        )
     }
 
     /// Sets it; tells the name and value to report to the client, if it is one that is reported.
@@ -145,7 +186,10 @@ impl Settings {
             if !name.contains('.') {
                 return Err(unknown(name));
             }
-            if value.is_some() && self.custom.len() >= CUSTOM_MAX && !self.custom.contains_key(&name.to_ascii_lowercase()) {
+            if value.is_some()
+                && self.custom.len() >= CUSTOM_MAX
+                && !self.custom.contains_key(&name.to_ascii_lowercase())
+            {
                 let message = format!("a session has at most {CUSTOM_MAX} parameters of its own");
                 return Err(WireError::new("53400", message));
             }
@@ -177,14 +221,22 @@ impl Settings {
             }
             Rule::Only(_) if value == setting.default => setting.default.to_owned(),
             Rule::Only(_) => {
-                let message = format!("{} = {value} is not supported: it is always {}", setting.spelled, setting.default);
+                let message = format!(
+                    "{} = {value} is not supported: it is always {}",
+                    setting.spelled, setting.default
+                );
                 return Err(WireError::unsupported(message));
             }
             Rule::Duration => {
                 duration(value).ok_or_else(invalid)?;
                 value.to_owned()
             }
-            Rule::Boolean => if boolean(value).ok_or_else(invalid)? { "on" } else { "off" }.to_owned(),
+            Rule::Boolean => if boolean(value).ok_or_else(invalid)? {
+                "on"
+            } else {
+                "off"
+            }
+            .to_owned(),
         };
         let report = setting.reported.then(|| (setting.spelled, taken.clone()));
         if taken == setting.default {
@@ -203,17 +255,22 @@ impl Settings {
 
     /// What is reported to the client: all at the start.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        SETTINGS
-            .iter()
-            .filter(|setting| setting.reported)
-            .map(|setting| (setting.spelled, self.value(setting.name).expect("the setting is in the table")))
+        SETTINGS.iter().filter(|setting| setting.reported).map(|setting| {
+            (
+                setting.spelled,
+                self.value(setting.name).expect("the setting is in the table"),
+            )
+        })
     }
 
     /// All of them with their values, for SHOW ALL.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        SETTINGS
-            .iter()
-            .map(|setting| (setting.spelled, self.value(setting.name).expect("the setting is in the table")))
+        SETTINGS.iter().map(|setting| {
+            (
+                setting.spelled,
+                self.value(setting.name).expect("the setting is in the table"),
+            )
+        })
     }
 
     /// The session's own limit on a statement's time, if it set one.
@@ -236,7 +293,9 @@ pub fn unknown(name: &str) -> WireError {
 /// `250`, `250ms`, `5s`, `1min`, `2h`, `1d`; bare numbers are milliseconds.
 fn duration(value: &str) -> Option<Duration> {
     let value = value.trim();
-    let digits = value.find(|character: char| !character.is_ascii_digit()).unwrap_or(value.len());
+    let digits = value
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(value.len());
     let number: u64 = value[..digits].parse().ok()?;
     let millis_each = match value[digits..].trim() {
         "" | "ms" => 1,
@@ -266,17 +325,29 @@ mod tests {
     #[test]
     fn what_the_server_does_not_do_is_refused() {
         let mut settings = Settings::new("ann");
-        assert_eq!(settings.set("client_encoding", Some("LATIN1")).unwrap_err().sqlstate, "0A000");
-        assert_eq!(settings.set("TimeZone", Some("Europe/Berlin")).unwrap_err().sqlstate, "0A000");
+        assert_eq!(
+            settings.set("client_encoding", Some("LATIN1")).unwrap_err().sqlstate,
+            "0A000"
+        );
+        assert_eq!(
+            settings.set("TimeZone", Some("Europe/Berlin")).unwrap_err().sqlstate,
+            "0A000"
+        );
         assert_eq!(settings.set("server_version", Some("9")).unwrap_err().sqlstate, "55P02");
         assert_eq!(settings.set("no_such_thing", Some("1")).unwrap_err().sqlstate, "42704");
-        assert_eq!(settings.set("statement_timeout", Some("soon")).unwrap_err().sqlstate, "22023");
+        assert_eq!(
+            settings.set("statement_timeout", Some("soon")).unwrap_err().sqlstate,
+            "22023"
+        );
     }
 
     #[test]
     fn what_is_set_is_shown_and_reset() {
         let mut settings = Settings::new("ann");
-        assert_eq!(settings.set("Application_Name", Some("x")).unwrap(), Some(("application_name", "x".to_owned())));
+        assert_eq!(
+            settings.set("Application_Name", Some("x")).unwrap(),
+            Some(("application_name", "x".to_owned()))
+        );
         settings.set("statement_timeout", Some("5s")).unwrap();
         settings.set("my.own", Some("7")).unwrap();
         assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(5)));
@@ -292,7 +363,11 @@ mod tests {
     #[test]
     fn other_words_for_the_same_are_taken() {
         let mut settings = Settings::new("ann");
-        for (name, value) in [("client_encoding", "utf-8"), ("timezone", "Etc/UTC"), ("DateStyle", "iso")] {
+        for (name, value) in [
+            ("client_encoding", "utf-8"),
+            ("timezone", "Etc/UTC"),
+            ("DateStyle", "iso"),
+        ] {
             settings.set(name, Some(value)).unwrap();
         }
         assert_eq!(settings.value("TimeZone").as_deref(), Some("UTC"));
