@@ -67,6 +67,7 @@ pub struct Write {
 #[derive(Clone)]
 pub(crate) struct Acceptance(Arc<Accept>);
 
+/// Looks at an outcome before it is committed; the text says why it is not taken.
 type Accept = dyn Fn(&Outcome) -> Result<(), String> + Send + Sync;
 
 impl Acceptance {
