@@ -213,10 +213,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 && (!portal.prepared.shape.read_only || statement.runs_alone)
                 && matches!(portal.state, PortalState::Ready);
             // Alone before Sync it shares its commit; with others it is one transaction with them.
-            if writes && self.block.is_none() {
-                if self.next_kind().await? != b'S' {
-                    self.open_implicit_block();
-                }
+            if writes && self.block.is_none() && self.next_kind().await? != b'S' {
+                self.open_implicit_block();
             }
         }
         let rows_max = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };

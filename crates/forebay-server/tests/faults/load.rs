@@ -28,7 +28,9 @@ impl Load {
         let clients = (0..count)
             .map(|client| {
                 let told = told.clone();
-                std::thread::spawn(move || insert(address, (first + client..).step_by(count as usize), &told))
+                // Connected before the test goes on to end the server.
+                let connected = Client::connect(address);
+                std::thread::spawn(move || insert(connected, (first + client..).step_by(count as usize), &told))
             })
             .collect();
         Self {
@@ -58,8 +60,7 @@ impl Load {
 }
 
 /// Until the connection ends. Errors do not end it.
-fn insert(address: SocketAddr, numbers: impl Iterator<Item = u64>, told: &Sender<Inserted>) {
-    let mut client = Client::connect(address);
+fn insert(mut client: Client, numbers: impl Iterator<Item = u64>, told: &Sender<Inserted>) {
     for number in numbers {
         client.send(&query(&format!("INSERT INTO t (a) VALUES ({number})")));
         let (sqlstate, over) = match client.try_answer() {

@@ -47,7 +47,7 @@ fn deep_and_wide_statements_end_in_an_answer() {
     for depth in [100, 1_000, 100_000] {
         for sql in [
             format!("SELECT {}1{}", "(".repeat(depth), ")".repeat(depth)),
-            format!("SELECT {}1", "-".repeat(1) + &"+ -".repeat(depth)),
+            format!("SELECT {}1", "+ -".repeat(depth)),
             format!("SELECT {}1", "NOT ".repeat(depth)),
             format!("SELECT 1{}", " + 1".repeat(depth)),
             format!("SELECT 1 WHERE 1{}", " OR 1".repeat(depth)),
