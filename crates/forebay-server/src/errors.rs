@@ -5,7 +5,7 @@
 use forebay::write::{StatementError, StatementErrorKind as Kind, WriteError};
 use rusqlite::ffi;
 
-use crate::sql::{self, SqlError, Statement};
+use crate::sql::{self, RefusedLiteral, SqlError, Statement};
 use crate::wire::error::{Severity, WireError};
 
 /// SQLSTATEs that only this mapping uses.
@@ -115,6 +115,11 @@ pub fn sqlite(error: &rusqlite::Error) -> (WireError, Option<usize>) {
     let error = StatementError::from(error);
     let offset = error.offset;
     (database(&error), offset)
+}
+
+/// A literal that is no value of the type it meets.
+pub fn literal(refused: RefusedLiteral<WireError>, statement: &Statement, script: &str) -> WireError {
+    place(refused.error, Some(refused.byte), statement, script)
 }
 
 fn place(answer: WireError, offset: Option<usize>, statement: &Statement, script: &str) -> WireError {
