@@ -1,11 +1,13 @@
 //! From what the database and the SQL front end say to PostgreSQL's errors: the right SQLSTATE, and where in the statement.
 //!
-//! The only place that maps SQLite's words and codes. Messages stay SQLite's own, so that they can be looked up.
+//! The only place that maps SQLite's words and codes. Where drivers and people look for PostgreSQL's wording, the message is that and
+//! SQLite's own is the detail; all other messages stay SQLite's own, so that they can be looked up. Knows no schema: a violated UNIQUE
+//! is named as PostgreSQL names one that was given no name.
 
 use forebay::write::{StatementError, StatementErrorKind as Kind, WriteError};
 use rusqlite::ffi;
 
-use crate::sql::{self, SqlError, Statement};
+use crate::sql::{self, RefusedLiteral, SqlError, Statement};
 use crate::wire::error::{Severity, WireError};
 
 /// SQLSTATEs that only this mapping uses.
@@ -53,8 +55,8 @@ mod state {
 pub fn write(error: WriteError, statement: &Statement, script: &str) -> WireError {
     match error {
         WriteError::Statement(error) => {
-            let offset = error.offset;
-            place(database(&error), offset, statement, script)
+            let answer = place(database(&error), error.offset, statement, script);
+            place_name(answer, &error.message, statement, script)
         }
         other => unplaced(other),
     }
@@ -67,8 +69,9 @@ pub fn described(error: &SqlError, refusal: Option<String>, statement: &Statemen
     }
     match error {
         SqlError::Sqlite(error) => {
-            let (answer, offset) = sqlite(error);
-            place(answer, offset, statement, script)
+            let error = StatementError::from(error);
+            let answer = place(database(&error), error.offset, statement, script);
+            place_name(answer, &error.message, statement, script)
         }
         other => understood(other),
     }
@@ -117,6 +120,11 @@ pub fn sqlite(error: &rusqlite::Error) -> (WireError, Option<usize>) {
     (database(&error), offset)
 }
 
+/// A literal that is no value of the type it meets.
+pub fn literal(refused: RefusedLiteral<WireError>, statement: &Statement, script: &str) -> WireError {
+    place(refused.error, Some(refused.byte), statement, script)
+}
+
 fn place(answer: WireError, offset: Option<usize>, statement: &Statement, script: &str) -> WireError {
     let position = offset
         .and_then(|offset| statement.position(script, offset))
@@ -127,6 +135,75 @@ fn place(answer: WireError, offset: Option<usize>, statement: &Statement, script
     }
 }
 
+/// Points at the first name that is the missing one, where SQLite did not say where it is.
+fn place_name(answer: WireError, message: &str, statement: &Statement, script: &str) -> WireError {
+    if answer.position.is_some() {
+        return answer;
+    }
+    let position = missing_name(message)
+        .and_then(|name| {
+            // Qualified or not: a dot may also stand in the name itself.
+            let last = name.rsplit('.').next().unwrap_or(name);
+            statement
+                .position_of_name(script, name)
+                .or_else(|| statement.position_of_name(script, last))
+        })
+        .and_then(|position| u32::try_from(position).ok());
+    match position {
+        Some(position) => answer.with_position(position),
+        None => answer,
+    }
+}
+
+/// The name in SQLite's words for what is not there.
+fn missing_name(message: &str) -> Option<&str> {
+    [
+        "no such table: ",
+        "no such view: ",
+        "no such column: ",
+        "no such function: ",
+        "has no column named ",
+    ]
+    .iter()
+    .find_map(|marker| behind(message, marker))
+}
+
+/// PostgreSQL's words for what SQLite says, where it has some that are looked for.
+fn wording(sqlstate: &str, message: &str) -> Option<String> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or(name).trim_matches('"').to_owned();
+    match sqlstate {
+        state::UNDEFINED_TABLE => {
+            let name = missing_name(message)?;
+            Some(format!("relation \"{}\" does not exist", last(name)))
+        }
+        state::UNDEFINED_COLUMN => {
+            let name = missing_name(message)?;
+            if let Some(table) = message
+                .strip_prefix("table ")
+                .and_then(|rest| rest.split(" has no column named ").next())
+            {
+                return Some(format!(
+                    "column \"{name}\" of relation \"{}\" does not exist",
+                    last(table)
+                ));
+            }
+            Some(if name.contains('.') {
+                format!("column {name} does not exist")
+            } else {
+                format!("column \"{name}\" does not exist")
+            })
+        }
+        state::DUPLICATE_TABLE => {
+            let name = match message.strip_suffix(" already exists") {
+                Some(what) => what.split_once(' ')?.1,
+                None => message.strip_prefix("there is already ")?.split(" named ").nth(1)?,
+            };
+            Some(format!("relation \"{}\" already exists", last(name)))
+        }
+        _ => None,
+    }
+}
+
 fn database(error: &StatementError) -> WireError {
     // Functions of ours bring their SQLSTATE along.
     if let Some((sqlstate, message)) = sql::marked_error(&error.message) {
@@ -134,19 +211,56 @@ fn database(error: &StatementError) -> WireError {
     }
     let message = error.message.as_str();
     let answer = |sqlstate: &'static str| WireError::new(sqlstate, message);
+    let worded = |sqlstate: &'static str, words: String| WireError::new(sqlstate, words).with_detail(message);
     match error.kind {
-        Kind::Unique => with_columns(answer(state::UNIQUE_VIOLATION), message),
-        Kind::NotNull => with_columns(answer(state::NOT_NULL_VIOLATION), message),
-        Kind::ForeignKey => answer(state::FOREIGN_KEY_VIOLATION),
+        Kind::Unique => with_columns(
+            match unique_name(error) {
+                Some(name) => worded(
+                    state::UNIQUE_VIOLATION,
+                    format!("duplicate key value violates unique constraint \"{name}\""),
+                )
+                .with_constraint(name),
+                None => answer(state::UNIQUE_VIOLATION),
+            },
+            message,
+        ),
+        Kind::NotNull => {
+            let words = behind(message, "constraint failed: ")
+                .and_then(|column| column.rsplit_once('.'))
+                .map(|(table, column)| {
+                    format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")
+                });
+            with_columns(
+                match words {
+                    Some(words) => worded(state::NOT_NULL_VIOLATION, words),
+                    None => answer(state::NOT_NULL_VIOLATION),
+                },
+                message,
+            )
+        }
+        Kind::ForeignKey => worded(
+            state::FOREIGN_KEY_VIOLATION,
+            "insert, update or delete violates foreign key constraint".to_owned(),
+        ),
         Kind::Check => match behind(message, "CHECK constraint failed: ") {
-            Some(constraint) => answer(state::CHECK_VIOLATION).with_constraint(constraint),
+            Some(constraint) => worded(
+                state::CHECK_VIOLATION,
+                format!("new row violates check constraint \"{constraint}\""),
+            )
+            .with_constraint(constraint),
             None => answer(state::CHECK_VIOLATION),
         },
         Kind::OtherConstraint if error.code == ffi::SQLITE_CONSTRAINT_TRIGGER => answer(state::RAISED),
         Kind::OtherConstraint => answer(state::INTEGRITY_VIOLATION),
         Kind::Type if error.code == ffi::SQLITE_CONSTRAINT_DATATYPE => answer(state::WRONG_TYPE),
         Kind::Type => answer(state::INVALID_TEXT),
-        Kind::Text => answer(text_state(message)),
+        Kind::Text => {
+            let sqlstate = text_state(message);
+            match wording(sqlstate, message) {
+                Some(words) => worded(sqlstate, words),
+                None => answer(sqlstate),
+            }
+        }
         Kind::ParameterCount => answer(state::PARAMETER_COUNT),
         Kind::ReadOnly => answer(state::READ_ONLY),
         Kind::Full => answer(state::DISK_FULL),
@@ -216,6 +330,31 @@ fn with_columns(answer: WireError, message: &str) -> WireError {
     } else {
         answer.with_column(column)
     }
+}
+
+/// The constraint's name, as the catalog shows it where the table's definition gives it none.
+fn unique_name(error: &StatementError) -> Option<String> {
+    let columns = behind(&error.message, "constraint failed: ")?;
+    if let Some(index) = columns.strip_prefix("index '") {
+        return Some(index.trim_end_matches('\'').to_owned());
+    }
+    let mut names = Vec::new();
+    let mut owner = None;
+    for column in columns.split(", ") {
+        let (table, column) = column.split_once('.')?;
+        owner = Some(table);
+        names.push(column);
+    }
+    let table = owner?;
+    let primary = matches!(
+        error.code,
+        ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID
+    );
+    Some(if primary {
+        format!("{table}_pkey")
+    } else {
+        format!("{table}_{}_key", names.join("_"))
+    })
 }
 
 fn behind<'a>(message: &'a str, marker: &str) -> Option<&'a str> {

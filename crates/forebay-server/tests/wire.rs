@@ -13,6 +13,8 @@ mod cancel;
 mod errors;
 #[path = "wire/extended.rs"]
 mod extended;
+#[path = "wire/literals.rs"]
+mod literals;
 #[path = "wire/portals.rs"]
 mod portals;
 #[path = "wire/sharing.rs"]

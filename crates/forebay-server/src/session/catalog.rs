@@ -46,6 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .map(|column| Field::new(column.name, column.kind))
             .collect();
         Ok(Shape {
+            coerced: None,
             parameters,
             columns,
             read_only: true,

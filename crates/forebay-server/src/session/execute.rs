@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use forebay::write::sqlite::{Progress, Reader, Session as Connection};
 use forebay::write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
 use parking_lot::Mutex;
+use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::Controlled;
@@ -17,19 +18,23 @@ use crate::errors;
 use crate::sql::{self, Kind, Statement, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
+use crate::wire::values::decode_parameter;
 
 /// The longest a session that holds a reading connection waits for another one.
 const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// One statement of a simple query: executed to its end, described if it gives rows.
-    pub(super) async fn execute_simple(&mut self, statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
+    pub(super) async fn execute_simple(&mut self, mut statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
         self.refuse_if_failed(&statement.kind)?;
-        let shape = if writes_without_rows(&statement) {
+        let mut shape = if writes_without_rows(&statement) {
             Shape::default()
         } else {
             self.shape(&statement, script, &[]).await?
         };
+        if let Some(coerced) = shape.coerced.take() {
+            statement.run_instead(coerced);
+        }
         if !shape.parameters.is_empty() || statement.parameter_count() > 0 {
             return Err(WireError::new("42P02", "there is no parameter $1")
                 .with_hint("Parameters need the extended protocol.")
@@ -333,10 +338,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let (token, _running) = self.statement_token();
         let source = self.source(&token).await?;
         let (looked_at, script, declared) = (statement.clone(), Arc::clone(script), declared.to_vec());
-        let description = self
+        let (description, coerced) = self
             .on_source(&source, &token, move |connection| {
-                sql::describe(connection.connection(), &looked_at, &declared)
-                    .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
+                let description = sql::describe(connection.connection(), &looked_at, &declared)
+                    .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))?;
+                let stored = |kind: &Type, text: &str| decode_parameter(kind, 0, Some(text.as_bytes()));
+                let coerced =
+                    sql::coerce_literals(connection.connection(), &looked_at, &description.parameters, stored)
+                        .map_err(|refused| errors::literal(refused, &looked_at, &script))?;
+                Ok::<_, WireError>((description, coerced))
             })
             .await??;
         Ok(Shape {
@@ -347,6 +357,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .map(|column| Field::new(column.name, column.kind))
                 .collect(),
             read_only: description.read_only,
+            coerced,
         })
     }
 
@@ -464,5 +475,6 @@ fn writes_without_rows(statement: &Statement) -> bool {
     };
     statement.kind == Kind::Sql
         && matches!(statement.tag, Tag::Insert | Tag::Update | Tag::Delete)
+        && !statement.has_string_literal()
         && !mentions_returning()
 }

@@ -86,9 +86,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 script,
                 shape: Arc::default(),
             },
-            Some(statement) => {
+            Some(mut statement) => {
                 self.refuse_if_failed(&statement.kind)?;
-                let shape = self.shape(&statement, &script, declared).await?;
+                let mut shape = self.shape(&statement, &script, declared).await?;
+                if let Some(coerced) = shape.coerced.take() {
+                    statement.run_instead(coerced);
+                }
                 Prepared {
                     statement: Some(statement),
                     script,

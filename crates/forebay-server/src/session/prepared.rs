@@ -26,6 +26,8 @@ pub(super) struct Shape {
     pub(super) parameters: Vec<Type>,
     pub(super) columns: Vec<Field>,
     pub(super) read_only: bool,
+    /// What to run instead of the statement's text, whose literals are not as they are stored.
+    pub(super) coerced: Option<String>,
 }
 
 /// One column of a result.

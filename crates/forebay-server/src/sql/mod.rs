@@ -11,6 +11,9 @@
 //! Where the two worlds differ: LIKE, `/`, CAST to INT, INTEGER, REAL, TEXT, BLOB or NUMERIC, and CURRENT_TIMESTAMP are SQLite's; `::type` and
 //! CAST to any other type are PostgreSQL's and fail on text that is no such value. Integers are 64 bits wide whatever they are called.
 //!
+//! A string literal that is stored to, or compared with, something of a known type is a value of that type, as in PostgreSQL, once the
+//! statement is described ([`coerce_literals`]); one that is no such value is refused.
+//!
 //! `value::text` of a boolean column is SQLite's 1 or 0; now() is one moment for a statement, not for a transaction, and counts
 //! milliseconds. A column that is an expression without a name has the name SQLite gives it, unless the expression was carried over.
 //!
@@ -33,7 +36,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-pub use describe::{Column, Description, Origin, describe, parameter_number};
+pub use describe::{Column, Description, Origin, RefusedLiteral, coerce_literals, describe, parameter_number};
 pub use error::SqlError;
 pub use functions::{marked_error, register};
 pub use split::Hints;
@@ -170,6 +173,8 @@ pub struct Statement {
     pub tag: Tag,
     /// Whether it writes and must not share a transaction (VACUUM, some PRAGMAs).
     pub runs_alone: bool,
+    /// Whether a string literal stands in it, whose meaning depends on the column it meets.
+    has_string_literal: bool,
     /// The highest parameter number in it.
     parameter_count: usize,
     tree: Option<Arc<grammar::Tree>>,
@@ -184,6 +189,30 @@ impl Statement {
     /// How many parameters it has: the highest number in it.
     pub fn parameter_count(&self) -> usize {
         self.parameter_count
+    }
+
+    /// Whether a string literal stands in it: only then can the types of columns change what is run.
+    pub fn has_string_literal(&self) -> bool {
+        self.has_string_literal
+    }
+
+    /// Has this text run instead: the same statement, with its literals as they are stored.
+    pub fn run_instead(&mut self, sql: impl Into<Arc<str>>) {
+        self.sql = sql.into();
+        self.rewritten = true;
+    }
+
+    /// Where the first name like this stands, as a character of the script the statement came from.
+    pub fn position_of_name(&self, script: &str, name: &str) -> Option<usize> {
+        let tokens = lexer::tokens(script, TOKENS_MAX).ok()?;
+        tokens
+            .iter()
+            .skip_while(|token| token.range.start < self.offset)
+            .take_while(|token| token.kind != lexer::Kind::Semicolon)
+            .find(|token| {
+                lexer::name_value(token.kind, token.text(script)).is_some_and(|found| found.eq_ignore_ascii_case(name))
+            })
+            .map(|token| character_position(script, token.range.start))
     }
 
     /// The error position for a byte of `sql`, in characters of the script it came from; `None` where that would point at the wrong place.
@@ -233,6 +262,12 @@ fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) ->
         hints: segment.hints,
         tag: tag_of(&cursor),
         runs_alone: false,
+        has_string_literal: segment.tokens.iter().any(|token| {
+            matches!(
+                token.kind,
+                lexer::Kind::Text | lexer::Kind::EscapedText | lexer::Kind::DollarText
+            )
+        }),
         parameter_count: count_parameters(script, &segment.tokens)?,
         tree: None,
     };

@@ -17,15 +17,18 @@ fn each_error_has_its_sqlstate() {
         ("INSERT INTO t VALUES (2, NULL, 1, NULL)", "23502", None),
         ("INSERT INTO t VALUES (2, 'y', 1, 77)", "23503", None),
         ("INSERT INTO t VALUES (2, 'y', 0, NULL)", "23514", None),
-        ("SELECT * FROM nowhere", "42P01", None),
-        ("INSERT INTO nowhere VALUES (1)", "42P01", None),
+        ("SELECT * FROM nowhere", "42P01", Some(15)),
+        ("INSERT INTO nowhere VALUES (1)", "42P01", Some(13)),
+        ("SELECT 'ü', now() FROM \"NoWhere\"", "42P01", Some(24)),
         ("CREATE TABLE t (a INTEGER)", "42P07", None),
         ("SELECT absent FROM t", "42703", Some(8)),
         ("SELECT a,\n  absent FROM t", "42703", Some(13)),
-        ("INSERT INTO t (absent) VALUES (1)", "42703", None),
+        ("INSERT INTO t (absent) VALUES (1)", "42703", Some(16)),
         ("SELEKT 1", "42601", Some(1)),
         ("SELECT 'ü', FROM FROM", "42601", None),
-        ("SELECT no_such_function(1)", "42883", None),
+        ("SELECT no_such_function(1)", "42883", Some(8)),
+        ("INSERT INTO t (a) VALUES ('x')", "22P02", Some(27)),
+        ("SELECT * FROM t WHERE a = '1x'", "22P02", Some(27)),
         ("SELECT 'x'::int", "22P02", None),
         ("SELECT '99999999999999999999'::bigint", "22003", None),
         (
@@ -91,4 +94,54 @@ fn each_error_has_its_sqlstate() {
         (answer.sqlstate().as_str(), answer.error().unwrap().position()),
         ("42703", Some(23))
     );
+}
+
+#[test]
+fn errors_are_worded_as_postgresql_words_them() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE p (id INTEGER PRIMARY KEY)");
+    client.run(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT NOT NULL, c INTEGER CHECK (c > 0), p INTEGER REFERENCES p (id), UNIQUE (b, c))",
+    );
+    client.run("INSERT INTO t VALUES (1, 'x', 1, NULL)");
+    for (sql, message, constraint) in [
+        (
+            "INSERT INTO t VALUES (1, 'y', 1, NULL)",
+            "duplicate key value violates unique constraint \"t_pkey\"",
+            Some("t_pkey"),
+        ),
+        (
+            "INSERT INTO t VALUES (2, 'x', 1, NULL)",
+            "duplicate key value violates unique constraint \"t_b_c_key\"",
+            Some("t_b_c_key"),
+        ),
+        (
+            "INSERT INTO t VALUES (2, NULL, 1, NULL)",
+            "null value in column \"b\" of relation \"t\" violates not-null constraint",
+            None,
+        ),
+        (
+            "INSERT INTO t VALUES (2, 'y', 0, NULL)",
+            "new row violates check constraint \"c > 0\"",
+            Some("c > 0"),
+        ),
+        (
+            "INSERT INTO t VALUES (2, 'y', 1, 77)",
+            "insert, update or delete violates foreign key constraint",
+            None,
+        ),
+        ("SELECT * FROM missing", "relation \"missing\" does not exist", None),
+        ("SELECT nme FROM t", "column \"nme\" does not exist", None),
+        (
+            "INSERT INTO t (nme) VALUES (1)",
+            "column \"nme\" of relation \"t\" does not exist",
+            None,
+        ),
+        ("CREATE TABLE t (a INTEGER)", "relation \"t\" already exists", None),
+    ] {
+        let error = client.query(sql).error().unwrap();
+        assert_eq!((error.message(), error.field(b'n')), (message, constraint), "{sql}");
+        assert!(error.field(b'D').is_some(), "SQLite's own words are the detail: {sql}");
+    }
 }

@@ -4,7 +4,7 @@
 //! Knows nothing of FROM clauses.
 
 use postgres_types::Type;
-use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value};
+use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, ValueWithSpan};
 
 use super::infer::{Inference, STACK_GROWTH, STACK_LEFT_MIN, is_null, is_row_id};
 use super::types;
@@ -21,7 +21,10 @@ impl Inference<'_> {
 
     fn infer_here(&mut self, expression: &Expr, expected: Option<&Type>) -> Option<Type> {
         match expression {
-            Expr::Value(value) => self.literal(&value.value, expected),
+            Expr::Value(value) => {
+                self.note_literal(value, expected);
+                self.literal(&value.value, expected)
+            }
             Expr::Identifier(name) => self.named(name),
             Expr::CompoundIdentifier(parts) => self.qualified(parts),
             Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => self.infer(inner, expected),
@@ -51,6 +54,10 @@ impl Inference<'_> {
             }
             Expr::InList { expr, list, .. } => {
                 let mut kind = self.infer(expr, None);
+                if is_string(expr) {
+                    // It is what the list is of.
+                    kind = None;
+                }
                 for item in list {
                     self.compare_rows(expr, item);
                     let other = self.infer(item, kind.as_ref());
@@ -176,6 +183,18 @@ impl Inference<'_> {
         }
     }
 
+    /// A string literal is what it meets first that is no text.
+    fn note_literal(&mut self, value: &ValueWithSpan, expected: Option<&Type>) {
+        if let (Some(literals), Some(kind), Value::SingleQuotedString(_)) = (&mut self.literals, expected, &value.value)
+            && has_stored_form(kind)
+        {
+            let start = value.span.start;
+            literals
+                .entry((start.line, start.column))
+                .or_insert_with(|| kind.clone());
+        }
+    }
+
     fn literal(&mut self, value: &Value, expected: Option<&Type>) -> Option<Type> {
         match value {
             Value::Number(digits, _) if digits.replace('_', "").parse::<i64>().is_ok() => Some(Type::INT8),
@@ -249,7 +268,8 @@ impl Inference<'_> {
 
     /// Something that is true or false.
     pub(super) fn truth(&mut self, expression: &Expr) -> Option<Type> {
-        self.infer(expression, Some(&Type::BOOL));
+        // Text as a condition is SQLite's own: nothing says what it was meant to be.
+        self.infer(expression, if is_string(expression) { None } else { Some(&Type::BOOL) });
         Some(Type::BOOL)
     }
 
@@ -281,7 +301,9 @@ impl Inference<'_> {
             Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo => {
                 let wanted = expected.filter(|kind| is_number(kind));
                 let mut left_kind = self.infer(left, None);
-                let right_kind = self.infer(right, left_kind.as_ref().filter(|kind| is_number(kind)).or(wanted));
+                let beside = left_kind.as_ref().filter(|kind| is_number(kind)).or(wanted);
+                // Arithmetic with text is SQLite's.
+                let right_kind = self.infer(right, if is_string(right) { None } else { beside });
                 if left_kind.is_none() {
                     self.suggest(left, right_kind.as_ref().filter(|kind| is_number(kind)).or(wanted));
                     left_kind = self.parameter_type(left);
@@ -313,6 +335,9 @@ impl Inference<'_> {
 
     /// Two sides of a comparison: a parameter on either is of the other's type.
     pub(super) fn compared(&mut self, left: &Expr, right: &Expr) -> Option<Type> {
+        if is_string(left) && !is_string(right) && !is_parameter(right) {
+            return self.compared(right, left);
+        }
         self.compare_rows(left, right);
         let left_kind = self.infer(left, None);
         let right_kind = self.infer(right, left_kind.as_ref());
@@ -339,6 +364,7 @@ impl Inference<'_> {
         self.work_left -= 1;
         stacker::maybe_grow(STACK_LEFT_MIN, STACK_GROWTH, || match expression {
             Expr::Value(value) => {
+                self.note_literal(value, kind);
                 self.literal(&value.value, kind);
             }
             Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => self.suggest(inner, kind),
@@ -383,7 +409,9 @@ impl Inference<'_> {
         let mut kinds: Vec<Option<Type>> = Vec::with_capacity(arms.len());
         let mut common: Option<Type> = expected.cloned();
         for arm in arms {
-            let kind = self.infer(arm, common.as_ref());
+            // A column that is written to says what a literal is; another arm does not, for SQLite lets them differ.
+            let wanted = if is_string(arm) { expected } else { common.as_ref() };
+            let kind = self.infer(arm, wanted);
             if common.is_none() {
                 common.clone_from(&kind);
             }
@@ -454,8 +482,17 @@ fn reads_strings(kind: &Type) -> bool {
     )
 }
 
-fn is_string(expression: &Expr) -> bool {
-    matches!(expression, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+/// The types whose values are not stored as any text they are written in.
+fn has_stored_form(kind: &Type) -> bool {
+    is_number(kind) || reads_strings(kind) || matches!(*kind, Type::BOOL | Type::BYTEA | Type::OID)
+}
+
+pub(super) fn is_string(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+        Expr::Nested(inner) => is_string(inner),
+        _ => false,
+    }
 }
 
 pub(super) fn is_parameter(expression: &Expr) -> bool {

@@ -5,7 +5,7 @@
 use postgres_types::Type;
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, WindowType};
 
-use super::expression::as_number;
+use super::expression::{as_number, is_string};
 use super::infer::{Inference, last_name};
 
 impl Inference<'_> {
@@ -123,7 +123,8 @@ impl Inference<'_> {
 
     fn all(&mut self, arguments: &[&Expr], wanted: &Type) {
         for argument in arguments {
-            self.infer(argument, Some(wanted));
+            // A function takes text as SQLite has it.
+            self.infer(argument, if is_string(argument) { None } else { Some(wanted) });
         }
     }
 }

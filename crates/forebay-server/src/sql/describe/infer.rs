@@ -4,6 +4,7 @@
 //! of that type, by what the schema declares; otherwise it is left open. The work is bounded, whatever the statement: beyond the
 //! bound, types are left open. Knows nothing of values, and nothing of what the types are used for.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use postgres_types::Type;
@@ -49,6 +50,10 @@ pub(super) struct Inference<'a> {
     /// Named by WITH, innermost last.
     ctes: Vec<(String, Rc<Vec<TypedColumn>>)>,
     pub(super) work_left: usize,
+    /// If asked for: the types that string literals meet, by line and column.
+    pub(super) literals: Option<HashMap<(u64, u64), Type>>,
+    /// The next select list stands beside another one of a UNION, whose types say nothing about its literals.
+    beside: bool,
     views_open: usize,
 }
 
@@ -60,6 +65,8 @@ impl<'a> Inference<'a> {
             scopes: Vec::new(),
             ctes: Vec::new(),
             work_left: WORK_MAX,
+            literals: None,
+            beside: false,
             views_open: 0,
         }
     }
@@ -145,7 +152,10 @@ impl<'a> Inference<'a> {
             SetExpr::SetOperation { left, right, .. } => {
                 let mut columns = self.set_expression(left, expected, None);
                 let seen: Vec<Option<Type>> = columns.iter().map(|column| column.kind.clone()).collect();
+                let outer = self.literals.is_some() && expected.is_empty();
+                self.beside = outer;
                 let other = self.set_expression(right, &seen, None);
+                self.beside = false;
                 for (column, other) in columns.iter_mut().zip(other) {
                     column.kind = self.both(column.kind.take(), other.kind);
                 }
@@ -160,6 +170,8 @@ impl<'a> Inference<'a> {
     }
 
     fn values(&mut self, values: &Values, expected: &[Option<Type>]) -> Vec<TypedColumn> {
+        let beside = std::mem::take(&mut self.beside);
+        let expected = if beside { &[] } else { expected };
         let width = values.rows.first().map_or(0, |row| row.len());
         (0..width)
             .map(|position| {
@@ -171,6 +183,8 @@ impl<'a> Inference<'a> {
     }
 
     fn select(&mut self, select: &Select, expected: &[Option<Type>], order: Option<&OrderBy>) -> Vec<TypedColumn> {
+        let beside = std::mem::take(&mut self.beside);
+        let expected = if beside { &[] } else { expected };
         let mut conditions = Vec::new();
         let relations = self.tables(&select.from, &mut conditions);
         self.scopes.push(Scope {
@@ -363,8 +377,11 @@ impl<'a> Inference<'a> {
             if let Ok(Some(Tree::CreateView(view))) = grammar::parse(sql) {
                 // Nothing of the statement around it is visible inside.
                 let (scopes, ctes) = (std::mem::take(&mut self.scopes), std::mem::take(&mut self.ctes));
+                // Nor are its literals this statement's.
+                let literals = self.literals.take();
                 self.views_open += 1;
                 let inferred = self.query(&view.query, &[]);
+                self.literals = literals;
                 self.views_open -= 1;
                 (self.scopes, self.ctes) = (scopes, ctes);
                 if inferred.len() == columns.len() {

@@ -7,9 +7,11 @@
 mod expression;
 mod function;
 mod infer;
+mod literals;
 mod schema;
 pub(crate) mod types;
 
+pub use self::literals::{RefusedLiteral, coerce_literals};
 use postgres_types::{Kind as TypeKind, Type};
 use rusqlite::Connection;
 
