@@ -147,7 +147,7 @@ fn literal_of(value: &Value) -> Option<String> {
             const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
             let mut literal = String::with_capacity(2 * bytes.len() + 5);
             literal.push_str("(X'");
-            for byte in bytes.iter() {
+            for byte in bytes {
                 literal.push(char::from(DIGITS[usize::from(byte >> 4)]));
                 literal.push(char::from(DIGITS[usize::from(byte & 15)]));
             }
