@@ -69,7 +69,7 @@ fn insert(mut client: Client, numbers: impl Iterator<Item = u64>, told: &Sender<
                 let error = messages
                     .iter()
                     .find(|message| message.kind == b'E')
-                    .map(|message| message.failure());
+                    .map(super::client::Message::failure);
                 (
                     error.map_or_else(String::new, |error| error.sqlstate().to_owned()),
                     true,
