@@ -48,7 +48,7 @@ pub enum ServeError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The address could not be listened on.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {cause}; --listen and --http choose other addresses")]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -340,6 +340,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let (looked_at, script, declared) = (statement.clone(), Arc::clone(script), declared.to_vec());
         let (description, coerced) = self
             .on_source(&source, &token, move |connection| {
+                connection.refresh_schema().map_err(errors::unplaced)?;
                 let description = sql::describe(connection.connection(), &looked_at, &declared)
                     .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))?;
                 let stored = |kind: &Type, text: &str| decode_parameter(kind, 0, Some(text.as_bytes()));

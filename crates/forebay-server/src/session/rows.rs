@@ -120,7 +120,7 @@ fn encode(row: &rusqlite::Row<'_>, encoding: &Encoding, out: &mut BytesMut) -> R
             let name = AsRef::<rusqlite::Statement<'_>>::as_ref(row)
                 .column_name(index)
                 .unwrap_or("?");
-            error.with_column(name)
+            error.with_column(name).with_detail(format!("In column \"{name}\"."))
         })?;
     }
     encoded.finish()

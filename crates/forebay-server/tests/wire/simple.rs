@@ -1,6 +1,6 @@
 //! Simple queries: blocks, implicit ones too, the status byte, settings.
 
-use crate::client::Client;
+use crate::client::{Answer, Client};
 use crate::server;
 
 #[test]
@@ -199,4 +199,25 @@ fn isolation_levels_see_what_they_promise() {
     one.run("COMMIT");
     two.answer().expect("the second waits for the first");
     assert_eq!(one.ask("SELECT group_concat(a) FROM t"), "13,13");
+}
+
+#[test]
+fn a_changed_table_is_seen_at_once() {
+    // One reading connection, which has seen the table as it was.
+    let server = server(&["--readers", "1"]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER)");
+    client.run("INSERT INTO t VALUES (1)");
+    client.run("SELECT * FROM t");
+    client.run("ALTER TABLE t ADD COLUMN added TEXT DEFAULT 'x'");
+    let columns = |answer: &Answer| {
+        let description = answer.messages.iter().find(|message| message.kind == b'T');
+        String::from_utf8_lossy(&description.expect("columns are described").body).into_owned()
+    };
+    let answer = client.run("SELECT * FROM t");
+    assert!(columns(&answer).contains("added\0"));
+    assert_eq!(answer.rows()[0].len(), 2);
+    client.run("ALTER TABLE t RENAME COLUMN added TO renamed");
+    let answer = client.run("SELECT * FROM t");
+    assert!(columns(&answer).contains("renamed\0") && !columns(&answer).contains("added\0"));
 }

@@ -122,6 +122,19 @@ impl Session {
         Rc::clone(&self.connection)
     }
 
+    /// Brings what this connection knows of the schema up to date. SQLite looks only when a statement is stepped, so a
+    /// statement that is merely prepared may be described as it was before another connection changed its tables.
+    ///
+    /// # Errors
+    /// SQLite's, if the file cannot be read.
+    pub fn refresh_schema(&self) -> Result<(), WriteError> {
+        let looked = self
+            .connection
+            .prepare_cached("SELECT 1 FROM sqlite_schema LIMIT 1")
+            .and_then(|mut statement| statement.exists(()));
+        looked.map(|_| ()).map_err(|error| self.explain(&error))
+    }
+
     /// Why the authorizer refused what was prepared last through [`connection`](Self::connection), if it did.
     pub fn take_refusal(&self) -> Option<String> {
         self.policy.take_refusal()
