@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::dispatch::Batch;
 use super::line::{BatchLimits, Line};
-use super::slot::{Displaced, Queued, Ticket};
+use super::slot::{Chunk, Displaced, Queued, Ticket};
 use super::stats::Stats;
 use super::sync::{Mutex, OwnCacheLine};
 use super::window::Due;
@@ -108,14 +108,21 @@ impl<I, O, E> Intake<I, O, E> {
         bounded: bool,
     ) -> Result<(Ticket<I, O, E>, Todo), (Refusal, I, Option<Waker>)> {
         let due = queued.due;
+        // Declared before the guard, hence dropped after it, if somebody else was quicker.
+        let mut spare = None;
         let mut state = self.state.0.lock();
+        if state.line.needs_chunk() {
+            drop(state);
+            spare = Some(Chunk::new());
+            state = self.state.0.lock();
+        }
         if state.closed {
             return Err((Refusal::Closed, queued.item, waker));
         }
         if bounded && state.line.tally().items >= self.limits.max_queued {
             return Err((Refusal::Full, queued.item, waker));
         }
-        let ticket = state.line.push(queued, waker);
+        let ticket = state.line.push(queued, waker, &mut spare);
         state.calls += 1;
         let todo = state.after_arrival(due, &self.limits);
         Ok((ticket, todo))

@@ -109,13 +109,24 @@ impl<I, O, E> Line<I, O, E> {
         self.closed_tally.items + self.open_tally.items == 0
     }
 
-    /// Puts an item at the end.
-    pub(super) fn push(&mut self, queued: Queued<I>, waker: Option<Waker>) -> Ticket<I, O, E> {
+    /// Whether the next item needs a chunk that is not there yet.
+    pub(super) fn needs_chunk(&self) -> bool {
+        self.tail.as_ref().is_none_or(|tail| self.tail_used == tail.slots.len())
+    }
+
+    /// Puts an item at the end. A chunk that is needed is taken from `spare`; making one here would keep everybody waiting.
+    pub(super) fn push(
+        &mut self,
+        queued: Queued<I>,
+        waker: Option<Waker>,
+        spare: &mut Option<Arc<Chunk<I, O, E>>>,
+    ) -> Ticket<I, O, E> {
         let chunk = match &self.tail {
             Some(tail) if self.tail_used < tail.slots.len() => Arc::clone(tail),
             _ => {
                 self.close_stretch();
-                let chunk = Chunk::new(self.chunks_made);
+                let mut chunk = spare.take().unwrap_or_else(Chunk::new);
+                Arc::get_mut(&mut chunk).expect("a spare chunk is nobody else's").number = self.chunks_made;
                 self.chunks_made += 1;
                 self.tail_used = 0;
                 self.open_from = 0;
@@ -293,7 +304,7 @@ mod tests {
             weight,
             due: Due::AtOnce,
         };
-        line.push(queued, None)
+        line.push(queued, None, &mut None)
     }
 
     /// What a batch of these waiting (item, weight) pairs must be, written as plainly as possible.

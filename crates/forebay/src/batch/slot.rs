@@ -170,11 +170,12 @@ pub(super) struct Chunk<I, O, E> {
 }
 
 impl<I, O, E> Chunk<I, O, E> {
-    pub(super) fn new(number: u64) -> Arc<Self> {
+    /// An unused chunk; its number is given when it joins the line.
+    pub(super) fn new() -> Arc<Self> {
         let fitting = CHUNK_BYTES / size_of::<Slot<I, O, E>>();
         let slots = fitting.clamp(1, CHUNK_SLOTS);
         Arc::new(Self {
-            number,
+            number: 0,
             slots: (0..slots).map(|_| Slot::free()).collect(),
         })
     }
