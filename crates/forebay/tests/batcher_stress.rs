@@ -117,7 +117,7 @@ impl Wake for Relay {
 
 /// Polls a call with a new waker each time, sometimes for no reason, and gives up after some polls.
 struct Fidgety {
-    call: Call<Item, Outcome, usize>,
+    call: Call<'static, Item, Outcome, usize>,
     alive: Alive,
     spurious: usize,
     polls_max: Option<usize>,
@@ -195,9 +195,9 @@ async fn caller(batcher: Tested, record: Arc<Record>, caller: usize, seed: u64) 
             _alive: record.alive.clone(),
         };
         let entering = match random.random_range(0..3) {
-            0 => Ok(batcher.call(item)),
-            1 => Ok(batcher.call_within(item, Duration::from_micros(random.random_range(0..300)))),
-            _ => batcher.try_call(item),
+            0 => Ok(batcher.call_owned(item)),
+            1 => Ok(batcher.call_within_owned(item, Duration::from_micros(random.random_range(0..300)))),
+            _ => batcher.try_call_owned(item),
         };
         let call = match entering {
             Ok(call) => call,

@@ -4,20 +4,26 @@
 //! - It does nothing before its first poll, which puts item and waker in line together.
 //! - It ends with exactly one outcome, in whatever order and with whichever wakers it is polled.
 //! - Dropped before the dispatch it takes its item out; dropped later, its outcome is dropped too. Nobody else notices.
+//! - It keeps what it needs alive, or borrows it.
 //!
-//! It keeps what it needs alive: calls end also when every `Batcher` handle is gone. Knows nothing of batches.
+//! Knows nothing of batches.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::error::{CallError, Rejected};
-use super::intake::Refusal;
+use super::intake::{Refusal, Todo};
+use super::lane::Queued;
+use super::line::{InOrder, Line};
 use super::runner::Shared;
-use super::slot::{Queued, Ticket};
+use super::slot::{Outcome, Ticket};
 use super::window::Due;
 
 /// The future of a call's own outcome; see [`Batcher::call`](super::Batcher::call).
@@ -31,8 +37,58 @@ use super::window::Due;
 ///
 /// When polled again after it has ended, as futures may.
 #[must_use = "a call does nothing until it is awaited, and is cancelled when dropped"]
-pub struct Call<I, O, E> {
-    shared: Arc<Shared<I, O, E>>,
+pub struct Call<'a, I, O, E>(Pending<'a, I, O, E, InOrder>);
+
+impl<'a, I, O, E> Call<'a, I, O, E> {
+    pub(super) fn new(shared: Handle<'a, I, O, E, InOrder>, item: I, max_wait: Option<Duration>) -> Self {
+        Self(Pending::new(shared, item, max_wait))
+    }
+
+    pub(super) fn entered(shared: Handle<'a, I, O, E, InOrder>, item: I) -> Result<Self, Rejected<I>> {
+        Pending::try_entered(shared, item).map(Self)
+    }
+}
+
+impl<I, O, E> Future for Call<'_, I, O, E> {
+    type Output = Result<O, CallError<E>>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<I, O, E> fmt::Debug for Call<'_, I, O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0.stage {
+            Stage::New { .. } => "Call(new)",
+            Stage::Entered(_) => "Call(entered)",
+            Stage::Over => "Call(over)",
+        })
+    }
+}
+
+/// The batcher that a call is made to: a reference count, if it is to be kept, is written by all cores for each call.
+pub(crate) enum Handle<'a, I, O, E, L: Line<I, O, E>> {
+    Borrowed(&'a Arc<Shared<I, O, E, L>>),
+    Owned(Arc<Shared<I, O, E, L>>),
+}
+
+impl<I, O, E, L: Line<I, O, E>> Deref for Handle<'_, I, O, E, L> {
+    type Target = Arc<Shared<I, O, E, L>>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Borrowed(shared) => shared,
+            Self::Owned(shared) => shared,
+        }
+    }
+}
+
+/// A call to any kind of line.
+pub(crate) struct Pending<'a, I, O, E, L: Line<I, O, E>> {
+    shared: Handle<'a, I, O, E, L>,
     stage: Stage<I, O, E>,
 }
 
@@ -43,59 +99,95 @@ enum Stage<I, O, E> {
 }
 
 // Nothing in here is ever pinned: the item is moved on by value.
-impl<I, O, E> Unpin for Call<I, O, E> {}
+impl<I, O, E, L: Line<I, O, E>> Unpin for Pending<'_, I, O, E, L> {}
 
-impl<I, O, E> Call<I, O, E> {
-    pub(super) fn new(shared: Arc<Shared<I, O, E>>, item: I, max_wait: Option<Duration>) -> Self {
+thread_local!(static THREAD: Cell<usize> = const { Cell::new(usize::MAX) });
+
+/// A number for this thread, by which it finds its lane. Neighbours have neighbouring numbers.
+#[inline]
+fn thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let own = THREAD.get();
+    if own != usize::MAX {
+        return own;
+    }
+    let own = THREADS.fetch_add(1, Ordering::Relaxed);
+    THREAD.set(own);
+    own
+}
+
+impl<'a, I, O, E, L: Line<I, O, E>> Pending<'a, I, O, E, L> {
+    pub(crate) fn new(shared: Handle<'a, I, O, E, L>, item: I, max_wait: Option<Duration>) -> Self {
         Self {
             shared,
             stage: Stage::New { item, max_wait },
         }
     }
 
-    /// A call that is in line before it is first polled.
-    pub(super) fn entered(shared: &Arc<Shared<I, O, E>>, item: I) -> Result<Self, Rejected<I>> {
-        match enter(shared, item, None, None, true) {
-            Ok(ticket) => Ok(Self {
-                shared: Arc::clone(shared),
-                stage: Stage::Entered(ticket),
-            }),
+    /// A call that is in line before it is first polled, also if that is full.
+    pub(crate) fn entered(shared: Handle<'a, I, O, E, L>, item: I) -> Result<Self, I> {
+        let queued = weighed(&shared, item, None);
+        match shared.intake.enter(thread(), queued, None) {
+            Ok((ticket, todo)) => Ok(Self::in_line(shared, ticket, todo)),
+            Err((item, _)) => Err(item),
+        }
+    }
+
+    /// A call that is in line before it is first polled, if that has room.
+    pub(crate) fn try_entered(shared: Handle<'a, I, O, E, L>, item: I) -> Result<Self, Rejected<I>> {
+        let queued = weighed(&shared, item, None);
+        match shared.intake.try_enter(thread(), queued) {
+            Ok((ticket, todo)) => Ok(Self::in_line(shared, ticket, todo)),
             Err((Refusal::Full, item)) => Err(Rejected::Overloaded(item)),
             Err((Refusal::Closed, item)) => Err(Rejected::Closed(item)),
         }
     }
-}
 
-/// Puts an item in line. User code (the weigher, dropping a refused waker) runs before and after the lock is held.
-fn enter<I, O, E>(
-    shared: &Arc<Shared<I, O, E>>,
-    item: I,
-    max_wait: Option<Duration>,
-    waker: Option<Waker>,
-    bounded: bool,
-) -> Result<Ticket<I, O, E>, (Refusal, I)> {
-    let queued = Queued {
-        weight: shared.weigh.as_ref().map_or(0, |weigh| weigh(&item)),
-        due: Due::from_now(shared.max_wait, max_wait),
-        item,
-    };
-    match shared.intake.enter(queued, waker, bounded) {
-        Ok((ticket, todo)) => {
-            shared.carry_out(todo);
-            Ok(ticket)
+    fn in_line(shared: Handle<'a, I, O, E, L>, ticket: Ticket<I, O, E>, todo: Todo) -> Self {
+        let call = Self {
+            shared,
+            stage: Stage::Entered(ticket),
+        };
+        call.shared.carry_out(todo);
+        call
+    }
+
+    /// The first poll: item and waker enter together. User code (the weigher, dropping a refused waker) runs before and after
+    /// a lock is held.
+    #[inline]
+    fn enter(&mut self, item: I, max_wait: Option<Duration>, waker: Waker) -> Poll<Outcome<O, E>> {
+        let queued = weighed(&self.shared, item, max_wait);
+        match self.shared.intake.enter(thread(), queued, Some(waker)) {
+            Ok((ticket, todo)) => {
+                self.stage = Stage::Entered(ticket);
+                if !todo.is_nothing() {
+                    self.shared.carry_out(todo);
+                }
+                Poll::Pending
+            }
+            Err(_) => Poll::Ready(Err(CallError::Closed)),
         }
-        Err((refusal, item, _waker)) => Err((refusal, item)),
     }
 }
 
-impl<I, O, E> Future for Call<I, O, E> {
-    type Output = Result<O, CallError<E>>;
+#[inline]
+fn weighed<I, O, E, L: Line<I, O, E>>(shared: &Shared<I, O, E, L>, item: I, max_wait: Option<Duration>) -> Queued<I> {
+    Queued {
+        weight: shared.weigh.as_ref().map_or(0, |weigh| weigh(&item)),
+        due: Due::from_now(shared.max_wait, max_wait),
+        item,
+    }
+}
 
+impl<I, O, E, L: Line<I, O, E>> Future for Pending<'_, I, O, E, L> {
+    type Output = Outcome<O, E>;
+
+    #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
-        match &call.stage {
+        match &mut call.stage {
             Stage::Entered(ticket) => {
-                let polled = ticket.slot().poll(context.waker());
+                let polled = ticket.poll(context.waker());
                 if polled.is_ready() {
                     call.stage = Stage::Over;
                 }
@@ -105,37 +197,19 @@ impl<I, O, E> Future for Call<I, O, E> {
                 let Stage::New { item, max_wait } = std::mem::replace(&mut call.stage, Stage::Over) else {
                     unreachable!("just seen");
                 };
-                let waker = Some(context.waker().clone());
-                match enter(&call.shared, item, max_wait, waker, false) {
-                    Ok(ticket) => {
-                        call.stage = Stage::Entered(ticket);
-                        Poll::Pending
-                    }
-                    // Unbounded, so it was not refused for want of room.
-                    Err(_) => Poll::Ready(Err(CallError::Closed)),
-                }
+                call.enter(item, max_wait, context.waker().clone())
             }
             Stage::Over => panic!("a call was polled after it had ended"),
         }
     }
 }
 
-impl<I, O, E> Drop for Call<I, O, E> {
+impl<I, O, E, L: Line<I, O, E>> Drop for Pending<'_, I, O, E, L> {
     fn drop(&mut self) {
-        if let Stage::Entered(ticket) = &self.stage {
+        if let Stage::Entered(ticket) = &mut self.stage {
             let (displaced, todo) = self.shared.intake.cancel(ticket);
             self.shared.carry_out(todo);
             drop(displaced);
         }
-    }
-}
-
-impl<I, O, E> fmt::Debug for Call<I, O, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.stage {
-            Stage::New { .. } => "Call(new)",
-            Stage::Entered(_) => "Call(entered)",
-            Stage::Over => "Call(over)",
-        })
     }
 }

@@ -19,6 +19,7 @@ mod call;
 mod dispatch;
 mod error;
 mod intake;
+mod lane;
 mod line;
 mod runner;
 mod slot;
@@ -43,6 +44,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use call::Handle;
 use runner::Shared;
 
 /// Lets concurrent callers share one async call, each getting its own outcome.
@@ -126,23 +128,39 @@ where
     ///
     /// Dropping the call before its item was dispatched takes the item out; later, the item is processed and its outcome
     /// dropped. No other caller is affected.
-    pub fn call(&self, item: I) -> Call<I, O, E> {
-        Call::new(Arc::clone(&self.shared), item, None)
+    pub fn call(&self, item: I) -> Call<'_, I, O, E> {
+        Call::new(Handle::Borrowed(&self.shared), item, None)
     }
 
     /// Like [`call`](Self::call), with a window of its own in place of the batcher's: the item's batch goes after `max_wait`
     /// at the latest, if a slot is free; with zero it does not wait for others. The batch goes earlier when another item of it
     /// is due earlier, so nobody waits for a neighbour's longer window.
-    pub fn call_within(&self, item: I, max_wait: Duration) -> Call<I, O, E> {
-        Call::new(Arc::clone(&self.shared), item, Some(max_wait))
+    pub fn call_within(&self, item: I, max_wait: Duration) -> Call<'_, I, O, E> {
+        Call::new(Handle::Borrowed(&self.shared), item, Some(max_wait))
+    }
+
+    /// Like [`call`](Self::call), as a future that keeps the batcher itself, so that it can be kept or spawned by itself. Costs
+    /// a reference count, which all cores share, more than `call`.
+    pub fn call_owned(&self, item: I) -> Call<'static, I, O, E> {
+        Call::new(Handle::Owned(Arc::clone(&self.shared)), item, None)
+    }
+
+    /// Like [`call_within`](Self::call_within), as a future that keeps the batcher itself.
+    pub fn call_within_owned(&self, item: I, max_wait: Duration) -> Call<'static, I, O, E> {
+        Call::new(Handle::Owned(Arc::clone(&self.shared)), item, Some(max_wait))
     }
 
     /// Puts the item in the queue at once, or hands it back: [`Overloaded`](Rejected::Overloaded) when `max_queued` items
     /// wait, [`Closed`](Rejected::Closed) after [`drain`](Self::drain).
     ///
     /// Cancelled when dropped, as every call; in the queue, and processed, also while it is not polled.
-    pub fn try_call(&self, item: I) -> Result<Call<I, O, E>, Rejected<I>> {
-        Call::entered(&self.shared, item)
+    pub fn try_call(&self, item: I) -> Result<Call<'_, I, O, E>, Rejected<I>> {
+        Call::entered(Handle::Borrowed(&self.shared), item)
+    }
+
+    /// Like [`try_call`](Self::try_call), as a future that keeps the batcher itself.
+    pub fn try_call_owned(&self, item: I) -> Result<Call<'static, I, O, E>, Rejected<I>> {
+        Call::entered(Handle::Owned(Arc::clone(&self.shared)), item)
     }
 
     /// Stops the intake, sends what is in the queue without waiting for its window, and waits until all of it is answered.

@@ -11,6 +11,7 @@
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,29 +26,30 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::dispatch::{Batch, quietly};
 use super::error::CallError;
 use super::intake::{Intake, Next, Todo};
+use super::line::{InOrder, Line};
 
 /// Weighs an item.
 pub(super) type Weigh<I> = Box<dyn Fn(&I) -> usize + Send + Sync>;
 
 /// Spawns the task of a runner. It knows the processor's type, so that a batch needs no boxed future.
-pub(super) type Spawn<I, O, E> = Box<dyn Fn(Runner<I, O, E>, &Handle) + Send + Sync>;
+pub(crate) type Spawn<I, O, E, L> = Box<dyn Fn(Runner<I, O, E, L>, &Handle) + Send + Sync>;
 
 /// What a batcher's handles, calls and runners share.
-pub(super) struct Shared<I, O, E> {
-    pub(super) intake: Intake<I, O, E>,
+pub(crate) struct Shared<I, O, E, L: Line<I, O, E> = InOrder> {
+    pub(super) intake: Intake<I, O, E, L>,
     /// Zero: no window.
     pub(super) max_wait: Duration,
     pub(super) weigh: Option<Weigh<I>>,
-    pub(super) spawn: Spawn<I, O, E>,
+    pub(super) spawn: Spawn<I, O, E, L>,
     /// Where runners run; otherwise where the call that needs one is polled.
     pub(super) runtime: Option<Handle>,
     /// Notified when a closed batcher has come to rest.
     pub(super) at_rest: Notify,
 }
 
-impl<I, O, E> Shared<I, O, E> {
+impl<I, O, E, L: Line<I, O, E>> Shared<I, O, E, L> {
     /// Does what the intake asked for. No lock may be held.
-    pub(super) fn carry_out(self: &Arc<Self>, todo: Todo) {
+    pub(crate) fn carry_out(self: &Arc<Self>, todo: Todo) {
         if let Some(waker) = todo.wake {
             waker.wake();
         }
@@ -80,23 +82,24 @@ enum Role {
 }
 
 /// A runner's place in the intake's books, given back when it is dropped, however that comes.
-pub(super) struct Runner<I, O, E> {
-    shared: Arc<Shared<I, O, E>>,
+pub(crate) struct Runner<I, O, E, L: Line<I, O, E>> {
+    shared: Arc<Shared<I, O, E, L>>,
     batch: Batch<I, O, E>,
     role: Role,
 }
 
 /// The life of a runner.
-pub(super) async fn run<I, O, E, F, Fut>(mut runner: Runner<I, O, E>, process: Arc<F>)
+pub(crate) async fn run<I, O, E, L, F, Fut>(mut runner: Runner<I, O, E, L>, process: Arc<F>)
 where
+    L: Line<I, O, E>,
     F: Fn(Vec<I>) -> Fut,
     Fut: Future<Output = Result<Vec<O>, E>>,
 {
     // A runner is often started by the first of many callers that are ready on this thread: they share its batch.
     let_others_run().await;
     while runner.gather().await {
-        let none_left = runner.run_batches(&*process).await;
-        if !runner.finish(none_left) {
+        runner.run_batches(&*process).await;
+        if !runner.finish() {
             return;
         }
         // Those just answered are ready now and may call again: they share the next batch.
@@ -104,7 +107,7 @@ where
     }
 }
 
-impl<I, O, E> Runner<I, O, E> {
+impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
     /// Waits for a batch. `false`: there is nothing to do, and the runner is signed off.
     async fn gather(&mut self) -> bool {
         let mut sleep = pin!(None::<Sleep>);
@@ -136,20 +139,15 @@ impl<I, O, E> Runner<I, O, E> {
     }
 
     /// Runs the batch that was cut, and those that are full by the time the one before has ended. They begin before the
-    /// callers of the one before are told, so that the processor does not wait for that. Whether the last one had no item
-    /// left, because all its calls were cancelled.
-    async fn run_batches<F, Fut>(&mut self, process: &F) -> bool
+    /// callers of the one before are told, so that the processor does not wait for that.
+    async fn run_batches<F, Fut>(&mut self, process: &F)
     where
         F: Fn(Vec<I>) -> Fut,
         Fut: Future<Output = Result<Vec<O>, E>>,
     {
-        let mut before: Option<Ended<I, O, E>> = None;
+        let mut before: Option<Ended<I, O, E, L>> = None;
         loop {
-            let items = self.batch.collect_items();
-            if items.is_empty() {
-                self.batch.clear();
-                return true;
-            }
+            let items = std::mem::take(&mut self.batch.items);
             let expected = items.len();
             let mut processing = pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
             // Never suspends here: whoever is still to be told cannot be dropped with the task.
@@ -160,14 +158,15 @@ impl<I, O, E> Runner<I, O, E> {
                 Poll::Ready(end) => end,
                 Poll::Pending => processing.await,
             };
-            let ended = Ended {
+            let mut ended = Ended {
                 batch: std::mem::replace(&mut self.batch, Batch::new()),
                 expected,
                 end: Some(end),
+                line: PhantomData,
             };
-            let Some(todo) = self.shared.intake.go_on(&mut self.batch) else {
+            let Some(todo) = self.shared.intake.go_on(&mut ended.batch, &mut self.batch) else {
                 drop(ended);
-                return false;
+                return;
             };
             self.shared.carry_out(todo);
             if waits {
@@ -181,8 +180,8 @@ impl<I, O, E> Runner<I, O, E> {
     }
 
     /// Gives the batch's place back. `true`: gathers again; `false`: signed off.
-    fn finish(&mut self, none_left: bool) -> bool {
-        let (gathers, todo) = self.shared.intake.finish(none_left);
+    fn finish(&mut self) -> bool {
+        let (gathers, todo) = self.shared.intake.finish();
         self.role = if gathers { Role::Gathers } else { Role::SignedOff };
         self.shared.carry_out(todo);
         gathers
@@ -193,19 +192,20 @@ impl<I, O, E> Runner<I, O, E> {
 type End<O, E> = Result<Result<Vec<O>, E>, Box<dyn Any + Send>>;
 
 /// A batch that has ended. Dropped, it tells its callers.
-struct Ended<I, O, E> {
+struct Ended<I, O, E, L: Line<I, O, E>> {
     batch: Batch<I, O, E>,
     expected: usize,
     /// Always there until dropped.
     end: Option<End<O, E>>,
+    line: PhantomData<fn() -> L>,
 }
 
-impl<I, O, E> Drop for Ended<I, O, E> {
+impl<I, O, E, L: Line<I, O, E>> Drop for Ended<I, O, E, L> {
     fn drop(&mut self) {
         let expected = self.expected;
         match self.end.take() {
             None => {}
-            Some(Ok(Ok(outcomes))) if outcomes.len() == expected => self.batch.answer_each(outcomes),
+            Some(Ok(Ok(outcomes))) if outcomes.len() == expected => L::answer(&mut self.batch, outcomes),
             Some(Ok(Ok(outcomes))) => {
                 let returned = outcomes.len();
                 self.batch.answer_all(&CallError::WrongCount { expected, returned });
@@ -225,15 +225,16 @@ impl<I, O, E> Drop for Ended<I, O, E> {
     }
 }
 
-impl<I, O, E> Drop for Runner<I, O, E> {
+impl<I, O, E, L: Line<I, O, E>> Drop for Runner<I, O, E, L> {
     fn drop(&mut self) {
         if self.role == Role::SignedOff {
             return;
         }
-        self.batch.answer_all(&CallError::Stopped);
         let mut stranded = Batch::new();
-        let todo = self.shared.intake.lose_runner(self.role == Role::Runs, &mut stranded);
-        let items = stranded.collect_items();
+        let running = (self.role == Role::Runs).then_some(&mut self.batch);
+        let todo = self.shared.intake.lose_runner(running, &mut stranded);
+        let items = std::mem::take(&mut stranded.items);
+        self.batch.answer_all(&CallError::Stopped);
         stranded.answer_all(&CallError::Stopped);
         quietly(|| drop(items));
         self.shared.carry_out(todo);

@@ -1,5 +1,5 @@
-//! The one place where the modelled core takes its lock from: `parking_lot` in the product, loom under `--cfg forebay_loom`,
-//! and in unit tests `parking_lot` with a count of the locks a thread holds.
+//! The one place where the modelled core takes its locks, atomics and cells from: `parking_lot` and std in the product, loom
+//! under `--cfg forebay_loom`, and in unit tests `parking_lot` with a count of the locks a thread holds.
 //!
 //! A private cfg rather than `--cfg loom`: tokio and others change shape under that one, and the model needs none of them.
 //! Knows nothing of batches.
@@ -11,11 +11,42 @@ pub(super) use parking_lot::Mutex;
 pub(super) use counted::{Mutex, locks_held};
 
 #[cfg(forebay_loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+};
+#[cfg(forebay_loom)]
 pub(super) use modelled::Mutex;
+#[cfg(not(forebay_loom))]
+pub(crate) use plain::UnsafeCell;
+#[cfg(not(forebay_loom))]
+pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Keeps what is written all the time off the cache lines of its neighbours (lines are fetched in pairs: 128 bytes).
 #[repr(align(128))]
 pub(super) struct OwnCacheLine<T>(pub(super) T);
+
+#[cfg(not(forebay_loom))]
+mod plain {
+    /// std's cell with loom's interface, by which loom sees who reads and who writes.
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline]
+        pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        #[inline]
+        pub(crate) fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
+            change(self.0.get())
+        }
+    }
+}
 
 #[cfg(forebay_loom)]
 mod modelled {

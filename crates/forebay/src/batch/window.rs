@@ -11,8 +11,8 @@ use tokio::time::Instant;
 pub(super) const WINDOW_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// When an item must go at the latest, if a slot is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
     /// It does not wait for others.
     AtOnce,
     /// Its window ends then.
@@ -21,12 +21,20 @@ pub(super) enum Due {
 
 impl Due {
     /// The due time of an item that arrives now, in a batcher whose window is `window`.
-    pub(super) fn from_now(window: Duration, own: Option<Duration>) -> Self {
+    pub(crate) fn from_now(window: Duration, own: Option<Duration>) -> Self {
         let window = own.unwrap_or(window).min(WINDOW_MAX);
         if window.is_zero() {
             Self::AtOnce
         } else {
             Self::By(Instant::now() + window)
+        }
+    }
+
+    /// Whether it has to go before that time.
+    pub(crate) fn is_before(self, time: Instant) -> bool {
+        match self {
+            Self::AtOnce => true,
+            Self::By(end) => end < time,
         }
     }
 }

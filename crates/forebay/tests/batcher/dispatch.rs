@@ -41,7 +41,7 @@ async fn n_calls_make_exactly_that_many_batches_whichever_threads_the_callers_ar
             let batcher = batcher.clone();
             // The call itself is what the task brings back, to be awaited here.
             #[allow(clippy::async_yields_async)]
-            tokio::spawn(async move { batcher.try_call(item).unwrap() })
+            tokio::spawn(async move { batcher.try_call_owned(item).unwrap() })
         });
         let calls: Vec<_> = join_all(entering).await.into_iter().map(Result::unwrap).collect();
         gate.let_through(1000);

@@ -93,11 +93,11 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 /// Calls that are in line, in this order.
-fn enter(batcher: &Doubling, items: impl IntoIterator<Item = u64>) -> Vec<Call<u64, u64, Infallible>> {
+fn enter(batcher: &Doubling, items: impl IntoIterator<Item = u64>) -> Vec<Call<'static, u64, u64, Infallible>> {
     items
         .into_iter()
         .map(|item| {
-            let mut call = batcher.call(item);
+            let mut call = batcher.call_owned(item);
             assert!(poll_once(&mut call).is_pending());
             call
         })

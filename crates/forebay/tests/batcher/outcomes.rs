@@ -181,7 +181,7 @@ async fn calls_end_also_when_every_handle_is_gone() {
     let gate = Gate::shut();
     let batcher = Batcher::builder().max_items(2).build(gate.doubling());
     let calls = enter(&batcher, 0..5);
-    let unpolled = batcher.call(5);
+    let unpolled = batcher.call_owned(5);
     drop(batcher);
     gate.let_through(10);
     for (item, outcome) in join_all(calls).await.into_iter().enumerate() {
@@ -200,7 +200,7 @@ async fn nothing_outlives_the_handles_and_the_calls() {
             let _kept = &of_process;
             async move { Ok::<_, Infallible>(items) }
         });
-    let mut call = batcher.call(1);
+    let mut call = batcher.call_owned(1);
     assert!(poll_once(&mut call).is_pending());
     settle().await;
     let begun = Instant::now();
@@ -287,7 +287,7 @@ fn handles_and_calls_can_be_sent() {
     fn shareable<T: Send + Sync + Clone + Unpin>() {}
     struct NotSync(std::cell::Cell<u8>);
     shareable::<Batcher<NotSync, NotSync>>();
-    sendable::<Call<NotSync, NotSync, Infallible>>();
+    sendable::<Call<'static, NotSync, NotSync, Infallible>>();
     shareable::<CallError<NotClone>>();
     let _ = NotSync(std::cell::Cell::new(0)).0.get();
 }

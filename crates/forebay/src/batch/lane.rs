@@ -1,0 +1,230 @@
+//! Lanes: where calls arrive, one lane for each core's threads, so that cores do not contend for every call.
+//!
+//! Promises:
+//! - An arrival takes a number from one counter under its lane's lock. Numbers grow with time across all lanes: what
+//!   arrives after another arrival has returned has the higher number, whichever threads the two are on.
+//! - Collecting takes what has arrived in all lanes, and says below which number nothing can be missing.
+//! - A lane that is *on watch* says of an arrival that the centre must be told; of a lane that is not, the centre knows. The
+//!   lane's lock decides, so that no arrival falls between the two.
+//! - Memory follows the live calls: a chunk whose slots are all free is filled again, or in time given back.
+//!
+//! Lock order: the centre's lock before a lane's, and one lane's at a time. Knows nothing of limits, windows and runners.
+
+use std::collections::VecDeque;
+
+use super::slot::{Chunk, Note, Stretch, Ticket};
+use super::sync::{AtomicU64, Mutex, Ordering, OwnCacheLine};
+use super::window::Due;
+
+/// Most lanes of a batcher; each costs a few hundred bytes. More threads than that share.
+const LANES_MAX: usize = 64;
+
+/// Every this many-th time that a chunk is needed, a second free one is given back.
+const LOOKS_FOR_SURPLUS: u32 = 4;
+
+/// What an arrival brings.
+pub(crate) struct Queued<I> {
+    pub(crate) item: I,
+    pub(crate) weight: usize,
+    pub(crate) due: Due,
+}
+
+/// Which arrivals a lane reports to the centre.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Watch {
+    /// None: someone comes and looks in any case.
+    Off,
+    /// The next one.
+    Any,
+    /// The one that uses up this lane's share of the room in the next batch, or that is due before the gatherer wakes.
+    Room {
+        items: usize,
+        weight: u128,
+        until: tokio::time::Instant,
+    },
+}
+
+struct Lane<I, O, E> {
+    /// The chunk that is being filled; `None` before the first arrival.
+    chunk: Option<Chunk<I, O, E>>,
+    /// Slots of `chunk` that are filled; of those, the ones from `open_from` on are in no stretch yet.
+    filled: usize,
+    open_from: usize,
+    /// Older arrivals that were not collected yet.
+    stretches: Vec<Stretch<I, O, E>>,
+    /// Chunks that were filled, in that order.
+    used: VecDeque<Chunk<I, O, E>>,
+    /// Chunks that were begun.
+    started: u32,
+    watch: Watch,
+    closed: bool,
+}
+
+/// All lanes of a batcher.
+pub(crate) struct Lanes<I, O, E> {
+    lanes: Box<[OwnCacheLine<Mutex<Lane<I, O, E>>>]>,
+    /// The number of the next arrival.
+    arrivals: OwnCacheLine<AtomicU64>,
+}
+
+/// What became of an arrival.
+pub(crate) enum Arrival<I, O, E> {
+    /// It is in; with the lane to be reported to the centre, if it must be.
+    Entered(Ticket<I, O, E>, Option<usize>),
+    /// The lanes are closed: the item comes back.
+    Closed(I, Option<std::task::Waker>),
+}
+
+impl<I, O, E> Lanes<I, O, E> {
+    /// As many lanes as fit the machine.
+    pub(crate) fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        Self::with(cores.next_power_of_two().min(LANES_MAX))
+    }
+
+    pub(crate) fn with(lanes: usize) -> Self {
+        let lane = || Lane {
+            chunk: None,
+            filled: 0,
+            open_from: 0,
+            stretches: Vec::new(),
+            used: VecDeque::new(),
+            started: 0,
+            watch: Watch::Any,
+            closed: false,
+        };
+        Self {
+            lanes: (0..lanes).map(|_| OwnCacheLine(Mutex::new(lane()))).collect(),
+            arrivals: OwnCacheLine(AtomicU64::new(0)),
+        }
+    }
+
+    /// How many have arrived so far.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrivals.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Puts an item in. `thread` says which lane: any number, the same for calls that come from the same thread.
+    #[inline]
+    pub(crate) fn enter(&self, thread: usize, queued: Queued<I>, waker: Option<std::task::Waker>) -> Arrival<I, O, E> {
+        let index = thread % self.lanes.len();
+        let mut lane = self.lanes[index].0.lock();
+        if lane.closed {
+            return Arrival::Closed(queued.item, waker);
+        }
+        if lane.chunk.as_ref().is_none_or(|chunk| lane.filled == chunk.slots()) {
+            lane.next_chunk();
+        }
+        let Queued { item, weight, due } = queued;
+        let at = lane.filled;
+        lane.filled += 1;
+        let note = Note {
+            arrival: self.arrivals.0.fetch_add(1, Ordering::AcqRel),
+            weight,
+            due,
+        };
+        let chunk = lane.chunk.as_ref().expect("made just above");
+        // SAFETY: the slot is behind all filled ones of a chunk that was free before the first; the lock keeps others out.
+        let ticket = unsafe { chunk.fill(at, item, waker, note) };
+        Arrival::Entered(ticket, lane.reports(weight, due).then_some(index))
+    }
+
+    /// Moves what has arrived in a lane to `line`, and sets its watch. Says how many places it has moved.
+    pub(crate) fn collect(&self, index: usize, watch: Watch, line: &mut VecDeque<Stretch<I, O, E>>) -> usize {
+        let mut lane = self.lanes[index].0.lock();
+        lane.watch = watch;
+        lane.close_stretch();
+        let places = lane.stretches.iter().map(Stretch::len).sum();
+        line.extend(lane.stretches.drain(..));
+        places
+    }
+
+    /// Sets a lane's watch; what has arrived is left there.
+    pub(crate) fn watch(&self, index: usize, watch: Watch) {
+        self.lanes[index].0.lock().watch = watch;
+    }
+
+    /// Lets nothing more in.
+    pub(crate) fn close(&self) {
+        for lane in &self.lanes {
+            lane.0.lock().closed = true;
+        }
+    }
+
+    /// Chunks in memory; for tests.
+    #[cfg(all(test, not(forebay_loom)))]
+    pub(crate) fn chunks(&self) -> usize {
+        let chunks = |lane: &Lane<I, O, E>| lane.used.len() + usize::from(lane.chunk.is_some());
+        self.lanes.iter().map(|lane| chunks(&lane.0.lock())).sum()
+    }
+}
+
+impl<I, O, E> Lane<I, O, E> {
+    /// Whether the centre is to be told of an arrival.
+    fn reports(&mut self, weight: usize, due: Due) -> bool {
+        match &mut self.watch {
+            Watch::Off => false,
+            Watch::Any => true,
+            Watch::Room {
+                items,
+                weight: weight_left,
+                until,
+            } => {
+                *items = items.saturating_sub(1);
+                *weight_left = weight_left.saturating_sub(weight as u128);
+                *items == 0 || *weight_left == 0 || due.is_before(*until)
+            }
+        }
+    }
+
+    /// Moves the newest arrivals to `stretches`.
+    fn close_stretch(&mut self) {
+        if self.open_from == self.filled {
+            return;
+        }
+        let chunk = self.chunk.as_ref().expect("filled slots have a chunk");
+        // SAFETY: filled, and each index is passed once.
+        let stretch = unsafe { chunk.stretch(self.open_from, self.filled) };
+        self.stretches.push(stretch);
+        self.open_from = self.filled;
+    }
+
+    /// A chunk to be filled: the oldest used one, if it is free, or a new one.
+    fn next_chunk(&mut self) {
+        self.close_stretch();
+        self.used.extend(self.chunk.take());
+        self.filled = 0;
+        self.open_from = 0;
+        self.chunk = Some(self.free_chunk().unwrap_or_else(Chunk::new));
+        self.started = self.started.wrapping_add(1);
+        if self.started.is_multiple_of(LOOKS_FOR_SURPLUS)
+            && let Some(surplus) = self.free_chunk()
+        {
+            // SAFETY: free, and nobody but this lane fills it.
+            unsafe { surplus.free() };
+        }
+    }
+
+    /// The oldest chunk, if it is free. One that is kept from that goes behind the others, which may be free by then.
+    fn free_chunk(&mut self) -> Option<Chunk<I, O, E>> {
+        let oldest = self.used.pop_front()?;
+        if oldest.is_free() {
+            return Some(oldest);
+        }
+        self.used.push_back(oldest);
+        None
+    }
+}
+
+impl<I, O, E> Drop for Lane<I, O, E> {
+    fn drop(&mut self) {
+        for chunk in self.used.drain(..).chain(self.chunk.take()) {
+            // SAFETY: the batcher is gone, and it is kept by every call, line and batch (rule 2 of the slots).
+            unsafe { chunk.free() };
+        }
+    }
+}
