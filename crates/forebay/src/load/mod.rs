@@ -45,8 +45,9 @@
 //!
 //! # In GraphQL resolvers
 //!
-//! A scope for each request: what a query mentions many times is loaded once, and the next request sees new data. Whole
-//! program: `examples/loader_graphql.rs`.
+//! A scope for each request: what a query mentions many times is loaded once, and the next request sees new data. An
+//! executor that polls a few resolvers of a list at a time, as async-graphql's does, wants a window of a millisecond or two
+//! (`Loader::builder().max_wait(…)`), which gathers the whole list's keys. Whole program: `examples/loader_graphql.rs`.
 //!
 //! ```
 //! use async_graphql::{ComplexObject, Context, Result, SimpleObject};

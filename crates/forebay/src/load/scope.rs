@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared, WeakShared, join_all};
 use parking_lot::Mutex;
 
 use super::engine::{Engine, Outcome};
@@ -42,58 +43,75 @@ use super::{Key, Load};
 /// ```
 pub struct Scope<K, V, E> {
     engine: Engine<K, V, E>,
-    memory: Arc<Mutex<Memory<K, V>>>,
+    memory: Arc<Mutex<Memory<K, V, E>>>,
 }
 
-struct Memory<K, V> {
-    of: HashMap<K, Entry<V>>,
+/// One load for all who want its key in this scope. A flight is not enough: it is over before its callers have looked.
+type SharedLoad<V, E> = Shared<BoxFuture<'static, Outcome<V, E>>>;
+
+struct Memory<K, V, E> {
+    of: HashMap<K, Entry<V, E>>,
     max_remembered: usize,
     /// Grows with every new entry, so that no two are ever taken for the same.
     entries_made: u64,
 }
 
-enum Entry<V> {
+enum Entry<V, E> {
     /// What was loaded or primed; `None` is a missing key.
     Known(Option<V>),
-    /// A load is on its way. Its number tells whether this is still the entry that the load was begun for.
-    Loading(u64),
+    /// A load is on its way, held by those who want it: dropped by all, it is cancelled.
+    Loading {
+        /// Tells whether this is still the entry that a load was begun for.
+        number: u64,
+        load: WeakShared<BoxFuture<'static, Outcome<V, E>>>,
+    },
 }
 
 /// What a look into the memory says.
-enum Seen<V> {
+enum Seen<V, E> {
     Known(Option<V>),
-    /// To be loaded, and remembered under this number, if there is room.
-    Load(Option<u64>),
+    /// To be loaded, and remembered under this number.
+    Load(u64, SharedLoad<V, E>),
+    /// To be loaded, and not remembered for want of room.
+    NoRoom,
 }
 
-impl<K: Key, V: Clone> Memory<K, V> {
-    fn look(&mut self, key: &K) -> Seen<V> {
+impl<K, V, E> Memory<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn look(&mut self, key: &K, engine: &Engine<K, V, E>) -> Seen<V, E> {
         match self.of.get(key) {
-            Some(Entry::Known(value)) => Seen::Known(value.clone()),
-            Some(Entry::Loading(number)) => Seen::Load(Some(*number)),
-            None if self.of.len() >= self.max_remembered => Seen::Load(None),
-            None => {
-                self.entries_made += 1;
-                self.of.insert(key.clone(), Entry::Loading(self.entries_made));
-                Seen::Load(Some(self.entries_made))
+            Some(Entry::Known(value)) => return Seen::Known(value.clone()),
+            Some(Entry::Loading { number, load }) => {
+                if let Some(load) = load.upgrade() {
+                    return Seen::Load(*number, load);
+                }
             }
+            None if self.of.len() >= self.max_remembered => return Seen::NoRoom,
+            None => {}
         }
+        let (engine, wanted) = (engine.clone(), key.clone());
+        let load = async move { Load::new(&engine, wanted).await }.boxed().shared();
+        self.entries_made += 1;
+        let number = self.entries_made;
+        let weak = load.downgrade().expect("it has not been polled to its end");
+        self.of.insert(key.clone(), Entry::Loading { number, load: weak });
+        Seen::Load(number, load)
     }
 
     /// A load has ended, with this value or, if there is none, with an error. Returns what is to be dropped where no lock
     /// is held.
-    fn settle(&mut self, key: &K, number: u64, value: Option<Option<V>>) -> (Option<(K, Entry<V>)>, Option<Option<V>>) {
-        if !matches!(self.of.get(key), Some(Entry::Loading(found)) if *found == number) {
-            return (None, value);
+    fn settle(&mut self, key: &K, number: u64, value: Option<Option<V>>) -> impl Sized + use<K, V, E> {
+        if !matches!(self.of.get(key), Some(Entry::Loading { number: found, .. }) if *found == number) {
+            return (None, None, value);
         }
-        let replaced = match value {
-            Some(value) => {
-                self.of.insert(key.clone(), Entry::Known(value));
-                None
-            }
-            None => self.of.remove_entry(key),
-        };
-        (replaced, None)
+        match value {
+            Some(value) => (None, self.of.insert(key.clone(), Entry::Known(value)), None),
+            None => (self.of.remove_entry(key), None, None),
+        }
     }
 }
 
@@ -126,15 +144,13 @@ where
     ///
     /// As [`Loader::load`](super::Loader::load).
     pub async fn load(&self, key: K) -> Outcome<V, E> {
-        let seen = self.memory.lock().look(&key);
-        let number = match seen {
+        let seen = self.memory.lock().look(&key, &self.engine);
+        let (number, load) = match seen {
             Seen::Known(value) => return Ok(value),
-            Seen::Load(number) => number,
+            Seen::NoRoom => return Load::new(&self.engine, key).await,
+            Seen::Load(number, load) => (number, load),
         };
-        let Some(number) = number else {
-            return Load::new(&self.engine, key).await;
-        };
-        let outcome = Load::new(&self.engine, key.clone()).await;
+        let outcome = load.await;
         let value = outcome.as_ref().ok().cloned();
         let unused = self.memory.lock().settle(&key, number, value);
         drop(unused);
