@@ -12,10 +12,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::answer::Answer;
-use super::engine::Engine;
+use super::engine::{Engine, Limits};
 use super::fetch::ask;
 use super::{Key, Loader};
-use crate::batch::Batcher;
 
 /// Chooses a loader's limits; see [`Loader::builder`].
 #[derive(Clone)]
@@ -72,6 +71,8 @@ impl<K, V, E> Builder<K, V, E> {
 
     /// Most fetches that run at the same time. Default: 1, which shares the most: keys gather while it runs. More is better
     /// where a fetch is slow and the source does several at once (a server behind a pool of connections).
+    ///
+    /// Loads made inside a fetch, of this loader or another, run beyond it: who waits for them may hold the last slot.
     ///
     /// # Panics
     ///
@@ -133,14 +134,13 @@ impl<K, V, E> Builder<K, V, E> {
         F: Fn(Vec<K>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<A, E>> + Send + 'static,
     {
-        let mut limits = Batcher::builder()
-            .max_items(self.max_items)
-            .max_wait(self.max_wait)
-            .max_in_flight(self.max_in_flight)
-            .max_queued(self.max_queued);
-        if let Some(runtime) = self.runtime {
-            limits = limits.runtime(runtime);
-        }
+        let limits = Limits {
+            max_items: self.max_items,
+            max_wait: self.max_wait,
+            max_in_flight: self.max_in_flight,
+            max_queued: self.max_queued,
+            runtime: self.runtime,
+        };
         let fetch = Arc::new(fetch);
         let timeout = self.fetch_timeout;
         let engine = Engine::new(limits, move |keys| {

@@ -7,6 +7,10 @@
 //! - A key that nobody wants any more is taken out of the line, and is not fetched.
 //! - Every ticket ends with exactly one outcome, whatever becomes of the fetch, its task or its runtime.
 //!
+//! - A load that is made inside a fetch, of this loader or another, never waits for one that waits for it: it takes the inner
+//!   way, which has slots without end, and where a flight is joined only while it is in line. So a fetch waits only for
+//!   fetches that begin later than it asks, and no circle of them can close.
+//!
 //! How: an item of the [`Batcher`] is a flight; its outcome goes straight to the flight's tickets, and the batcher's own
 //! outcome says nothing. Locks are taken in the order map, then flight, and only `Hash`, `Eq` and `Clone` of a key run
 //! under the map's. Knows nothing of answers and scopes.
@@ -19,20 +23,43 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 use super::answer::Answer;
 use super::error::LoadError;
 use super::fetch::{End, Fetched, quietly, sort};
 use super::stats::Stats;
-use crate::batch::{self, Batcher, Call, Rejected};
+use crate::batch::{Batcher, Call, Rejected};
 
 /// What a load ends with.
 pub(super) type Outcome<V, E> = Result<Option<V>, LoadError<E>>;
 
-/// Keys in line, in flight, and the batcher that they go through. Clones are handles to the same engine.
+tokio::task_local! {
+    /// Is there while a fetch is polled.
+    static INSIDE_A_FETCH: ();
+}
+
+/// What the lines are built with.
+pub(super) struct Limits {
+    pub(super) max_items: usize,
+    pub(super) max_wait: Duration,
+    pub(super) max_in_flight: usize,
+    pub(super) max_queued: usize,
+    pub(super) runtime: Option<Handle>,
+}
+
+/// Keys in line and in flight. Clones are handles to the same engine.
 pub(super) struct Engine<K, V, E> {
+    outer: Way<K, V, E>,
+    /// For loads that are made inside a fetch.
+    inner: Way<K, V, E>,
+}
+
+/// A line with its flights.
+struct Way<K, V, E> {
     batcher: Batcher<InLine<K, V, E>, ()>,
     board: Arc<Board<K, V, E>>,
 }
@@ -40,6 +67,8 @@ pub(super) struct Engine<K, V, E> {
 /// Where a key's flight is found.
 struct Board<K, V, E> {
     flights: Mutex<Flights<K, V, E>>,
+    /// Whether a flight stays on the board, to be joined, while its fetch runs.
+    joins_running: bool,
     /// [`remove_this`], for code that does not know that keys can be hashed: a drop, which must work for every type.
     remove_this: fn(&mut Flights<K, V, E>, &Arc<Flight<K, V, E>>) -> Option<Entry<K, V, E>>,
     counters: Counters,
@@ -105,7 +134,98 @@ where
     E: Send + Sync + 'static,
 {
     /// An engine whose batches go to `fetch`, which never panics.
-    pub(super) fn new<A, F, Fut>(limits: batch::Builder<InLine<K, V, E>, (), Infallible>, fetch: F) -> Self
+    pub(super) fn new<A, F, Fut>(limits: Limits, fetch: F) -> Self
+    where
+        A: Answer<K, E, Value = V> + 'static,
+        F: Fn(Vec<K>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Fetched<A, E>> + Send + 'static,
+    {
+        let fetch = Arc::new(fetch);
+        let of_inner = Limits {
+            // A fetch's own loads come together, and a window would only make their callers wait.
+            max_wait: Duration::ZERO,
+            max_in_flight: usize::MAX,
+            max_queued: limits.max_queued,
+            max_items: limits.max_items,
+            runtime: limits.runtime.clone(),
+        };
+        Self {
+            inner: Way::new(of_inner, false, Arc::clone(&fetch)),
+            outer: Way::new(limits, true, fetch),
+        }
+    }
+
+    fn way(&self) -> &Way<K, V, E> {
+        let inside = INSIDE_A_FETCH.try_with(|()| ()).is_ok();
+        if inside { &self.inner } else { &self.outer }
+    }
+
+    /// Puts a key in line, or joins its flight.
+    pub(super) fn enter(&self, key: K) -> Ticket<K, V, E> {
+        let way = self.way();
+        match way.enter_within(key, false) {
+            Ok(ticket) => ticket,
+            Err(Rejected::Overloaded(key) | Rejected::Closed(key)) => Ticket {
+                flight: Arc::new(Flight {
+                    key,
+                    board: Arc::clone(&way.board),
+                    outcome: OnceLock::from(Err(LoadError::Closed)),
+                    state: Mutex::new(State::new(Stage::Over)),
+                }),
+                waker: None,
+            },
+        }
+    }
+
+    /// As [`enter`](Self::enter), or hands the key back where the line is full.
+    pub(super) fn try_enter(&self, key: K) -> Result<Ticket<K, V, E>, Rejected<K>> {
+        self.way().enter_within(key, true)
+    }
+
+    /// Loads from now on are answered by a fetch that begins from now on.
+    pub(super) fn invalidate(&self, key: &K) {
+        // On the inner way nobody joins a fetch that runs.
+        let board = &self.outer.board;
+        let mut flights = board.flights.lock();
+        let begun = flights
+            .of
+            .get(key)
+            .is_some_and(|flight| matches!(flight.state.lock().stage, Stage::Running));
+        let removed = if begun { flights.of.remove_entry(key) } else { None };
+        drop(flights);
+        drop(removed);
+    }
+
+    /// The fetches that still run may load what they need: the inner way closes last.
+    pub(super) async fn drain(&self) {
+        self.outer.board.flights.lock().closed = true;
+        self.outer.batcher.drain().await;
+        self.inner.batcher.drain().await;
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for way in [&self.outer, &self.inner] {
+            let (counters, of_batcher) = (&way.board.counters, way.batcher.stats());
+            stats.loads += counters.loads.load(Ordering::Relaxed);
+            stats.joined += counters.joined.load(Ordering::Relaxed);
+            stats.fetches += counters.fetches.load(Ordering::Relaxed);
+            stats.keys_fetched += counters.keys_fetched.load(Ordering::Relaxed);
+            stats.keys_ignored += counters.keys_ignored.load(Ordering::Relaxed);
+            stats.keys_queued += of_batcher.queued + of_batcher.waiting;
+            stats.in_flight += of_batcher.in_flight;
+        }
+        stats
+    }
+}
+
+impl<K, V, E> Way<K, V, E>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn new<A, F, Fut>(limits: Limits, joins_running: bool, fetch: Arc<F>) -> Self
     where
         A: Answer<K, E, Value = V> + 'static,
         F: Fn(Vec<K>) -> Fut + Send + Sync + 'static,
@@ -116,33 +236,25 @@ where
                 of: HashMap::new(),
                 closed: false,
             }),
+            joins_running,
             remove_this,
             counters: Counters::default(),
         });
-        let fetch = Arc::new(fetch);
+        let mut builder = Batcher::builder()
+            .max_items(limits.max_items)
+            .max_wait(limits.max_wait)
+            .max_in_flight(limits.max_in_flight)
+            .max_queued(limits.max_queued);
+        if let Some(runtime) = limits.runtime {
+            builder = builder.runtime(runtime);
+        }
         let of_batches = Arc::clone(&board);
-        let batcher = limits.build(move |items| run(items, Arc::clone(&of_batches), Arc::clone(&fetch)));
+        let batcher = builder.build(move |items| run(items, Arc::clone(&of_batches), Arc::clone(&fetch)));
         Self { batcher, board }
     }
 
-    /// Puts a key in line, or joins its flight.
-    pub(super) fn enter(&self, key: K) -> Ticket<K, V, E> {
-        match self.enter_within(key, false) {
-            Ok(ticket) => ticket,
-            Err(Rejected::Overloaded(key) | Rejected::Closed(key)) => Ticket {
-                flight: Arc::new(Flight {
-                    key,
-                    board: Arc::clone(&self.board),
-                    outcome: OnceLock::from(Err(LoadError::Closed)),
-                    state: Mutex::new(State::new(Stage::Over)),
-                }),
-                waker: None,
-            },
-        }
-    }
-
-    /// As [`enter`](Self::enter), or hands the key back. `bounded`: not behind a full line.
-    pub(super) fn enter_within(&self, key: K, bounded: bool) -> Result<Ticket<K, V, E>, Rejected<K>> {
+    /// Puts a key in line, or joins its flight, or hands the key back. `bounded`: not behind a full line.
+    fn enter_within(&self, key: K, bounded: bool) -> Result<Ticket<K, V, E>, Rejected<K>> {
         let flight = {
             let mut flights = self.board.flights.lock();
             if flights.closed {
@@ -204,40 +316,18 @@ where
         count(&self.board.counters.loads, 1);
         Ok(ticket)
     }
+}
 
-    /// Loads from now on are answered by a fetch that begins from now on.
-    pub(super) fn invalidate(&self, key: &K) {
-        let mut flights = self.board.flights.lock();
-        let begun = flights
-            .of
-            .get(key)
-            .is_some_and(|flight| matches!(flight.state.lock().stage, Stage::Running));
-        let removed = if begun { flights.of.remove_entry(key) } else { None };
-        drop(flights);
-        drop(removed);
-    }
-
-    pub(super) async fn drain(&self) {
-        self.board.flights.lock().closed = true;
-        self.batcher.drain().await;
-    }
-
-    pub(super) fn stats(&self) -> Stats {
-        let counters = &self.board.counters;
-        let of_batcher = self.batcher.stats();
-        Stats {
-            loads: counters.loads.load(Ordering::Relaxed),
-            joined: counters.joined.load(Ordering::Relaxed),
-            fetches: counters.fetches.load(Ordering::Relaxed),
-            keys_fetched: counters.keys_fetched.load(Ordering::Relaxed),
-            keys_ignored: counters.keys_ignored.load(Ordering::Relaxed),
-            keys_queued: of_batcher.queued + of_batcher.waiting,
-            in_flight: of_batcher.in_flight,
+impl<K, V, E> Clone for Engine<K, V, E> {
+    fn clone(&self) -> Self {
+        Self {
+            outer: self.outer.clone(),
+            inner: self.inner.clone(),
         }
     }
 }
 
-impl<K, V, E> Clone for Engine<K, V, E> {
+impl<K, V, E> Clone for Way<K, V, E> {
     fn clone(&self) -> Self {
         Self {
             batcher: self.batcher.clone(),
@@ -268,9 +358,15 @@ where
     }
     count(&board.counters.fetches, 1);
     count(&board.counters.keys_fetched, flights.len());
+    if !board.joins_running {
+        board.forget(flights.iter().map(|item| &item.0));
+    }
     let keys = flights.iter().map(|item| item.0.key.clone()).collect();
-    let end = sort(fetch(keys).await, flights.iter().map(|item| &item.0.key));
-    board.forget(flights.iter().map(|item| &item.0));
+    let fetched = INSIDE_A_FETCH.scope((), async { fetch(keys).await }).await;
+    let end = sort(fetched, flights.iter().map(|item| &item.0.key));
+    if board.joins_running {
+        board.forget(flights.iter().map(|item| &item.0));
+    }
     match end {
         End::Each { outcomes, ignored } => {
             count(&board.counters.keys_ignored, ignored);

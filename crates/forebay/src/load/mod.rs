@@ -162,6 +162,10 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Key for K {}
 /// Fetches run in tasks of their own, so that cancelling a load never harms another. Clones are handles to the same loader.
 /// When all handles are gone, pending loads still end.
 ///
+/// A fetch may itself load, from another loader or the same one, at any depth. Such loads never wait for a slot, and do not join
+/// a fetch that runs already, so that fetches cannot wait for one another in a circle. That holds in the fetch's own task,
+/// not in tasks that it spawns.
+///
 /// # After a write
 ///
 /// A load joins a fetch of its key that runs already, and that fetch may have begun before a write of your own. To read what
@@ -259,7 +263,7 @@ where
     ///
     /// [`Rejected`], with the key.
     pub fn try_register(&self, key: K) -> Result<Load<'static, K, V, E>, Rejected<K>> {
-        self.engine.enter_within(key, true).map(Load::entered)
+        self.engine.try_enter(key).map(Load::entered)
     }
 
     /// Loads of the key that come from now on are answered by a fetch that begins from now on: they do not join one that
@@ -275,7 +279,7 @@ where
     }
 
     /// Stops the intake, fetches what is in line without waiting for its window, and waits until all of it is answered. Loads
-    /// that enter later get [`LoadError::Closed`], those inside a fetch that still runs included.
+    /// that enter later get [`LoadError::Closed`], but for those that the fetches still running need.
     ///
     /// # Cancel safety
     ///
