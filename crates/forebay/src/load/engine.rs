@@ -70,11 +70,13 @@ struct Board<K, V, E> {
     /// Whether a flight stays on the board, to be joined, while its fetch runs.
     joins_running: bool,
     /// [`remove_this`], for code that does not know that keys can be hashed: a drop, which must work for every type.
-    remove_this: fn(&mut Flights<K, V, E>, &Arc<Flight<K, V, E>>) -> Option<Entry<K, V, E>>,
+    remove_this: RemoveThis<K, V, E>,
     counters: Counters,
 }
 
 type Entry<K, V, E> = (K, Arc<Flight<K, V, E>>);
+
+type RemoveThis<K, V, E> = fn(&mut Flights<K, V, E>, &Arc<Flight<K, V, E>>) -> Option<Entry<K, V, E>>;
 
 struct Flights<K, V, E> {
     of: HashMap<K, Arc<Flight<K, V, E>>>,

@@ -25,7 +25,8 @@ impl Session {
         token: &CancelToken,
         visit: &mut dyn FnMut(usize, &Row<'_>) -> ControlFlow<()>,
     ) -> Result<Vec<Result<(), WriteError>>, WriteError> {
-        let begins = self.is_autocommit();
+        // One execution has its own snapshot.
+        let begins = parameters.len() > 1 && self.is_autocommit();
         if begins {
             // One snapshot for all, and one look at the file's locks instead of one each.
             self.trusted("BEGIN DEFERRED").map_err(|failure| failure.error)?;
