@@ -87,7 +87,8 @@ async fn try_register_is_refused_when_the_line_is_full_unless_the_key_is_on_its_
 #[test]
 fn limits_that_let_nothing_through_are_refused_where_they_are_set() {
     type Builder = forebay::load::Builder<u64, u64, String>;
-    let refused: [(&str, fn(Builder) -> Builder); 3] = [
+    type Set = fn(Builder) -> Builder;
+    let refused: [(&str, Set); 3] = [
         ("max_items", |builder| builder.max_items(0)),
         ("max_in_flight", |builder| builder.max_in_flight(0)),
         ("max_queued", |builder| builder.max_queued(0)),
