@@ -7,7 +7,8 @@
 //!   began before brings later.
 //! - Bounded: it remembers `max_remembered` keys, and loads others each time.
 //!
-//! Lives as long as its handles, so give one to each request and drop it with the request. Knows nothing of batches.
+//! Lives as long as its handles, so give one to each request and drop it with the request. It is not for use inside a fetch,
+//! which serves many requests. Knows nothing of batches.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -73,10 +73,10 @@ pub enum ReadError {
 }
 
 /// What a fetch over SQLite answers with: an outcome a key, or an error that all of them share.
-pub type Answer<V> = Result<Vec<Result<Option<V>, ReadError>>, ReadError>;
+pub type Answered<V> = Result<Vec<Result<Option<V>, ReadError>>, ReadError>;
 
 /// A running fetch over SQLite.
-pub type Read<V> = Pin<Box<dyn Future<Output = Answer<V>> + Send>>;
+pub type Read<V> = Pin<Box<dyn Future<Output = Answered<V>> + Send>>;
 
 impl Sqlite {
     /// A loader with the default limits that runs `sql` for a key: `?1` is the key, or its parts in order, and the first
@@ -252,7 +252,7 @@ fn gather<V, G: Gather<V>>(
     parameters: &[Parameters],
     token: &CancelToken,
     read: &dyn Fn(&Row<'_>) -> Result<V, ReadError>,
-) -> Answer<G::Value> {
+) -> Answered<G::Value> {
     let mut gathered: Vec<Result<G, ReadError>> = parameters.iter().map(|_| Ok(G::default())).collect();
     let executed = session.query_each(sql, parameters, token, &mut |position, row| match (
         read(row),
