@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::Batcher;
 use super::intake::{Intake, Limits};
-use super::line::BatchLimits;
+use super::line::{BatchLimits, InOrder};
 use super::runner::{Shared, Weigh, run};
 use super::window::WINDOW_MAX;
 
@@ -132,14 +132,18 @@ impl<I, O, E> Builder<I, O, E> {
         };
         Batcher {
             shared: Arc::new(Shared {
-                intake: Intake::new(Limits {
-                    batch: BatchLimits {
-                        max_items: self.max_items,
-                        max_weight,
+                intake: Intake::new(
+                    Limits {
+                        batch: BatchLimits {
+                            max_items: self.max_items,
+                            max_weight,
+                        },
+                        max_in_flight: self.max_in_flight,
+                        max_queued: self.max_queued,
                     },
-                    max_in_flight: self.max_in_flight,
-                    max_queued: self.max_queued,
-                }),
+                    InOrder,
+                ),
+                answer: InOrder::answer,
                 max_wait: self.max_wait,
                 weigh,
                 spawn: Box::new(move |runner, runtime| {

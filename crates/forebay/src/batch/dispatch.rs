@@ -12,15 +12,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::error::CallError;
 use super::slot::{Delivered, Outcome, Place};
 
+/// Items and the callers who wait for their outcomes.
 pub(crate) struct Batch<I, O, E> {
     /// For the processor, which takes them.
     pub(crate) items: Vec<I>,
     /// The halves of the calls that wait for this batch.
     pub(crate) places: Vec<Place<I, O, E>>,
-    /// Where places share items: of each place, which item is its.
+    /// Where places share items: of each place, which item is its. In order.
     pub(crate) shares: Vec<u32>,
-    /// Where places share items: the line's own name for this batch.
-    pub(crate) flight: usize,
+    /// Where places share items: the line's own names for the items.
+    pub(crate) names: Vec<u32>,
+    /// Items that were one too many, to be dropped where no lock is held.
+    pub(crate) spent: Vec<I>,
 }
 
 impl<I, O, E> Batch<I, O, E> {
@@ -29,12 +32,9 @@ impl<I, O, E> Batch<I, O, E> {
             items: Vec::new(),
             places: Vec::new(),
             shares: Vec::new(),
-            flight: 0,
+            names: Vec::new(),
+            spent: Vec::new(),
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
     }
 
     /// Gives every call of the batch the same error.

@@ -78,10 +78,8 @@ struct Centre<I, O, E, L> {
     collected: Collected<I, O, E>,
     line: L,
     gatherer: Gatherer,
-    /// Runners that have a batch. With the gatherer never more than `max_in_flight`, and those lent.
+    /// Runners that have a batch. With the gatherer never more than `max_in_flight`.
     running: usize,
-    /// Running batches whose processor waits for a call of its own, which may be behind it in line: their places are lent.
-    lent: usize,
     closed: bool,
     /// Calls that wait in line no more: their items were dispatched, or cancelled before.
     gone: u64,
@@ -101,18 +99,17 @@ pub(crate) struct Intake<I, O, E, L = InOrder> {
 const UNSWEPT_MAX: u64 = 256;
 
 impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self::with(limits, Lanes::new())
+    pub(crate) fn new(limits: Limits, line: L) -> Self {
+        Self::with(limits, line, Lanes::new())
     }
 
-    pub(crate) fn with(limits: Limits, lanes: Lanes<I, O, E>) -> Self {
+    pub(crate) fn with(limits: Limits, line: L, lanes: Lanes<I, O, E>) -> Self {
         Self {
             centre: OwnCacheLine(Mutex::new(Centre {
                 collected: Collected::new(lanes.count()),
-                line: L::new(),
+                line,
                 gatherer: Gatherer::None,
                 running: 0,
-                lent: 0,
                 closed: false,
                 gone: 0,
                 batches: 0,
@@ -165,19 +162,22 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     /// A call leaves before it has its outcome. What it leaves behind is returned.
     pub(crate) fn cancel(&self, ticket: &mut Ticket<I, O, E>) -> (Displaced<I, O, E>, Todo) {
         let displaced = ticket.leave();
-        if !displaced.was_queued {
+        if !displaced.was_queued && !L::KEEPS_WAITING {
             return (displaced, Todo::default());
         }
         let mut centre = self.centre.0.lock();
-        centre.cancelled += 1;
-        centre.gone += 1;
+        if displaced.was_queued {
+            centre.cancelled += 1;
+            centre.gone += 1;
+        }
         centre.unswept += 1;
         let waiting = centre.waiting(&self.lanes);
         let mut todo = Todo::default();
         if centre.unswept > UNSWEPT_MAX + waiting {
             todo.wake = centre.sweep(&self.lanes, &self.limits);
         }
-        if waiting == 0 {
+        let is_last = waiting == 0 || (L::KEEPS_WAITING && centre.sleeps_for_nobody(&self.limits));
+        if is_last {
             // A gatherer that slept out a window for nobody would keep the batcher alive, and a drain waiting.
             todo.wake = todo.wake.or_else(|| centre.rouse());
             todo.drained = centre.is_drained(&self.lanes);
@@ -210,7 +210,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
                 return (Next::Wait(until), Todo::default());
             }
             centre.cut(&self.limits.batch, batch);
-            if !batch.is_empty() {
+            if !batch.items.is_empty() {
                 centre.gatherer = Gatherer::None;
                 centre.running += 1;
                 centre.batches += 1;
@@ -242,7 +242,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
             return None;
         }
         centre.cut(&self.limits.batch, batch);
-        if batch.is_empty() {
+        if batch.items.is_empty() {
             return None;
         }
         centre.batches += 1;
@@ -290,27 +290,12 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
                     break;
                 }
             }
+            centre.line.end(stranded);
         }
         Todo {
             drained: centre.is_drained(&self.lanes),
             ..Todo::default()
         }
-    }
-
-    /// A running batch's processor waits for a call of its own, which may be behind it in line: its place is lent until it
-    /// is given back.
-    pub(crate) fn lend(&self) -> Todo {
-        let mut centre = self.centre.0.lock();
-        centre.lent += 1;
-        Todo {
-            start_runner: centre.look_out(&self.lanes, &self.limits),
-            ..Todo::default()
-        }
-    }
-
-    /// The batch whose place was lent has ended.
-    pub(crate) fn give_back(&self) {
-        self.centre.0.lock().lent -= 1;
     }
 
     /// Stops the intake. What is in line goes without waiting for its window.
@@ -332,7 +317,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     pub(crate) fn stats(&self) -> Stats {
         let centre = self.centre.0.lock();
         let calls = self.lanes.arrived();
-        let in_line = calls.saturating_sub(centre.gone);
+        let in_line = centre.waiting(&self.lanes);
         let queued = in_line.min(self.limits.max_queued as u64);
         Stats {
             calls,
@@ -344,13 +329,18 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         }
     }
 
+    /// A look at the line, for what only its kind knows.
+    pub(crate) fn with_line<R>(&self, look: impl FnOnce(&mut L) -> R) -> R {
+        look(&mut self.centre.0.lock().line)
+    }
+
     /// Checks the invariants where nothing is going on; for tests.
     #[cfg(all(test, not(forebay_loom)))]
     pub(crate) fn validate(&self) {
         let centre = self.centre.0.lock();
         centre.collected.validate();
         let gatherers = usize::from(!matches!(centre.gatherer, Gatherer::None));
-        let allowed = self.limits.max_in_flight + centre.lent;
+        let allowed = self.limits.max_in_flight;
         assert!(centre.running + gatherers <= allowed);
         assert!(
             centre.waiting(&self.lanes) == 0 || gatherers == 1 || centre.running >= allowed,
@@ -368,7 +358,12 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
 impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
     /// Calls in line. A call that is just leaving is counted until it has been here.
     fn waiting(&self, lanes: &Lanes<I, O, E>) -> u64 {
-        lanes.arrived().saturating_sub(self.gone)
+        lanes.arrived().saturating_sub(self.gone) + self.line.kept()
+    }
+
+    fn sleeps_for_nobody(&self, limits: &Limits) -> bool {
+        matches!(self.gatherer, Gatherer::Asleep { .. })
+            && self.line.survey(&self.collected, &limits.batch).due.is_none()
     }
 
     fn is_drained(&self, lanes: &Lanes<I, O, E>) -> bool {
@@ -376,7 +371,7 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
     }
 
     fn has_place(&self, limits: &Limits) -> bool {
-        self.running < limits.max_in_flight + self.lent
+        self.running < limits.max_in_flight
     }
 
     fn collect(&mut self, lanes: &Lanes<I, O, E>, watch: Watch) -> bool {

@@ -186,13 +186,16 @@ impl<I, O, E> Collected<I, O, E> {
 
 /// How items in line become batches: each for itself, or several sharing a place.
 ///
-/// Whoever calls holds the intake's lock, so that none of this may run the user's code beyond what `I` and `O` bring.
+/// Whoever calls holds the intake's lock.
 pub(crate) trait Line<I, O, E> {
-    /// An empty line.
-    fn new() -> Self;
+    /// Whether calls whose items were dispatched from their slots may still wait in here.
+    const KEEPS_WAITING: bool;
 
-    /// Takes over what was collected, if it keeps things otherwise. Says how many items that ended: they wait for a batch that
-    /// runs already.
+    /// How many items wait in here, not counting those that were collected and not taken over.
+    fn kept(&self) -> u64;
+
+    /// Takes over what was collected, if it keeps things in another way. Says how many items it has dispatched from their
+    /// slots.
     fn take_over(&mut self, collected: &mut Collected<I, O, E>) -> u64;
 
     /// Whether nothing is in line, apart from what was cancelled.
@@ -204,18 +207,15 @@ pub(crate) trait Line<I, O, E> {
     /// What a batch cut now would be.
     fn survey(&self, collected: &Collected<I, O, E>, limits: &BatchLimits) -> Survey;
 
-    /// Cuts a batch: as many items as the limits allow, and at least one if one waits. Says how many calls that ends the
-    /// waiting of.
+    /// Cuts a batch: as many items as the limits allow, and at least one if one waits. Says how many items it has dispatched
+    /// from their slots.
     fn cut(&mut self, collected: &mut Collected<I, O, E>, limits: &BatchLimits, batch: &mut Batch<I, O, E>) -> u64;
 
-    /// The batch has its outcomes, and its callers are about to be told.
+    /// The batch has its outcomes, and its callers are about to be told: the last moment to add some.
     fn end(&mut self, batch: &mut Batch<I, O, E>);
 
     /// Ends the places of cancelled calls.
     fn sweep(&mut self, collected: &mut Collected<I, O, E>);
-
-    /// Gives each call its outcome; one outcome an item.
-    fn answer(batch: &mut Batch<I, O, E>, outcomes: Vec<O>);
 }
 
 /// What a batch would be that is cut now. Once it is full or has an item that does not wait, the rest is not looked at.
@@ -257,9 +257,20 @@ impl Survey {
 /// Every item for itself, in order of arrival.
 pub(crate) struct InOrder;
 
+impl InOrder {
+    /// Gives each call its outcome; one outcome an item.
+    pub(crate) fn answer<I, O, E>(batch: &mut Batch<I, O, E>, outcomes: Vec<O>) {
+        for (place, outcome) in batch.places.drain(..).zip(outcomes) {
+            deliver(place, Ok(outcome));
+        }
+    }
+}
+
 impl<I, O, E> Line<I, O, E> for InOrder {
-    fn new() -> Self {
-        Self
+    const KEEPS_WAITING: bool = false;
+
+    fn kept(&self) -> u64 {
+        0
     }
 
     fn take_over(&mut self, _: &mut Collected<I, O, E>) -> u64 {
@@ -302,11 +313,5 @@ impl<I, O, E> Line<I, O, E> for InOrder {
 
     fn sweep(&mut self, collected: &mut Collected<I, O, E>) {
         collected.sweep();
-    }
-
-    fn answer(batch: &mut Batch<I, O, E>, outcomes: Vec<O>) {
-        for (place, outcome) in batch.places.drain(..).zip(outcomes) {
-            deliver(place, Ok(outcome));
-        }
     }
 }

@@ -15,17 +15,17 @@
 //! off the front, hands it to the processor and answers its slots (`dispatch`).
 
 mod builder;
-mod call;
-mod dispatch;
+pub(crate) mod call;
+pub(crate) mod dispatch;
 mod error;
-mod intake;
+pub(crate) mod intake;
 mod lane;
-mod line;
-mod runner;
-mod slot;
+pub(crate) mod line;
+pub(crate) mod runner;
+pub(crate) mod slot;
 mod stats;
 mod sync;
-mod window;
+pub(crate) mod window;
 
 #[cfg(all(test, forebay_loom))]
 mod model;
@@ -40,7 +40,6 @@ pub use stats::Stats;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,16 +169,7 @@ where
     ///
     /// From the first poll on the intake is stopped and the queue is run, also when this future is dropped.
     pub async fn drain(&self) {
-        self.shared.carry_out(self.shared.intake.close());
-        loop {
-            let mut rest = pin!(self.shared.at_rest.notified());
-            // Listening before looking: a batcher that comes to rest in between is not missed.
-            rest.as_mut().enable();
-            if self.shared.intake.is_drained() {
-                return;
-            }
-            rest.await;
-        }
+        self.shared.drain().await;
     }
 
     /// A reading of the counters. Takes the intake's lock for a moment.

@@ -11,7 +11,6 @@
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,25 +28,41 @@ use super::intake::{Intake, Next, Todo};
 use super::line::{InOrder, Line};
 
 /// Weighs an item.
-pub(super) type Weigh<I> = Box<dyn Fn(&I) -> usize + Send + Sync>;
+pub(crate) type Weigh<I> = Box<dyn Fn(&I) -> usize + Send + Sync>;
 
 /// Spawns the task of a runner. It knows the processor's type, so that a batch needs no boxed future.
 pub(crate) type Spawn<I, O, E, L> = Box<dyn Fn(Runner<I, O, E, L>, &Handle) + Send + Sync>;
 
 /// What a batcher's handles, calls and runners share.
 pub(crate) struct Shared<I, O, E, L: Line<I, O, E> = InOrder> {
-    pub(super) intake: Intake<I, O, E, L>,
+    pub(crate) intake: Intake<I, O, E, L>,
     /// Zero: no window.
-    pub(super) max_wait: Duration,
-    pub(super) weigh: Option<Weigh<I>>,
-    pub(super) spawn: Spawn<I, O, E, L>,
+    pub(crate) max_wait: Duration,
+    pub(crate) weigh: Option<Weigh<I>>,
+    pub(crate) spawn: Spawn<I, O, E, L>,
+    /// Gives each call of a batch its outcome, of one outcome an item.
+    pub(crate) answer: fn(&mut Batch<I, O, E>, Vec<O>),
     /// Where runners run; otherwise where the call that needs one is polled.
-    pub(super) runtime: Option<Handle>,
+    pub(crate) runtime: Option<Handle>,
     /// Notified when a closed batcher has come to rest.
-    pub(super) at_rest: Notify,
+    pub(crate) at_rest: Notify,
 }
 
 impl<I, O, E, L: Line<I, O, E>> Shared<I, O, E, L> {
+    /// Stops the intake, sends what is in line without waiting for its window, and waits until all of it is answered.
+    pub(crate) async fn drain(self: &Arc<Self>) {
+        self.carry_out(self.intake.close());
+        loop {
+            let mut rest = pin!(self.at_rest.notified());
+            // Listening before looking: a batcher that comes to rest in between is not missed.
+            rest.as_mut().enable();
+            if self.intake.is_drained() {
+                return;
+            }
+            rest.await;
+        }
+    }
+
     /// Does what the intake asked for. No lock may be held.
     pub(crate) fn carry_out(self: &Arc<Self>, todo: Todo) {
         if let Some(waker) = todo.wake {
@@ -145,7 +160,7 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
         F: Fn(Vec<I>) -> Fut,
         Fut: Future<Output = Result<Vec<O>, E>>,
     {
-        let mut before: Option<Ended<I, O, E, L>> = None;
+        let mut before: Option<Ended<I, O, E>> = None;
         loop {
             let items = std::mem::take(&mut self.batch.items);
             let expected = items.len();
@@ -162,7 +177,7 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
                 batch: std::mem::replace(&mut self.batch, Batch::new()),
                 expected,
                 end: Some(end),
-                line: PhantomData,
+                answer: self.shared.answer,
             };
             let Some(todo) = self.shared.intake.go_on(&mut ended.batch, &mut self.batch) else {
                 drop(ended);
@@ -192,20 +207,20 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
 type End<O, E> = Result<Result<Vec<O>, E>, Box<dyn Any + Send>>;
 
 /// A batch that has ended. Dropped, it tells its callers.
-struct Ended<I, O, E, L: Line<I, O, E>> {
+struct Ended<I, O, E> {
     batch: Batch<I, O, E>,
     expected: usize,
     /// Always there until dropped.
     end: Option<End<O, E>>,
-    line: PhantomData<fn() -> L>,
+    answer: fn(&mut Batch<I, O, E>, Vec<O>),
 }
 
-impl<I, O, E, L: Line<I, O, E>> Drop for Ended<I, O, E, L> {
+impl<I, O, E> Drop for Ended<I, O, E> {
     fn drop(&mut self) {
         let expected = self.expected;
         match self.end.take() {
             None => {}
-            Some(Ok(Ok(outcomes))) if outcomes.len() == expected => L::answer(&mut self.batch, outcomes),
+            Some(Ok(Ok(outcomes))) if outcomes.len() == expected => (self.answer)(&mut self.batch, outcomes),
             Some(Ok(Ok(outcomes))) => {
                 let returned = outcomes.len();
                 self.batch.answer_all(&CallError::WrongCount { expected, returned });

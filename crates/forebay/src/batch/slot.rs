@@ -299,6 +299,11 @@ impl<I, O, E> Place<I, O, E> {
         unsafe { self.0.as_ref() }
     }
 
+    /// Whether its call has not left.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !matches!(self.slot().state.load(Ordering::Acquire), CANCELLED | LEAVING | ABANDONED)
+    }
+
     /// Takes the item; `None`, and the end of this half, when its call was cancelled before.
     #[inline]
     pub(crate) fn dispatch(self) -> Option<(Self, I)> {
@@ -328,11 +333,11 @@ impl<I, O, E> Place<I, O, E> {
         }
     }
 
-    /// Ends this half, if its call was cancelled; otherwise gives it back.
+    /// Ends this half, if its call has left; otherwise gives it back.
     pub(crate) fn sweep(self) -> Option<Self> {
         let slot = self.slot();
         match slot.state.load(Ordering::Acquire) {
-            CANCELLED => {
+            CANCELLED | ABANDONED => {
                 slot.set_free();
                 None
             }

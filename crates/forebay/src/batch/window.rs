@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Longer windows are cut to this, so that adding one to a clock reading cannot overflow.
-pub(super) const WINDOW_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const WINDOW_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// When an item must go at the latest, if a slot is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

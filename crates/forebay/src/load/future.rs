@@ -12,8 +12,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::Key;
-use super::engine::{Engine, Outcome, Ticket};
+use super::engine::{Outcome, Ticket};
+use super::error::LoadError;
 
 /// The future of a load's own outcome; see [`Loader::load`](super::Loader::load) and
 /// [`register`](super::Loader::register).
@@ -31,8 +31,9 @@ pub struct Load<'a, K, V, E> {
 }
 
 enum Stage<'a, K, V, E> {
-    New { engine: &'a Engine<K, V, E>, key: K },
-    Entered(Ticket<K, V, E>),
+    OnItsWay(Ticket<'a, K, V, E>),
+    /// The loader was drained before it could enter.
+    Closed,
     Over,
 }
 
@@ -40,57 +41,40 @@ enum Stage<'a, K, V, E> {
 impl<K, V, E> Unpin for Load<'_, K, V, E> {}
 
 impl<'a, K, V, E> Load<'a, K, V, E> {
-    pub(super) fn new(engine: &'a Engine<K, V, E>, key: K) -> Self {
+    pub(super) fn new(ticket: Ticket<'a, K, V, E>) -> Self {
         Self {
-            stage: Stage::New { engine, key },
+            stage: Stage::OnItsWay(ticket),
         }
+    }
+
+    pub(super) fn closed() -> Self {
+        Self { stage: Stage::Closed }
     }
 }
 
-impl<K, V, E> Load<'static, K, V, E> {
-    pub(super) fn entered(ticket: Ticket<K, V, E>) -> Self {
-        Self {
-            stage: Stage::Entered(ticket),
-        }
-    }
-}
-
-impl<K, V, E> Future for Load<'_, K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
+impl<K, V, E> Future for Load<'_, K, V, E> {
     type Output = Outcome<V, E>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let load = self.get_mut();
-        loop {
-            match &mut load.stage {
-                Stage::Entered(ticket) => {
-                    let polled = ticket.poll(context);
-                    if polled.is_ready() {
-                        load.stage = Stage::Over;
-                    }
-                    return polled;
-                }
-                Stage::New { .. } => {
-                    let Stage::New { engine, key } = std::mem::replace(&mut load.stage, Stage::Over) else {
-                        unreachable!("just seen");
-                    };
-                    load.stage = Stage::Entered(engine.enter(key));
-                }
-                Stage::Over => panic!("a load was polled after it had ended"),
-            }
+        let polled = match &mut load.stage {
+            Stage::OnItsWay(ticket) => ticket.poll(context),
+            Stage::Closed => Poll::Ready(Err(LoadError::Closed)),
+            Stage::Over => panic!("a load was polled after it had ended"),
+        };
+        if polled.is_ready() {
+            load.stage = Stage::Over;
         }
+        polled
     }
 }
 
 impl<K, V, E> fmt::Debug for Load<'_, K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stage {
-            Stage::New { .. } => "Load(new)",
-            Stage::Entered(_) => "Load(entered)",
+            Stage::OnItsWay(_) => "Load(on its way)",
+            Stage::Closed => "Load(closed)",
             Stage::Over => "Load(over)",
         })
     }

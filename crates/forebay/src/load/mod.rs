@@ -98,6 +98,7 @@ mod engine;
 mod error;
 mod fetch;
 mod future;
+mod line;
 mod scope;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -225,7 +226,7 @@ where
     /// Dropping the load affects nobody else. Its key is taken out of the line if nobody else wants it; once its fetch has
     /// begun, the value is dropped.
     pub fn load(&self, key: K) -> Load<'_, K, V, E> {
-        Load::new(&self.engine, key)
+        Load::new(self.engine.load(key))
     }
 
     /// The outcomes of many keys, in the order asked for, duplicates and all. The keys enter the line together when this is
@@ -253,7 +254,7 @@ where
     ///
     /// It is fetched also while nobody polls it, and cancelled when dropped.
     pub fn register(&self, key: K) -> Load<'static, K, V, E> {
-        Load::entered(self.engine.enter(key))
+        self.engine.enter(key).map_or_else(Load::closed, Load::new)
     }
 
     /// As [`register`](Self::register), or hands the key back: [`Overloaded`](Rejected::Overloaded) when `max_queued` keys
@@ -263,7 +264,7 @@ where
     ///
     /// [`Rejected`], with the key.
     pub fn try_register(&self, key: K) -> Result<Load<'static, K, V, E>, Rejected<K>> {
-        self.engine.try_enter(key).map(Load::entered)
+        self.engine.try_enter(key).map(Load::new)
     }
 
     /// Loads of the key that come from now on are answered by a fetch that begins from now on: they do not join one that

@@ -95,7 +95,7 @@ where
             None => {}
         }
         let (engine, wanted) = (engine.clone(), key.clone());
-        let load = async move { Load::new(&engine, wanted).await }.boxed().shared();
+        let load = async move { Load::new(engine.load(wanted)).await }.boxed().shared();
         self.entries_made += 1;
         let number = self.entries_made;
         let weak = load.downgrade().expect("it has not been polled to its end");
@@ -148,7 +148,7 @@ where
         let seen = self.memory.lock().look(&key, &self.engine);
         let (number, load) = match seen {
             Seen::Known(value) => return Ok(value),
-            Seen::NoRoom => return Load::new(&self.engine, key).await,
+            Seen::NoRoom => return Load::new(self.engine.load(key)).await,
             Seen::Load(number, load) => (number, load),
         };
         let outcome = load.await;

@@ -1,0 +1,322 @@
+//! The loader's line: keys, each once, and for each key who waits for it.
+//!
+//! Promises:
+//! - A key is in line or in flight at most once, but for [`Keys::forget`], which asks for a second fetch. Who wants it meanwhile
+//!   waits with the others, and does not count toward `max_items`.
+//! - Keys are fetched in the order in which they were first asked for. One that nobody wants any more is not fetched.
+//! - A flight is forgotten before its callers are told, so that their next load fetches again.
+//!
+//! Loads are looked up when they are collected, many at once, and not as they arrive; who arrives while a key is in flight is
+//! looked up before that flight is forgotten. So what all cores would contend for is touched once or twice a batch.
+//!
+//! `Eq` and `Clone` of keys run under the intake's lock, their drop too where many leave at once. Knows nothing of answers.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::batch::dispatch::{Batch, deliver};
+use crate::batch::line::{BatchLimits, Collected, Line, Survey};
+use crate::batch::slot::{Note, Place};
+use crate::batch::window::Due;
+
+/// A key on its way, with its hash, which its caller has made.
+pub(super) struct Hashed<K> {
+    pub(super) key: K,
+    hash: u64,
+}
+
+/// Makes hashes. Seeded, a different one for each loader.
+#[derive(Clone, Default)]
+pub(super) struct Hasher(DefaultHashBuilder);
+
+impl Hasher {
+    #[inline]
+    pub(super) fn hash<K: std::hash::Hash>(&self, key: K) -> Hashed<K> {
+        let hash = self.0.hash_one(&key);
+        Hashed { key, hash }
+    }
+}
+
+/// Where an entry is looked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    InLine,
+    InFlight,
+}
+
+struct Entry<K, V, E> {
+    /// There while loads of an equal key can join, and while it is in line.
+    key: Option<K>,
+    hash: u64,
+    stage: Stage,
+    /// Whether the table has it, so that others join.
+    listed: bool,
+    due: Due,
+    waiters: Vec<Place<Hashed<K>, V, E>>,
+}
+
+/// A hot key's waiters may need more room than it is worth keeping for the next key in its entry.
+const WAITERS_KEPT: usize = 32;
+
+/// What a loader counts under the intake's lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) loads: u64,
+    pub(super) joined: u64,
+    pub(super) fetched: u64,
+}
+
+/// The line. `V` is what a key's callers get, of which each gets a clone.
+pub(super) struct Keys<K, V, E> {
+    /// Names of listed entries, by key.
+    table: HashTable<u32>,
+    entries: Vec<Entry<K, V, E>>,
+    /// Names of entries that are not in use.
+    unused: Vec<u32>,
+    /// Names of the entries in line, in order.
+    line: VecDeque<u32>,
+    /// Keys of loads that joined others, to be dropped outside the lock.
+    spent: Vec<Hashed<K>>,
+    /// Whether keys in flight are joined.
+    joins_flights: bool,
+    equal: fn(&K, &K) -> bool,
+    clone: fn(&K) -> K,
+    pub(super) counters: Counters,
+}
+
+impl<K: Eq + Clone, V, E> Keys<K, V, E> {
+    pub(super) fn new(joins_flights: bool) -> Self {
+        Self {
+            table: HashTable::new(),
+            entries: Vec::new(),
+            unused: Vec::new(),
+            line: VecDeque::new(),
+            spent: Vec::new(),
+            joins_flights,
+            // As functions, so that loads can be dropped by code that knows nothing of keys.
+            equal: K::eq,
+            clone: K::clone,
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl<K, V: Clone, E> Keys<K, V, E> {
+    /// Gives each load the outcome of its key; one outcome a key.
+    pub(super) fn answer(batch: &mut Batch<Hashed<K>, V, E>, outcomes: Vec<V>) {
+        let mut waiters = batch.places.drain(..).zip(batch.shares.drain(..)).peekable();
+        for (share, outcome) in outcomes.into_iter().enumerate() {
+            while let Some((place, own)) = waiters.next() {
+                debug_assert_eq!(own as usize, share, "waiters are in the order of their keys");
+                if waiters.peek().is_some_and(|(_, next)| *next == own) {
+                    deliver(place, Ok(outcome.clone()));
+                } else {
+                    deliver(place, Ok(outcome));
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl<K, V, E> Keys<K, V, E> {
+    /// Loads that come from now on do not join the flight of this key.
+    pub(super) fn forget(&mut self, key: &Hashed<K>) -> Option<K> {
+        let (entries, equal) = (&self.entries, self.equal);
+        let is_key = |name: &u32| {
+            let own = &entries[*name as usize];
+            own.stage == Stage::InFlight && own.key.as_ref().is_some_and(|own| equal(own, &key.key))
+        };
+        let (name, _) = self.table.find_entry(key.hash, is_key).ok()?.remove();
+        let entry = &mut self.entries[name as usize];
+        entry.listed = false;
+        entry.key.take()
+    }
+
+    /// Whether a load of this key would wait with others.
+    pub(super) fn has(&self, key: &Hashed<K>) -> bool {
+        let is_key = |name: &u32| {
+            let own = &self.entries[*name as usize];
+            own.key.as_ref().is_some_and(|own| (self.equal)(own, &key.key))
+        };
+        self.table.find(key.hash, is_key).is_some()
+    }
+
+    /// A load has left its slot.
+    fn arrive(&mut self, place: Place<Hashed<K>, V, E>, key: Hashed<K>, due: Due) {
+        let (entries, equal) = (&self.entries, self.equal);
+        let is_key = |name: &u32| {
+            let own = &entries[*name as usize];
+            own.hash == key.hash && own.key.as_ref().is_some_and(|own| equal(own, &key.key))
+        };
+        self.counters.loads += 1;
+        if let Some(&name) = self.table.find(key.hash, is_key) {
+            let entry = &mut self.entries[name as usize];
+            entry.waiters.push(place);
+            entry.due = entry.due.min(due);
+            self.counters.joined += 1;
+            self.spent.push(key);
+            return;
+        }
+        let name = self.unused.pop().unwrap_or_else(|| {
+            self.entries.push(Entry {
+                key: None,
+                hash: 0,
+                stage: Stage::InLine,
+                listed: false,
+                due: Due::AtOnce,
+                waiters: Vec::new(),
+            });
+            u32::try_from(self.entries.len() - 1).expect("fewer keys than memory holds")
+        });
+        let Hashed { key, hash } = key;
+        let entry = &mut self.entries[name as usize];
+        entry.key = Some(key);
+        entry.hash = hash;
+        entry.stage = Stage::InLine;
+        entry.listed = true;
+        entry.due = due;
+        entry.waiters.push(place);
+        let entries = &self.entries;
+        self.table
+            .insert_unique(hash, name, |name| entries[*name as usize].hash);
+        self.line.push_back(name);
+    }
+
+    /// Takes an entry off the table. Its key is returned, unless it was taken before.
+    fn unlist(&mut self, name: u32) -> Option<K> {
+        let entry = &mut self.entries[name as usize];
+        if std::mem::take(&mut entry.listed) {
+            let found = self.table.find_entry(entry.hash, |own| *own == name);
+            found.expect("a listed entry is in the table").remove();
+        }
+        entry.key.take()
+    }
+
+    /// The entry has neither key nor waiters any more.
+    fn release(&mut self, name: u32) {
+        let entry = &mut self.entries[name as usize];
+        debug_assert!(entry.waiters.is_empty() && entry.key.is_none() && !entry.listed);
+        if entry.waiters.capacity() > WAITERS_KEPT {
+            entry.waiters = Vec::new();
+        }
+        self.unused.push(name);
+    }
+
+    /// Ends the places of loads that have left. Says whether anybody still wants the entry; otherwise it is released.
+    fn is_wanted(&mut self, name: u32) -> bool {
+        let waiters = &mut self.entries[name as usize].waiters;
+        // Mostly all of them are there.
+        if !waiters.iter().all(Place::is_wanted) {
+            let all = std::mem::take(waiters);
+            waiters.extend(all.into_iter().filter_map(Place::sweep));
+        }
+        if waiters.is_empty() {
+            let hash = self.entries[name as usize].hash;
+            let key = self.unlist(name);
+            self.spent.extend(key.map(|key| Hashed { key, hash }));
+            self.release(name);
+            return false;
+        }
+        true
+    }
+}
+
+impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
+    const KEEPS_WAITING: bool = true;
+
+    fn kept(&self) -> u64 {
+        self.line.len() as u64
+    }
+
+    fn take_over(&mut self, collected: &mut Collected<Hashed<K>, V, E>) -> u64 {
+        let mut dispatched = 0;
+        while let Some((place, note)) = collected.next_if(|_| true) {
+            if let Some((place, key)) = place.dispatch() {
+                dispatched += 1;
+                self.arrive(place, key, note.due);
+            }
+        }
+        dispatched
+    }
+
+    fn is_empty(&self, collected: &Collected<Hashed<K>, V, E>) -> bool {
+        self.line.is_empty() && collected.places() == 0
+    }
+
+    fn is_full(&self, _: &Collected<Hashed<K>, V, E>, limits: &BatchLimits) -> bool {
+        self.line.len() >= limits.max_items
+    }
+
+    fn survey(&self, _: &Collected<Hashed<K>, V, E>, limits: &BatchLimits) -> Survey {
+        let wanted = self.line.iter().filter_map(|name| {
+            let entry = &self.entries[*name as usize];
+            let is_wanted = entry.waiters.iter().any(Place::is_wanted);
+            is_wanted.then_some(Note {
+                arrival: 0,
+                weight: 0,
+                due: entry.due,
+            })
+        });
+        Survey::of(wanted, limits)
+    }
+
+    fn cut(
+        &mut self,
+        _: &mut Collected<Hashed<K>, V, E>,
+        limits: &BatchLimits,
+        batch: &mut Batch<Hashed<K>, V, E>,
+    ) -> u64 {
+        let room = self.line.len().min(limits.max_items);
+        batch.items.reserve(room);
+        batch.names.reserve(room);
+        while batch.items.len() < limits.max_items
+            && let Some(name) = self.line.pop_front()
+        {
+            if !self.is_wanted(name) {
+                continue;
+            }
+            let entry = &mut self.entries[name as usize];
+            entry.stage = Stage::InFlight;
+            let hash = entry.hash;
+            let key = if self.joins_flights {
+                entry.key.as_ref().map(self.clone)
+            } else {
+                self.unlist(name)
+            };
+            let key = key.expect("an entry in line has its key");
+            batch.items.push(Hashed { key, hash });
+            batch.names.push(name);
+        }
+        self.counters.fetched += batch.items.len() as u64;
+        batch.spent.append(&mut self.spent);
+        0
+    }
+
+    fn end(&mut self, batch: &mut Batch<Hashed<K>, V, E>) {
+        let names = std::mem::take(&mut batch.names);
+        batch.places.reserve(names.len());
+        batch.shares.reserve(names.len());
+        for (share, name) in (0..).zip(names) {
+            let hash = self.entries[name as usize].hash;
+            let key = self.unlist(name);
+            batch.spent.extend(key.map(|key| Hashed { key, hash }));
+            let waiters = &mut self.entries[name as usize].waiters;
+            batch.shares.extend(waiters.iter().map(|_| share));
+            batch.places.append(waiters);
+            self.release(name);
+        }
+        batch.spent.append(&mut self.spent);
+    }
+
+    fn sweep(&mut self, _: &mut Collected<Hashed<K>, V, E>) {
+        let line = std::mem::take(&mut self.line);
+        for name in line {
+            if self.is_wanted(name) {
+                self.line.push_back(name);
+            }
+        }
+    }
+}
