@@ -38,9 +38,12 @@ use crate::batch::{Batcher, Call, Rejected};
 pub(super) type Outcome<V, E> = Result<Option<V>, LoadError<E>>;
 
 tokio::task_local! {
-    /// Is there while a fetch is polled.
-    static INSIDE_A_FETCH: ();
+    /// Is there while a fetch is polled: how many fetches that one another's loads have begun it is deep.
+    static INSIDE_A_FETCH: usize;
 }
+
+/// Deeper than any fetch has a reason to be, and shallow enough to end before memory does.
+const DEPTH_MAX: usize = 1000;
 
 /// What the lines are built with.
 pub(super) struct Limits {
@@ -99,6 +102,8 @@ fn count(counter: &AtomicU64, by: usize) {
 /// One key on its way.
 struct Flight<K, V, E> {
     key: K,
+    /// How deep inside of fetches its first load was made.
+    depth: usize,
     board: Arc<Board<K, V, E>>,
     /// Set once, before the wakers are taken out of `state`: who finds none under the lock leaves a waker that is woken.
     outcome: OnceLock<Outcome<V, E>>,
@@ -157,31 +162,33 @@ where
         }
     }
 
-    fn way(&self) -> &Way<K, V, E> {
-        let inside = INSIDE_A_FETCH.try_with(|()| ()).is_ok();
-        if inside { &self.inner } else { &self.outer }
+    /// The way of a load that is made here, and how deep it is inside of fetches.
+    fn way(&self) -> (&Way<K, V, E>, usize) {
+        match INSIDE_A_FETCH.try_with(|depth| *depth) {
+            Ok(depth) => (&self.inner, depth + 1),
+            Err(_) => (&self.outer, 0),
+        }
     }
 
     /// Puts a key in line, or joins its flight.
     pub(super) fn enter(&self, key: K) -> Ticket<K, V, E> {
-        let way = self.way();
-        match way.enter_within(key, false) {
+        let (way, depth) = self.way();
+        if depth > DEPTH_MAX {
+            return way.ended(key, LoadError::TooDeep);
+        }
+        match way.enter_within(key, depth, false) {
             Ok(ticket) => ticket,
-            Err(Rejected::Overloaded(key) | Rejected::Closed(key)) => Ticket {
-                flight: Arc::new(Flight {
-                    key,
-                    board: Arc::clone(&way.board),
-                    outcome: OnceLock::from(Err(LoadError::Closed)),
-                    state: Mutex::new(State::new(Stage::Over)),
-                }),
-                waker: None,
-            },
+            Err(Rejected::Overloaded(key) | Rejected::Closed(key)) => way.ended(key, LoadError::Closed),
         }
     }
 
     /// As [`enter`](Self::enter), or hands the key back where the line is full.
     pub(super) fn try_enter(&self, key: K) -> Result<Ticket<K, V, E>, Rejected<K>> {
-        self.way().enter_within(key, true)
+        let (way, depth) = self.way();
+        if depth > DEPTH_MAX {
+            return Ok(way.ended(key, LoadError::TooDeep));
+        }
+        way.enter_within(key, depth, true)
     }
 
     /// Loads from now on are answered by a fetch that begins from now on.
@@ -255,8 +262,18 @@ where
         Self { batcher, board }
     }
 
+    /// A load that has ended before it began.
+    fn ended(&self, key: K, error: LoadError<E>) -> Ticket<K, V, E> {
+        let flight = Flight::new(key, 0, &self.board, Stage::Over);
+        let _ = flight.outcome.set(Err(error));
+        Ticket {
+            flight: Arc::new(flight),
+            waker: None,
+        }
+    }
+
     /// Puts a key in line, or joins its flight, or hands the key back. `bounded`: not behind a full line.
-    fn enter_within(&self, key: K, bounded: bool) -> Result<Ticket<K, V, E>, Rejected<K>> {
+    fn enter_within(&self, key: K, depth: usize, bounded: bool) -> Result<Ticket<K, V, E>, Rejected<K>> {
         let flight = {
             let mut flights = self.board.flights.lock();
             if flights.closed {
@@ -271,12 +288,7 @@ where
                 count(&self.board.counters.joined, 1);
                 return Ok(Ticket { flight, waker: None });
             }
-            let flight = Arc::new(Flight {
-                key: key.clone(),
-                board: Arc::clone(&self.board),
-                outcome: OnceLock::new(),
-                state: Mutex::new(State::new(Stage::Entering)),
-            });
+            let flight = Arc::new(Flight::new(key.clone(), depth, &self.board, Stage::Entering));
             let replaced = flights.of.insert(key, Arc::clone(&flight));
             drop(flights);
             // It had been abandoned, and its leaving caller is about to look for it.
@@ -364,7 +376,8 @@ where
         board.forget(flights.iter().map(|item| &item.0));
     }
     let keys = flights.iter().map(|item| item.0.key.clone()).collect();
-    let fetched = INSIDE_A_FETCH.scope((), async { fetch(keys).await }).await;
+    let depth = flights.iter().map(|item| item.0.depth).max().unwrap_or(0);
+    let fetched = INSIDE_A_FETCH.scope(depth, async { fetch(keys).await }).await;
     let end = sort(fetched, flights.iter().map(|item| &item.0.key));
     if board.joins_running {
         board.forget(flights.iter().map(|item| &item.0));
@@ -418,19 +431,23 @@ impl<K, V, E> Board<K, V, E> {
     }
 }
 
-impl<K, V, E> State<K, V, E> {
-    /// With the one ticket that the flight is made for.
-    fn new(stage: Stage<K, V, E>) -> Self {
+impl<K, V, E> Flight<K, V, E> {
+    /// With the one ticket that it is made for.
+    fn new(key: K, depth: usize, board: &Arc<Board<K, V, E>>, stage: Stage<K, V, E>) -> Self {
         Self {
-            stage,
-            wanted: 1,
-            wakers: Vec::new(),
-            free: Vec::new(),
+            key,
+            depth,
+            board: Arc::clone(board),
+            outcome: OnceLock::new(),
+            state: Mutex::new(State {
+                stage,
+                wanted: 1,
+                wakers: Vec::new(),
+                free: Vec::new(),
+            }),
         }
     }
-}
 
-impl<K, V, E> Flight<K, V, E> {
     /// One more wants it; `false` if it has been abandoned.
     fn join(&self) -> bool {
         let mut state = self.state.lock();

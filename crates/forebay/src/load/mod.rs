@@ -163,8 +163,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Key for K {}
 /// When all handles are gone, pending loads still end.
 ///
 /// A fetch may itself load, from another loader or the same one, at any depth. Such loads never wait for a slot, and do not join
-/// a fetch that runs already, so that fetches cannot wait for one another in a circle. That holds in the fetch's own task,
-/// not in tasks that it spawns.
+/// a fetch that runs already, so that fetches cannot wait for one another in a circle. One that asks for its own key without end
+/// gets [`LoadError::TooDeep`]. That holds in the fetch's own task, not in tasks that it spawns.
 ///
 /// # After a write
 ///
