@@ -2,7 +2,7 @@
 //!
 //! Promises: every load ends with exactly one outcome, and a value is the right one for its key; a key is never given to two
 //! fetches that run at the same time, nor twice to one; `max_items` and `max_in_flight` hold; what a scope has told once it
-//! tells again; at the end no key, value or fetch is kept. The random choices follow a printed seed;
+//! tells again; at the end no key, value or fetch is kept. Loaders that load from one another at random end too. The random choices follow a printed seed;
 //! `FOREBAY_SEED=… cargo test -p forebay --test loader_stress` repeats them (the threads' interleaving is the machine's
 //! own). `FOREBAY_ROUNDS` runs more of them.
 
@@ -12,12 +12,13 @@ use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use forebay::load::{LoadError, Loader, Rejected};
+use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -309,8 +310,60 @@ async fn round(seed: u64) {
     assert_eq!(Arc::strong_count(&record.alive), 1, "a key or a value is kept");
 }
 
-#[test]
-fn every_load_ends_with_the_right_value_and_no_key_is_fetched_twice_at_a_time() {
+/// The depth of a key is one more than that of the key below, asked of any of three loaders.
+type Depths = Loader<u64, u64, String>;
+
+async fn depth_of(others: Arc<OnceLock<Vec<Depths>>>, key: u64, choice: u64) -> Result<(u64, u64), String> {
+    if key == 0 {
+        return Ok((0, 0));
+    }
+    let others = others.get().unwrap();
+    let other = &others[((key * 31 + choice) % others.len() as u64) as usize];
+    let below = match other.load(key - 1).await {
+        Ok(below) => below.unwrap(),
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok((key, below + 1))
+}
+
+/// Three loaders with one slot each, all busy, each fetch of which waits for the other loaders and its own.
+async fn round_of_circles(seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let all: Arc<OnceLock<Vec<Depths>>> = Arc::default();
+    let loaders: Vec<Depths> = (0..3)
+        .map(|_| {
+            let (all, choice) = (Arc::clone(&all), random.random_range(0..1000));
+            Loader::builder()
+                .max_items(random.random_range(1..6))
+                .build(move |keys: Vec<u64>| {
+                    let all = Arc::clone(&all);
+                    async move {
+                        let depths = keys.into_iter().map(|key| depth_of(Arc::clone(&all), key, choice));
+                        Ok(try_join_all(depths).await?.into_iter().collect::<HashMap<_, _>>())
+                    }
+                })
+        })
+        .collect();
+    assert!(all.set(loaders.clone()).is_ok());
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let (loaders, mut random) = (loaders.clone(), StdRng::seed_from_u64(random.random()));
+            tokio::spawn(async move {
+                for _ in 0..30 {
+                    let key = random.random_range(0..8);
+                    let loader = &loaders[random.random_range(0..loaders.len())];
+                    assert_eq!(loader.load(key).await.unwrap(), Some(key));
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+}
+
+/// The seed of this run, and how many rounds: what the environment says, or new ones.
+fn seed_and_rounds() -> (u64, u64) {
     let seed: u64 = match std::env::var("FOREBAY_SEED") {
         Ok(seed) => seed.parse().expect("FOREBAY_SEED is a number"),
         Err(_) => rand::random(),
@@ -318,13 +371,12 @@ fn every_load_ends_with_the_right_value_and_no_key_is_fetched_twice_at_a_time() 
     let rounds =
         std::env::var("FOREBAY_ROUNDS").map_or(30, |rounds| rounds.parse().expect("FOREBAY_ROUNDS is a number"));
     println!("FOREBAY_SEED={seed}");
-    // Panics that were asked for are not worth a line each.
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if panic.payload_as_str() != Some("as asked") {
-            report(panic);
-        }
-    }));
+    (seed, rounds)
+}
+
+/// Runs rounds on several threads; one that takes too long hangs.
+fn run_rounds<F: Future<Output = ()> + Send + 'static>(round: impl Fn(u64) -> F) {
+    let (seed, rounds) = seed_and_rounds();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(3)
         .enable_time()
@@ -340,4 +392,21 @@ fn every_load_ends_with_the_right_value_and_no_key_is_fetched_twice_at_a_time() 
         };
         runtime.block_on(limited);
     }
+}
+
+#[test]
+fn loaders_that_load_from_one_another_never_wait_in_a_circle() {
+    run_rounds(round_of_circles);
+}
+
+#[test]
+fn every_load_ends_with_the_right_value_and_no_key_is_fetched_twice_at_a_time() {
+    // Panics that were asked for are not worth a line each.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if panic.payload_as_str() != Some("as asked") {
+            report(panic);
+        }
+    }));
+    run_rounds(round);
 }

@@ -334,6 +334,18 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         look(&mut self.centre.0.lock().line)
     }
 
+    /// A look at the line once all that has arrived is in it.
+    pub(crate) fn with_all_in_line<R>(&self, look: impl FnOnce(&mut L) -> R) -> (R, Todo) {
+        let mut centre = self.centre.0.lock();
+        centre.collect(&self.lanes, Watch::Off);
+        let seen = look(&mut centre.line);
+        let todo = Todo {
+            wake: centre.reconsider(&self.lanes, &self.limits),
+            ..Todo::default()
+        };
+        (seen, todo)
+    }
+
     /// Checks the invariants where nothing is going on; for tests.
     #[cfg(all(test, not(forebay_loom)))]
     pub(crate) fn validate(&self) {

@@ -301,7 +301,10 @@ impl<I, O, E> Place<I, O, E> {
 
     /// Whether its call has not left.
     pub(crate) fn is_wanted(&self) -> bool {
-        !matches!(self.slot().state.load(Ordering::Acquire), CANCELLED | LEAVING | ABANDONED)
+        !matches!(
+            self.slot().state.load(Ordering::Acquire),
+            CANCELLED | LEAVING | ABANDONED
+        )
     }
 
     /// Takes the item; `None`, and the end of this half, when its call was cancelled before.

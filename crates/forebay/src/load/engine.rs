@@ -42,9 +42,12 @@ type Line<K, V, E> = Keys<K, OfKey<V, E>, LoadError<E>>;
 type OnTheWay<K, V, E> = Shared<Hashed<K>, OfKey<V, E>, LoadError<E>, Line<K, V, E>>;
 
 tokio::task_local! {
-    /// Is there while a fetch is polled.
-    static INSIDE_A_FETCH: ();
+    /// Is there while a fetch is polled: how many fetches that one another's loads have begun it is deep.
+    static INSIDE_A_FETCH: u32;
 }
+
+/// Deeper than any fetch has a reason to be, and shallow enough to end before memory does.
+const DEPTH_MAX: u32 = 1000;
 
 /// What the lines are built with.
 pub(super) struct Limits {
@@ -101,40 +104,55 @@ where
         }
     }
 
+    /// The way of a load that is made here, with its key.
     #[inline]
-    fn way(&self) -> &Way<K, V, E> {
-        let inside = INSIDE_A_FETCH.try_with(|()| ()).is_ok();
-        if inside { &self.inner } else { &self.outer }
+    fn begin(&self, key: K) -> (&Way<K, V, E>, Hashed<K>) {
+        match INSIDE_A_FETCH.try_with(|depth| *depth) {
+            Ok(depth) => (&self.inner, self.inner.hasher.hash(key, depth + 1)),
+            Err(_) => (&self.outer, self.outer.hasher.hash(key, 0)),
+        }
     }
 
     /// A load of a key, in line from its first poll on.
     #[inline]
-    pub(super) fn load(&self, key: K) -> Ticket<'_, K, V, E> {
-        let way = self.way();
-        Ticket(Pending::new(Handle::Borrowed(&way.shared), way.hasher.hash(key), None))
+    pub(super) fn load(&self, key: K) -> Result<Ticket<'_, K, V, E>, LoadError<E>> {
+        let (way, key) = self.begin(key);
+        if key.depth > DEPTH_MAX {
+            return Err(LoadError::TooDeep);
+        }
+        Ok(Ticket(Pending::new(Handle::Borrowed(&way.shared), key, None)))
     }
 
-    /// Puts a key in line, or joins its flight. `None` after a drain.
-    pub(super) fn enter(&self, key: K) -> Option<Ticket<'static, K, V, E>> {
-        let way = self.way();
-        let key = way.hasher.hash(key);
-        Pending::entered(Handle::Owned(Arc::clone(&way.shared)), key).ok().map(Ticket)
+    /// Puts a key in line, or joins its flight.
+    pub(super) fn enter(&self, key: K) -> Result<Ticket<'static, K, V, E>, LoadError<E>> {
+        let (way, key) = self.begin(key);
+        if key.depth > DEPTH_MAX {
+            return Err(LoadError::TooDeep);
+        }
+        let entered = Pending::entered(Handle::Owned(Arc::clone(&way.shared)), key);
+        entered.map(Ticket).map_err(|_| LoadError::Closed)
     }
 
     /// As [`enter`](Self::enter), or hands the key back where the line is full, unless it is on its way already.
-    pub(super) fn try_enter(&self, key: K) -> Result<Ticket<'static, K, V, E>, Rejected<K>> {
-        let way = self.way();
-        let key = way.hasher.hash(key);
+    pub(super) fn try_enter(&self, key: K) -> Result<Result<Ticket<'static, K, V, E>, LoadError<E>>, Rejected<K>> {
+        let (way, key) = self.begin(key);
+        if key.depth > DEPTH_MAX {
+            return Ok(Err(LoadError::TooDeep));
+        }
         let handle = Handle::Owned(Arc::clone(&way.shared));
-        let entered = if way.shared.intake.with_line(|line| line.has(&key)) {
+        let (is_on_its_way, todo) = way.shared.intake.with_all_in_line(|line| line.has(&key));
+        way.shared.carry_out(todo);
+        let entered = if is_on_its_way {
             Pending::entered(handle, key).map_err(Rejected::Closed)
         } else {
             Pending::try_entered(handle, key)
         };
-        entered.map(Ticket).map_err(|rejected| match rejected {
-            Rejected::Overloaded(hashed) => Rejected::Overloaded(hashed.key),
-            Rejected::Closed(hashed) => Rejected::Closed(hashed.key),
-        })
+        entered
+            .map(|pending| Ok(Ticket(pending)))
+            .map_err(|rejected| match rejected {
+                Rejected::Overloaded(hashed) => Rejected::Overloaded(hashed.key),
+                Rejected::Closed(hashed) => Rejected::Closed(hashed.key),
+            })
     }
 
     /// Loads from now on are answered by a fetch that begins from now on.
@@ -143,7 +161,7 @@ where
         K: Clone,
     {
         // On the inner way nobody joins a fetch that runs.
-        let key = self.outer.hasher.hash(key.clone());
+        let key = self.outer.hasher.hash(key.clone(), 0);
         let forgotten = self.outer.shared.intake.with_line(|line| line.forget(&key));
         drop(forgotten);
     }
@@ -231,9 +249,10 @@ where
     F: Fn(Vec<K>) -> Fut,
     Fut: Future<Output = Fetched<A, E>>,
 {
+    let depth = batch.iter().map(|hashed| hashed.depth).max().unwrap_or(0);
     let keys: Vec<K> = batch.into_iter().map(|hashed| hashed.key).collect();
     let asked = keys.clone();
-    let fetched = INSIDE_A_FETCH.scope((), async { fetch(keys).await }).await;
+    let fetched = INSIDE_A_FETCH.scope(depth, async { fetch(keys).await }).await;
     match sort(fetched, asked.iter()) {
         End::Each {
             outcomes,

@@ -30,6 +30,9 @@ pub enum LoadError<E> {
     TimedOut(Duration),
     /// The loader was drained before this load entered. The key was not fetched.
     Closed,
+    /// Fetches that load have begun one another a thousand deep: one of them, most likely, asks for what it is itself to
+    /// answer. A bug in the fetch.
+    TooDeep,
     /// No tokio runtime ran the fetch to its end: the runtime has shut down, or the load was polled outside of one and the
     /// loader has none of its own (`Builder::runtime`).
     Stopped,
@@ -57,6 +60,7 @@ impl<E> Clone for LoadError<E> {
             },
             Self::TimedOut(limit) => Self::TimedOut(*limit),
             Self::Closed => Self::Closed,
+            Self::TooDeep => Self::TooDeep,
             Self::Stopped => Self::Stopped,
         }
     }
@@ -75,6 +79,7 @@ impl<E: fmt::Debug> fmt::Debug for LoadError<E> {
                 .finish(),
             Self::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
             Self::Closed => f.write_str("Closed"),
+            Self::TooDeep => f.write_str("TooDeep"),
             Self::Stopped => f.write_str("Stopped"),
         }
     }
@@ -92,6 +97,9 @@ impl<E: fmt::Display> fmt::Display for LoadError<E> {
             ),
             Self::TimedOut(limit) => write!(f, "the fetch took longer than {} ms", limit.as_millis()),
             Self::Closed => f.write_str("the loader is closed: the key was not fetched"),
+            Self::TooDeep => {
+                f.write_str("the fetch was begun by a fetch, and so on, too deep; does one ask for its own key?")
+            }
             Self::Stopped => {
                 f.write_str("no tokio runtime ran the fetch to its end: it has shut down, or there was none")
             }

@@ -32,8 +32,8 @@ pub struct Load<'a, K, V, E> {
 
 enum Stage<'a, K, V, E> {
     OnItsWay(Ticket<'a, K, V, E>),
-    /// The loader was drained before it could enter.
-    Closed,
+    /// It could not enter.
+    Failed(LoadError<E>),
     Over,
 }
 
@@ -41,14 +41,11 @@ enum Stage<'a, K, V, E> {
 impl<K, V, E> Unpin for Load<'_, K, V, E> {}
 
 impl<'a, K, V, E> Load<'a, K, V, E> {
-    pub(super) fn new(ticket: Ticket<'a, K, V, E>) -> Self {
+    #[inline]
+    pub(super) fn new(ticket: Result<Ticket<'a, K, V, E>, LoadError<E>>) -> Self {
         Self {
-            stage: Stage::OnItsWay(ticket),
+            stage: ticket.map_or_else(Stage::Failed, Stage::OnItsWay),
         }
-    }
-
-    pub(super) fn closed() -> Self {
-        Self { stage: Stage::Closed }
     }
 }
 
@@ -60,7 +57,7 @@ impl<K, V, E> Future for Load<'_, K, V, E> {
         let load = self.get_mut();
         let polled = match &mut load.stage {
             Stage::OnItsWay(ticket) => ticket.poll(context),
-            Stage::Closed => Poll::Ready(Err(LoadError::Closed)),
+            Stage::Failed(error) => Poll::Ready(Err(error.clone())),
             Stage::Over => panic!("a load was polled after it had ended"),
         };
         if polled.is_ready() {
@@ -74,7 +71,7 @@ impl<K, V, E> fmt::Debug for Load<'_, K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stage {
             Stage::OnItsWay(_) => "Load(on its way)",
-            Stage::Closed => "Load(closed)",
+            Stage::Failed(_) => "Load(failed)",
             Stage::Over => "Load(over)",
         })
     }

@@ -25,6 +25,8 @@ use crate::batch::window::Due;
 pub(super) struct Hashed<K> {
     pub(super) key: K,
     hash: u64,
+    /// How deep inside of fetches the load was made.
+    pub(super) depth: u32,
 }
 
 /// Makes hashes. Seeded, a different one for each loader.
@@ -33,9 +35,9 @@ pub(super) struct Hasher(DefaultHashBuilder);
 
 impl Hasher {
     #[inline]
-    pub(super) fn hash<K: std::hash::Hash>(&self, key: K) -> Hashed<K> {
+    pub(super) fn hash<K: std::hash::Hash>(&self, key: K, depth: u32) -> Hashed<K> {
         let hash = self.0.hash_one(&key);
-        Hashed { key, hash }
+        Hashed { key, hash, depth }
     }
 }
 
@@ -50,6 +52,8 @@ struct Entry<K, V, E> {
     /// There while loads of an equal key can join, and while it is in line.
     key: Option<K>,
     hash: u64,
+    /// Of its first load.
+    depth: u32,
     stage: Stage,
     /// Whether the table has it, so that others join.
     listed: bool,
@@ -164,6 +168,7 @@ impl<K, V, E> Keys<K, V, E> {
             self.entries.push(Entry {
                 key: None,
                 hash: 0,
+                depth: 0,
                 stage: Stage::InLine,
                 listed: false,
                 due: Due::AtOnce,
@@ -171,10 +176,11 @@ impl<K, V, E> Keys<K, V, E> {
             });
             u32::try_from(self.entries.len() - 1).expect("fewer keys than memory holds")
         });
-        let Hashed { key, hash } = key;
+        let Hashed { key, hash, depth } = key;
         let entry = &mut self.entries[name as usize];
         entry.key = Some(key);
         entry.hash = hash;
+        entry.depth = depth;
         entry.stage = Stage::InLine;
         entry.listed = true;
         entry.due = due;
@@ -186,13 +192,14 @@ impl<K, V, E> Keys<K, V, E> {
     }
 
     /// Takes an entry off the table. Its key is returned, unless it was taken before.
-    fn unlist(&mut self, name: u32) -> Option<K> {
+    fn unlist(&mut self, name: u32) -> Option<Hashed<K>> {
         let entry = &mut self.entries[name as usize];
+        let (hash, depth) = (entry.hash, entry.depth);
         if std::mem::take(&mut entry.listed) {
-            let found = self.table.find_entry(entry.hash, |own| *own == name);
+            let found = self.table.find_entry(hash, |own| *own == name);
             found.expect("a listed entry is in the table").remove();
         }
-        entry.key.take()
+        entry.key.take().map(|key| Hashed { key, hash, depth })
     }
 
     /// The entry has neither key nor waiters any more.
@@ -214,9 +221,8 @@ impl<K, V, E> Keys<K, V, E> {
             waiters.extend(all.into_iter().filter_map(Place::sweep));
         }
         if waiters.is_empty() {
-            let hash = self.entries[name as usize].hash;
             let key = self.unlist(name);
-            self.spent.extend(key.map(|key| Hashed { key, hash }));
+            self.spent.extend(key);
             self.release(name);
             return false;
         }
@@ -280,14 +286,14 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
             }
             let entry = &mut self.entries[name as usize];
             entry.stage = Stage::InFlight;
-            let hash = entry.hash;
+            let (hash, depth) = (entry.hash, entry.depth);
             let key = if self.joins_flights {
                 entry.key.as_ref().map(self.clone)
             } else {
-                self.unlist(name)
+                self.unlist(name).map(|hashed| hashed.key)
             };
             let key = key.expect("an entry in line has its key");
-            batch.items.push(Hashed { key, hash });
+            batch.items.push(Hashed { key, hash, depth });
             batch.names.push(name);
         }
         self.counters.fetched += batch.items.len() as u64;
@@ -300,9 +306,8 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
         batch.places.reserve(names.len());
         batch.shares.reserve(names.len());
         for (share, name) in (0..).zip(names) {
-            let hash = self.entries[name as usize].hash;
             let key = self.unlist(name);
-            batch.spent.extend(key.map(|key| Hashed { key, hash }));
+            batch.spent.extend(key);
             let waiters = &mut self.entries[name as usize].waiters;
             batch.shares.extend(waiters.iter().map(|_| share));
             batch.places.append(waiters);

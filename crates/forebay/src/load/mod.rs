@@ -164,8 +164,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Key for K {}
 /// When all handles are gone, pending loads still end.
 ///
 /// A fetch may itself load, from another loader or the same one, at any depth. Such loads never wait for a slot, and do not join
-/// a fetch that runs already, so that fetches cannot wait for one another in a circle. That holds in the fetch's own task,
-/// not in tasks that it spawns.
+/// a fetch that runs already, so that fetches cannot wait for one another in a circle. One that asks for its own key without end
+/// gets [`LoadError::TooDeep`]. That holds in the fetch's own task, not in tasks that it spawns.
 ///
 /// # After a write
 ///
@@ -254,7 +254,7 @@ where
     ///
     /// It is fetched also while nobody polls it, and cancelled when dropped.
     pub fn register(&self, key: K) -> Load<'static, K, V, E> {
-        self.engine.enter(key).map_or_else(Load::closed, Load::new)
+        Load::new(self.engine.enter(key))
     }
 
     /// As [`register`](Self::register), or hands the key back: [`Overloaded`](Rejected::Overloaded) when `max_queued` keys

@@ -182,3 +182,29 @@ async fn nested_loads_and_strangers_all_end() {
         assert_eq!(outcome.unwrap(), Some(key as u64 % 7));
     }
 }
+
+/// A key that needs itself: no hang, and no fetches without end.
+#[tokio::test(start_paused = true)]
+async fn a_fetch_that_asks_for_its_own_key_without_end_is_told_so() {
+    let own: Arc<OnceLock<Depths>> = Arc::default();
+    let inside = Arc::clone(&own);
+    let loader = Loader::new(move |keys: Vec<u64>| {
+        let own = Arc::clone(&inside);
+        async move {
+            match own.get().unwrap().load(keys[0]).await {
+                Ok(value) => Ok(vec![value]),
+                Err(LoadError::Fetch(cause)) => Err(cause.to_string()),
+                Err(error) => Err(format!("{error:?}")),
+            }
+        }
+    });
+    own.set(loader.clone()).unwrap();
+    for _ in 0..2 {
+        let outcome = within_a_minute(loader.load(1)).await;
+        assert!(
+            matches!(&outcome, Err(LoadError::Fetch(cause)) if **cause == "TooDeep"),
+            "{outcome:?}"
+        );
+    }
+    assert!(loader.stats().fetches < 3000);
+}
