@@ -234,22 +234,24 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
 
     /// A running runner's batch has ended, and its callers have not been told yet. If a full batch is in line and nobody else
     /// comes for it, it is cut into `batch`: the runner goes on with that one, in the place of the one that ended.
-    pub(crate) fn go_on(&self, ended: &mut Batch<I, O, E>, batch: &mut Batch<I, O, E>) -> Option<Todo> {
+    pub(crate) fn go_on(&self, ended: &mut Batch<I, O, E>, batch: &mut Batch<I, O, E>) -> (bool, Todo) {
         let mut centre = self.centre.0.lock();
         centre.collect(&self.lanes, Watch::Off);
         centre.line.end(ended);
+        let mut todo = Todo {
+            wake: centre.reconsider(&self.lanes, &self.limits),
+            ..Todo::default()
+        };
         if !matches!(centre.gatherer, Gatherer::None) || !centre.is_full(&self.limits.batch) {
-            return None;
+            return (false, todo);
         }
         centre.cut(&self.limits.batch, batch);
         if batch.items.is_empty() {
-            return None;
+            return (false, todo);
         }
         centre.batches += 1;
-        Some(Todo {
-            start_runner: centre.look_out(&self.lanes, &self.limits),
-            ..Todo::default()
-        })
+        todo.start_runner = centre.look_out(&self.lanes, &self.limits);
+        (true, todo)
     }
 
     /// A running runner has answered its batch. Says whether it is the gatherer now; otherwise it is signed off.
@@ -269,12 +271,14 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     pub(crate) fn lose_runner(&self, running: Option<&mut Batch<I, O, E>>, stranded: &mut Batch<I, O, E>) -> Todo {
         // Declared before the guard, hence dropped after it: it may hold a waker.
         let _previous;
+        let mut todo = Todo::default();
         let mut centre = self.centre.0.lock();
         match running {
             Some(batch) => {
                 centre.running -= 1;
                 centre.collect(&self.lanes, Watch::Off);
                 centre.line.end(batch);
+                todo.wake = centre.reconsider(&self.lanes, &self.limits);
             }
             None => _previous = std::mem::replace(&mut centre.gatherer, Gatherer::None),
         }
@@ -292,10 +296,8 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
             }
             centre.line.end(stranded);
         }
-        Todo {
-            drained: centre.is_drained(&self.lanes),
-            ..Todo::default()
-        }
+        todo.drained = centre.is_drained(&self.lanes);
+        todo
     }
 
     /// Stops the intake. What is in line goes without waiting for its window.

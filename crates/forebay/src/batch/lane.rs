@@ -133,14 +133,16 @@ impl<I, O, E> Lanes<I, O, E> {
         Arrival::Entered(ticket, lane.reports(weight, due).then_some(index))
     }
 
-    /// Moves what has arrived in a lane to `line`, and sets its watch. Says how many places it has moved.
-    pub(crate) fn collect(&self, index: usize, watch: Watch, line: &mut VecDeque<Stretch<I, O, E>>) -> usize {
+    /// Moves what has arrived in a lane to `line`, and sets its watch. Says how many places it has moved, and the number of the
+    /// arrival after the last of them.
+    pub(crate) fn collect(&self, index: usize, watch: Watch, line: &mut VecDeque<Stretch<I, O, E>>) -> (usize, u64) {
         let mut lane = self.lanes[index].0.lock();
         lane.watch = watch;
         lane.close_stretch();
         let places = lane.stretches.iter().map(Stretch::len).sum();
+        let last = lane.stretches.last().and_then(Stretch::last);
         line.extend(lane.stretches.drain(..));
-        places
+        (places, last.map_or(0, |note| note.arrival + 1))
     }
 
     /// Sets a lane's watch; what has arrived is left there.

@@ -30,8 +30,10 @@ pub(crate) struct Collected<I, O, E> {
     lanes: Vec<VecDeque<Stretch<I, O, E>>>,
     /// The lanes to look at, a bit each; the others are empty and on watch.
     active: u64,
-    /// Arrivals from this number on wait for the next collection: earlier ones may still be in a lane.
+    /// Arrivals from this number on are not settled: earlier ones may still be in a lane. They wait for the next collection.
     cutoff: u64,
+    /// No arrival from this number on has been collected.
+    unsettled_to: u64,
     /// The lane whose turn it is, and until which number of arrival, if that is known.
     turn: Option<(usize, u64)>,
     places: usize,
@@ -43,6 +45,7 @@ impl<I, O, E> Collected<I, O, E> {
             lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
             active: 0,
             cutoff: 0,
+            unsettled_to: 0,
             turn: None,
             places: 0,
         }
@@ -66,15 +69,19 @@ impl<I, O, E> Collected<I, O, E> {
         self.active.count_ones() as usize
     }
 
-    /// Takes what has arrived in the active lanes, and sets their watch. Says whether there was anything.
+    /// Takes what has arrived in the active lanes, and sets their watch. Says whether there is anything in line that was not
+    /// there, or not settled, before.
     pub(crate) fn collect(&mut self, lanes: &Lanes<I, O, E>, watch: Watch) -> bool {
+        let mut any = self.unsettled_to > self.cutoff;
         self.cutoff = lanes.arrived();
         self.turn = None;
-        let before = self.places;
         for lane in self.active() {
-            self.places += lanes.collect(lane, watch, &mut self.lanes[lane]);
+            let (places, to) = lanes.collect(lane, watch, &mut self.lanes[lane]);
+            self.places += places;
+            self.unsettled_to = self.unsettled_to.max(to);
+            any |= places > 0;
         }
-        self.places > before
+        any
     }
 
     /// Leaves the active lanes to their watch, if nothing has arrived there meanwhile. Says whether it has left them.
@@ -92,9 +99,10 @@ impl<I, O, E> Collected<I, O, E> {
         self.places
     }
 
-    /// Notes of those that still wait, each lane's in order.
+    /// Notes of those that are settled and still wait, each lane's in order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Note> {
-        self.lanes.iter().flatten().flat_map(Stretch::waiting)
+        let waiting = self.lanes.iter().flatten().flat_map(Stretch::waiting);
+        waiting.filter(|note| note.arrival < self.cutoff)
     }
 
     /// The lane whose turn it is, and the number of arrival at which another one's begins.
@@ -201,7 +209,7 @@ pub(crate) trait Line<I, O, E> {
     /// Whether nothing is in line, apart from what was cancelled.
     fn is_empty(&self, collected: &Collected<I, O, E>) -> bool;
 
-    /// Whether a batch cut now could take no further item, as far as that is known without a look at each.
+    /// Whether a batch cut now could take no further item.
     fn is_full(&self, collected: &Collected<I, O, E>, limits: &BatchLimits) -> bool;
 
     /// What a batch cut now would be.
@@ -218,7 +226,7 @@ pub(crate) trait Line<I, O, E> {
     fn sweep(&mut self, collected: &mut Collected<I, O, E>);
 }
 
-/// What a batch would be that is cut now. Once it is full or has an item that does not wait, the rest is not looked at.
+/// What a batch would be that is cut now. Once it is full, the rest is not looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Survey {
     pub(crate) items: usize,
@@ -230,15 +238,22 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Of items with these notes, in any order.
+    /// Of items with these notes, in any order, up to one that does not wait.
     pub(crate) fn of(notes: impl Iterator<Item = Note>, limits: &BatchLimits) -> Self {
+        let mut hasty = false;
+        let until_hasty = notes.take_while(|note| !std::mem::replace(&mut hasty, note.due == Due::AtOnce));
+        Self::of_all(until_hasty, limits)
+    }
+
+    /// Of items with these notes, in any order.
+    pub(crate) fn of_all(notes: impl Iterator<Item = Note>, limits: &BatchLimits) -> Self {
         let mut survey = Self::default();
         for note in notes {
             survey.items += 1;
             survey.weight += note.weight as u128;
             survey.due = Some(survey.due.map_or(note.due, |due| due.min(note.due)));
             survey.is_full = survey.items >= limits.max_items || survey.weight >= limits.max_weight;
-            if survey.is_full || note.due == Due::AtOnce {
+            if survey.is_full {
                 break;
             }
         }
@@ -282,8 +297,8 @@ impl<I, O, E> Line<I, O, E> for InOrder {
     }
 
     fn is_full(&self, collected: &Collected<I, O, E>, limits: &BatchLimits) -> bool {
-        collected.places() >= limits.max_items
-            || (limits.max_weight != u128::MAX && self.survey(collected, limits).is_full)
+        let may_be = collected.places() >= limits.max_items || limits.max_weight != u128::MAX;
+        may_be && Survey::of_all(collected.waiting(), limits).is_full
     }
 
     fn survey(&self, collected: &Collected<I, O, E>, limits: &BatchLimits) -> Survey {

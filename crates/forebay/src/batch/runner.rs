@@ -179,11 +179,12 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
                 end: Some(end),
                 answer: self.shared.answer,
             };
-            let Some(todo) = self.shared.intake.go_on(&mut ended.batch, &mut self.batch) else {
+            let (goes_on, todo) = self.shared.intake.go_on(&mut ended.batch, &mut self.batch);
+            self.shared.carry_out(todo);
+            if !goes_on {
                 drop(ended);
                 return;
-            };
-            self.shared.carry_out(todo);
+            }
             if waits {
                 before = Some(ended);
             } else {

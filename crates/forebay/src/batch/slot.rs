@@ -507,6 +507,11 @@ impl<I, O, E> Stretch<I, O, E> {
         (!self.is_empty()).then(|| self.note(self.from))
     }
 
+    /// The note of the last place.
+    pub(crate) fn last(&self) -> Option<Note> {
+        (!self.is_empty()).then(|| self.note(self.to - 1))
+    }
+
     #[inline]
     fn note(&self, index: usize) -> Note {
         // SAFETY: written before the stretch was made, and not again before its place has ended.

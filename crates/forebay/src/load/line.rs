@@ -212,6 +212,19 @@ impl<K, V, E> Keys<K, V, E> {
         self.unused.push(name);
     }
 
+    /// Keys in line that somebody wants.
+    fn wanted(&self) -> impl Iterator<Item = Note> {
+        self.line.iter().filter_map(|name| {
+            let entry = &self.entries[*name as usize];
+            let is_wanted = entry.waiters.iter().any(Place::is_wanted);
+            is_wanted.then_some(Note {
+                arrival: 0,
+                weight: 0,
+                due: entry.due,
+            })
+        })
+    }
+
     /// Ends the places of loads that have left. Says whether anybody still wants the entry; otherwise it is released.
     fn is_wanted(&mut self, name: u32) -> bool {
         let waiters = &mut self.entries[name as usize].waiters;
@@ -253,20 +266,11 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
     }
 
     fn is_full(&self, _: &Collected<Hashed<K>, V, E>, limits: &BatchLimits) -> bool {
-        self.line.len() >= limits.max_items
+        self.line.len() >= limits.max_items && Survey::of_all(self.wanted(), limits).is_full
     }
 
     fn survey(&self, _: &Collected<Hashed<K>, V, E>, limits: &BatchLimits) -> Survey {
-        let wanted = self.line.iter().filter_map(|name| {
-            let entry = &self.entries[*name as usize];
-            let is_wanted = entry.waiters.iter().any(Place::is_wanted);
-            is_wanted.then_some(Note {
-                arrival: 0,
-                weight: 0,
-                due: entry.due,
-            })
-        });
-        Survey::of(wanted, limits)
+        Survey::of(self.wanted(), limits)
     }
 
     fn cut(
