@@ -1,3 +1,4 @@
 //! forebay
 pub mod batch;
+pub mod load;
 pub mod write;

@@ -3,6 +3,8 @@
 //! Executes a statement so that it has either its whole effect or none, and reports what it alone did. Keeps cursors that
 //! are read step by step. Knows nothing of batches, threads or who waits.
 
+mod each;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -1,0 +1,94 @@
+//! What a fetch may answer with, and how an answer becomes one outcome a key.
+//!
+//! Promises: an outcome goes to the key it was given for, or the answer is refused as a whole: a list is only as good as its
+//! length. What was never asked for is dropped and counted. Knows nothing of callers and batches.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+
+/// A shape that a fetch can answer in: `Ok` of one of these.
+///
+/// | shape | a missing key | one key's own error |
+/// |---|---|---|
+/// | [`HashMap<K, V>`], [`BTreeMap<K, V>`] | is not in it | |
+/// | `Vec<Option<V>>`, in the order of the keys | `None` | |
+/// | `Vec<Result<Option<V>, E>>`, in the order of the keys | `Ok(None)` | `Err` |
+///
+/// A list must be as long as the keys were, or every load of the batch ends with
+/// [`WrongCount`](super::LoadError::WrongCount): nobody can tell which of them is missing.
+///
+/// For a shape of your own: implementers must give one outcome for each of `keys`, in their order, which are all different.
+pub trait Answer<K, E> {
+    /// What is loaded.
+    type Value;
+
+    /// One outcome a key, in the order of `keys`.
+    fn into_outcomes<'k>(self, keys: impl ExactSizeIterator<Item = &'k K>) -> Outcomes<Self::Value, E>
+    where
+        K: 'k;
+}
+
+/// An answer in the order of the keys.
+#[derive(Debug)]
+pub struct Outcomes<V, E> {
+    /// One a key; any other number is refused.
+    pub of_keys: Vec<Result<Option<V>, E>>,
+    /// Values that came for keys which were not asked for; counted in [`Stats`](super::Stats).
+    pub ignored: usize,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, E> Answer<K, E> for HashMap<K, V, S> {
+    type Value = V;
+
+    fn into_outcomes<'k>(mut self, keys: impl ExactSizeIterator<Item = &'k K>) -> Outcomes<V, E>
+    where
+        K: 'k,
+    {
+        Outcomes {
+            of_keys: keys.map(|key| Ok(self.remove(key))).collect(),
+            ignored: self.len(),
+        }
+    }
+}
+
+impl<K: Ord, V, E> Answer<K, E> for BTreeMap<K, V> {
+    type Value = V;
+
+    fn into_outcomes<'k>(mut self, keys: impl ExactSizeIterator<Item = &'k K>) -> Outcomes<V, E>
+    where
+        K: 'k,
+    {
+        Outcomes {
+            of_keys: keys.map(|key| Ok(self.remove(key))).collect(),
+            ignored: self.len(),
+        }
+    }
+}
+
+impl<K, V, E> Answer<K, E> for Vec<Option<V>> {
+    type Value = V;
+
+    fn into_outcomes<'k>(self, _keys: impl ExactSizeIterator<Item = &'k K>) -> Outcomes<V, E>
+    where
+        K: 'k,
+    {
+        Outcomes {
+            of_keys: self.into_iter().map(Ok).collect(),
+            ignored: 0,
+        }
+    }
+}
+
+impl<K, V, E> Answer<K, E> for Vec<Result<Option<V>, E>> {
+    type Value = V;
+
+    fn into_outcomes<'k>(self, _keys: impl ExactSizeIterator<Item = &'k K>) -> Outcomes<V, E>
+    where
+        K: 'k,
+    {
+        Outcomes {
+            of_keys: self,
+            ignored: 0,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Why a load has no outcome from its source, told apart by what the caller should do.
+//!
+//! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a loader to work; one failure of a fetch is shared by all
+//! whom it concerns, and by nobody else.
+//!
+//! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a load did not end with a value, or with the knowledge that there is none.
+#[non_exhaustive]
+pub enum LoadError<E> {
+    /// The source's answer for this key was an error; other keys of the same fetch have their own outcomes.
+    Key(Arc<E>),
+    /// The fetch failed as a whole. Every load of that fetch has this error; the next load asks again.
+    Fetch(Arc<E>),
+    /// The fetch panicked; this is the panic's message. A bug in the fetch.
+    Panicked(Arc<str>),
+    /// The fetch answered with a list of the wrong length, so that nobody can tell whose value is whose. A bug in the fetch.
+    WrongCount {
+        /// How many keys the fetch was given.
+        expected: usize,
+        /// How many outcomes it returned.
+        returned: usize,
+    },
+    /// The fetch took longer than `Builder::fetch_timeout`, and was dropped. Try again, later or with fewer keys.
+    TimedOut(Duration),
+    /// The loader was drained before this load entered. The key was not fetched.
+    Closed,
+    /// No tokio runtime ran the fetch to its end: the runtime has shut down, or the load was polled outside of one and the
+    /// loader has none of its own (`Builder::runtime`).
+    Stopped,
+}
+
+impl<E> LoadError<E> {
+    /// The source's own error, whether of this key or of the whole fetch.
+    pub fn source_error(&self) -> Option<&E> {
+        match self {
+            Self::Key(error) | Self::Fetch(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl<E> Clone for LoadError<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Key(error) => Self::Key(Arc::clone(error)),
+            Self::Fetch(error) => Self::Fetch(Arc::clone(error)),
+            Self::Panicked(message) => Self::Panicked(Arc::clone(message)),
+            Self::WrongCount { expected, returned } => Self::WrongCount {
+                expected: *expected,
+                returned: *returned,
+            },
+            Self::TimedOut(limit) => Self::TimedOut(*limit),
+            Self::Closed => Self::Closed,
+            Self::Stopped => Self::Stopped,
+        }
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for LoadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(error) => f.debug_tuple("Key").field(error).finish(),
+            Self::Fetch(error) => f.debug_tuple("Fetch").field(error).finish(),
+            Self::Panicked(message) => f.debug_tuple("Panicked").field(message).finish(),
+            Self::WrongCount { expected, returned } => f
+                .debug_struct("WrongCount")
+                .field("expected", expected)
+                .field("returned", returned)
+                .finish(),
+            Self::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
+            Self::Closed => f.write_str("Closed"),
+            Self::Stopped => f.write_str("Stopped"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for LoadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(error) => write!(f, "the key could not be loaded: {error}"),
+            Self::Fetch(error) => write!(f, "the fetch failed: {error}"),
+            Self::Panicked(message) => write!(f, "the fetch panicked: {message}"),
+            Self::WrongCount { expected, returned } => write!(
+                f,
+                "the fetch returned {returned} outcomes for {expected} keys; a list must have one a key"
+            ),
+            Self::TimedOut(limit) => write!(f, "the fetch took longer than {} ms", limit.as_millis()),
+            Self::Closed => f.write_str("the loader is closed: the key was not fetched"),
+            Self::Stopped => {
+                f.write_str("no tokio runtime ran the fetch to its end: it has shut down, or there was none")
+            }
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for LoadError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Key(error) | Self::Fetch(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}
