@@ -31,6 +31,7 @@ var batches atomic.Uint64
 
 // figures is what the lab reads.
 type figures struct {
+	Processors  int     `json:"processors"`
 	Calls       uint64  `json:"calls"`
 	Seconds     float64 `json:"seconds"`
 	Batches     uint64  `json:"batches"`
@@ -92,6 +93,7 @@ func closedLoop(system asker, callers int, duration time.Duration) (figures, err
 		return figures{}, fmt.Errorf("a call had no answer within %v", patience)
 	}
 	seen := figures{
+		Processors:  runtime.GOMAXPROCS(0),
 		Seconds:     took.Seconds(),
 		Batches:     batchesAfter - batchesBefore,
 		Allocations: after.Mallocs - before.Mallocs,

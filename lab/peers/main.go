@@ -20,6 +20,7 @@ type asker func() func(item uint64) (uint64, error)
 // scenarios set their own flags, and make the system once these are read.
 var scenarios = map[string]func(flags *flag.FlagSet) func() asker{
 	"batcher": batcher,
+	"loader":  loader,
 }
 
 func main() {

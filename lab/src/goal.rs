@@ -29,7 +29,7 @@ impl Key {
 #[derive(Debug, Clone)]
 pub(crate) struct Goal {
     /// In a person's words.
-    pub(crate) text: &'static str,
+    pub(crate) text: String,
     pub(crate) metric: &'static str,
     pub(crate) ours: Key,
     pub(crate) beside: Beside,
@@ -111,7 +111,7 @@ mod tests {
     fn a_goal_is_judged_by_medians_and_only_when_both_were_measured() {
         let mut measurements = Measurements::default();
         let goal = Goal {
-            text: "faster",
+            text: "faster".to_owned(),
             metric: "rate",
             ours: Key::new("forebay", "a"),
             beside: Beside::Ratio(vec![Key::new("limit", "b")]),
@@ -137,7 +137,7 @@ mod tests {
             measurements.add(system, "a", &[Reading::new("rate", "rows/s", value)]);
         }
         let goal = Goal {
-            text: "rate",
+            text: "rate".to_owned(),
             metric: "rate",
             ours: Key::new("forebay", "a"),
             beside,

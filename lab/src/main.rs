@@ -31,6 +31,7 @@ use effort::Effort;
 use failure::Failure;
 use scenario::Scenario;
 use scenarios::batcher::Batcher;
+use scenarios::loader::Loader;
 use scenarios::server::Server;
 use scenarios::writes::{Database, Writes};
 
@@ -46,6 +47,11 @@ struct Command {
 enum Chosen {
     /// Many callers of a processor that does nothing: what sharing a call costs by itself.
     Batcher {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Callers that each want a key, and the fetches that they share, beside the loaders of others.
+    Loader {
         #[command(flatten)]
         options: Options,
     },
@@ -106,6 +112,7 @@ impl Options {
 fn run(command: Command) -> Result<bool, Failure> {
     let (scenario, options): (Box<dyn Scenario>, Options) = match command.scenario {
         Chosen::Batcher { options } => (Box::new(Batcher), options),
+        Chosen::Loader { options } => (Box::new(Loader), options),
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
     };
@@ -144,8 +151,10 @@ mod tests {
     fn quick_and_tiny_lower_the_effort_and_a_user_may_override_both() {
         let effort = |line: &str| {
             let command = Command::try_parse_from(line.split(' ')).unwrap();
-            let (Chosen::Batcher { options } | Chosen::Writes { options, .. } | Chosen::Server { options, .. }) =
-                command.scenario;
+            let (Chosen::Batcher { options }
+            | Chosen::Loader { options }
+            | Chosen::Writes { options, .. }
+            | Chosen::Server { options, .. }) = command.scenario;
             options.effort()
         };
         assert_eq!(effort("lab writes"), Effort::full());

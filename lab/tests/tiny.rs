@@ -75,11 +75,33 @@ fn go_is_here() -> bool {
 }
 
 #[test]
+fn peers_in_go_see_wrong_answers() {
+    if !go_is_here() {
+        return;
+    }
+    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+    for command in ["vet", "test"] {
+        let ran = Command::new("go")
+            .current_dir(&peers)
+            .env("CGO_ENABLED", "0")
+            .args([command, "-buildvcs=false", "."])
+            .output()
+            .unwrap();
+        let (said, error) = (
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr),
+        );
+        assert!(ran.status.success(), "go {command}: {said}{error}");
+    }
+}
+
+#[test]
 fn batcher() {
     let (report, results) = run(&["batcher"]);
     let seen = check("batcher", &report, &results);
     has(&seen, "limit", "1 caller");
     has(&seen, "limit", "10,000 callers");
+    has(&seen, "2 × mpsc + oneshot", "10,000 callers");
     for case in [
         "1 caller",
         "10 callers",
@@ -96,6 +118,55 @@ fn batcher() {
         has(&seen, "mpsc + oneshot", case);
         if go_is_here() {
             has(&seen, "Go, by hand", case);
+        }
+    }
+    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
+fn loader() {
+    let (report, results) = run(&["loader"]);
+    let seen = check("loader", &report, &results);
+    for case in [
+        "1,000 callers, batch 100",
+        "1,000 callers, batch 1,000",
+        "10,000 callers, batch 100",
+        "10,000 callers, batch 1,000",
+    ] {
+        for system in ["limit", "forebay", "async-graphql", "dataloader", "ultra-batch"] {
+            has(&seen, system, case);
+        }
+        if go_is_here() {
+            has(&seen, "Go, dataloadgen", case);
+            has(&seen, "Go, graph-gophers", case);
+        }
+    }
+    for case in [
+        "100,000 loads at once, batch 100",
+        "500 loads at once, batch 50, source takes 50 ms",
+    ] {
+        has(&seen, "forebay", case);
+        has(&seen, "no batching", case);
+    }
+    for case in [
+        "100 loads at once, batch 1",
+        "100 loads at once, batch 100",
+        "1,000 loads at once, batch 50",
+        "1,000 loads at once, batch 100",
+    ] {
+        has(&seen, "forebay", case);
+    }
+    for case in [
+        "20 loads each 1 ms, source takes 10 ms",
+        "20 loads each 20 ms, source takes 1 ms",
+    ] {
+        for window in [
+            "forebay",
+            "forebay, window 2 ms",
+            "forebay, window 5 ms",
+            "forebay, window 10 ms",
+        ] {
+            has(&seen, window, case);
         }
     }
     assert!(!report.contains("not measured"), "every goal is judged:\n{report}");

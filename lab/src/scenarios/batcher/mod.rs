@@ -8,18 +8,19 @@ mod systems;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::closed_loop::{ALLOCATIONS, Ask, Batches, TIME, Words, run, two_workers};
+use crate::closed_loop::{ALLOCATIONS, Ask, Batches, TIME, Words, Yielding, run, two_workers};
 use crate::failure::Failure;
 use crate::go::{self, Go};
 use crate::goal::{Beside, Goal, Key, Wanted};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;
-use systems::{ByHand, Direct, Forebay, Yielding};
+use systems::{ByHand, ByHandEach, Direct, Forebay};
 
 /// Most items in a batch, of every system.
 const MAX_ITEMS: usize = 1_000;
 const BY_HAND: &str = "mpsc + oneshot";
+const BY_HAND_EACH: &str = "2 × mpsc + oneshot";
 const GO: &str = "Go, by hand";
 /// A turn takes this part of the usual: memory alone is steady sooner than a disk.
 const SHARE_OF_DURATION: u32 = 3;
@@ -84,8 +85,9 @@ impl Scenario for Batcher {
          before is done; with one, when it is\nfull or its first item has waited that long. A turn takes a third of a \
          measurement; one call in 64 is timed; what the heap is\nasked for is counted apart from what is timed.\n\
          limit: tasks that only yield to one another, and for 1 caller: the processor called directly, a vector a call. \
-         mpsc + oneshot:\none tokio channel to a task that takes what waits, and a oneshot a call, as one would write it. \
-         Go, by hand: the same with\nGo's channels, GOMAXPROCS=2, each caller keeping its own channel for answers."
+         mpsc + oneshot:\none tokio channel to a task that takes what waits, and a oneshot a call, as one would write it; 2 ×: half \
+         of the callers to each of two\nsuch tasks, which share no batches. Go, by hand: the same as the first with Go's \
+         channels, GOMAXPROCS=2, each caller keeping\nits own channel for answers."
             .to_owned()
     }
 
@@ -94,14 +96,7 @@ impl Scenario for Batcher {
     }
 
     fn prepare(&self, _: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
-        let go = match Go::build() {
-            Ok(go) => Some(Rc::new(go)),
-            Err(missed @ Failure::Absent { .. }) => {
-                absent.push(missed);
-                None
-            }
-            Err(failure) => return Err(failure),
-        };
+        let go = Go::build_or_note(absent)?;
         Ok(trials(go.as_ref()))
     }
 
@@ -114,8 +109,8 @@ impl Scenario for Batcher {
 
     fn goals(&self) -> Vec<Goal> {
         let forebay = || Key::new(FOREBAY, MANY.name);
-        let ratio = |text, theirs, least| Goal {
-            text,
+        let ratio = |text: &str, theirs, least| Goal {
+            text: text.to_owned(),
             metric: THROUGHPUT,
             ours: forebay(),
             beside: Beside::Ratio(vec![Key::new(theirs, MANY.name)]),
@@ -123,7 +118,7 @@ impl Scenario for Batcher {
         };
         vec![
             Goal {
-                text: "10,000 callers, calls/s",
+                text: "10,000 callers, calls/s".to_owned(),
                 metric: THROUGHPUT,
                 ours: forebay(),
                 beside: Beside::Nothing,
@@ -132,14 +127,14 @@ impl Scenario for Batcher {
             ratio("10,000 callers ÷ mpsc + oneshot", BY_HAND, 2.5),
             ratio("10,000 callers ÷ limit", LIMIT, 0.45),
             Goal {
-                text: "10,000 callers, allocations a call",
+                text: "10,000 callers, allocations a call".to_owned(),
                 metric: ALLOCATIONS,
                 ours: forebay(),
                 beside: Beside::Nothing,
                 wanted: Wanted::AtMost(0.1),
             },
             Goal {
-                text: "1 caller − the processor called directly, µs",
+                text: "1 caller − the processor called directly, µs".to_owned(),
                 metric: TIME,
                 ours: Key::new(FOREBAY, ALONE.name),
                 beside: Beside::Difference(Key::new(LIMIT, ALONE.name)),
@@ -163,6 +158,9 @@ fn trials(go: Option<&Rc<Go>>) -> Vec<Box<dyn Trial>> {
             add(GO, Kind::Go(Rc::clone(go)));
         }
         add(BY_HAND, Kind::ByHand);
+        if case.name == MANY.name {
+            add(BY_HAND_EACH, Kind::ByHandEach);
+        }
         add(FOREBAY, Kind::Forebay);
     }
     trials
@@ -173,6 +171,7 @@ enum Kind {
     Yielding,
     Go(Rc<Go>),
     ByHand,
+    ByHandEach,
     Forebay,
 }
 
@@ -200,6 +199,11 @@ impl Trial for BatcherTrial {
             Kind::Yielding => self.calls(|| Yielding, None, duration),
             Kind::ByHand => self.calls(
                 || ByHand::start(MAX_ITEMS, window, batches.clone()),
+                Some(&batches),
+                duration,
+            ),
+            Kind::ByHandEach => self.calls(
+                || ByHandEach::start(MAX_ITEMS, window, &batches),
                 Some(&batches),
                 duration,
             ),

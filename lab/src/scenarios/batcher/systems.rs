@@ -19,17 +19,6 @@ async fn process(items: Vec<u64>) -> Vec<u64> {
     items.into_iter().map(answer).collect()
 }
 
-/// Wakes and nothing else: what tasks cost by themselves.
-#[derive(Clone)]
-pub(super) struct Yielding;
-
-impl Ask for Yielding {
-    async fn ask(&self, item: u64) -> Result<u64, String> {
-        tokio::task::yield_now().await;
-        Ok(answer(item))
-    }
-}
-
 /// The processor, called with one item.
 #[derive(Clone)]
 pub(super) struct Direct;
@@ -98,6 +87,30 @@ impl Ask for ByHand {
             .await
             .map_err(|_| "the task has ended")?;
         answered.await.map_err(|error| error.to_string())
+    }
+}
+
+/// The same with a channel and a task for each worker: callers of different channels share no batch.
+#[derive(Clone)]
+pub(super) struct ByHandEach {
+    queues: [ByHand; 2],
+}
+
+impl ByHandEach {
+    pub(super) fn start(max_items: usize, window: Duration, batches: &Batches) -> Self {
+        let queue = |_| ByHand::start(max_items, window, batches.clone());
+        Self {
+            queues: std::array::from_fn(queue),
+        }
+    }
+}
+
+impl Ask for ByHandEach {
+    async fn ask(&self, item: u64) -> Result<u64, String> {
+        // The caller stands in the upper half.
+        let [even, odd] = &self.queues;
+        let queue = if (item >> 32).is_multiple_of(2) { even } else { odd };
+        queue.ask(item).await
     }
 }
 

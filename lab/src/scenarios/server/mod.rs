@@ -99,8 +99,8 @@ impl Scenario for Server {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        let goal = |text, theirs, case, ratio_min| Goal {
-            text,
+        let goal = |text: &str, theirs, case, ratio_min| Goal {
+            text: text.to_owned(),
             metric: THROUGHPUT,
             ours: Key::new(FOREBAY, case),
             beside: Beside::Ratio(vec![Key::new(theirs, case)]),

@@ -78,8 +78,8 @@ pub(super) fn yardsticks() -> Yardsticks {
 }
 
 pub(super) fn goals() -> Vec<Goal> {
-    let goal = |text, ours, theirs, ratio_min| Goal {
-        text,
+    let goal = |text: &str, ours, theirs, ratio_min| Goal {
+        text: text.to_owned(),
         metric: THROUGHPUT,
         ours,
         beside: Beside::Ratio(vec![theirs]),
