@@ -156,6 +156,9 @@ fn loader() {
     ] {
         has(&seen, "forebay", case);
     }
+    for peer in ["async-graphql", "dataloader", "ultra-batch"] {
+        has(&seen, peer, "1,000 loads at once, batch 100");
+    }
     for case in [
         "20 loads each 1 ms, source takes 10 ms",
         "20 loads each 20 ms, source takes 1 ms",
