@@ -23,7 +23,7 @@ func oddly(from uint64, odd func(uint64) (uint64, error)) asker {
 
 func TestOneWrongAnswerFailsAll(t *testing.T) {
 	wrong := func(item uint64) (uint64, error) { return answer(item) + 1, nil }
-	_, err := closedLoop(oddly(100, wrong), 3, 20*time.Millisecond)
+	_, err := closedLoop(oddly(1, wrong), 3, 20*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "was answered with") {
 		t.Fatal(err)
 	}
@@ -31,13 +31,13 @@ func TestOneWrongAnswerFailsAll(t *testing.T) {
 
 func TestOneMissingAnswerFailsAll(t *testing.T) {
 	missing := func(uint64) (uint64, error) { return 0, errors.New("closed") }
-	_, err := closedLoop(oddly(100, missing), 3, 20*time.Millisecond)
+	_, err := closedLoop(oddly(1, missing), 3, 20*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Fatal(err)
 	}
 }
 
-func TestEveryPeerAnswersAndShares(t *testing.T) {
+func TestEveryPeerAnswersInBatches(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"batcher", "-max-items=10"},
 		{"batcher", "-max-items=10", "-window=1ms"},
@@ -49,12 +49,21 @@ func TestEveryPeerAnswersAndShares(t *testing.T) {
 		if err := flags.Parse(arguments[1:]); err != nil {
 			t.Fatal(err)
 		}
-		seen, err := closedLoop(system(), 40, 20*time.Millisecond)
-		if err != nil {
-			t.Fatal(arguments, err)
+		// On a busy machine one turn may see few calls.
+		before, calls := batches.Load(), uint64(0)
+		for turn := 0; turn < 100 && calls < 1000; turn++ {
+			seen, err := closedLoop(system(), 40, 20*time.Millisecond)
+			if err != nil {
+				t.Fatal(arguments, err)
+			}
+			calls += seen.Calls
 		}
-		if seen.Batches == 0 || seen.Calls <= seen.Batches || seen.Calls > 11*seen.Batches {
-			t.Errorf("%v: %d calls in %d batches", arguments, seen.Calls, seen.Batches)
+		// Batches of the warm-up are among them, so that there are enough for all calls.
+		ran := batches.Load() - before
+		// Who does not wait hardly gathers while the processor has nothing to do.
+		waits := len(arguments) > 2 || arguments[0] == "loader"
+		if calls > 10*ran || waits && calls < 2*ran {
+			t.Errorf("%v: %d calls in %d batches", arguments, calls, ran)
 		}
 	}
 }

@@ -85,20 +85,24 @@ pub(crate) fn two_workers() -> Result<Runtime, Failure> {
 const WARM_UP: u8 = 0;
 const TIMED: u8 = 1;
 const WATCHED: u8 = 2;
-const OVER: u8 = 3;
+/// What ends here belongs to no part.
+const BETWEEN: u8 = 3;
+const OVER: u8 = 4;
+const PARTS: usize = 5;
 
 /// What all callers look at after each call.
 #[derive(Debug, Default)]
 struct Board {
     part: AtomicU8,
     /// By part: whether a call has ended in it.
-    has_ended: [AtomicBool; 4],
+    has_ended: [AtomicBool; PARTS],
     /// The first outcome that was wrong or missing; its caller has stopped.
     wrong: OnceLock<String>,
 }
 
 impl Board {
-    /// Lasts this long, and until at least one call has ended in it.
+    /// Lasts this long, and until at least one call has ended in it. Gives how long that was: not less, so that whoever looks
+    /// late sees a system as slower than it is and never as faster.
     fn run_part(&self, part: u8, duration: Duration) -> Result<Duration, Failure> {
         let begun = Instant::now();
         self.part.store(part, Ordering::Relaxed);
@@ -110,6 +114,7 @@ impl Board {
             }
             pause(Duration::from_millis(1));
         }
+        self.part.store(BETWEEN, Ordering::Relaxed);
         Ok(begun.elapsed())
     }
 
@@ -134,7 +139,7 @@ fn pause(duration: Duration) {
 #[derive(Debug, Default)]
 struct Tally {
     /// By part of the turn.
-    calls: [u64; 4],
+    calls: [u64; PARTS],
     took_ns: Vec<u32>,
 }
 
@@ -212,7 +217,7 @@ pub(crate) fn run(
     board.part.store(OVER, Ordering::Relaxed);
 
     let mut took_ns = Histogram::<u64>::new_with_max(u32::MAX.into(), 3).expect("a valid range and precision");
-    let mut calls = [0; 4];
+    let mut calls = [0; PARTS];
     runtime.block_on(async {
         let join = async {
             for task in tasks {
@@ -323,11 +328,14 @@ mod tests {
     fn calls_are_counted_and_a_second_is_one() {
         let seen = seen(&Odd::new()).unwrap();
         assert!(seen.seconds >= 0.040 && seen.calls > 0, "{seen:?}");
-        // A batch a call, but for those that a part's end cut in two.
-        let shared = seen.shared.unwrap();
-        assert!((0.9..1.1).contains(&shared), "{seen:?}");
-        let (p50, p99) = seen.latency_us.unwrap();
-        assert!(p50 > 0.0 && p50 <= p99, "{seen:?}");
+        // A batch a call, but for the one of each caller that the part's begin cuts in two; more when we look late.
+        let calls = seen.calls as f64;
+        let batches = seen.shared.map_or(0.0, |shared| calls / shared);
+        assert!(batches + 3.1 >= calls, "{seen:?}");
+        // On a busy machine none of the few calls may be one that is sampled.
+        if let Some((p50, p99)) = seen.latency_us {
+            assert!(p50 > 0.0 && p50 <= p99, "{seen:?}");
+        }
         let words = Words {
             a_second: "calls/s",
             of_each: "a call",
@@ -342,7 +350,8 @@ mod tests {
     #[test]
     fn one_wrong_answer_fails_all() {
         let system = Odd {
-            wrong_from: 100,
+            // Some caller ends two calls: one ends in each part but the last, in which all end one more.
+            wrong_from: 1,
             ..Odd::new()
         };
         let error = seen(&system).unwrap_err().to_string();
@@ -366,7 +375,7 @@ mod tests {
     #[test]
     fn one_missing_answer_fails_all() {
         let system = Odd {
-            silent_from: 100,
+            silent_from: 1,
             ..Odd::new()
         };
         assert!(seen(&system).unwrap_err().to_string().contains("closed"));

@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn a_wrong_value_in_a_later_burst_is_seen() {
         let system = Single {
-            wrong: Some(25),
+            wrong: Some(15),
             ..Single::default()
         };
         let error = readings(&system, 10).unwrap_err().to_string();
-        assert!(error.contains("25 was answered"), "{error}");
+        assert!(error.contains("15 was answered"), "{error}");
     }
 }
