@@ -1,9 +1,10 @@
-//! Goals: what a ratio of two series of the same run should reach.
+//! Goals: what a figure should reach, or stay below, alone or beside others of the same run.
 //!
 //! Promises: a goal whose figures were not measured is neither met nor missed. A missed goal is shown and fails nothing:
 //! machines differ, wrong outcomes do not.
 
 use crate::measurement::Measurements;
+use crate::table::figure;
 
 /// Names a series. Which metric, says the goal or the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,34 +25,80 @@ impl Key {
     }
 }
 
-/// `ours` ÷ `theirs`, by their medians, is to be `ratio_min` at least.
+/// What a figure of ours is to be, alone or beside others of the same run. Figures are medians.
 #[derive(Debug, Clone)]
 pub(crate) struct Goal {
     /// In a person's words.
-    pub(crate) text: &'static str,
+    pub(crate) text: String,
     pub(crate) metric: &'static str,
     pub(crate) ours: Key,
-    pub(crate) theirs: Key,
-    pub(crate) ratio_min: f64,
+    pub(crate) beside: Beside,
+    pub(crate) wanted: Wanted,
+}
+
+/// What our figure is held against.
+#[derive(Debug, Clone)]
+pub(crate) enum Beside {
+    /// Nothing: it counts as it is.
+    Nothing,
+    /// `ours` ÷ each of these that was measured; the one that is hardest to reach counts.
+    Ratio(Vec<Key>),
+    /// `ours` − this.
+    Difference(Key),
+}
+
+/// The side on which a measured figure should lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Wanted {
+    /// This much or more.
+    AtLeast(f64),
+    /// This much or less.
+    AtMost(f64),
 }
 
 impl Goal {
-    /// The ratio that was measured, if both were.
-    pub(crate) fn ratio(&self, measurements: &Measurements) -> Option<f64> {
+    /// The figure that is judged, if what it needs was measured.
+    pub(crate) fn measured(&self, measurements: &Measurements) -> Option<f64> {
         let median = |key: &Key| Some(measurements.find(&key.system, &key.case, self.metric)?.median());
-        Some(median(&self.ours)? / median(&self.theirs)?)
+        let ours = median(&self.ours)?;
+        match &self.beside {
+            Beside::Nothing => Some(ours),
+            Beside::Ratio(theirs) => {
+                let ratios = theirs.iter().filter_map(median).map(|theirs| ours / theirs);
+                match self.wanted {
+                    Wanted::AtLeast(_) => ratios.min_by(f64::total_cmp),
+                    Wanted::AtMost(_) => ratios.max_by(f64::total_cmp),
+                }
+            }
+            Beside::Difference(theirs) => Some(ours - median(theirs)?),
+        }
+    }
+
+    /// Every series that it names.
+    #[cfg(test)]
+    pub(crate) fn keys(&self) -> Vec<&Key> {
+        let theirs = match &self.beside {
+            Beside::Nothing => &[][..],
+            Beside::Ratio(theirs) => theirs,
+            Beside::Difference(theirs) => std::slice::from_ref(theirs),
+        };
+        std::iter::once(&self.ours).chain(theirs).collect()
     }
 
     /// One line for people.
     pub(crate) fn line(&self, measurements: &Measurements) -> String {
-        let (verdict, measured) = match self.ratio(measurements) {
-            None => ("not measured", String::new()),
-            Some(ratio) => {
-                let verdict = if ratio >= self.ratio_min { "met" } else { "MISSED" };
-                (verdict, format!(": {ratio:.2}"))
-            }
+        let measured = self.measured(measurements);
+        let (side, bound, is_met) = match self.wanted {
+            Wanted::AtLeast(bound) => ("at least", bound, measured.is_some_and(|figure| figure >= bound)),
+            Wanted::AtMost(bound) => ("at most", bound, measured.is_some_and(|figure| figure <= bound)),
         };
-        format!("{verdict:<12} {} (at least {:.2}){measured}", self.text, self.ratio_min)
+        let verdict = match (measured, is_met) {
+            (None, _) => "not measured",
+            (_, true) => "met",
+            (_, false) => "MISSED",
+        };
+        let measured = measured.map_or_else(String::new, |measured| format!(": {}", figure(measured)));
+        format!("{verdict:<12} {} ({side} {}){measured}", self.text, figure(bound))
     }
 }
 
@@ -64,11 +111,11 @@ mod tests {
     fn a_goal_is_judged_by_medians_and_only_when_both_were_measured() {
         let mut measurements = Measurements::default();
         let goal = Goal {
-            text: "faster",
+            text: "faster".to_owned(),
             metric: "rate",
             ours: Key::new("forebay", "a"),
-            theirs: Key::new("limit", "b"),
-            ratio_min: 0.6,
+            beside: Beside::Ratio(vec![Key::new("limit", "b")]),
+            wanted: Wanted::AtLeast(0.6),
         };
         let mut add = |system, case, value| {
             measurements.add(system, case, &[Reading::new("rate", "rows/s", value)]);
@@ -81,5 +128,52 @@ mod tests {
             add("limit", "b", 1000.0).starts_with("MISSED"),
             "the median is 1000 now"
         );
+    }
+
+    /// `forebay` has 6, the peers 2 and 3; a third peer was not measured.
+    fn line(beside: Beside, wanted: Wanted) -> String {
+        let mut measurements = Measurements::default();
+        for (system, value) in [("forebay", 6.0), ("slow", 2.0), ("fast", 3.0)] {
+            measurements.add(system, "a", &[Reading::new("rate", "rows/s", value)]);
+        }
+        let goal = Goal {
+            text: "rate".to_owned(),
+            metric: "rate",
+            ours: Key::new("forebay", "a"),
+            beside,
+            wanted,
+        };
+        goal.line(&measurements)
+    }
+
+    fn keys(systems: &[&str]) -> Vec<Key> {
+        systems.iter().map(|system| Key::new(*system, "a")).collect()
+    }
+
+    #[test]
+    fn of_several_ratios_the_one_hardest_to_reach_counts() {
+        let peers = || Beside::Ratio(keys(&["slow", "absent", "fast"]));
+        assert_eq!(
+            line(peers(), Wanted::AtLeast(2.0)),
+            "met          rate (at least 2.00): 2.00"
+        );
+        assert!(line(peers(), Wanted::AtLeast(2.5)).starts_with("MISSED"));
+        assert_eq!(
+            line(peers(), Wanted::AtMost(3.0)),
+            "met          rate (at most 3.00): 3.00"
+        );
+        assert!(line(peers(), Wanted::AtMost(2.5)).starts_with("MISSED"));
+        let absent = line(Beside::Ratio(keys(&["absent"])), Wanted::AtLeast(1.0));
+        assert!(absent.starts_with("not measured"), "{absent}");
+    }
+
+    #[test]
+    fn a_figure_may_be_judged_alone_or_by_its_difference() {
+        assert!(line(Beside::Nothing, Wanted::AtLeast(6.0)).starts_with("met"));
+        assert!(line(Beside::Nothing, Wanted::AtMost(5.0)).starts_with("MISSED"));
+        let difference = |system| Beside::Difference(Key::new(system, "a"));
+        assert!(line(difference("fast"), Wanted::AtMost(3.0)).starts_with("met"));
+        assert!(line(difference("slow"), Wanted::AtMost(3.0)).starts_with("MISSED"));
+        assert!(line(difference("absent"), Wanted::AtMost(3.0)).starts_with("not measured"));
     }
 }

@@ -5,10 +5,13 @@
 //!
 //! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here.
 
+mod allocation;
 mod bench;
 mod callers;
+mod closed_loop;
 mod effort;
 mod failure;
+mod go;
 mod goal;
 mod machine;
 mod measurement;
@@ -27,6 +30,8 @@ use bench::Bench;
 use effort::Effort;
 use failure::Failure;
 use scenario::Scenario;
+use scenarios::batcher::Batcher;
+use scenarios::loader::Loader;
 use scenarios::server::Server;
 use scenarios::writes::{Database, Writes};
 
@@ -40,6 +45,16 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Chosen {
+    /// Many callers of a processor that does nothing: what sharing a call costs by itself.
+    Batcher {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Callers that each want a key, and the fetches that they share, beside the loaders of others.
+    Loader {
+        #[command(flatten)]
+        options: Options,
+    },
     /// Rows into a real database; every caller waits for its own durable outcome.
     Writes {
         /// The database written to.
@@ -96,6 +111,8 @@ impl Options {
 
 fn run(command: Command) -> Result<bool, Failure> {
     let (scenario, options): (Box<dyn Scenario>, Options) = match command.scenario {
+        Chosen::Batcher { options } => (Box::new(Batcher), options),
+        Chosen::Loader { options } => (Box::new(Loader), options),
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
     };
@@ -134,7 +151,10 @@ mod tests {
     fn quick_and_tiny_lower_the_effort_and_a_user_may_override_both() {
         let effort = |line: &str| {
             let command = Command::try_parse_from(line.split(' ')).unwrap();
-            let (Chosen::Writes { options, .. } | Chosen::Server { options, .. }) = command.scenario;
+            let (Chosen::Batcher { options }
+            | Chosen::Loader { options }
+            | Chosen::Writes { options, .. }
+            | Chosen::Server { options, .. }) = command.scenario;
             options.effort()
         };
         assert_eq!(effort("lab writes"), Effort::full());

@@ -19,7 +19,12 @@ const LOOM_FILTER: &str = "batch::model";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
 const CLIENT_MODULE: &str = "real_client";
 /// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] stands for the program.
-const LAB_SCENARIOS: &[&[&str]] = &[&["writes"], &["server", "--forebay", THE_SERVER]];
+const LAB_SCENARIOS: &[&[&str]] = &[
+    &["batcher"],
+    &["loader"],
+    &["writes"],
+    &["server", "--forebay", THE_SERVER],
+];
 const THE_SERVER: &str = "{forebay}";
 
 /// Runs everything (or, `quick`, all that takes no minutes) and returns whether the run passed.

@@ -14,7 +14,7 @@ use pgbench::{Load, Mode, Pgbench, Summary};
 
 use crate::bench::workspace;
 use crate::failure::Failure;
-use crate::goal::{Goal, Key};
+use crate::goal::{Beside, Goal, Key, Wanted};
 use crate::machine::first_line_of;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, Scenario, Stage, Trial, Yardsticks};
@@ -99,12 +99,12 @@ impl Scenario for Server {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        let goal = |text, theirs, case, ratio_min| Goal {
-            text,
+        let goal = |text: &str, theirs, case, ratio_min| Goal {
+            text: text.to_owned(),
             metric: THROUGHPUT,
             ours: Key::new(FOREBAY, case),
-            theirs: Key::new(theirs, case),
-            ratio_min,
+            beside: Beside::Ratio(vec![Key::new(theirs, case)]),
+            wanted: Wanted::AtLeast(ratio_min),
         };
         let (fifty, one) = (LOADS[0].case, LOADS[3].case);
         vec![
@@ -266,8 +266,10 @@ mod tests {
     #[test]
     fn goals_name_cases_that_are_measured() {
         for goal in Server::new(None).goals() {
-            assert!(LOADS.iter().any(|load| load.case == goal.ours.case));
-            assert_eq!(goal.ours.case, goal.theirs.case);
+            for key in goal.keys() {
+                assert!(LOADS.iter().any(|load| load.case == key.case));
+                assert_eq!(goal.ours.case, key.case);
+            }
         }
         assert_eq!((LOADS[0].clients, LOADS[3].clients), (50, 1));
     }

@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::sqlite_systems::{ByHand, OneConnection, forebay};
 use crate::callers::{Callers, TAKEN, Told};
 use crate::failure::Failure;
-use crate::goal::{Goal, Key};
+use crate::goal::{Beside, Goal, Key, Wanted};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial, Yardsticks};
 use crate::stopwatch::{THROUGHPUT, Took};
@@ -78,12 +78,12 @@ pub(super) fn yardsticks() -> Yardsticks {
 }
 
 pub(super) fn goals() -> Vec<Goal> {
-    let goal = |text, ours, theirs, ratio_min| Goal {
-        text,
+    let goal = |text: &str, ours, theirs, ratio_min| Goal {
+        text: text.to_owned(),
         metric: THROUGHPUT,
         ours,
-        theirs,
-        ratio_min,
+        beside: Beside::Ratio(vec![theirs]),
+        wanted: Wanted::AtLeast(ratio_min),
     };
     let forebay = || Key::new(FOREBAY, MANY);
     vec![
@@ -280,9 +280,10 @@ mod tests {
     #[test]
     fn every_yardstick_and_goal_names_something_that_is_measured() {
         let trials = trials();
-        let named: Vec<Key> = goals()
-            .into_iter()
-            .flat_map(|goal| [goal.ours, goal.theirs])
+        let goals = goals();
+        let named: Vec<Key> = goals
+            .iter()
+            .flat_map(|goal| goal.keys().into_iter().cloned())
             .chain(yardsticks().limit)
             .chain(yardsticks().forebay)
             .collect();

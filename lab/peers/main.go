@@ -1,0 +1,53 @@
+// Command peers measures one peer written in Go in one case, and prints one line of figures as JSON.
+//
+//	peers SCENARIO -callers N -seconds S [the scenario's own flags]
+//
+// It exits with 1, and says why on standard error, when an answer is wrong or missing.
+// It knows the peers; the cases are chosen by the lab, which builds and runs it.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+// asker makes what one caller asks with: it is called in the caller's own goroutine.
+type asker func() func(item uint64) (uint64, error)
+
+// scenarios set their own flags, and make the system once these are read.
+var scenarios = map[string]func(flags *flag.FlagSet) func() asker{
+	"batcher": batcher,
+	"loader":  loader,
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) == 0 {
+		return fmt.Errorf("name a scenario")
+	}
+	scenario, ok := scenarios[arguments[0]]
+	if !ok {
+		return fmt.Errorf("no scenario %q here", arguments[0])
+	}
+	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
+	callers := flags.Int("callers", 1, "goroutines that ask")
+	seconds := flags.Float64("seconds", 1, "how long is measured")
+	system := scenario(flags)
+	if err := flags.Parse(arguments[1:]); err != nil {
+		return err
+	}
+	figures, err := closedLoop(system(), *callers, time.Duration(*seconds*float64(time.Second)))
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(figures)
+}
