@@ -600,7 +600,7 @@ mod tests {
                 }
                 let chunks = queue.lanes.chunks();
                 assert!(chunks <= 3 * lanes + 5, "{chunks} chunks in {lanes} lanes");
-                drop(stays);
+                assert!(stays.is_some_and(|mut stays| stays.poll(Waker::noop()).is_ready() != by_sweep));
             }
         }
     }
