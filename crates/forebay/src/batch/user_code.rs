@@ -250,6 +250,61 @@ fn no_lock_is_held_while_the_intake_hands_something_back() {
     }
 }
 
+/// While calls go on arriving: what arrives during it comes back too, item and place together.
+#[test]
+fn no_lock_is_held_while_a_lost_runner_brings_the_line_back() {
+    let limits = Limits {
+        batch: BatchLimits {
+            max_items: 2,
+            max_weight: u128::MAX,
+        },
+        max_in_flight: 1,
+        max_queued: 3,
+    };
+    let intake = Intake::<Noting, Noting, ()>::with(limits, Lanes::with(2));
+    let arrive = |thread: usize| {
+        let queued = Queued {
+            item: Noting("stranded item drop"),
+            weight: 0,
+            due: Due::AtOnce,
+        };
+        assert!(intake.enter(thread, queued, None).is_ok());
+    };
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                for _ in 0..16 {
+                    arrive(1);
+                }
+                std::thread::yield_now();
+            }
+        });
+        for _ in 0..20_000 {
+            arrive(0);
+            let (mut batch, mut stranded) = (Batch::new(), Batch::new());
+            if intake.next(&mut batch, &mut None, Instant::now).0 == Next::Run {
+                let _ = intake.lose_runner(Some(&mut batch), &mut stranded);
+            }
+            if stranded.items.len() != stranded.places.len() {
+                done.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+            assert_eq!(stranded.items.len(), stranded.places.len());
+            batch.answer_all(&CallError::Stopped);
+            stranded.answer_all(&CallError::Stopped);
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    let stats = intake.stats();
+    assert!(
+        stats.queued + stats.waiting <= 32,
+        "what came after the last one: {stats:?}"
+    );
+    let (times, most_held) = NOTES.take()["stranded item drop"];
+    assert!(times >= 20_000);
+    assert_eq!(most_held, 0, "an item was dropped under a lock");
+}
+
 #[tokio::test]
 async fn spurious_polls_keep_the_last_waker() {
     struct Woken(std::sync::atomic::AtomicBool);
