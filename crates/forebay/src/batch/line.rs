@@ -280,7 +280,8 @@ impl<I, O, E> Line<I, O, E> for InOrder {
     }
 
     fn cut(&mut self, collected: &mut Collected<I, O, E>, limits: &BatchLimits, batch: &mut Batch<I, O, E>) -> u64 {
-        batch.items = Vec::with_capacity(collected.places().min(limits.max_items));
+        let before = batch.items.len();
+        batch.items.reserve_exact(collected.places().min(limits.max_items));
         let mut weight = 0;
         while batch.items.len() < limits.max_items {
             let goes_alone = batch.items.is_empty();
@@ -295,7 +296,7 @@ impl<I, O, E> Line<I, O, E> for InOrder {
                 batch.places.push(place);
             }
         }
-        batch.items.len() as u64
+        (batch.items.len() - before) as u64
     }
 
     fn end(&mut self, _: &mut Batch<I, O, E>) {}
