@@ -341,15 +341,18 @@ fn loom_an_arrival_while_the_centre_stands_down_is_not_missed() {
 /// Under a window that never ends, the one that fills the batch wakes the gatherer, whichever lane it comes by.
 #[test]
 fn loom_a_full_batch_wakes_the_sleeping_gatherer() {
-    explore(|| {
-        let intake = intake(2, 1);
-        let others = Arc::clone(&intake);
-        let other = thread::spawn(move || call_due(&others, 2, window(), Processor::Answers));
-        assert!(matches!(call_due(&intake, 1, window(), Processor::Answers), Ok(10)));
-        assert!(matches!(other.join().unwrap(), Ok(20)));
-        at_rest(&intake);
-        assert_eq!(intake.stats().batches, 1);
-    });
+    // By another lane than the first, and by the same.
+    for second in [2, 3] {
+        explore(move || {
+            let intake = intake(2, 1);
+            let others = Arc::clone(&intake);
+            let other = thread::spawn(move || call_due(&others, second, window(), Processor::Answers));
+            assert!(matches!(call_due(&intake, 1, window(), Processor::Answers), Ok(10)));
+            assert!(matches!(other.join().unwrap(), Ok(outcome) if outcome == 10 * second));
+            at_rest(&intake);
+            assert_eq!(intake.stats().batches, 1);
+        });
+    }
 }
 
 #[test]
@@ -379,40 +382,38 @@ fn loom_the_last_that_leaves_and_close_wake_the_sleeping_gatherer() {
     });
 }
 
-/// What arrives after another arrival has returned goes after it, though its lane is collected first or later.
+/// What arrives after another arrival has returned goes after it, though its lane is collected before the other's.
 #[test]
 fn loom_order_holds_across_lanes() {
     explore(|| {
-        let intake = intake(1, 1);
-        let others = Arc::clone(&intake);
-        let cut = thread::spawn(move || {
-            let mut order = Vec::new();
-            for _ in 0..2 {
-                let mut batch = Batch::new();
-                others.next(&mut batch, &mut None, start);
-                order.append(&mut batch.items);
-            }
-            order
-        });
-        let queued = |item| Queued {
-            item,
-            weight: 0,
-            due: Due::AtOnce,
-        };
+        let intake = intake(8, 2);
         // Nobody is started for them: the other thread looks by itself.
-        for item in [2, 1] {
-            assert!(intake.enter(item as usize, queued(item), None).is_ok());
-        }
-        let mut order = cut.join().unwrap();
-        loop {
+        let arrive = |item: u64| {
+            let queued = Queued {
+                item,
+                weight: 0,
+                due: Due::AtOnce,
+            };
+            assert!(intake.enter(item as usize, queued, None).is_ok());
+        };
+        let cut = |intake: &Model, order: &mut Vec<u64>| {
             let mut batch = Batch::new();
             let (next, _) = intake.next(&mut batch, &mut None, start);
-            if next == Next::Leave {
-                break;
-            }
             order.append(&mut batch.items);
-        }
-        assert_eq!(order, [2, 1]);
+            next
+        };
+        // Now both lanes are looked at, one after the other.
+        [4, 3].into_iter().for_each(arrive);
+        let others = Arc::clone(&intake);
+        let other = thread::spawn(move || {
+            let mut order = Vec::new();
+            assert_eq!(cut(&others, &mut order), Next::Run);
+            order
+        });
+        [2, 1].into_iter().for_each(arrive);
+        let mut order = other.join().unwrap();
+        cut(&intake, &mut order);
+        assert_eq!(order, [4, 3, 2, 1]);
     });
 }
 
