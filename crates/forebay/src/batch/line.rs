@@ -362,8 +362,8 @@ mod tests {
             let gone = InOrder.cut(&mut self.collected, limits, &mut batch);
             let items = std::mem::take(&mut batch.items);
             assert_eq!((batch.places.len(), gone), (items.len(), items.len() as u64));
-            <InOrder as Line<_, _, _>>::answer(&mut batch, items.clone());
-            assert!(batch.is_empty());
+            InOrder::answer(&mut batch, items.clone());
+            assert!(batch.places.is_empty());
             items
         }
     }

@@ -25,10 +25,14 @@ type Small = Intake<u64, u64, ()>;
 type SmallTicket = Ticket<u64, u64, ()>;
 type SmallBatch = Batch<u64, u64, ()>;
 
+fn small(limits: Limits, lanes: usize) -> Small {
+    Small::with(limits, Lanes::with(lanes))
+}
+
 /// With each number of lanes.
 fn for_each_number_of_lanes(limits: Limits, test: impl Fn(&Small)) {
     for lanes in [1, 2, 4] {
-        test(&Small::with(limits, Lanes::with(lanes)));
+        test(&small(limits, lanes));
     }
 }
 
@@ -180,7 +184,7 @@ fn roused_when_full(spread: &[(usize, usize)], lanes: usize, batch_limits: Batch
         max_in_flight: 1,
         max_queued: 1,
     };
-    let intake = Small::with(limits, Lanes::with(lanes));
+    let intake = small(limits, lanes);
     let now = Instant::now();
     let end = now + Duration::from_secs(1);
     let mut batch = Batch::new();
@@ -257,7 +261,7 @@ proptest! {
         max_in_flight in 1..4_usize,
     ) {
         let limits = Limits { batch: BatchLimits { max_items, max_weight: u128::MAX }, max_in_flight, max_queued: 10 };
-        let intake = Small::with(limits, Lanes::with(lanes));
+        let intake = small(limits, lanes);
         let now = Instant::now();
         let mut tickets: Vec<(u64, SmallTicket)> = Vec::new();
         let mut gatherers = 0;
@@ -390,7 +394,7 @@ fn a_lost_runner_leaves_the_line_to_others_and_the_last_one_brings_it_back() {
         }
         let mut stranded = Batch::new();
         let _ = intake.lose_runner(Some(&mut batches[0]), &mut stranded);
-        assert!(stranded.is_empty());
+        assert!(stranded.places.is_empty());
         let _ = intake.lose_runner(Some(&mut batches[1]), &mut stranded);
         assert_eq!(stranded.items, [4, 5, 6, 7, 8], "more than a batch");
         intake.validate();
@@ -491,7 +495,7 @@ fn batches_are_cut_in_order_of_arrival_across_lanes() {
     };
     for lanes in [1, 2, 4] {
         for spread in spreads(lanes, 5) {
-            let intake = Small::with(limits, Lanes::with(lanes));
+            let intake = small(limits, lanes);
             let arrive = |item: usize| enter_weighed(&intake, spread[item], item as u64, 0, Due::AtOnce);
             let _before: Vec<_> = (0..4).map(arrive).collect();
             let mut batch = Batch::new();
