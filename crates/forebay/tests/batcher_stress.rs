@@ -307,13 +307,18 @@ fn every_call_ends_once_with_its_own_outcome_and_nothing_is_kept() {
             report(panic);
         }
     }));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(3)
-        .enable_time()
-        .build()
-        .unwrap();
+    // Calls arrive by the lane of their thread: on a few, and on more threads than there are lanes.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let runtimes = [4, 2 * cores.next_power_of_two() + 1].map(|threads| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .enable_time()
+            .build()
+            .unwrap()
+    });
     for number in 0..rounds {
         let of_round = seed ^ number;
+        let runtime = &runtimes[number as usize % runtimes.len()];
         let limited = async {
             let running = tokio::spawn(round(of_round));
             tokio::time::timeout(Duration::from_secs(60), running)

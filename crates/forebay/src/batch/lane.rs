@@ -230,3 +230,220 @@ impl<I, O, E> Drop for Lane<I, O, E> {
         }
     }
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::super::slot::{Delivered, Place};
+    use super::*;
+
+    type Small = Lanes<u64, u64, ()>;
+    type Line = VecDeque<Stretch<u64, u64, ()>>;
+
+    fn queued(item: u64) -> Queued<u64> {
+        Queued {
+            item,
+            weight: 1,
+            due: Due::AtOnce,
+        }
+    }
+
+    fn enter(lanes: &Small, thread: usize, item: u64) -> (Ticket<u64, u64, ()>, Option<usize>) {
+        match lanes.enter(thread, queued(item), None) {
+            Arrival::Entered(ticket, reports) => (ticket, reports),
+            Arrival::Closed(..) => panic!("open"),
+        }
+    }
+
+    fn arrivals(line: &Line) -> Vec<u64> {
+        line.iter()
+            .flat_map(Stretch::waiting)
+            .map(|note| note.arrival)
+            .collect()
+    }
+
+    fn places(line: &mut Line) -> Vec<Place<u64, u64, ()>> {
+        line.drain(..)
+            .flat_map(|mut stretch| std::iter::from_fn(move || stretch.pop_front()))
+            .collect()
+    }
+
+    /// Dispatches and answers all that is in line.
+    fn serve(line: &mut Line) -> Vec<u64> {
+        let serve = |place: Place<u64, u64, ()>| {
+            let (place, item) = place.dispatch()?;
+            assert!(matches!(place.deliver(Ok(item)), Delivered::Stored(_)));
+            Some(item)
+        };
+        places(line).into_iter().filter_map(serve).collect()
+    }
+
+    #[test]
+    fn numbers_grow_across_lanes_and_collecting_takes_all_of_a_lane_in_order() {
+        for count in [1, 2, 4] {
+            let lanes = Small::with(count);
+            let total = if cfg!(miri) { 150 } else { 1_000 };
+            for item in 0..total {
+                // Any number of threads, each with any number.
+                let thread = (item * item * 7 + 3) as usize;
+                enter(&lanes, thread, item);
+                assert_eq!(lanes.arrived(), item + 1);
+            }
+            let mut all = Vec::new();
+            for lane in 0..count {
+                let mut line = Line::new();
+                let moved = lanes.collect(lane, Watch::Off, &mut line);
+                assert_eq!(
+                    lanes.collect(lane, Watch::Off, &mut line),
+                    0,
+                    "what is collected is not in the lane any more"
+                );
+                let own = arrivals(&line);
+                assert_eq!(own.len(), moved);
+                assert!(own.is_sorted());
+                // Items were numbered as they arrived.
+                assert_eq!(serve(&mut line), own);
+                assert!(own.iter().all(|item| (item * item * 7 + 3) as usize % count == lane));
+                all.extend(own);
+            }
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..total), "one of each");
+        }
+    }
+
+    /// What arrives after another arrival has returned has the higher number, whichever threads the two are on.
+    #[test]
+    fn numbers_follow_real_time_between_threads() {
+        let lanes = Small::with(4);
+        let (to_second, at_second) = mpsc::channel();
+        let (to_first, at_first) = mpsc::channel();
+        let rounds = if cfg!(miri) { 20 } else { 2_000 };
+        std::thread::scope(|scope| {
+            let lanes = &lanes;
+            scope.spawn(move || {
+                for _ in 0..rounds {
+                    enter(lanes, 0, 0);
+                    to_second.send(lanes.arrived()).unwrap();
+                    at_first.recv().unwrap();
+                }
+            });
+            for _ in 0..rounds {
+                let others: u64 = at_second.recv().unwrap();
+                enter(lanes, 1, others);
+                to_first.send(()).unwrap();
+            }
+        });
+        let [mut first, mut second] = [0, 1].map(|lane| {
+            let mut line = Line::new();
+            lanes.collect(lane, Watch::Off, &mut line);
+            line
+        });
+        assert!(arrivals(&first).into_iter().eq((0..rounds).map(|round| 2 * round)));
+        assert!(arrivals(&second).into_iter().eq((0..rounds).map(|round| 2 * round + 1)));
+        serve(&mut first);
+        serve(&mut second);
+    }
+
+    #[test]
+    fn a_lane_on_watch_reports_and_another_does_not() {
+        let lanes = Small::with(2);
+        let mut line = Line::new();
+        // On watch from the start, until the centre says otherwise.
+        assert_eq!(enter(&lanes, 1, 0).1, Some(1));
+        assert_eq!(enter(&lanes, 3, 0).1, Some(1));
+        lanes.watch(1, Watch::Off);
+        assert_eq!(enter(&lanes, 1, 0).1, None);
+        assert_eq!(enter(&lanes, 0, 0).1, Some(0), "each lane has its own watch");
+        assert_eq!(lanes.collect(1, Watch::Any, &mut line), 3);
+        assert_eq!(enter(&lanes, 1, 0).1, Some(1), "a collection sets the watch");
+    }
+
+    #[test]
+    fn a_watch_for_room_reports_the_arrival_that_uses_up_the_share_or_is_due_sooner() {
+        let now = Instant::now();
+        let until = now + Duration::from_secs(1);
+        let lanes = Small::with(1);
+        let reports = |weight: usize, due: Due| {
+            let queued = Queued { item: 0, weight, due };
+            matches!(lanes.enter(0, queued, None), Arrival::Entered(_, Some(0)))
+        };
+        let later = Due::By(until);
+        let room = |items: usize, weight: u128| lanes.watch(0, Watch::Room { items, weight, until });
+        room(3, u128::MAX);
+        assert_eq!(
+            [(); 4].map(|()| reports(1, later)),
+            [false, false, true, true],
+            "by items"
+        );
+        room(100, 10);
+        assert_eq!(
+            [4, 5, 1, 0].map(|weight| reports(weight, later)),
+            [false, false, true, true],
+            "by weight"
+        );
+        room(100, 10);
+        assert!(reports(usize::MAX, later), "more than there was room for");
+        room(100, 100);
+        assert!(reports(0, Due::By(until - Duration::from_nanos(1))), "sooner");
+        assert!(reports(0, Due::AtOnce));
+        assert!(!reports(0, Due::By(until + Duration::from_secs(1))), "later");
+        assert!(!reports(0, later), "at the same time");
+    }
+
+    #[test]
+    fn closed_lanes_hand_back_what_was_brought() {
+        let lanes = Small::with(2);
+        enter(&lanes, 0, 1);
+        lanes.close();
+        for thread in 0..2 {
+            let Arrival::Closed(item, waker) = lanes.enter(thread, queued(7), Some(Waker::noop().clone())) else {
+                panic!("closed");
+            };
+            assert_eq!((item, waker.is_some()), (7, true));
+        }
+        assert_eq!(lanes.arrived(), 1);
+        let mut line = Line::new();
+        assert_eq!(lanes.collect(0, Watch::Off, &mut line), 1, "what was in before stays");
+        assert_eq!(serve(&mut line), [1]);
+    }
+
+    #[test]
+    fn chunks_are_filled_again_and_those_of_a_crowd_are_given_back() {
+        let lanes = Small::with(1);
+        let mut line = Line::new();
+        let wave = |size: u64, line: &mut Line| {
+            let mut tickets: Vec<_> = (0..size).map(|item| enter(&lanes, 0, item).0).collect();
+            lanes.collect(0, Watch::Off, line);
+            serve(line);
+            for ticket in &mut tickets {
+                assert!(ticket.poll(Waker::noop()).is_ready());
+            }
+        };
+        for _ in 0..if cfg!(miri) { 5 } else { 1_000 } {
+            wave(100, &mut line);
+            assert!(lanes.chunks() <= 4, "{} chunks for 100 calls at a time", lanes.chunks());
+        }
+        let crowd = if cfg!(miri) { 640 } else { 64_000 };
+        wave(crowd, &mut line);
+        assert!(lanes.chunks() as u64 >= crowd / 64);
+        // One that stays keeps its own chunk and no other.
+        enter(&lanes, 0, 0);
+        for _ in 0..crowd / 10 {
+            wave(64, &mut line);
+        }
+        assert!(lanes.chunks() <= 8, "{} chunks", lanes.chunks());
+    }
+
+    #[test]
+    fn the_number_of_lanes_fits_the_machine_and_is_bounded() {
+        let cores = std::thread::available_parallelism().unwrap().get();
+        let count = Small::new().count();
+        assert!(count >= cores.min(LANES_MAX) && count <= LANES_MAX);
+        const { assert!(LANES_MAX <= 64, "a bit each") };
+    }
+}

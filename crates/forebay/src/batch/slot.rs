@@ -564,3 +564,6 @@ impl<I, O, E> Stretch<I, O, E> {
         Some(place)
     }
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests;

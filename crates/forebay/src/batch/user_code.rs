@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use super::dispatch::Batch;
 use super::intake::{Intake, Limits, Next};
+use super::lane::{Lanes, Queued};
 use super::line::BatchLimits;
-use super::slot::Queued;
 use super::sync::locks_held;
 use super::window::Due;
 use super::{Batcher, Call, CallError};
@@ -170,34 +170,146 @@ async fn no_lock_is_held_while_user_code_runs() {
 /// The gatherer's waker is the runtime's, which is somebody's code too.
 #[test]
 fn no_lock_is_held_while_a_gatherers_waker_is_dropped() {
-    let intake = Intake::<u64, u64, ()>::new(Limits {
+    for lanes in [1, 2, 4] {
+        let limits = Limits {
+            batch: BatchLimits {
+                max_items: 2,
+                max_weight: u128::MAX,
+            },
+            max_in_flight: 1,
+            max_queued: 1,
+        };
+        let intake = Intake::<u64, u64, ()>::with(limits, Lanes::with(lanes));
+        let now = Instant::now();
+        let queued = Queued {
+            item: 0,
+            weight: 0,
+            due: Due::By(now + Duration::from_secs(1)),
+        };
+        let entered = intake.enter(1, queued, None);
+        assert!(entered.is_ok());
+        let mut batch = Batch::new();
+        for tag in 0..3 {
+            let (next, _) = intake.next(&mut batch, &mut Some(noting_waker(tag)), || now);
+            assert!(matches!(next, Next::Wait(_)));
+        }
+        let _ = intake.lose_runner(None, &mut batch);
+        let notes = NOTES.take();
+        assert_eq!(
+            notes.get("waker drop"),
+            Some(&(3, 0)),
+            "dropped three times, no lock held"
+        );
+    }
+}
+
+/// Items, wakers and outcomes that the intake returns, refuses or strands, looked at one by one.
+#[test]
+fn no_lock_is_held_while_the_intake_hands_something_back() {
+    for lanes in [1, 2, 4] {
+        let limits = Limits {
+            batch: BatchLimits {
+                max_items: 2,
+                max_weight: u128::MAX,
+            },
+            max_in_flight: 1,
+            max_queued: 3,
+        };
+        let intake = Intake::<Noting, Noting, ()>::with(limits, Lanes::with(lanes));
+        let queued = || Queued {
+            item: Noting("item drop"),
+            weight: 0,
+            due: Due::AtOnce,
+        };
+        let enter = |thread: usize| {
+            intake
+                .enter(thread, queued(), Some(noting_waker(thread)))
+                .ok()
+                .expect("open")
+                .0
+        };
+        let mut tickets: Vec<_> = (0..6).map(enter).collect();
+        let mut batch = Batch::new();
+        let found = intake.next(&mut batch, &mut None, Instant::now).0;
+        assert_eq!(found, Next::Run);
+        drop(intake.try_enter(0, queued()));
+        for gone in [1, 2, 4] {
+            drop(intake.cancel(&mut tickets[gone]));
+        }
+        let mut stranded = Batch::new();
+        let _ = intake.lose_runner(Some(&mut batch), &mut stranded);
+        assert_eq!(stranded.items.len(), 2);
+        batch.answer_all(&CallError::Stopped);
+        stranded.answer_all(&CallError::Stopped);
+        drop((batch, stranded));
+        drop(intake.close());
+        drop(intake.enter(0, queued(), Some(noting_waker(0))));
+        let notes = NOTES.take();
+        assert_eq!(notes.get("item drop"), Some(&(8, 0)));
+        assert!(notes.values().all(|(_, most_held)| *most_held == 0), "{notes:?}");
+    }
+}
+
+/// While calls go on arriving: what arrives during it comes back too, item and place together.
+#[test]
+fn no_lock_is_held_while_a_lost_runner_brings_the_line_back() {
+    let limits = Limits {
         batch: BatchLimits {
             max_items: 2,
             max_weight: u128::MAX,
         },
         max_in_flight: 1,
-        max_queued: 1,
-    });
-    let now = Instant::now();
-    let queued = Queued {
-        item: 0,
-        weight: 0,
-        due: Due::By(now + Duration::from_secs(1)),
+        max_queued: 3,
     };
-    let entered = intake.enter(queued, None, false);
-    assert!(entered.is_ok());
-    let mut batch = Batch::new();
-    for tag in 0..3 {
-        let (next, _) = intake.next(&mut batch, &mut Some(noting_waker(tag)), || now);
-        assert!(matches!(next, Next::Wait(_)));
-    }
-    let _ = intake.lose_runner(false, &mut batch);
-    let notes = NOTES.take();
+    let intake = Intake::<Noting, Noting, ()>::with(limits, Lanes::with(2));
+    let arrive = |thread: usize| {
+        let queued = Queued {
+            item: Noting("stranded item drop"),
+            weight: 0,
+            due: Due::AtOnce,
+        };
+        assert!(intake.enter(thread, queued, None).is_ok());
+    };
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                for _ in 0..16 {
+                    arrive(1);
+                }
+                std::thread::yield_now();
+            }
+        });
+        for _ in 0..20_000 {
+            arrive(0);
+            let (mut batch, mut stranded) = (Batch::new(), Batch::new());
+            if intake.next(&mut batch, &mut None, Instant::now).0 == Next::Run {
+                let _ = intake.lose_runner(Some(&mut batch), &mut stranded);
+            }
+            if stranded.items.len() != stranded.places.len() {
+                done.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+            assert_eq!(stranded.items.len(), stranded.places.len());
+            batch.answer_all(&CallError::Stopped);
+            stranded.answer_all(&CallError::Stopped);
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    // Undisturbed, all that is left comes back.
+    arrive(0);
+    let (mut batch, mut stranded) = (Batch::new(), Batch::new());
+    assert_eq!(intake.next(&mut batch, &mut None, Instant::now).0, Next::Run);
+    let _ = intake.lose_runner(Some(&mut batch), &mut stranded);
+    let stats = intake.stats();
     assert_eq!(
-        notes.get("waker drop"),
-        Some(&(3, 0)),
-        "dropped three times, no lock held"
+        (stats.queued, stats.waiting, stats.in_flight),
+        (0, 0, 0),
+        "the books are right"
     );
+    drop((batch, stranded));
+    let (times, most_held) = NOTES.take()["stranded item drop"];
+    assert!(times >= 20_000);
+    assert_eq!(most_held, 0, "an item was dropped under a lock");
 }
 
 #[tokio::test]

@@ -38,3 +38,43 @@ impl Due {
         }
     }
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_calls_own_window_takes_the_place_of_the_batchers() {
+        let now = Instant::now();
+        assert_eq!(Due::from_now(SECOND, None), Due::By(now + SECOND));
+        assert_eq!(
+            Due::from_now(SECOND, Some(3 * SECOND)),
+            Due::By(now + 3 * SECOND),
+            "also a longer one"
+        );
+        assert_eq!(Due::from_now(Duration::ZERO, Some(SECOND)), Due::By(now + SECOND));
+        assert_eq!(Due::from_now(SECOND, Some(Duration::ZERO)), Due::AtOnce);
+        assert_eq!(Due::from_now(Duration::ZERO, None), Due::AtOnce);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_window_does_not_overflow_the_clock() {
+        assert_eq!(Due::from_now(Duration::MAX, None), Due::By(Instant::now() + WINDOW_MAX));
+        assert_eq!(
+            Due::from_now(Duration::ZERO, Some(Duration::MAX)),
+            Due::By(Instant::now() + WINDOW_MAX)
+        );
+    }
+
+    #[test]
+    fn what_does_not_wait_is_before_any_time_and_earlier_than_any_window() {
+        let now = Instant::now();
+        assert!(Due::AtOnce.is_before(now));
+        assert!(Due::By(now).is_before(now + SECOND));
+        assert!(!Due::By(now).is_before(now), "at the same time is not before");
+        assert!(!Due::By(now + SECOND).is_before(now));
+        assert!(Due::AtOnce < Due::By(now) && Due::By(now) < Due::By(now + SECOND));
+    }
+}
