@@ -70,7 +70,7 @@ async fn many_callers() {
         let batcher = Batcher::builder().max_items(max_items).build(double);
         let of_callers = batcher.clone();
         measure(&format!("batcher, {max_items} items"), move |item| {
-            let call = of_callers.call(item);
+            let call = of_callers.call_owned(item);
             async move { call.await.unwrap() }
         })
         .await;

@@ -209,7 +209,6 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
                 centre.gatherer = Gatherer::Asleep { until, waker };
                 return (Next::Wait(until), Todo::default());
             }
-            centre.let_in_what_fills(&self.lanes, &self.limits);
             centre.cut(&self.limits.batch, batch);
             if !batch.items.is_empty() {
                 centre.gatherer = Gatherer::None;
@@ -246,7 +245,6 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         if !matches!(centre.gatherer, Gatherer::None) || !centre.is_full(&self.limits.batch) {
             return (false, todo);
         }
-        centre.let_in_what_fills(&self.lanes, &self.limits);
         centre.cut(&self.limits.batch, batch);
         if batch.items.is_empty() {
             return (false, todo);
@@ -398,13 +396,6 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
 
     fn is_full(&self, limits: &BatchLimits) -> bool {
         self.line.is_full(&self.collected, limits)
-    }
-
-    /// What arrived during the last collection counts toward a full batch, and can be cut only after another.
-    fn let_in_what_fills(&mut self, lanes: &Lanes<I, O, E>, limits: &Limits) {
-        if self.is_full(&limits.batch) {
-            self.collect(lanes, Watch::Off);
-        }
     }
 
     fn cut(&mut self, limits: &BatchLimits, batch: &mut Batch<I, O, E>) {

@@ -297,9 +297,9 @@ mod tests {
             let mut all = Vec::new();
             for lane in 0..count {
                 let mut line = Line::new();
-                let moved = lanes.collect(lane, Watch::Off, &mut line);
+                let moved = lanes.collect(lane, Watch::Off, &mut line).0;
                 assert_eq!(
-                    lanes.collect(lane, Watch::Off, &mut line),
+                    lanes.collect(lane, Watch::Off, &mut line).0,
                     0,
                     "what is collected is not in the lane any more"
                 );
@@ -340,7 +340,7 @@ mod tests {
         });
         let [mut first, mut second] = [0, 1].map(|lane| {
             let mut line = Line::new();
-            lanes.collect(lane, Watch::Off, &mut line);
+            lanes.collect(lane, Watch::Off, &mut line).0;
             line
         });
         assert!(arrivals(&first).into_iter().eq((0..rounds).map(|round| 2 * round)));
@@ -359,7 +359,7 @@ mod tests {
         lanes.watch(1, Watch::Off);
         assert_eq!(enter(&lanes, 1, 0).1, None);
         assert_eq!(enter(&lanes, 0, 0).1, Some(0), "each lane has its own watch");
-        assert_eq!(lanes.collect(1, Watch::Any, &mut line), 3);
+        assert_eq!(lanes.collect(1, Watch::Any, &mut line), (3, 3));
         assert_eq!(enter(&lanes, 1, 0).1, Some(1), "a collection sets the watch");
     }
 
@@ -408,7 +408,7 @@ mod tests {
         }
         assert_eq!(lanes.arrived(), 1);
         let mut line = Line::new();
-        assert_eq!(lanes.collect(0, Watch::Off, &mut line), 1, "what was in before stays");
+        assert_eq!(lanes.collect(0, Watch::Off, &mut line).0, 1, "what was in before stays");
         assert_eq!(serve(&mut line), [1]);
     }
 

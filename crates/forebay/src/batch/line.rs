@@ -525,7 +525,8 @@ mod tests {
             queue.collected.cutoff = 4;
             assert_eq!(queue.cut(&limits), [0, 1, 2, 3]);
             assert_eq!((queue.cut(&limits).len(), queue.collected.places()), (0, 2));
-            assert!(!queue.collect(), "they are here already");
+            assert!(queue.collect(), "they are settled only now");
+            assert!(!queue.collect(), "and were here already");
             assert_eq!(queue.cut(&limits), [4, 5]);
         }
     }

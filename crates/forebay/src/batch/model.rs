@@ -21,7 +21,7 @@ use super::dispatch::Batch;
 use super::error::CallError;
 use super::intake::{Intake, Limits, Next, Todo};
 use super::lane::{Lanes, Queued};
-use super::line::{BatchLimits, InOrder, Line};
+use super::line::{BatchLimits, InOrder};
 use super::slot::{Chunk, Delivered, Note, Outcome, Place, Ticket};
 use super::window::Due;
 
@@ -49,7 +49,7 @@ fn intake(max_items: usize, max_in_flight: usize) -> Arc<Model> {
         max_in_flight,
         max_queued: 10,
     };
-    Arc::new(Model::with(limits, Lanes::with(2)))
+    Arc::new(Model::with(limits, InOrder, Lanes::with(2)))
 }
 
 fn carry_out(intake: &Arc<Model>, todo: Todo, processor: Processor) {
@@ -95,14 +95,16 @@ fn run(intake: &Arc<Model>, processor: Processor) {
                 return carry_out(intake, todo, processor);
             }
             let mut following = Batch::new();
-            let gone_on = intake.go_on(&mut batch, &mut following);
+            let (goes_on, todo) = intake.go_on(&mut batch, &mut following);
             if matches!(processor, Processor::Answers) {
                 InOrder::answer(&mut batch, items.into_iter().map(|item| item * 10).collect());
             } else {
                 batch.answer_all(&CallError::Failed(std::sync::Arc::new(7)));
             }
-            let Some(todo) = gone_on else { break };
             carry_out(intake, todo, processor);
+            if !goes_on {
+                break;
+            }
             batch = following;
         }
         let (gathers, todo) = intake.finish();

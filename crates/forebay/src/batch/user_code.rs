@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::dispatch::Batch;
 use super::intake::{Intake, Limits, Next};
 use super::lane::{Lanes, Queued};
-use super::line::BatchLimits;
+use super::line::{BatchLimits, InOrder};
 use super::sync::locks_held;
 use super::window::Due;
 use super::{Batcher, Call, CallError};
@@ -179,7 +179,7 @@ fn no_lock_is_held_while_a_gatherers_waker_is_dropped() {
             max_in_flight: 1,
             max_queued: 1,
         };
-        let intake = Intake::<u64, u64, ()>::with(limits, Lanes::with(lanes));
+        let intake = Intake::<u64, u64, ()>::with(limits, InOrder, Lanes::with(lanes));
         let now = Instant::now();
         let queued = Queued {
             item: 0,
@@ -215,7 +215,7 @@ fn no_lock_is_held_while_the_intake_hands_something_back() {
             max_in_flight: 1,
             max_queued: 3,
         };
-        let intake = Intake::<Noting, Noting, ()>::with(limits, Lanes::with(lanes));
+        let intake = Intake::<Noting, Noting, ()>::with(limits, InOrder, Lanes::with(lanes));
         let queued = || Queued {
             item: Noting("item drop"),
             weight: 0,
@@ -261,7 +261,7 @@ fn no_lock_is_held_while_a_lost_runner_brings_the_line_back() {
         max_in_flight: 1,
         max_queued: 3,
     };
-    let intake = Intake::<Noting, Noting, ()>::with(limits, Lanes::with(2));
+    let intake = Intake::<Noting, Noting, ()>::with(limits, InOrder, Lanes::with(2));
     let arrive = |thread: usize| {
         let queued = Queued {
             item: Noting("stranded item drop"),

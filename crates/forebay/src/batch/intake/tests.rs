@@ -26,7 +26,7 @@ type SmallTicket = Ticket<u64, u64, ()>;
 type SmallBatch = Batch<u64, u64, ()>;
 
 fn small(limits: Limits, lanes: usize) -> Small {
-    Small::with(limits, Lanes::with(lanes))
+    Small::with(limits, InOrder, Lanes::with(lanes))
 }
 
 /// With each number of lanes.
@@ -52,7 +52,8 @@ fn next(intake: &Small, batch: &mut SmallBatch, now: Instant) -> (Next, Todo) {
 }
 
 fn go_on(intake: &Small, batch: &mut SmallBatch) -> Option<Todo> {
-    intake.go_on(&mut Batch::new(), batch)
+    let (goes_on, todo) = intake.go_on(&mut Batch::new(), batch);
+    goes_on.then_some(todo)
 }
 
 /// Answers a batch with its items.
@@ -305,9 +306,9 @@ proptest! {
                 10..12 if !running.is_empty() => {
                     let mut ended = running.swap_remove(pick % running.len());
                     let mut following = Batch::new();
-                    let todo = intake.go_on(&mut ended, &mut following);
+                    let (goes_on, todo) = intake.go_on(&mut ended, &mut following);
                     answer(&mut ended);
-                    if let Some(todo) = todo {
+                    if goes_on {
                         gatherers += usize::from(todo.start_runner);
                         processed.extend(&following.items);
                         running.push(following);
@@ -342,8 +343,8 @@ fn a_runner_goes_on_with_a_full_batch_only() {
         assert_eq!(next(intake, &mut batch, Instant::now()).0, Next::Run);
         assert_eq!(batch.items, [0, 1]);
         let mut second = Batch::new();
-        let todo = intake.go_on(&mut batch, &mut second);
-        assert!(todo.is_some_and(|todo| !todo.start_runner));
+        let (goes_on, todo) = intake.go_on(&mut batch, &mut second);
+        assert!(goes_on && !todo.start_runner);
         assert_eq!(second.items, [2, 3]);
         answer(&mut batch);
         answer(&mut second);
@@ -621,31 +622,6 @@ fn whoever_brings_a_closed_batcher_to_rest_is_told() {
         drop(intake.close());
         let todo = intake.lose_runner(None, &mut Batch::new());
         assert!(todo.drained && intake.is_drained());
-    });
-}
-
-#[test]
-fn a_lent_place_is_anothers_until_it_is_given_back() {
-    let limits = Limits {
-        max_in_flight: 1,
-        ..LIMITS
-    };
-    for_each_number_of_lanes(limits, |intake| {
-        let _outer = enter(intake, 0, Due::AtOnce);
-        assert_eq!(next(intake, &mut Batch::new(), Instant::now()).0, Next::Run);
-        // Behind the running batch, whose processor waits for it.
-        let (_inner, todo) = enter(intake, 1, Due::AtOnce);
-        assert!(todo.is_nothing());
-        assert!(intake.lend().start_runner);
-        let mut batch = Batch::new();
-        assert_eq!(next(intake, &mut batch, Instant::now()).0, Next::Run);
-        assert_eq!(batch.items, [1]);
-        intake.validate();
-        assert!(!intake.finish().0);
-        intake.give_back();
-        assert!(enter(intake, 2, Due::AtOnce).1.is_nothing(), "no place is left");
-        assert!(intake.finish().0);
-        intake.validate();
     });
 }
 
