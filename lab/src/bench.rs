@@ -10,7 +10,7 @@ use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::machine::Header;
 use crate::measurement::Measurements;
-use crate::record;
+use crate::record::{self, Run};
 use crate::scenario::{Scenario, Stage, Trial};
 use crate::table;
 
@@ -28,6 +28,11 @@ pub(crate) struct Bench {
 /// On the disk that the program was built on, and cleaned with what was built.
 pub(crate) fn default_folder() -> PathBuf {
     workspace().join("target").join("lab")
+}
+
+/// Where the last results of all scenarios are.
+pub(crate) fn results_folder() -> PathBuf {
+    workspace().join("lab").join("results")
 }
 
 /// The root of the source tree.
@@ -80,7 +85,7 @@ impl Bench {
         }
         println!("load average before {}, after {}", header.load(), Header::load_now());
         if wrong.is_empty() {
-            self.keep(scenario, &header, &measurements)?;
+            self.keep(scenario, header, &measurements, &absent)?;
         }
         Ok(wrong.is_empty())
     }
@@ -106,17 +111,35 @@ impl Bench {
     }
 
     /// The last results of a scenario are those of its last run that means something.
-    fn keep(&self, scenario: &dyn Scenario, header: &Header, measurements: &Measurements) -> Result<(), Failure> {
+    fn keep(
+        &self,
+        scenario: &dyn Scenario,
+        header: Header,
+        measurements: &Measurements,
+        absent: &[Failure],
+    ) -> Result<(), Failure> {
         let lines = record::lines(&scenario.name(), measurements);
         if let Some(path) = &self.json {
             record::write_file(path, &lines)?;
         }
         if self.effort.meaningful && self.only.is_none() && !cfg!(debug_assertions) {
-            let results = workspace().join("lab").join("results");
-            record::write_file(&results.join(format!("{}.jsonl", scenario.name())), &lines)?;
-            record::write_file(&results.join(format!("{}.run.json", scenario.name())), &header.json())?;
+            let run = run_of(scenario, header, measurements, absent);
+            let results = results_folder();
+            record::write_file(&record::figures_file(&results, &scenario.name()), &lines)?;
+            record::write_file(&record::run_file(&results, &scenario.name()), &run.json())?;
         }
         Ok(())
+    }
+}
+
+/// What is kept of a run beside its figures.
+fn run_of(scenario: &dyn Scenario, header: Header, measurements: &Measurements, absent: &[Failure]) -> Run {
+    Run {
+        header,
+        about: scenario.about(),
+        yardsticks: scenario.yardsticks(),
+        goals: scenario.goals().iter().map(|goal| goal.judge(measurements)).collect(),
+        left_out: absent.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -3,10 +3,12 @@
 //! Promises: a goal whose figures were not measured is neither met nor missed. A missed goal is shown and fails nothing:
 //! machines differ, wrong outcomes do not.
 
+use serde::{Deserialize, Serialize};
+
 use crate::measurement::Measurements;
 
 /// Names a series. Which metric, says the goal or the reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Key {
     /// `forebay`, `limit`, or a peer.
     pub(crate) system: String,
@@ -42,16 +44,85 @@ impl Goal {
         Some(median(&self.ours)? / median(&self.theirs)?)
     }
 
+    /// What became of it in this run.
+    pub(crate) fn judge(&self, measurements: &Measurements) -> Judged {
+        Judged {
+            text: self.text.to_owned(),
+            wanted: Wanted::AtLeast(self.ratio_min),
+            measured: self.ratio(measurements),
+            unit: String::new(),
+        }
+    }
+
     /// One line for people.
     pub(crate) fn line(&self, measurements: &Measurements) -> String {
-        let (verdict, measured) = match self.ratio(measurements) {
-            None => ("not measured", String::new()),
-            Some(ratio) => {
-                let verdict = if ratio >= self.ratio_min { "met" } else { "MISSED" };
-                (verdict, format!(": {ratio:.2}"))
-            }
+        self.judge(measurements).line()
+    }
+}
+
+/// A goal and what became of it in a run: kept with the run's results, so that a report need not know the scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Judged {
+    /// In a person's words.
+    pub(crate) text: String,
+    /// What was hoped for.
+    pub(crate) wanted: Wanted,
+    /// None if one of the figures it needs was not measured.
+    pub(crate) measured: Option<f64>,
+    /// Of both figures; empty for a ratio.
+    pub(crate) unit: String,
+}
+
+/// The side on which a measured figure should lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    /// This much or more.
+    AtLeast(f64),
+    /// This much or less.
+    AtMost(f64),
+}
+
+/// Whether what was hoped for came true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It did.
+    Met,
+    /// It did not.
+    Missed,
+    /// Nobody knows.
+    NotMeasured,
+}
+
+impl Judged {
+    /// How it ended.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let is_met = |measured: f64| match self.wanted {
+            Wanted::AtLeast(least) => measured >= least,
+            Wanted::AtMost(most) => measured <= most,
         };
-        format!("{verdict:<12} {} (at least {:.2}){measured}", self.text, self.ratio_min)
+        match self.measured.map(is_met) {
+            None => Verdict::NotMeasured,
+            Some(true) => Verdict::Met,
+            Some(false) => Verdict::Missed,
+        }
+    }
+
+    /// One line for people.
+    fn line(&self) -> String {
+        let verdict = match self.verdict() {
+            Verdict::Met => "met",
+            Verdict::Missed => "MISSED",
+            Verdict::NotMeasured => "not measured",
+        };
+        let measured = self
+            .measured
+            .map_or_else(String::new, |measured| format!(": {measured:.2}"));
+        let (side, bound) = match self.wanted {
+            Wanted::AtLeast(bound) => ("at least", bound),
+            Wanted::AtMost(bound) => ("at most", bound),
+        };
+        format!("{verdict:<12} {} ({side} {bound:.2}){measured}", self.text)
     }
 }
 
@@ -81,5 +152,26 @@ mod tests {
             add("limit", "b", 1000.0).starts_with("MISSED"),
             "the median is 1000 now"
         );
+    }
+
+    #[test]
+    fn a_goal_may_be_an_upper_bound_and_is_kept_and_read_back_with_its_verdict() {
+        let judged = |wanted, measured| Judged {
+            text: "few".into(),
+            wanted,
+            measured,
+            unit: "allocations".into(),
+        };
+        for (judged, verdict) in [
+            (judged(Wanted::AtMost(0.1), Some(0.1)), Verdict::Met),
+            (judged(Wanted::AtMost(0.1), Some(0.2)), Verdict::Missed),
+            (judged(Wanted::AtLeast(0.1), Some(0.1)), Verdict::Met),
+            (judged(Wanted::AtLeast(0.1), Some(0.05)), Verdict::Missed),
+            (judged(Wanted::AtLeast(0.1), None), Verdict::NotMeasured),
+        ] {
+            let kept = serde_json::to_string(&judged).unwrap();
+            let read: Judged = serde_json::from_str(&kept).unwrap();
+            assert_eq!((read.verdict(), &read), (verdict, &judged), "{kept}");
+        }
     }
 }

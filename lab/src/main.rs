@@ -3,7 +3,7 @@
 //! Promises: every figure shown is one of a run in which all outcomes were checked and right; a run with a wrong or missing
 //! outcome ends with a failure. Systems take turns within a run, so that what disturbs the machine disturbs all of them.
 //!
-//! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here.
+//! `report` makes a page of the last results. The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here.
 
 mod bench;
 mod callers;
@@ -13,6 +13,7 @@ mod goal;
 mod machine;
 mod measurement;
 mod record;
+mod report;
 mod scenario;
 mod scenarios;
 mod stopwatch;
@@ -56,6 +57,8 @@ enum Chosen {
         #[command(flatten)]
         options: Options,
     },
+    /// One HTML page, with plots, from the last results of all scenarios.
+    Report(report::Options),
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +101,7 @@ fn run(command: Command) -> Result<bool, Failure> {
     let (scenario, options): (Box<dyn Scenario>, Options) = match command.scenario {
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
+        Chosen::Report(options) => return report::run(options).map(|()| true),
     };
     let bench = Bench {
         effort: options.effort(),
@@ -134,7 +138,9 @@ mod tests {
     fn quick_and_tiny_lower_the_effort_and_a_user_may_override_both() {
         let effort = |line: &str| {
             let command = Command::try_parse_from(line.split(' ')).unwrap();
-            let (Chosen::Writes { options, .. } | Chosen::Server { options, .. }) = command.scenario;
+            let (Chosen::Writes { options, .. } | Chosen::Server { options, .. }) = command.scenario else {
+                panic!("{line} measures nothing");
+            };
             options.effort()
         };
         assert_eq!(effort("lab writes"), Effort::full());

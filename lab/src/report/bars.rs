@@ -1,0 +1,131 @@
+//! Bars: a group a case, a bar a system, each with its name before it and its figure behind it.
+//!
+//! Promises: bars begin at zero, so that lengths compare; where figures differ so much that the short ones could not be seen,
+//! marks on a logarithmic axis stand for bars and the axis says so. Whiskers reach from the least to the most of all rounds.
+//! Knows nothing of scenarios.
+
+use super::look::Looks;
+use super::markup::{Anchor, Drawing, shortened, width_of};
+use super::plan::Bars;
+use super::scale::{Scale, compact};
+use super::words::{point_title, summary};
+use crate::measurement::Series;
+use crate::scenario::FOREBAY;
+
+const LETTER: f64 = 12.0;
+const ROW: f64 = 20.0;
+const THICKNESS: f64 = 12.0;
+/// A group's case stands above its bars.
+const HEAD: f64 = 24.0;
+const AXIS: f64 = 44.0;
+
+/// Both drawings; the style sheet shows the one that fits.
+pub(super) fn draw(plot: &Bars<'_>, looks: &Looks, id: &str) -> String {
+    draw_in(640.0, plot, looks, "wide", &format!("{id}-wide"))
+        + &draw_in(340.0, plot, looks, "narrow", &format!("{id}-narrow"))
+}
+
+fn draw_in(width: f64, plot: &Bars<'_>, looks: &Looks, class: &str, id: &str) -> String {
+    let bars = || plot.groups.iter().flat_map(|(_, group)| group.iter().copied());
+    let all = || bars().chain(plot.level);
+    let names = bars()
+        .map(|series| width_of(&series.system, LETTER))
+        .fold(0.0, f64::max);
+    let left = (names + 14.0).min(width * 0.4);
+    let figures = bars()
+        .map(|series| width_of(&compact(series.median()), LETTER))
+        .fold(0.0, f64::max);
+    let right = width - figures - 14.0;
+    let ends: Vec<f64> = all().flat_map(|series| [series.min(), series.max()]).collect();
+    let scale = Scale::fit(ends.iter().copied(), left, right);
+    let rows = bars().count() as f64;
+    let bottom = plot.groups.len() as f64 * HEAD + rows * ROW + 4.0;
+    let mut drawing = Drawing::new(width, bottom + AXIS);
+
+    draw_axis(&mut drawing, &scale, (left, right), bottom, width, plot);
+    if let Some(level) = plot.level {
+        let x = scale.place(level.median());
+        let look = looks.of(&level.system);
+        drawing.group(&look.group(), Some(&point_title(level)), |drawing| {
+            drawing.line("hit", (x, 0.0), (x, bottom));
+            drawing.line("level", (x, 0.0), (x, bottom));
+        });
+    }
+    let mut y = 0.0;
+    for (case, group) in &plot.groups {
+        let case = shortened(case, LETTER * 1.06, width);
+        drawing.text("case", Anchor::Start, (0.0, y + 16.0), &case);
+        y += HEAD;
+        for series in group {
+            draw_bar(&mut drawing, &scale, left, y, looks, series);
+            y += ROW;
+        }
+    }
+    let title = format!("{} by case", plot.metric);
+    let description = summary(&title, all());
+    drawing.finish(class, id, &title, &description)
+}
+
+fn draw_axis(
+    drawing: &mut Drawing,
+    scale: &Scale,
+    (left, right): (f64, f64),
+    bottom: f64,
+    width: f64,
+    plot: &Bars<'_>,
+) {
+    let mut free_from = f64::NEG_INFINITY;
+    for tick in scale.ticks(if width < 500.0 { 3 } else { 6 }) {
+        let (x, text) = (scale.place(tick), compact(tick));
+        drawing.line("grid", (x, 0.0), (x, bottom));
+        let half = width_of(&text, LETTER) / 2.0;
+        if x - half >= free_from {
+            drawing.text("tick", Anchor::Middle, (x, bottom + 15.0), &text);
+            free_from = x + half + 4.0;
+        }
+    }
+    drawing.line("axis", (scale.origin(), 0.0), (scale.origin(), bottom));
+    let kind = if scale.is_logarithmic() { ", logarithmic" } else { "" };
+    let name = shortened(&format!("{}{kind}", plot.unit), LETTER, width - left);
+    drawing.text(
+        "name",
+        Anchor::Middle,
+        (f64::midpoint(left, right), bottom + 33.0),
+        &name,
+    );
+}
+
+fn draw_bar(drawing: &mut Drawing, scale: &Scale, left: f64, y: f64, looks: &Looks, series: &Series) {
+    let look = looks.of(&series.system);
+    let middle = y + ROW / 2.0;
+    let (origin, end) = (scale.origin(), scale.place(series.median()));
+    let (least, most) = (scale.place(series.min()), scale.place(series.max()));
+    let ours = if series.system == FOREBAY { " ours" } else { "" };
+    drawing.group(&look.group(), Some(&point_title(series)), |drawing| {
+        drawing.line("hit", (left, middle), (most.max(end), middle));
+        let name = shortened(&series.system, LETTER, left - 10.0);
+        drawing.text(&format!("label{ours}"), Anchor::End, (left - 8.0, middle + 4.0), &name);
+        if scale.is_logarithmic() {
+            drawing.line("thread", (left, middle), (end, middle));
+        } else {
+            let length = (end - origin).abs();
+            // A bar of no length would not be seen to be there.
+            let bar = (origin.min(end), middle - THICKNESS / 2.0);
+            drawing.rectangle("bar", bar, (length.max(1.0), THICKNESS));
+        }
+        drawing.line("whisker", (least, middle), (most, middle));
+        for x in [least, most] {
+            drawing.line("whisker", (x, middle - 3.5), (x, middle + 3.5));
+        }
+        if scale.is_logarithmic() {
+            drawing.mark("mark", look.mark, (end, middle));
+        }
+        let behind = most.max(end) + 8.0;
+        drawing.text(
+            &format!("figure{ours}"),
+            Anchor::Start,
+            (behind, middle + 4.0),
+            &compact(series.median()),
+        );
+    });
+}

@@ -1,0 +1,295 @@
+//! Line plots: a line a system over a number that grows, with whiskers from the least to the most of all rounds.
+//!
+//! Promises: every point is a measured median at its place, and says its figures when pointed at; the numbers that were
+//! measured are those at the axis, as far as they do not touch. Lines are named at their end where there is room. Knows
+//! nothing of scenarios.
+
+use super::look::Looks;
+use super::markup::{Anchor, Drawing, shortened, width_of};
+use super::plan::{Lines, Point};
+use super::scale::{Scale, compact};
+use super::words::{point_title, summary};
+use crate::measurement::Series;
+use crate::scenario::FOREBAY;
+
+/// Of letters, in units of the drawing.
+const LETTER: f64 = 12.0;
+const LABEL_HEIGHT: f64 = 15.0;
+
+/// What differs between the drawing for a wide place and that for a narrow one.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    width: f64,
+    height: f64,
+    /// For the names of lines; none where only the legend names them.
+    labels: f64,
+}
+
+const WIDE: Room = Room {
+    width: 640.0,
+    height: 330.0,
+    labels: 190.0,
+};
+const NARROW: Room = Room {
+    width: 340.0,
+    height: 270.0,
+    labels: 0.0,
+};
+
+/// Both drawings; the style sheet shows the one that fits.
+pub(super) fn draw(plot: &Lines<'_>, looks: &Looks, id: &str) -> String {
+    draw_in(WIDE, plot, looks, "wide", &format!("{id}-wide"))
+        + &draw_in(NARROW, plot, looks, "narrow", &format!("{id}-narrow"))
+}
+
+/// Where things are.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    across: Scale,
+    up: Scale,
+}
+
+impl Frame {
+    fn of(room: Room, plot: &Lines<'_>) -> Self {
+        let points = || plot.lines.iter().flat_map(|(_, points)| points);
+        let series = || points().map(|point| point.series).chain(plot.levels.iter().copied());
+        let (top, bottom) = (10.0, room.height - 44.0);
+        let figures: Vec<f64> = series().flat_map(|series| [series.min(), series.max()]).collect();
+        let up = Scale::fit(figures.iter().copied(), bottom, top);
+        let widest = up
+            .ticks(5)
+            .into_iter()
+            .map(|tick| width_of(&compact(tick), LETTER))
+            .fold(0.0, f64::max);
+        let labels = if room.labels > 0.0 {
+            labels_of(plot)
+                .iter()
+                .map(|label| width_of(&label.text, LETTER) + 22.0)
+                .fold(20.0, f64::max)
+                .min(room.labels)
+        } else {
+            16.0
+        };
+        let (left, right) = (widest + 10.0, room.width - labels);
+        let numbers: Vec<f64> = points().map(|point| point.at).collect();
+        let across = across(&numbers, left + 12.0, right - 12.0);
+        Self {
+            left,
+            right,
+            top,
+            bottom,
+            across,
+            up,
+        }
+    }
+
+    fn place(&self, point: &Point<'_>) -> (f64, f64) {
+        (self.across.place(point.at), self.up.place(point.series.median()))
+    }
+}
+
+/// Numbers that grow by factors are a factor apart; others begin at zero.
+fn across(numbers: &[f64], from: f64, to: f64) -> Scale {
+    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Scale::along(low, high, from, to)
+}
+
+fn draw_in(room: Room, plot: &Lines<'_>, looks: &Looks, class: &str, id: &str) -> String {
+    let frame = Frame::of(room, plot);
+    let mut drawing = Drawing::new(room.width, room.height);
+    draw_axes(&mut drawing, &frame, plot);
+    for level in &plot.levels {
+        draw_level(&mut drawing, &frame, looks, level);
+    }
+    // Forebay last, on top of the others.
+    let mut lines: Vec<_> = plot.lines.iter().collect();
+    lines.sort_by_key(|(system, _)| *system == FOREBAY);
+    for (system, points) in lines {
+        let look = looks.of(system);
+        drawing.group(&look.group(), None, |drawing| {
+            let places: Vec<_> = points.iter().map(|point| frame.place(point)).collect();
+            if places.len() > 1 {
+                drawing.curve("curve", &places);
+            }
+            for point in points {
+                draw_point(drawing, &frame, look.mark, point);
+            }
+        });
+    }
+    if room.labels > 0.0 {
+        draw_labels(&mut drawing, &frame, room, plot, looks);
+    }
+    let series: Vec<&Series> = plot
+        .lines
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|point| point.series))
+        .collect();
+    let title = format!("{} by {}", plot.metric, plot.axis);
+    let description = summary(&title, series.into_iter().chain(plot.levels.iter().copied()));
+    drawing.finish(class, id, &title, &description)
+}
+
+fn draw_axes(drawing: &mut Drawing, frame: &Frame, plot: &Lines<'_>) {
+    for tick in frame.up.ticks(5) {
+        let y = frame.up.place(tick);
+        drawing.line("grid", (frame.left, y), (frame.right, y));
+        drawing.text("tick", Anchor::End, (frame.left - 6.0, y + 4.0), &compact(tick));
+    }
+    drawing.line("axis", (frame.left, frame.bottom), (frame.right, frame.bottom));
+    let mut numbers: Vec<f64> = plot
+        .lines
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|point| point.at))
+        .collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    let mut free_from = f64::NEG_INFINITY;
+    for number in numbers {
+        let (x, text) = (frame.across.place(number), compact(number));
+        drawing.line("axis", (x, frame.bottom), (x, frame.bottom + 4.0));
+        let half = width_of(&text, LETTER) / 2.0;
+        if x - half >= free_from {
+            drawing.text("tick", Anchor::Middle, (x, frame.bottom + 17.0), &text);
+            free_from = x + half + 4.0;
+        }
+    }
+    let middle = f64::midpoint(frame.left, frame.right);
+    let logarithmic = match (frame.across.is_logarithmic(), frame.up.is_logarithmic()) {
+        (true, true) => ", both axes logarithmic",
+        (true, false) => ", logarithmic",
+        (false, true) => "; figures logarithmic",
+        (false, false) => "",
+    };
+    let name = format!("{}{logarithmic}", plot.axis);
+    let name = shortened(&name, LETTER, frame.right - frame.left);
+    drawing.text("name", Anchor::Middle, (middle, frame.bottom + 35.0), &name);
+}
+
+fn draw_level(drawing: &mut Drawing, frame: &Frame, looks: &Looks, level: &Series) {
+    let look = looks.of(&level.system);
+    let y = frame.up.place(level.median());
+    drawing.group(&look.group(), Some(&point_title(level)), |drawing| {
+        drawing.line("hit", (frame.left, y), (frame.right, y));
+        drawing.line("level", (frame.left, y), (frame.right, y));
+        let x = frame.right - 6.0;
+        draw_whisker(drawing, frame, x, level);
+    });
+}
+
+fn draw_point(drawing: &mut Drawing, frame: &Frame, mark: &str, point: &Point<'_>) {
+    let (x, y) = frame.place(point);
+    drawing.group("point", Some(&point_title(point.series)), |drawing| {
+        drawing.mark("hit", "M-11 0a11 11 0 1 0 22 0a11 11 0 1 0-22 0z", (x, y));
+        draw_whisker(drawing, frame, x, point.series);
+        drawing.mark("mark", mark, (x, y));
+    });
+}
+
+fn draw_whisker(drawing: &mut Drawing, frame: &Frame, x: f64, series: &Series) {
+    let (least, most) = (frame.up.place(series.min()), frame.up.place(series.max()));
+    drawing.line("whisker", (x, least), (x, most));
+    for y in [least, most] {
+        drawing.line("whisker", (x - 3.5, y), (x + 3.5, y));
+    }
+}
+
+/// A name at the end of a line.
+struct Label<'a> {
+    system: &'a str,
+    text: String,
+    series: &'a Series,
+    /// None for a level, which ends at the right.
+    at: Option<f64>,
+}
+
+fn labels_of<'a>(plot: &Lines<'a>) -> Vec<Label<'a>> {
+    let lines = plot.lines.iter().filter_map(|(system, points)| {
+        let last = points.last()?;
+        Some((*system, last.series, Some(last.at)))
+    });
+    let levels = plot.levels.iter().map(|level| (&*level.system, *level, None));
+    lines
+        .chain(levels)
+        .map(|(system, series, at)| Label {
+            system,
+            text: format!("{system} {}", compact(series.median())),
+            series,
+            at,
+        })
+        .collect()
+}
+
+fn draw_labels(drawing: &mut Drawing, frame: &Frame, room: Room, plot: &Lines<'_>, looks: &Looks) {
+    let mut labels = labels_of(plot);
+    // More than fit would touch; the legend has them all.
+    let fit = ((frame.bottom - frame.top) / LABEL_HEIGHT) as usize;
+    labels.truncate(fit);
+    labels.sort_by(|one, other| other.series.median().total_cmp(&one.series.median()));
+    let wanted: Vec<f64> = labels
+        .iter()
+        .map(|label| frame.up.place(label.series.median()))
+        .collect();
+    let places = apart(&wanted, frame.top + 4.0, frame.bottom);
+    for (label, y) in labels.iter().zip(places) {
+        let from_x = label.at.map_or(frame.right, |at| frame.across.place(at));
+        let from = (from_x, frame.up.place(label.series.median()));
+        let look = looks.of(label.system);
+        let class = if label.system == FOREBAY { "label ours" } else { "label" };
+        drawing.group(&look.group(), Some(&point_title(label.series)), |drawing| {
+            let to = (frame.right + 8.0, y);
+            // A line to a name far away would cross the others.
+            if frame.across.place(label.at.unwrap_or(f64::MAX)) >= frame.right - 13.0 {
+                drawing.line("leader", (from.0 + 6.0, from.1), to);
+            }
+            let text = shortened(&label.text, LETTER, room.width - frame.right - 22.0);
+            drawing.mark("mark", look.mark, (frame.right + 13.0, y));
+            drawing.text(class, Anchor::Start, (frame.right + 22.0, y + 4.0), &text);
+        });
+    }
+}
+
+/// Places near the wanted ones, which are in order, a label's height apart.
+fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
+    let mut free_from = top;
+    for place in wanted {
+        let place = place.max(free_from);
+        places.push(place);
+        free_from = place + LABEL_HEIGHT;
+    }
+    // What was pushed below the end pushes back.
+    let mut free_to = bottom;
+    for place in places.iter_mut().rev() {
+        *place = place.min(free_to);
+        free_to = *place - LABEL_HEIGHT;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_do_not_touch_and_stay_inside() {
+        for wanted in [
+            &[50.0, 50.0, 50.0][..],
+            &[10.0, 11.0, 200.0, 201.0, 202.0],
+            &[299.0, 300.0, 300.0],
+            &[],
+        ] {
+            let places = apart(wanted, 10.0, 300.0);
+            assert_eq!(places.len(), wanted.len());
+            assert!(places.iter().all(|place| (10.0..=300.0).contains(place)), "{places:?}");
+            assert!(
+                places.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9),
+                "{places:?}"
+            );
+        }
+        assert_eq!(apart(&[20.0, 100.0], 10.0, 300.0), [20.0, 100.0], "no need, no move");
+    }
+}

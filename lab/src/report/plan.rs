@@ -1,0 +1,361 @@
+//! Which plots show a scenario's figures: chosen by the form of its cases, never by its name.
+//!
+//! Promises: every series is in exactly one plot of its metric, or counted as omitted there. Cases that differ in one number,
+//! three of them or more, become lines over that number; a system measured in a single other case becomes a level across
+//! them; all else becomes bars, a group a case. Knows nothing of how a plot is drawn.
+
+use super::family::Case;
+use crate::measurement::{Measurements, Series};
+use crate::scenario::{LIMIT, Yardsticks};
+
+/// Fewer differing numbers make no line.
+const POINTS_MIN: usize = 3;
+/// More levels hide the lines.
+const LEVELS_MAX: usize = 4;
+/// More bars are not looked at; the table has them.
+const BARS_MAX: usize = 60;
+
+/// A plot of one metric.
+#[derive(Debug)]
+pub(super) enum Plot<'a> {
+    Lines(Lines<'a>),
+    Bars(Bars<'a>),
+}
+
+/// A line a system.
+#[derive(Debug)]
+pub(super) struct Lines<'a> {
+    pub(super) metric: &'a str,
+    pub(super) unit: &'a str,
+    /// What the number counts.
+    pub(super) axis: String,
+    /// System and points, by number.
+    pub(super) lines: Vec<(&'a str, Vec<Point<'a>>)>,
+    /// Measured in one case that is not on the axis.
+    pub(super) levels: Vec<&'a Series>,
+}
+
+/// A figure over its number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Point<'a> {
+    pub(super) at: f64,
+    pub(super) series: &'a Series,
+}
+
+/// A group a case, a bar a system.
+#[derive(Debug)]
+pub(super) struct Bars<'a> {
+    pub(super) metric: &'a str,
+    pub(super) unit: &'a str,
+    pub(super) groups: Vec<(&'a str, Vec<&'a Series>)>,
+    /// What the limit was in a case that is not among these.
+    pub(super) level: Option<&'a Series>,
+    /// Bars that were too many.
+    pub(super) omitted: usize,
+}
+
+/// All plots of a run: by metric, lines before bars.
+pub(super) fn plots<'a>(measurements: &'a Measurements, yardsticks: &Yardsticks) -> Vec<Plot<'a>> {
+    let mut metrics: Vec<&str> = Vec::new();
+    for series in measurements.series() {
+        if !metrics.contains(&&*series.metric) {
+            metrics.push(&series.metric);
+        }
+    }
+    metrics
+        .into_iter()
+        .flat_map(|metric| {
+            let all: Vec<&Series> = measurements
+                .series()
+                .iter()
+                .filter(|series| series.metric == metric)
+                .collect();
+            let key = yardsticks.limit.as_ref();
+            let limit = key.and_then(|key| measurements.find(&key.system, &key.case, metric));
+            plots_of(metric, all, limit)
+        })
+        .collect()
+}
+
+fn plots_of<'a>(metric: &'a str, all: Vec<&'a Series>, limit: Option<&'a Series>) -> Vec<Plot<'a>> {
+    let unit = &*all.first().expect("a metric was found in a series").unit;
+    let (families, mut rest) = split(all);
+    let mut lines: Vec<Lines<'_>> = families
+        .into_iter()
+        .map(|family| lines_of(metric, unit, &family))
+        .collect();
+    if !lines.is_empty() {
+        let levels;
+        (levels, rest) = take_levels(rest, &lines);
+        for plot in &mut lines {
+            plot.levels.clone_from(&levels);
+        }
+    }
+    let mut plots: Vec<Plot<'_>> = lines.into_iter().map(Plot::Lines).collect();
+    if !rest.is_empty() {
+        plots.push(Plot::Bars(bars_of(metric, unit, rest, limit)));
+    }
+    plots
+}
+
+/// Series whose cases differ in one number, and which.
+struct Family<'a> {
+    varying: usize,
+    series: Vec<(Case<'a>, &'a Series)>,
+}
+
+impl Family<'_> {
+    /// Whether some system has points enough for a line.
+    fn makes_a_line(&self) -> bool {
+        self.series.iter().any(|(_, one)| {
+            let mut numbers: Vec<f64> = self
+                .series
+                .iter()
+                .filter(|(_, series)| series.system == one.system)
+                .filter_map(|(case, _)| case.numbers().nth(self.varying))
+                .collect();
+            numbers.sort_by(f64::total_cmp);
+            numbers.dedup();
+            numbers.len() >= POINTS_MIN
+        })
+    }
+}
+
+/// Takes apart what makes lines and what does not.
+fn split<'a>(all: Vec<&'a Series>) -> (Vec<Family<'a>>, Vec<&'a Series>) {
+    let mut families: Vec<Family<'a>> = Vec::new();
+    let mut rest: Vec<(Case<'a>, &'a Series)> = all
+        .into_iter()
+        .map(|series| (Case::read(&series.case), series))
+        .collect();
+    // Of the ways to look at a case with several numbers, the one that has the most in common comes first.
+    loop {
+        let mut best: Option<(usize, usize, usize)> = None;
+        for (at, (case, _)) in rest.iter().enumerate() {
+            for varying in 0..case.numbers().len() {
+                let family = members(&rest, at, varying);
+                let count = family.series.len();
+                if best.is_none_or(|(most, ..)| count > most) && family.makes_a_line() {
+                    best = Some((count, at, varying));
+                }
+            }
+        }
+        let Some((_, at, varying)) = best else { break };
+        let key = rest[at].0.family_but_for(varying);
+        families.push(members(&rest, at, varying));
+        rest.retain(|(case, _)| case.family_but_for(varying) != key);
+    }
+    (families, rest.into_iter().map(|(_, series)| series).collect())
+}
+
+/// What differs from the case at `at` in the number `varying` alone, or not at all.
+fn members<'a>(all: &[(Case<'a>, &'a Series)], at: usize, varying: usize) -> Family<'a> {
+    let key = all[at].0.family_but_for(varying);
+    let is_member = |case: &Case<'_>| case.numbers().len() > varying && case.family_but_for(varying) == key;
+    let series = all.iter().filter(|(case, _)| is_member(case)).cloned().collect();
+    Family { varying, series }
+}
+
+fn lines_of<'a>(metric: &'a str, unit: &'a str, family: &Family<'a>) -> Lines<'a> {
+    let number = |case: &Case<'_>| case.numbers().nth(family.varying).unwrap_or_default();
+    let mut lines: Vec<(&str, Vec<Point<'_>>)> = Vec::new();
+    let mut largest = &family.series[0].0;
+    for (case, series) in &family.series {
+        let at = number(case);
+        // The largest number has its word in the plural.
+        if at > number(largest) {
+            largest = case;
+        }
+        let point = Point { at, series };
+        match lines.iter_mut().find(|(system, _)| *system == series.system) {
+            Some((_, points)) => points.push(point),
+            None => lines.push((&series.system, vec![point])),
+        }
+    }
+    for (_, points) in &mut lines {
+        points.sort_by(|one, other| one.at.total_cmp(&other.at));
+    }
+    Lines {
+        metric,
+        unit,
+        axis: largest.without(family.varying),
+        lines,
+        levels: Vec::new(),
+    }
+}
+
+/// A system without a line that was measured once is a level to see the lines against.
+fn take_levels<'a>(rest: Vec<&'a Series>, lines: &[Lines<'a>]) -> (Vec<&'a Series>, Vec<&'a Series>) {
+    let has_line = |system: &str| {
+        lines
+            .iter()
+            .any(|plot| plot.lines.iter().any(|(name, _)| *name == system))
+    };
+    let cases = |system: &str| rest.iter().filter(|series| series.system == system).count();
+    let is_level = |series: &&Series| cases(&series.system) == 1 && !has_line(&series.system);
+    let (levels, bars): (Vec<_>, Vec<_>) = rest.iter().copied().partition(is_level);
+    let one_case_is_left = bars.iter().all(|series| series.case == bars[0].case);
+    if one_case_is_left && levels.len() + bars.len() <= LEVELS_MAX {
+        // Bars of a single case would say less than levels do.
+        return (rest, Vec::new());
+    }
+    if levels.len() > LEVELS_MAX {
+        return (Vec::new(), rest);
+    }
+    (levels, bars)
+}
+
+fn bars_of<'a>(metric: &'a str, unit: &'a str, rest: Vec<&'a Series>, limit: Option<&'a Series>) -> Bars<'a> {
+    let level = limit.filter(|_| rest.iter().all(|series| series.system != LIMIT));
+    let omitted = rest.len().saturating_sub(BARS_MAX);
+    let mut groups: Vec<(&str, Vec<&Series>)> = Vec::new();
+    for series in rest.into_iter().take(BARS_MAX) {
+        match groups.iter_mut().find(|(case, _)| *case == series.case) {
+            Some((_, group)) => group.push(series),
+            None => groups.push((Case::read(&series.case).text(), vec![series])),
+        }
+    }
+    Bars {
+        metric,
+        unit,
+        groups,
+        level,
+        omitted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::Key;
+    use crate::measurement::Reading;
+
+    fn measured(figures: &[(&str, &str)]) -> Measurements {
+        let mut measurements = Measurements::default();
+        for (system, case) in figures {
+            measurements.add(system, case, &[Reading::new("rate", "rows/s", 1.0)]);
+        }
+        measurements
+    }
+
+    /// `lines AXIS: system at number, …; levels` or `bars CASE: system, …`.
+    fn told(measurements: &Measurements) -> Vec<String> {
+        let yardsticks = Yardsticks {
+            limit: Some(Key::new("limit", "bulk")),
+            forebay: None,
+        };
+        let told = |plot: &Plot<'_>| match plot {
+            Plot::Lines(plot) => {
+                let lines = plot.lines.iter().map(|(system, points)| {
+                    let points: Vec<String> = points.iter().map(|point| point.at.to_string()).collect();
+                    format!("{system} {}", points.join(" "))
+                });
+                let levels: Vec<&str> = plot.levels.iter().map(|series| &*series.system).collect();
+                format!(
+                    "{}: {} [{}]",
+                    plot.axis,
+                    lines.collect::<Vec<_>>().join(", "),
+                    levels.join(", ")
+                )
+            }
+            Plot::Bars(plot) => {
+                let groups = plot.groups.iter().map(|(case, group)| {
+                    let systems: Vec<&str> = group.iter().map(|series| &*series.system).collect();
+                    format!("{case} = {}", systems.join(", "))
+                });
+                format!(
+                    "{} [{}]",
+                    groups.collect::<Vec<_>>().join("; "),
+                    u8::from(plot.level.is_some())
+                )
+            }
+        };
+        plots(measurements, &yardsticks).iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_number_that_grows_is_an_axis_and_what_stands_alone_a_level() {
+        let measurements = measured(&[
+            ("limit", "bulk"),
+            ("one by one", "1 caller"),
+            ("forebay", "1 caller"),
+            ("forebay", "1,000 callers"),
+            ("forebay", "10 callers"),
+            ("by hand", "1,000 callers"),
+            ("by hand", "10 callers, unique"),
+            ("forebay", "10 callers, unique"),
+            ("by hand", "10 callers, unique, 1 % bad"),
+            ("forebay", "10 callers, unique, 1 % bad"),
+        ]);
+        assert_eq!(
+            told(&measurements),
+            [
+                "callers: one by one 1, forebay 1 10 1000, by hand 1000 [limit]",
+                "10 callers, unique = by hand, forebay; 10 callers, unique, 1 % bad = by hand, forebay [1]",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_two_numbers_the_one_that_makes_lines_varies() {
+        let measurements = measured(&[
+            ("forebay", "window 1 ms, 10 callers"),
+            ("forebay", "window 2 ms, 10 callers"),
+            ("forebay", "window 5 ms, 10 callers"),
+            ("forebay", "window 1 ms, 20 callers"),
+            ("forebay", "window 2 ms, 20 callers"),
+            ("forebay", "window 5 ms, 20 callers"),
+            ("forebay", "natural"),
+        ]);
+        assert_eq!(
+            told(&measurements),
+            [
+                "window … ms, 10 callers: forebay 1 2 5 [forebay]",
+                "window … ms, 20 callers: forebay 1 2 5 [forebay]",
+            ]
+        );
+        let both_vary = measured(&[
+            ("forebay", "window 100 ms, 1,000 callers"),
+            ("forebay", "window 50 ms, 4,000 callers"),
+            ("forebay", "window 1 ms, 10,000 callers"),
+        ]);
+        assert_eq!(
+            told(&both_vary),
+            [
+                "window 100 ms, 1,000 callers = forebay; window 50 ms, 4,000 callers = forebay; window 1 ms, 10,000 callers = forebay [0]"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_has_no_number_or_too_few_becomes_bars() {
+        let cases = [
+            "50 clients, prepared",
+            "50 clients, simple",
+            "1 client, prepared",
+            "<script>",
+        ];
+        let figures: Vec<_> = cases.iter().map(|case| ("forebay", *case)).collect();
+        assert_eq!(
+            told(&measured(&figures)),
+            [
+                "50 clients, prepared = forebay; 50 clients, simple = forebay; 1 client, prepared = forebay; <script> = forebay [0]"
+            ]
+        );
+        // Three systems with a number each make no line.
+        let apart = measured(&[("a", "1 caller"), ("b", "2 callers"), ("c", "3 callers")]);
+        assert_eq!(told(&apart), ["1 caller = a; 2 callers = b; 3 callers = c [0]"]);
+    }
+
+    #[test]
+    fn every_series_is_in_one_plot_or_counted() {
+        let cases: Vec<String> = (0..100).map(|at| format!("case {}", "x".repeat(at))).collect();
+        let figures: Vec<_> = cases.iter().map(|case| ("forebay", case.as_str())).collect();
+        let measurements = measured(&figures);
+        let plots = plots(&measurements, &Yardsticks::default());
+        let [Plot::Bars(bars)] = &plots[..] else {
+            panic!("{plots:?}");
+        };
+        assert_eq!((bars.groups.len(), bars.omitted), (60, 40));
+    }
+}
