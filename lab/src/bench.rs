@@ -138,7 +138,7 @@ fn run_of(scenario: &dyn Scenario, header: Header, measurements: &Measurements, 
         header,
         about: scenario.about(),
         yardsticks: scenario.yardsticks(),
-        goals: scenario.goals().iter().map(|goal| goal.judge(measurements)).collect(),
+        goals: Some(scenario.goals().iter().map(|goal| goal.judge(measurements)).collect()),
         left_out: absent.iter().map(ToString::to_string).collect(),
     }
 }

@@ -66,8 +66,7 @@ pub(crate) struct Run {
     pub(crate) about: String,
     #[serde(default)]
     pub(crate) yardsticks: Yardsticks,
-    #[serde(default)]
-    pub(crate) goals: Vec<Judged>,
+    pub(crate) goals: Option<Vec<Judged>>,
     /// What could not take part, and why.
     #[serde(default)]
     pub(crate) left_out: Vec<String>,

@@ -7,7 +7,7 @@
 use super::look::Looks;
 use super::markup::{Anchor, Drawing, shortened, width_of};
 use super::plan::Bars;
-use super::scale::{Scale, compact};
+use super::scale::{BARS_RATIO_MAX, Scale, compact};
 use super::words::{point_title, summary};
 use crate::measurement::Series;
 use crate::scenario::FOREBAY;
@@ -16,7 +16,7 @@ const LETTER: f64 = 12.0;
 const ROW: f64 = 20.0;
 const THICKNESS: f64 = 12.0;
 /// A group's case stands above its bars.
-const HEAD: f64 = 24.0;
+const HEAD: f64 = 28.0;
 const AXIS: f64 = 44.0;
 
 /// Both drawings; the style sheet shows the one that fits.
@@ -37,7 +37,7 @@ fn draw_in(width: f64, plot: &Bars<'_>, looks: &Looks, class: &str, id: &str) ->
         .fold(0.0, f64::max);
     let right = width - figures - 14.0;
     let ends: Vec<f64> = all().flat_map(|series| [series.min(), series.max()]).collect();
-    let scale = Scale::fit(ends.iter().copied(), left, right);
+    let scale = Scale::fit(ends.iter().copied(), BARS_RATIO_MAX, left, right);
     let rows = bars().count() as f64;
     let bottom = plot.groups.len() as f64 * HEAD + rows * ROW + 4.0;
     let mut drawing = Drawing::new(width, bottom + AXIS);
@@ -54,7 +54,7 @@ fn draw_in(width: f64, plot: &Bars<'_>, looks: &Looks, class: &str, id: &str) ->
     let mut y = 0.0;
     for (case, group) in &plot.groups {
         let case = shortened(case, LETTER * 1.06, width);
-        drawing.text("case", Anchor::Start, (0.0, y + 16.0), &case);
+        drawing.text("case", Anchor::Start, (0.0, y + 20.0), &case);
         y += HEAD;
         for series in group {
             draw_bar(&mut drawing, &scale, left, y, looks, series);

@@ -20,26 +20,30 @@ pub(super) fn list(goals: &[Judged]) -> String {
     format!("<ul class=\"goals\">\n{items}</ul>\n")
 }
 
-/// How many goals were met, in a few words.
-pub(super) fn count(goals: &[Judged]) -> String {
+/// How many goals were met: a dot a goal, and the same in words.
+pub(super) fn glance(goals: Option<&[Judged]>) -> String {
+    let dots: String = goals
+        .unwrap_or_default()
+        .iter()
+        .map(|goal| format!("<i class=\"{}\"></i>", shown(goal.verdict()).0))
+        .collect();
+    let dots = match &*dots {
+        "" => String::new(),
+        dots => format!("<span class=\"dots\" aria-hidden=\"true\">{dots}</span>"),
+    };
+    format!(
+        "{dots}<span>{}</span>",
+        goals.map_or_else(|| "goals not kept".to_owned(), count)
+    )
+}
+
+fn count(goals: &[Judged]) -> String {
     let met = goals.iter().filter(|goal| goal.verdict() == Verdict::Met).count();
     match goals.len() {
-        0 => "no goals kept".to_owned(),
+        0 => "no goals".to_owned(),
         1 => format!("{met} of 1 goal met"),
         all => format!("{met} of {all} goals met"),
     }
-}
-
-/// A dot a goal, for a glance; the words beside it say the same.
-pub(super) fn dots(goals: &[Judged]) -> String {
-    let dots = goals.iter().map(|goal| {
-        let (class, ..) = shown(goal.verdict());
-        format!("<i class=\"{class}\"></i>")
-    });
-    format!(
-        "<span class=\"dots\" aria-hidden=\"true\">{}</span>",
-        dots.collect::<String>()
-    )
 }
 
 /// Class, sign and word.
@@ -64,8 +68,8 @@ fn item(goal: &Judged) -> String {
     };
     let measured = goal
         .measured
-        .map_or_else(|| "–".to_owned(), |measured| format!("{}{unit}", figure(measured)));
-    let bound_text = format!("{side} {}{unit}", figure(bound));
+        .map_or_else(|| "–".to_owned(), |measured| format!("{}{unit}", amount(measured)));
+    let bound_text = format!("{side} {}{unit}", amount(bound));
     let (measured, bound_text, text) = (escape(&measured), escape(&bound_text), escape(&goal.text));
     let distance = distance(goal, bound).unwrap_or_default();
     format!(
@@ -73,6 +77,11 @@ fn item(goal: &Judged) -> String {
          <span class=\"goal\">{text}</span><span class=\"reached\"><b>{measured}</b> <small>{bound_text}</small></span>\
          {distance}</li>\n"
     )
+}
+
+/// Zero is exact, where the table has it among others to four places.
+fn amount(value: f64) -> String {
+    if value == 0.0 { "0".to_owned() } else { figure(value) }
 }
 
 /// How far the figure is from the bound, by factors; to the right is better.
@@ -117,11 +126,13 @@ mod tests {
             goal(Wanted::AtMost(0.1), None),
         ];
         let list = list(&goals);
-        let items: Vec<&str> = list
-            .matches("<li class=\"met\">")
-            .chain(list.matches("<li class=\"missed\">"))
-            .collect();
-        assert_eq!(items.len(), 3);
+        for (class, count) in [("met", 2), ("missed", 1), ("unmeasured", 1)] {
+            assert_eq!(
+                list.matches(&format!("<li class=\"{class}\">")).count(),
+                count,
+                "{class}: {list}"
+            );
+        }
         for text in [
             "0.610×",
             "at least 0.600×",
@@ -138,7 +149,9 @@ mod tests {
         );
         assert!(!list.contains("NaN") && !list.contains("inf"), "{list}");
         assert_eq!(count(&goals), "2 of 4 goals met");
-        assert_eq!(count(&[]), "no goals kept");
+        assert_eq!(count(&[]), "no goals");
+        assert!(glance(None).contains("not kept"));
+        assert_eq!(glance(Some(&goals)).matches("<i class=").count(), 4);
         assert_eq!(super::list(&[]), "");
     }
 }

@@ -7,7 +7,7 @@
 use super::look::Looks;
 use super::markup::{Anchor, Drawing, shortened, width_of};
 use super::plan::{Lines, Point};
-use super::scale::{Scale, compact};
+use super::scale::{POINTS_RATIO_MAX, Scale, compact};
 use super::words::{point_title, summary};
 use crate::measurement::Series;
 use crate::scenario::FOREBAY;
@@ -28,7 +28,7 @@ struct Room {
 const WIDE: Room = Room {
     width: 640.0,
     height: 330.0,
-    labels: 190.0,
+    labels: 200.0,
 };
 const NARROW: Room = Room {
     width: 340.0,
@@ -58,7 +58,7 @@ impl Frame {
         let series = || points().map(|point| point.series).chain(plot.levels.iter().copied());
         let (top, bottom) = (10.0, room.height - 44.0);
         let figures: Vec<f64> = series().flat_map(|series| [series.min(), series.max()]).collect();
-        let up = Scale::fit(figures.iter().copied(), bottom, top);
+        let up = Scale::fit(figures.iter().copied(), POINTS_RATIO_MAX, bottom, top);
         let widest = up
             .ticks(5)
             .into_iter()
@@ -67,7 +67,7 @@ impl Frame {
         let labels = if room.labels > 0.0 {
             labels_of(plot)
                 .iter()
-                .map(|label| width_of(&label.text, LETTER) + 22.0)
+                .map(|label| label.width() + 22.0)
                 .fold(20.0, f64::max)
                 .min(room.labels)
         } else {
@@ -175,7 +175,7 @@ fn draw_level(drawing: &mut Drawing, frame: &Frame, looks: &Looks, level: &Serie
     drawing.group(&look.group(), Some(&point_title(level)), |drawing| {
         drawing.line("hit", (frame.left, y), (frame.right, y));
         drawing.line("level", (frame.left, y), (frame.right, y));
-        let x = frame.right - 6.0;
+        let x = frame.right - 3.5;
         draw_whisker(drawing, frame, x, level);
     });
 }
@@ -200,23 +200,47 @@ fn draw_whisker(drawing: &mut Drawing, frame: &Frame, x: f64, series: &Series) {
 /// A name at the end of a line.
 struct Label<'a> {
     system: &'a str,
-    text: String,
+    /// The system, or the case where the system has a line as well.
+    name: &'a str,
+    figure: String,
     series: &'a Series,
     /// None for a level, which ends at the right.
     at: Option<f64>,
 }
 
+impl Label<'_> {
+    fn width(&self) -> f64 {
+        // A letter more, for Forebay's are heavy.
+        width_of(self.name, LETTER) + width_of(&self.figure, LETTER) + LETTER
+    }
+
+    /// Both parts; if one has to be shorter, it is the name.
+    fn text(&self, width: f64) -> String {
+        let name = shortened(self.name, LETTER, width - width_of(&self.figure, LETTER) - LETTER / 2.0);
+        format!("{name} {}", self.figure)
+    }
+}
+
 fn labels_of<'a>(plot: &Lines<'a>) -> Vec<Label<'a>> {
     let lines = plot.lines.iter().filter_map(|(system, points)| {
         let last = points.last()?;
-        Some((*system, last.series, Some(last.at)))
+        Some((*system, *system, last.series, Some(last.at)))
     });
-    let levels = plot.levels.iter().map(|level| (&*level.system, *level, None));
+    let has_line = |name: &str| plot.lines.iter().any(|(system, _)| *system == name);
+    let levels = plot.levels.iter().map(|level| {
+        let name = if has_line(&level.system) {
+            &level.case
+        } else {
+            &level.system
+        };
+        (&*level.system, &**name, *level, None)
+    });
     lines
         .chain(levels)
-        .map(|(system, series, at)| Label {
+        .map(|(system, name, series, at)| Label {
             system,
-            text: format!("{system} {}", compact(series.median())),
+            name,
+            figure: compact(series.median()),
             series,
             at,
         })
@@ -224,32 +248,38 @@ fn labels_of<'a>(plot: &Lines<'a>) -> Vec<Label<'a>> {
 }
 
 fn draw_labels(drawing: &mut Drawing, frame: &Frame, room: Room, plot: &Lines<'_>, looks: &Looks) {
-    let mut labels = labels_of(plot);
-    // More than fit would touch; the legend has them all.
-    let fit = ((frame.bottom - frame.top) / LABEL_HEIGHT) as usize;
-    labels.truncate(fit);
-    labels.sort_by(|one, other| other.series.median().total_cmp(&one.series.median()));
-    let wanted: Vec<f64> = labels
-        .iter()
-        .map(|label| frame.up.place(label.series.median()))
-        .collect();
-    let places = apart(&wanted, frame.top + 4.0, frame.bottom);
-    for (label, y) in labels.iter().zip(places) {
-        let from_x = label.at.map_or(frame.right, |at| frame.across.place(at));
-        let from = (from_x, frame.up.place(label.series.median()));
-        let look = looks.of(label.system);
-        let class = if label.system == FOREBAY { "label ours" } else { "label" };
-        drawing.group(&look.group(), Some(&point_title(label.series)), |drawing| {
-            let to = (frame.right + 8.0, y);
-            // A line to a name far away would cross the others.
-            if frame.across.place(label.at.unwrap_or(f64::MAX)) >= frame.right - 13.0 {
-                drawing.line("leader", (from.0 + 6.0, from.1), to);
-            }
-            let text = shortened(&label.text, LETTER, room.width - frame.right - 22.0);
-            drawing.mark("mark", look.mark, (frame.right + 13.0, y));
-            drawing.text(class, Anchor::Start, (frame.right + 22.0, y + 4.0), &text);
+    let height = |label: &Label<'_>| frame.up.place(label.series.median());
+    let ends_right = |label: &Label<'_>| label.at.is_none_or(|at| frame.across.place(at) >= frame.right - 13.0);
+    let (mut right, inside): (Vec<_>, Vec<_>) = labels_of(plot).into_iter().partition(ends_right);
+    for label in inside {
+        let place = (
+            frame.across.place(label.at.unwrap_or_default()) + 11.0,
+            height(&label) + 4.0,
+        );
+        let text = label.text(frame.right - place.0);
+        drawing.group(&looks.of(label.system).group(), None, |drawing| {
+            drawing.text(class_of(&label), Anchor::Start, place, &text);
         });
     }
+    // More than fit would touch; the legend has them all.
+    right.truncate(((frame.bottom - frame.top) / LABEL_HEIGHT) as usize);
+    right.sort_by(|one, other| height(one).total_cmp(&height(other)));
+    let wanted: Vec<f64> = right.iter().map(height).collect();
+    let places = apart(&wanted, frame.top + 4.0, frame.bottom);
+    for (label, y) in right.iter().zip(places) {
+        let look = looks.of(label.system);
+        drawing.group(&look.group(), Some(&point_title(label.series)), |drawing| {
+            let from = label.at.map_or(frame.right, |at| frame.across.place(at) + 6.0);
+            drawing.line("leader", (from, height(label)), (frame.right + 8.0, y));
+            drawing.mark("mark", look.mark, (frame.right + 13.0, y));
+            let text = label.text(room.width - frame.right - 22.0);
+            drawing.text(class_of(label), Anchor::Start, (frame.right + 22.0, y + 4.0), &text);
+        });
+    }
+}
+
+fn class_of(label: &Label<'_>) -> &'static str {
+    if label.system == FOREBAY { "label ours" } else { "label" }
 }
 
 /// Places near the wanted ones, which are in order, a label's height apart.

@@ -57,10 +57,19 @@ impl Look {
 
     /// The mark on its line, for a legend.
     pub(super) fn key(&self) -> String {
+        self.key_on("curve")
+    }
+
+    /// The mark on a level's line.
+    pub(super) fn level_key(&self) -> String {
+        self.key_on("level")
+    }
+
+    fn key_on(&self, line: &str) -> String {
         let Self { class, mark, .. } = self;
         let class = escape(class);
         format!(
-            "<svg class=\"key {class}\" viewBox=\"-13 -7 26 14\" aria-hidden=\"true\"><line class=\"curve\" x1=\"-13\" \
+            "<svg class=\"key {class}\" viewBox=\"-13 -7 26 14\" aria-hidden=\"true\"><line class=\"{line}\" x1=\"-13\" \
              y1=\"0\" x2=\"13\" y2=\"0\"/><path class=\"mark\" d=\"{mark}\"/></svg>"
         )
     }

@@ -142,13 +142,12 @@ fn label_list(run: Option<&Run>, newest: Option<&Header>) -> String {
 fn card(results: &Results, newest: Option<&Header>) -> String {
     let name = escape(&results.scenario);
     let run = results.run.as_ref();
-    let goals = run.map_or(&[][..], |run| &run.goals);
+    let goals = run.and_then(|run| run.goals.as_deref());
     let date = run.map_or("", |run| &*run.header.date);
     format!(
-        "<li><a href=\"#{}\">{name}</a> {}<span>{}</span><small>{}{}</small></li>\n",
+        "<li><a href=\"#{}\">{name}</a> {}<small>{}{}</small></li>\n",
         anchor(&results.scenario),
-        goals::dots(goals),
-        goals::count(goals),
+        goals::glance(goals),
         escape(date),
         label_list(run, newest),
     )
@@ -206,10 +205,10 @@ fn told_of(run: &Run, results: &Results) -> String {
     if !about.measured.is_empty() {
         text += &format!("<p>{}</p>\n", escape(&about.measured));
     }
-    if run.goals.is_empty() {
-        text += &notice("Its goals were not kept with this run; measure again to have them.");
+    match &run.goals {
+        Some(goals) => text += &goals::list(goals),
+        None => text += &notice("Its goals were not kept with this run; measure again to have them."),
     }
-    text += &goals::list(&run.goals);
     text += "<details>\n<summary>Who takes part, and how it was run</summary>\n";
     let facts = |facts: &[(&str, String)]| {
         let facts = facts
@@ -264,64 +263,62 @@ fn yardstick_words(yardsticks: &Yardsticks) -> String {
 }
 
 fn plot_figure(plot: &Plot<'_>, looks: &Looks, id: &str) -> String {
-    let (metric, unit, by, drawn, legend, omitted) = match plot {
+    let (metric, unit, by, drawn, systems, levels, omitted) = match plot {
         Plot::Lines(plot) => {
-            let systems = plot.lines.iter().map(|(system, _)| (*system, (*system).to_owned()));
-            let legend = systems.chain(plot.levels.iter().map(|level| named_level(level)));
-            (
-                plot.metric,
-                plot.unit,
-                format!("by {}", plot.axis),
-                lines::draw(plot, looks, id),
-                legend.collect(),
-                0,
-            )
+            let systems = plot.lines.iter().map(|(system, _)| *system).collect();
+            let (by, drawn) = (format!("by {}", plot.axis), lines::draw(plot, looks, id));
+            (plot.metric, plot.unit, by, drawn, systems, &plot.levels[..], 0)
         }
         Plot::Bars(plot) => {
-            let mut legend: Vec<(&str, String)> = Vec::new();
+            let mut systems: Vec<&str> = Vec::new();
             for series in plot.groups.iter().flat_map(|(_, group)| group) {
-                if legend.iter().all(|(system, _)| *system != series.system) {
-                    legend.push((&series.system, series.system.clone()));
+                if !systems.contains(&&*series.system) {
+                    systems.push(&series.system);
                 }
             }
-            legend.extend(plot.level.map(named_level));
             let by = if plot.groups.len() > 1 { "by case" } else { "" };
+            let drawn = bars::draw(plot, looks, id);
             (
                 plot.metric,
                 plot.unit,
                 by.to_owned(),
-                bars::draw(plot, looks, id),
-                legend,
+                drawn,
+                systems,
+                plot.level.as_slice(),
                 plot.omitted,
             )
         }
     };
-    let legend: Vec<(&str, String)> = legend;
     let hint = direction(metric, unit).map_or_else(String::new, |words| format!(" · {words}"));
-    let items: String = legend
-        .iter()
-        .map(|(system, name)| {
-            let look = looks.of(system);
-            let (own, key, name) = (look.own_class(), look.key(), escape(name));
-            format!("<li><button type=\"button\" data-system=\"{own}\">{key}{name}</button></li>\n")
-        })
-        .collect();
     let more = match omitted {
         0 => String::new(),
         count => format!("<p class=\"hint\">{count} more in the table.</p>\n"),
     };
     format!(
-        "<figure>\n<figcaption><b>{}</b> {} <small>{}{hint}</small></figcaption>\n<ul class=\"legend\">\n{items}</ul>\n\
-         <div class=\"plot\">\n{drawn}</div>\n{more}</figure>\n",
+        "<figure>\n<figcaption><b>{}</b> {} <small>{}{hint}</small></figcaption>\n{}<div class=\"plot\">\n{drawn}</div>\n\
+         {more}</figure>\n",
         escape(metric),
         escape(&by),
         escape(unit),
+        legend(&systems, levels, looks),
     )
 }
 
 /// A level is named with its case, which no axis has.
-fn named_level(level: &Series) -> (&str, String) {
-    (&level.system, format!("{}, {}", level.system, level.case))
+fn legend(systems: &[&str], levels: &[&Series], looks: &Looks) -> String {
+    let item = |system: &str, key: String, name: &str| {
+        let (own, name) = (looks.of(system).own_class(), escape(name));
+        format!("<li><button type=\"button\" data-system=\"{own}\">{key}{name}</button></li>\n")
+    };
+    let systems = systems
+        .iter()
+        .map(|system| item(system, looks.of(system).key(), system));
+    let levels = levels.iter().map(|level| {
+        let name = format!("{}, {}", level.system, level.case);
+        item(&level.system, looks.of(&level.system).level_key(), &name)
+    });
+    let items: String = systems.chain(levels).collect();
+    format!("<ul class=\"legend\">\n{items}</ul>\n")
 }
 
 #[cfg(test)]

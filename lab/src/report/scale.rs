@@ -3,8 +3,10 @@
 //! Promises: every figure that a scale was made for has its place between the ends; a linear scale begins at zero, so that
 //! lengths compare; a logarithmic one is only made for figures above zero. Knows nothing of what is measured.
 
-/// Figures that differ by more are told apart only by their logarithms.
-const LINEAR_RATIO_MAX: f64 = 50.0;
+/// Points that differ by more are told apart only by their logarithms.
+pub(super) const POINTS_RATIO_MAX: f64 = 50.0;
+/// Bars, which begin at zero to be compared by length, may differ by more before the short ones cannot be seen.
+pub(super) const BARS_RATIO_MAX: f64 = 200.0;
 
 /// Numbers along an axis that grow by more are looked at by their factors.
 const AXIS_RATIO_MAX: f64 = 20.0;
@@ -21,11 +23,11 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// For these figures, logarithmic where they differ too much for another.
-    pub(super) fn fit(figures: impl Iterator<Item = f64> + Clone, from: f64, to: f64) -> Self {
+    /// For these figures, logarithmic where they differ by more than the factor.
+    pub(super) fn fit(figures: impl Iterator<Item = f64> + Clone, ratio_max: f64, from: f64, to: f64) -> Self {
         let low = figures.clone().fold(f64::INFINITY, f64::min);
         let high = figures.clone().fold(f64::NEG_INFINITY, f64::max);
-        if low > 0.0 && high / low > LINEAR_RATIO_MAX {
+        if low > 0.0 && high / low > ratio_max {
             // Room for a mark at the ends.
             let (low, high) = (low / 1.25, high * 1.25);
             return Self {
@@ -143,12 +145,13 @@ fn step(range: f64, about: usize) -> f64 {
 pub(super) fn compact(figure: f64) -> String {
     let size = figure.abs();
     let (divided, letter) = match size {
+        999.5e9.. => (figure / 1e12, "T"),
         999.5e6.. => (figure / 1e9, "G"),
         999.5e3.. => (figure / 1e6, "M"),
         999.5.. => (figure / 1e3, "k"),
         _ => (figure, ""),
     };
-    if letter == "G" && divided.abs() >= 1e4 {
+    if divided.abs() >= 1e4 {
         return format!("{figure:.2e}");
     }
     let decimals = match divided.abs() {
@@ -174,7 +177,7 @@ mod tests {
     use super::*;
 
     fn fit(figures: &[f64]) -> Scale {
-        Scale::fit(figures.iter().copied(), 0.0, 100.0)
+        Scale::fit(figures.iter().copied(), POINTS_RATIO_MAX, 0.0, 100.0)
     }
 
     #[test]
@@ -243,7 +246,8 @@ mod tests {
             (0.0, "0"),
             (-5.0, "-5"),
             (2.5e9, "2.5G"),
-            (1e15, "1.00e15"),
+            (1e12, "1T"),
+            (1e17, "1.00e17"),
             (1e-7, "1.0e-7"),
         ] {
             assert_eq!(compact(figure), text);
