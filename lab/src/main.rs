@@ -10,6 +10,7 @@ mod callers;
 mod effort;
 mod failure;
 mod goal;
+mod judged;
 mod machine;
 mod measurement;
 mod record;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::goal::Judged;
+use crate::judged::Judged;
 use crate::machine::Header;
 use crate::measurement::{Measurements, Series};
 use crate::scenario::Yardsticks;

@@ -86,13 +86,10 @@ fn draw_axis(
     }
     drawing.line("axis", (scale.origin(), 0.0), (scale.origin(), bottom));
     let kind = if scale.is_logarithmic() { ", logarithmic" } else { "" };
-    let name = shortened(&format!("{}{kind}", plot.unit), LETTER, width - left);
-    drawing.text(
-        "name",
-        Anchor::Middle,
-        (f64::midpoint(left, right), bottom + 33.0),
-        &name,
-    );
+    let middle = f64::midpoint(left, right);
+    let name = format!("{}{kind}", plot.unit);
+    let name = shortened(&name, LETTER, 2.0 * middle.min(width - middle));
+    drawing.text("name", Anchor::Middle, (middle, bottom + 33.0), &name);
 }
 
 fn draw_bar(drawing: &mut Drawing, scale: &Scale, left: f64, y: f64, looks: &Looks, series: &Series) {

@@ -3,7 +3,8 @@
 //! Promises: verdicts are those of the run; a word stands beside every colour. Knows nothing of how goals are judged.
 
 use super::markup::{Drawing, escape};
-use crate::goal::{Judged, Verdict, Wanted};
+use crate::goal::Wanted;
+use crate::judged::{Judged, Verdict};
 use crate::table::figure;
 
 /// As far as this factor from the goal is told apart.

@@ -251,11 +251,20 @@ fn draw_labels(drawing: &mut Drawing, frame: &Frame, room: Room, plot: &Lines<'_
     let height = |label: &Label<'_>| frame.up.place(label.series.median());
     let ends_right = |label: &Label<'_>| label.at.is_none_or(|at| frame.across.place(at) >= frame.right - 13.0);
     let (mut right, inside): (Vec<_>, Vec<_>) = labels_of(plot).into_iter().partition(ends_right);
+    let curves: Vec<Vec<(f64, f64)>> = plot
+        .lines
+        .iter()
+        .map(|(_, points)| points.iter().map(|point| frame.place(point)).collect())
+        .collect();
     for label in inside {
-        let place = (
-            frame.across.place(label.at.unwrap_or_default()) + 11.0,
-            height(&label) + 4.0,
-        );
+        let x = frame.across.place(label.at.unwrap_or_default()) + 11.0;
+        let width = label.width().min(frame.right - x);
+        // Beside the point, or where no curve runs through the words.
+        let beside = height(&label) + 4.0;
+        let free = [beside, beside + 13.0, beside - 13.0]
+            .into_iter()
+            .find(|y| *y < frame.bottom && !curves.iter().any(|curve| crosses(curve, (x, *y), width)));
+        let place = (x, free.unwrap_or(beside));
         let text = label.text(frame.right - place.0);
         drawing.group(&looks.of(label.system).group(), None, |drawing| {
             drawing.text(class_of(&label), Anchor::Start, place, &text);
@@ -276,6 +285,19 @@ fn draw_labels(drawing: &mut Drawing, frame: &Frame, room: Room, plot: &Lines<'_
             drawing.text(class_of(label), Anchor::Start, (frame.right + 22.0, y + 4.0), &text);
         });
     }
+}
+
+/// Whether a curve runs through words of this width that begin there.
+fn crosses(curve: &[(f64, f64)], (left, base): (f64, f64), width: f64) -> bool {
+    const STEPS: u32 = 64;
+    let is_inside = |x: f64, y: f64| (left..left + width).contains(&x) && (base - LETTER..base + 4.0).contains(&y);
+    curve.windows(2).any(|ends| {
+        let [(x1, y1), (x2, y2)] = [ends[0], ends[1]];
+        (0..=STEPS).any(|step| {
+            let share = f64::from(step) / f64::from(STEPS);
+            is_inside(x1 + share * (x2 - x1), y1 + share * (y2 - y1))
+        })
+    })
 }
 
 fn class_of(label: &Label<'_>) -> &'static str {
@@ -321,5 +343,14 @@ mod tests {
             );
         }
         assert_eq!(apart(&[20.0, 100.0], 10.0, 300.0), [20.0, 100.0], "no need, no move");
+    }
+
+    #[test]
+    fn words_that_a_curve_runs_through_are_seen() {
+        let curve = [(0.0, 0.0), (100.0, 100.0)];
+        assert!(crosses(&curve, (40.0, 55.0), 30.0));
+        assert!(!crosses(&curve, (40.0, 30.0), 20.0), "above it");
+        assert!(!crosses(&curve, (40.0, 90.0), 20.0), "below it");
+        assert!(!crosses(&curve[..1], (0.0, 0.0), 20.0), "a point is no curve");
     }
 }

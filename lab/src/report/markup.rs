@@ -26,7 +26,8 @@ pub(super) fn escape(text: &str) -> String {
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     let ems = text.chars().map(|letter| match letter {
         'i' | 'j' | 'l' | '.' | ',' | ' ' | '\'' | '|' | ':' | ';' => 0.34,
-        'm' | 'w' | 'M' | 'W' | '%' | '…' => 0.95,
+        'm' | 'w' | 'M' | 'W' | '%' | '…' | '@' => 0.97,
+        '<' | '>' | '&' | '+' | '=' | '~' | '#' => 0.84,
         'A'..='Z' => 0.7,
         _ if letter.is_ascii() => 0.59,
         _ => 0.8,

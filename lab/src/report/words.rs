@@ -53,7 +53,7 @@ pub(super) fn direction(metric: &str, unit: &str) -> Option<&'static str> {
     if unit.ends_with("/s") || has(&["throughput", "rate", "per fetch", "per batch", "shared"]) {
         return Some("more is better");
     }
-    has(&["latency", "alloc", "byte", "processor", "fetches", "wait"]).then_some("less is better")
+    has(&["latency", "alloc", "byte", "processor", "fetches", "wait", "time"]).then_some("less is better")
 }
 
 #[cfg(test)]
