@@ -1,4 +1,4 @@
-//! The bench: runs a scenario's trials in turns, shows what came out, and keeps it.
+//! The bench: runs a scenario's trials in turns, shows what came out, and keeps it with the goals' verdicts.
 //!
 //! Promises: every trial has its turn in every round, and the order is reversed from round to round, so that what comes and
 //! goes on the machine meets all. A trial that once had a wrong outcome has no figures, and the run has failed: its results
@@ -184,7 +184,10 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::goal::{Goal, Key};
+    use crate::judged::Verdict;
     use crate::measurement::Reading;
+    use crate::scenario::Yardsticks;
 
     /// Notes its turns, and fails in the round it is told to.
     struct Noted {
@@ -248,5 +251,78 @@ mod tests {
         assert!(wrong[0].to_string().contains("b, case"), "{}", wrong[0]);
         assert!(measurements.find("b", "case", "rate").is_none());
         assert_eq!(measurements.find("a", "case", "rate").unwrap().values.len(), 3);
+    }
+
+    /// A scenario that hopes for twice its peer, and for what was not measured.
+    struct Hopeful;
+
+    impl Scenario for Hopeful {
+        fn name(&self) -> String {
+            "hopeful".to_owned()
+        }
+
+        fn about(&self) -> String {
+            "peer: slow.".to_owned()
+        }
+
+        fn versions(&self) -> Vec<(String, String)> {
+            vec![("peer".to_owned(), "1".to_owned())]
+        }
+
+        fn prepare(&self, _: &Stage<'_>, _: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+            Ok(Vec::new())
+        }
+
+        fn yardsticks(&self) -> Yardsticks {
+            Yardsticks {
+                limit: Some(Key::new("peer", "case")),
+                forebay: None,
+            }
+        }
+
+        fn goals(&self) -> Vec<Goal> {
+            ["case", "another case"]
+                .map(|case| Goal {
+                    text: "twice the peer",
+                    metric: "rate",
+                    ours: Key::new("forebay", case),
+                    theirs: Key::new("peer", case),
+                    ratio_min: 2.0,
+                })
+                .into()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_run_is_read_back_with_its_verdicts() {
+        std::fs::create_dir_all(default_folder()).unwrap();
+        let folder = tempfile::tempdir_in(default_folder()).unwrap();
+        let stage = Stage {
+            folder: folder.path(),
+            effort: Effort::tiny(),
+        };
+        let mut measurements = Measurements::default();
+        for (system, value) in [("forebay", 5.0), ("peer", 2.0)] {
+            measurements.add(system, "case", &[Reading::new("rate", "rows/s", value)]);
+        }
+        let header = Header::read(&Hopeful, &stage).unwrap();
+        let absent = [Failure::Wrong("nobody is here".into())];
+        let run = run_of(&Hopeful, header, &measurements, &absent);
+        let file = record::run_file(folder.path(), "hopeful");
+        record::write_file(&file, &run.json()).unwrap();
+        let read = record::read_run(&file).unwrap().unwrap();
+        let goals = read.goals.unwrap();
+        let verdicts: Vec<_> = goals.iter().map(|goal| (goal.verdict(), goal.measured)).collect();
+        assert_eq!(verdicts, [(Verdict::Met, Some(2.5)), (Verdict::NotMeasured, None)]);
+        assert_eq!(
+            (&*read.about, read.yardsticks.limit),
+            ("peer: slow.", Some(Key::new("peer", "case")))
+        );
+        assert_eq!(read.left_out, ["wrong outcome: nobody is here"]);
+        assert_eq!(
+            (&read.header.commit, &read.header.date),
+            (&run.header.commit, &run.header.date)
+        );
+        assert!(read.header.versions.contains(&("peer".to_owned(), "1".to_owned())));
     }
 }

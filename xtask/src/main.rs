@@ -31,7 +31,7 @@ struct Arguments {
 enum Chore {
     /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients, a real browser, tiny measurements.
     Test {
-        /// Leave out what takes minutes: the models, the other compiler, the real clients and the measurements.
+        /// Leave out what takes minutes: the models, the other compiler, the real clients, the measurements and the browser.
         #[arg(long)]
         quick: bool,
     },
