@@ -249,26 +249,28 @@ fn labels_of<'a>(plot: &Lines<'a>) -> Vec<Label<'a>> {
 
 fn draw_labels(drawing: &mut Drawing, frame: &Frame, room: Room, plot: &Lines<'_>, looks: &Looks) {
     let height = |label: &Label<'_>| frame.up.place(label.series.median());
-    let ends_right = |label: &Label<'_>| label.at.is_none_or(|at| frame.across.place(at) >= frame.right - 13.0);
-    let (mut right, inside): (Vec<_>, Vec<_>) = labels_of(plot).into_iter().partition(ends_right);
+    let end = |label: &Label<'_>| label.at.map_or(frame.right, |at| frame.across.place(at));
     let curves: Vec<Vec<(f64, f64)>> = plot
         .lines
         .iter()
         .map(|(_, points)| points.iter().map(|point| frame.place(point)).collect())
         .collect();
-    for label in inside {
-        let x = frame.across.place(label.at.unwrap_or_default()) + 11.0;
-        let width = label.width().min(frame.right - x);
-        // Beside the point, or where no curve runs through the words.
-        let beside = height(&label) + 4.0;
-        let free = [beside, beside + 13.0, beside - 13.0]
+    let mut right = Vec::new();
+    for label in labels_of(plot) {
+        let (x, width) = (end(&label) + 11.0, label.width());
+        // Beside a point that is not at the right end, where no curve runs through the words; a name farther away would
+        // seem to be another point's.
+        let free = [0.0, 13.0, -13.0]
             .into_iter()
-            .find(|y| *y < frame.bottom && !curves.iter().any(|curve| crosses(curve, (x, *y), width)));
-        let place = (x, free.unwrap_or(beside));
-        let text = label.text(frame.right - place.0);
-        drawing.group(&looks.of(label.system).group(), None, |drawing| {
-            drawing.text(class_of(&label), Anchor::Start, place, &text);
-        });
+            .map(|away| height(&label) + 4.0 + away)
+            .filter(|y| (frame.top + LETTER..frame.bottom).contains(y) && x + width < frame.right)
+            .find(|y| !curves.iter().any(|curve| crosses(curve, (x, *y), width)));
+        match free {
+            Some(y) => drawing.group(&looks.of(label.system).group(), None, |drawing| {
+                drawing.text(class_of(&label), Anchor::Start, (x, y), &label.text(width));
+            }),
+            None => right.push(label),
+        }
     }
     // More than fit would touch; the legend has them all.
     right.truncate(((frame.bottom - frame.top) / LABEL_HEIGHT) as usize);
@@ -278,8 +280,11 @@ fn draw_labels(drawing: &mut Drawing, frame: &Frame, room: Room, plot: &Lines<'_
     for (label, y) in right.iter().zip(places) {
         let look = looks.of(label.system);
         drawing.group(&look.group(), Some(&point_title(label.series)), |drawing| {
-            let from = label.at.map_or(frame.right, |at| frame.across.place(at) + 6.0);
-            drawing.line("leader", (from, height(label)), (frame.right + 8.0, y));
+            // From far away it would cross the others.
+            if end(label) > frame.right - 13.0 {
+                let from = end(label) + if label.at.is_some() { 6.0 } else { 0.0 };
+                drawing.line("leader", (from, height(label)), (frame.right + 8.0, y));
+            }
             drawing.mark("mark", look.mark, (frame.right + 13.0, y));
             let text = label.text(room.width - frame.right - 22.0);
             drawing.text(class_of(label), Anchor::Start, (frame.right + 22.0, y + 4.0), &text);

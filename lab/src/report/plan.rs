@@ -22,6 +22,16 @@ pub(super) enum Plot<'a> {
     Bars(Bars<'a>),
 }
 
+impl<'a> Plot<'a> {
+    /// What it is of.
+    pub(super) fn metric(&self) -> &'a str {
+        match self {
+            Self::Lines(plot) => plot.metric,
+            Self::Bars(plot) => plot.metric,
+        }
+    }
+}
+
 /// A line a system.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
