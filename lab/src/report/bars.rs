@@ -126,3 +126,89 @@ fn draw_bar(drawing: &mut Drawing, scale: &Scale, left: f64, y: f64, looks: &Loo
         );
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(system: &str, values: &[f64]) -> Series {
+        Series {
+            case: "case".into(),
+            system: system.into(),
+            metric: "rate".into(),
+            unit: "rows/s".into(),
+            values: values.to_vec(),
+        }
+    }
+
+    fn drawn(all: &[Series], level: Option<&Series>) -> String {
+        let plot = Bars {
+            metric: "rate",
+            unit: "rows/s",
+            groups: vec![("case", all.iter().collect())],
+            level,
+            omitted: 0,
+        };
+        let mut looks = Looks::default();
+        looks.add(
+            &all.iter()
+                .chain(level)
+                .map(|series| &*series.system)
+                .collect::<Vec<_>>(),
+        );
+        draw_in(640.0, &plot, &looks, "wide", "id")
+    }
+
+    /// The values of an attribute of the elements of this class.
+    fn places(drawing: &str, element: &str, attribute: &str) -> Vec<f64> {
+        let elements = drawing.lines().filter(|line| line.starts_with(element));
+        elements
+            .map(|line| {
+                let (_, behind) = line.split_once(&format!(" {attribute}=\"")).unwrap();
+                behind.split_once('"').unwrap().0.parse().unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn bars_begin_at_zero_and_compare_by_length() {
+        let drawing = drawn(
+            &[series("forebay", &[100.0, 90.0, 130.0]), series("peer", &[50.0])],
+            None,
+        );
+        let (from, length) = (
+            places(&drawing, "<rect class=\"bar\"", "x"),
+            places(&drawing, "<rect class=\"bar\"", "width"),
+        );
+        assert_eq!(from[0], from[1], "{drawing}");
+        assert!((length[0] - 2.0 * length[1]).abs() < 0.1, "{length:?}");
+        let (least, most) = (
+            places(&drawing, "<line class=\"whisker\"", "x1")[0],
+            places(&drawing, "<line class=\"whisker\"", "x2")[0],
+        );
+        let scale = length[0] / 100.0;
+        assert!((least - from[0] - 90.0 * scale).abs() < 0.1, "the least of all rounds");
+        assert!((most - from[0] - 130.0 * scale).abs() < 0.1, "the most");
+        assert!(!drawing.contains("logarithmic"));
+    }
+
+    #[test]
+    fn what_could_not_be_seen_as_a_bar_is_a_mark_on_an_axis_that_says_so() {
+        let drawing = drawn(&[series("forebay", &[1e6]), series("peer", &[10.0])], None);
+        assert!(
+            drawing.contains("rows/s, logarithmic") && !drawing.contains("<rect"),
+            "{drawing}"
+        );
+        assert_eq!(drawing.matches("<path class=\"mark\"").count(), 2);
+    }
+
+    #[test]
+    fn the_limit_is_a_line_across_where_it_was_measured_elsewhere() {
+        let limit = series("limit", &[200.0]);
+        let drawing = drawn(&[series("forebay", &[100.0])], Some(&limit));
+        let bar = places(&drawing, "<rect class=\"bar\"", "width")[0];
+        let from = places(&drawing, "<rect class=\"bar\"", "x")[0];
+        let at = places(&drawing, "<line class=\"level\"", "x1")[0];
+        assert!((at - from - 2.0 * bar).abs() < 0.1, "{drawing}");
+    }
+}

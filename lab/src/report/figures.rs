@@ -72,3 +72,56 @@ fn row(series: &Series, results: &Results, yardsticks: &Yardsticks, looks: &Look
         "<tr{class}><th scope=\"row\">{key}{system}</th><td>{case}</td><td>{metric}, <small>{unit}</small></td>{cells}</tr>\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::Key;
+    use crate::measurement::{Measurements, Reading};
+
+    #[test]
+    fn every_series_has_its_row_with_its_ratios_in_the_order_of_the_run() {
+        let mut measurements = Measurements::default();
+        for (system, case, value) in [
+            ("limit", "bulk", 200.0),
+            ("<peer>", "many", 20.0),
+            ("forebay", "many", 80.0),
+        ] {
+            measurements.add(system, case, &[Reading::new("rate", "rows/s", value)]);
+        }
+        let results = Results {
+            scenario: "a".to_owned(),
+            measurements,
+            run: None,
+        };
+        let yardsticks = Yardsticks {
+            limit: Some(Key::new("limit", "bulk")),
+            forebay: None,
+        };
+        let mut looks = Looks::default();
+        looks.add(&["limit", "<peer>", "forebay"]);
+        let table = table(&results, &yardsticks, &looks);
+        let rows: Vec<&str> = table.lines().filter(|line| line.contains("scope=\"row\"")).collect();
+        for (row, (system, cells)) in rows.iter().zip([
+            (
+                "limit",
+                "<td data-value=\"2e2\">200</td><td data-value=\"2e2\">200</td><td data-value=\"2e2\">200</td>\
+                <td data-value=\"1e0\">1.00</td><td>–</td>",
+            ),
+            (
+                "&lt;peer&gt;",
+                "<td data-value=\"1e-1\">0.100</td><td data-value=\"2.5e-1\">0.250</td>",
+            ),
+            (
+                "forebay",
+                "<td data-value=\"4e-1\">0.400</td><td data-value=\"1e0\">1.00</td>",
+            ),
+        ]) {
+            assert!(
+                row.contains(&format!("</svg>{system}</th>")) && row.ends_with(&format!("{cells}</tr>")),
+                "{row}"
+            );
+        }
+        assert_eq!(rows.len(), 3);
+    }
+}

@@ -358,4 +358,102 @@ mod tests {
         assert!(!crosses(&curve, (40.0, 90.0), 20.0), "below it");
         assert!(!crosses(&curve[..1], (0.0, 0.0), 20.0), "a point is no curve");
     }
+
+    fn drawn(room: Room) -> String {
+        let series: Vec<Series> = [
+            ("forebay", 1.0),
+            ("forebay", 10.0),
+            ("forebay", 100.0),
+            ("peer", 100.0),
+            ("limit", 0.0),
+        ]
+        .map(|(system, at)| Series {
+            case: format!("{at} callers"),
+            system: system.into(),
+            metric: "rate".into(),
+            unit: "rows/s".into(),
+            values: vec![at + 4.0, at + 5.0, at + 7.0],
+        })
+        .into();
+        let point = |at: usize| Point {
+            at: 10f64.powi(at as i32),
+            series: &series[at],
+        };
+        let peer = Point {
+            at: 100.0,
+            series: &series[3],
+        };
+        let plot = Lines {
+            metric: "rate",
+            unit: "rows/s",
+            axis: "callers".to_owned(),
+            lines: vec![("forebay", vec![point(0), point(1), point(2)]), ("peer", vec![peer])],
+            levels: vec![&series[4]],
+        };
+        let mut looks = Looks::default();
+        looks.add(&["forebay", "peer", "limit"]);
+        draw_in(room, &plot, &looks, "wide", "id")
+    }
+
+    #[test]
+    fn every_point_says_its_figures_and_lines_have_names_where_there_is_room() {
+        let wide = drawn(WIDE);
+        for title in [
+            "forebay, 1 callers\nrate 6.00 rows/s\nfrom 5.00 to 8.00 in 3 rounds",
+            "peer, 100 callers",
+            "limit, 0 callers",
+        ] {
+            assert!(wide.contains(&format!("<title>{title}")), "{title}: {wide}");
+        }
+        assert_eq!(wide.matches("<g class=\"point\">").count(), 4);
+        assert_eq!(wide.matches("<polyline").count(), 1, "a single point has no line");
+        for number in ["1", "10", "100"] {
+            let tick = format!("text-anchor=\"middle\">{number}</text>");
+            assert!(
+                wide.contains(&tick),
+                "the numbers measured are those at the axis: {wide}"
+            );
+        }
+        for label in ["forebay 105", "peer 105", "limit 5"] {
+            assert!(wide.contains(&format!(">{label}</text>")), "{label}: {wide}");
+            assert!(
+                !drawn(NARROW).contains(&format!(">{label}</text>")),
+                "the legend names them"
+            );
+        }
+        let (peer, forebay) = (wide.find("<title>peer").unwrap(), wide.find("<polyline").unwrap());
+        assert!(peer < forebay, "Forebay lies on top");
+    }
+
+    #[test]
+    fn whiskers_reach_from_the_least_to_the_most() {
+        let wide = drawn(WIDE);
+        let place = |class: &str, name: &str| -> Vec<f64> {
+            let lines = wide
+                .lines()
+                .filter(|line| line.starts_with(&format!("<line class=\"{class}\"")));
+            let value = |line: &str| {
+                line.split_once(&format!(" {name}=\""))
+                    .unwrap()
+                    .1
+                    .split_once('"')
+                    .unwrap()
+                    .0
+                    .parse()
+                    .unwrap()
+            };
+            lines.map(value).collect()
+        };
+        // The level is drawn first.
+        let (from, to) = (place("whisker", "y1"), place("whisker", "y2"));
+        let (level_low, level_high, level) = (from[0], to[0], place("level", "y1")[0]);
+        assert!(
+            level_low > level && level > level_high,
+            "{level_low} {level} {level_high}"
+        );
+        assert!(
+            (2.0 * (level_low - level) - (level - level_high)).abs() < 0.1,
+            "4, 5 and 7 in proportion"
+        );
+    }
 }

@@ -173,16 +173,8 @@ fn section(index: usize, results: &Results, newest: Option<&Header>, looks: &Loo
         None => text += &notice("What run these figures are of was not kept beside them; measure again to have it."),
     }
     text += "<div class=\"plots\">\n";
-    let plots = plots(&results.measurements, &yardsticks);
-    let mut number = 0;
-    // Plots of one metric stay together.
-    for metric in plots.chunk_by(|one, next| one.metric() == next.metric()) {
-        text += "<div class=\"metric\">\n";
-        for plot in metric {
-            text += &plot_figure(plot, looks, &format!("plot-{index}-{number}"));
-            number += 1;
-        }
-        text += "</div>\n";
+    for (number, plot) in plots(&results.measurements, &yardsticks).iter().enumerate() {
+        text += &plot_figure(plot, looks, &format!("plot-{index}-{number}"));
     }
     text += "</div>\n<h3>All figures</h3>\n";
     text += &yardstick_words(&yardsticks);
