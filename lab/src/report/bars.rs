@@ -181,6 +181,9 @@ mod tests {
             places(&drawing, "<rect class=\"bar\"", "width"),
         );
         assert_eq!(from[0], from[1], "{drawing}");
+        for words in ["case", "forebay", "100", "peer", "50", "rows/s"] {
+            assert!(drawing.contains(&format!(">{words}</text>")), "{words}: {drawing}");
+        }
         assert!((length[0] - 2.0 * length[1]).abs() < 0.1, "{length:?}");
         let (least, most) = (
             places(&drawing, "<line class=\"whisker\"", "x1")[0],
