@@ -1,6 +1,6 @@
 //! Which plots show a scenario's figures: chosen by the form of its cases, never by its name.
 //!
-//! Promises: every series is in a plot of its metric, or counted as omitted there. Cases that differ in one number,
+//! Promises: every series is in a plot of its metric and unit, or counted as omitted there. Cases that differ in one number,
 //! three of them or more, become lines over that number; a system measured in a single other case becomes a level across
 //! them; all else becomes bars, a group a case. Knows nothing of how a plot is drawn.
 
@@ -54,31 +54,31 @@ pub(super) struct Bars<'a> {
     pub(super) omitted: usize,
 }
 
-/// All plots of a run: by metric, lines before bars.
+/// All plots of a run: by metric and unit, lines before bars.
 pub(super) fn plots<'a>(measurements: &'a Measurements, yardsticks: &Yardsticks) -> Vec<Plot<'a>> {
-    let mut metrics: Vec<&str> = Vec::new();
+    // Figures in different units have no place on one axis.
+    let mut metrics: Vec<(&str, &str)> = Vec::new();
     for series in measurements.series() {
-        if !metrics.contains(&&*series.metric) {
-            metrics.push(&series.metric);
+        if !metrics.contains(&(&*series.metric, &*series.unit)) {
+            metrics.push((&series.metric, &series.unit));
         }
     }
+    let of = |metric: &str, unit: &str| {
+        let all = measurements.series().iter();
+        all.filter(|series| series.metric == metric && series.unit == unit)
+            .collect::<Vec<_>>()
+    };
     metrics
         .into_iter()
-        .flat_map(|metric| {
-            let all: Vec<&Series> = measurements
-                .series()
-                .iter()
-                .filter(|series| series.metric == metric)
-                .collect();
+        .flat_map(|(metric, unit)| {
             let key = yardsticks.limit.as_ref();
             let limit = key.and_then(|key| measurements.find(&key.system, &key.case, metric));
-            plots_of(metric, all, limit)
+            plots_of(metric, unit, of(metric, unit), limit.filter(|limit| limit.unit == unit))
         })
         .collect()
 }
 
-fn plots_of<'a>(metric: &'a str, all: Vec<&'a Series>, limit: Option<&'a Series>) -> Vec<Plot<'a>> {
-    let unit = &*all.first().expect("a metric was found in a series").unit;
+fn plots_of<'a>(metric: &'a str, unit: &'a str, all: Vec<&'a Series>, limit: Option<&'a Series>) -> Vec<Plot<'a>> {
     let (families, mut rest) = split(all);
     let mut lines: Vec<Lines<'_>> = families
         .into_iter()
@@ -400,5 +400,15 @@ mod tests {
                 assert!(seen.contains(&series), "{series:?} of {figures:?}");
             }
         }
+    }
+
+    #[test]
+    fn figures_in_different_units_are_not_on_one_axis() {
+        let mut measurements = measured(&[("limit", "bulk"), ("forebay", "10 callers")]);
+        measurements.add("forebay", "20 callers", &[Reading::new("rate", "calls/s", 1.0)]);
+        assert_eq!(
+            told(&measurements),
+            ["bulk = limit; 10 callers = forebay [0]", "20 callers = forebay [0]"]
+        );
     }
 }
