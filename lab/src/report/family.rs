@@ -6,8 +6,6 @@
 /// A case, taken apart.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Case<'a> {
-    /// As it was written.
-    text: &'a str,
     /// The words around the numbers: one more than there are numbers.
     words: Vec<&'a str>,
     /// The numbers, each beside how it was written.
@@ -38,7 +36,7 @@ impl<'a> Case<'a> {
             }
         }
         words.push(&text[words_from..]);
-        Self { text, words, numbers }
+        Self { words, numbers }
     }
 
     /// The numbers in it.
@@ -78,11 +76,6 @@ impl<'a> Case<'a> {
         }
         let text = text.trim();
         text.strip_prefix('…').unwrap_or(text).trim().to_owned()
-    }
-
-    /// As it was written.
-    pub(super) fn text(&self) -> &'a str {
-        self.text
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Promises: every series is in a plot of its metric and unit, or counted as omitted there. Cases that differ in one number,
 //! three of them or more, become lines over that number; a system measured in a single other case becomes a level across
-//! them; all else becomes bars, a group a case. Knows nothing of how a plot is drawn.
+//! them; all else becomes bars, a group a case, with cases whose figures are of another size apart. Knows nothing of how a plot is drawn.
 
 use super::family::Case;
+use super::scale::{BARS_RATIO_MAX, Scale};
 use crate::measurement::{Measurements, Series};
 use crate::scenario::{LIMIT, Yardsticks};
 
@@ -48,7 +49,7 @@ pub(super) struct Bars<'a> {
     pub(super) metric: &'a str,
     pub(super) unit: &'a str,
     pub(super) groups: Vec<(&'a str, Vec<&'a Series>)>,
-    /// What the limit was in a case that is not among these.
+    /// What the limit was in a case that no other system has.
     pub(super) level: Option<&'a Series>,
     /// Bars that were too many.
     pub(super) omitted: usize,
@@ -92,9 +93,7 @@ fn plots_of<'a>(metric: &'a str, unit: &'a str, all: Vec<&'a Series>, limit: Opt
         }
     }
     let mut plots: Vec<Plot<'_>> = lines.into_iter().map(Plot::Lines).collect();
-    if !rest.is_empty() {
-        plots.push(Plot::Bars(bars_of(metric, unit, rest, limit)));
-    }
+    plots.extend(bars_of(metric, unit, rest, limit).into_iter().map(Plot::Bars));
     plots
 }
 
@@ -205,23 +204,81 @@ fn take_levels<'a>(rest: Vec<&'a Series>, lines: &[Lines<'a>]) -> (Vec<&'a Serie
     (levels, bars)
 }
 
-fn bars_of<'a>(metric: &'a str, unit: &'a str, rest: Vec<&'a Series>, limit: Option<&'a Series>) -> Bars<'a> {
-    let level = limit.filter(|_| rest.iter().all(|series| series.system != LIMIT));
-    let omitted = rest.len().saturating_sub(BARS_MAX);
-    let mut groups: Vec<(&str, Vec<&Series>)> = Vec::new();
-    for series in rest.into_iter().take(BARS_MAX) {
-        match groups.iter_mut().find(|(case, _)| *case == series.case) {
-            Some((_, group)) => group.push(series),
-            None => groups.push((Case::read(&series.case).text(), vec![series])),
+/// Plots of bars, each of cases whose figures can be compared by length.
+fn bars_of<'a>(metric: &'a str, unit: &'a str, mut rest: Vec<&'a Series>, limit: Option<&'a Series>) -> Vec<Bars<'a>> {
+    let alone = take_lone_limit(&mut rest);
+    let level = alone.or_else(|| limit.filter(|_| rest.iter().all(|series| series.system != LIMIT)));
+    let mut plots = alike(rest);
+    let suits = |plot: &[&Series]| level.filter(|level| are_alike(plot.iter().chain([level]).copied()));
+    if let Some(limit) = alone.filter(|_| plots.iter().all(|plot| suits(plot).is_none())) {
+        plots.insert(0, vec![limit]);
+    }
+    plots
+        .into_iter()
+        .map(|plot| {
+            let level = suits(&plot).filter(|level| !plot.contains(level));
+            let omitted = plot.len().saturating_sub(BARS_MAX);
+            let mut groups: Vec<(&str, Vec<&Series>)> = Vec::new();
+            for series in plot.into_iter().take(BARS_MAX) {
+                match groups.iter_mut().find(|(case, _)| *case == series.case) {
+                    Some((_, group)) => group.push(series),
+                    None => groups.push((&series.case, vec![series])),
+                }
+            }
+            Bars {
+                metric,
+                unit,
+                groups,
+                level,
+                omitted,
+            }
+        })
+        .collect()
+}
+
+/// The limit in a case of its own is a level to see the bars against, not a bar that stands alone.
+fn take_lone_limit<'a>(rest: &mut Vec<&'a Series>) -> Option<&'a Series> {
+    let limits: Vec<&Series> = rest.iter().copied().filter(|series| series.system == LIMIT).collect();
+    let [limit] = limits[..] else { return None };
+    let is_shared = rest
+        .iter()
+        .any(|series| series.case == limit.case && series.system != LIMIT);
+    if is_shared || rest.len() == 1 {
+        return None;
+    }
+    rest.retain(|series| series.system != LIMIT);
+    Some(limit)
+}
+
+/// Whether bars of all of them can be seen beside one another.
+fn are_alike<'a>(all: impl Iterator<Item = &'a Series> + Clone) -> bool {
+    let ends = all.flat_map(|series| [series.min(), series.max()]);
+    !Scale::fit(ends, BARS_RATIO_MAX, 0.0, 1.0).is_logarithmic()
+}
+
+/// Families of cases whose figures are alike together, others apart; in the order of the run.
+fn alike(rest: Vec<&Series>) -> Vec<Vec<&Series>> {
+    let mut families: Vec<(String, Vec<(usize, &Series)>)> = Vec::new();
+    for (at, series) in rest.into_iter().enumerate() {
+        let name = Case::read(&series.case).family();
+        match families.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, family)) => family.push((at, series)),
+            None => families.push((name, vec![(at, series)])),
         }
     }
-    Bars {
-        metric,
-        unit,
-        groups,
-        level,
-        omitted,
+    let mut plots: Vec<Vec<(usize, &Series)>> = Vec::new();
+    for (_, family) in families {
+        let fits = |plot: &&mut Vec<(usize, &Series)>| are_alike(plot.iter().chain(&family).map(|(_, series)| *series));
+        match plots.iter_mut().find(fits) {
+            Some(plot) => plot.extend(family),
+            None => plots.push(family),
+        }
     }
+    let in_order = |mut plot: Vec<(usize, _)>| {
+        plot.sort_by_key(|(at, _)| *at);
+        plot.into_iter().map(|(_, series)| series).collect()
+    };
+    plots.into_iter().map(in_order).collect()
 }
 
 #[cfg(test)]
@@ -393,7 +450,10 @@ mod tests {
                         );
                         seen.extend(plot.levels);
                     }
-                    Plot::Bars(plot) => seen.extend(plot.groups.iter().flat_map(|(_, group)| group)),
+                    Plot::Bars(plot) => {
+                        seen.extend(plot.groups.iter().flat_map(|(_, group)| group));
+                        seen.extend(plot.level);
+                    }
                 }
             }
             for series in measurements.series() {
@@ -408,7 +468,38 @@ mod tests {
         measurements.add("forebay", "20 callers", &[Reading::new("rate", "calls/s", 1.0)]);
         assert_eq!(
             told(&measurements),
-            ["bulk = limit; 10 callers = forebay [0]", "20 callers = forebay [0]"]
+            ["10 callers = forebay [1]", "20 callers = forebay [0]"]
+        );
+    }
+
+    #[test]
+    fn bars_of_another_size_are_apart_and_the_limit_alone_is_a_level() {
+        let mut measurements = Measurements::default();
+        for (system, case, value) in [
+            ("limit", "bare", 9e6),
+            ("forebay", "50 clients, simple", 4e6),
+            ("forebay", "1 client, simple", 1e6),
+            ("forebay", "slow source", 10.0),
+            ("forebay", "50 clients, extended", 2e6),
+            ("forebay", "slower source", 3.0),
+        ] {
+            measurements.add(system, case, &[Reading::new("rate", "rows/s", value)]);
+        }
+        assert_eq!(
+            told(&measurements),
+            [
+                "50 clients, simple = forebay; 1 client, simple = forebay; 50 clients, extended = forebay [1]",
+                "slow source = forebay; slower source = forebay [0]",
+            ]
+        );
+        let mut measurements = Measurements::default();
+        for (system, case, value) in [("limit", "bare", 9e6), ("forebay", "slow source", 10.0)] {
+            measurements.add(system, case, &[Reading::new("rate", "rows/s", value)]);
+        }
+        assert_eq!(
+            told(&measurements),
+            ["bare = limit [0]", "slow source = forebay [0]"],
+            "no level suits"
         );
     }
 }
