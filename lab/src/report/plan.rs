@@ -209,7 +209,16 @@ fn bars_of<'a>(metric: &'a str, unit: &'a str, mut rest: Vec<&'a Series>, limit:
     let alone = take_lone_limit(&mut rest);
     let level = alone.or_else(|| limit.filter(|_| rest.iter().all(|series| series.system != LIMIT)));
     let mut plots = alike(rest);
-    let suits = |plot: &[&Series]| level.filter(|level| are_alike(plot.iter().chain([level]).copied()));
+    let suits = |plot: &[&Series]| {
+        level.filter(|level| {
+            if are_alike(plot.iter().copied()) {
+                are_alike(plot.iter().chain([level]).copied())
+            } else {
+                // On a logarithmic axis there is a place for all but zero.
+                level.min() > 0.0
+            }
+        })
+    };
     if let Some(limit) = alone.filter(|_| plots.iter().all(|plot| suits(plot).is_none())) {
         plots.insert(0, vec![limit]);
     }
@@ -500,6 +509,12 @@ mod tests {
             told(&measurements),
             ["bare = limit [0]", "slow source = forebay [0]"],
             "no level suits"
+        );
+        measurements.add("peer", "slow source", &[Reading::new("rate", "rows/s", 1e5)]);
+        assert_eq!(
+            told(&measurements),
+            ["slow source = forebay, peer [1]"],
+            "logarithmic as it is"
         );
     }
 }
