@@ -3,7 +3,8 @@
 //! Promises: every figure shown is one of a run in which all outcomes were checked and right; a run with a wrong or missing
 //! outcome ends with a failure. Systems take turns within a run, so that what disturbs the machine disturbs all of them.
 //!
-//! `report` makes a page of the last results. The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here.
+//! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here;
+//! `report`, the subcommand that measures nothing, makes a page of the last results.
 
 mod bench;
 mod callers;
