@@ -18,7 +18,7 @@ use crate::measurement::{Measurements, Series};
 use crate::scenario::Yardsticks;
 
 /// A larger file of results was not written by the lab.
-const FILE_BYTES_MAX: u64 = 32 << 20;
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Ends the name of a file with figures.
 const FIGURES: &str = ".jsonl";
