@@ -43,13 +43,13 @@ mod tests {
 
     #[test]
     fn sentences_about_systems_are_told_apart_from_what_is_measured() {
-        let text = "Rows into a file.\nby hand: a channel, at most 10: no more. limit: nobody to\nanswer.";
+        let text = "Rows into a file.\nby hand: a channel, and no more: that is all. limit: nobody to\nanswer.";
         let about = About::read(text, ["limit", "by hand", "more", "absent"].into_iter());
         assert_eq!(about.measured, "Rows into a file.");
         assert_eq!(
             about.systems,
             [
-                ("by hand", "a channel, at most 10: no more.".to_owned()),
+                ("by hand", "a channel, and no more: that is all.".to_owned()),
                 ("limit", "nobody to answer.".to_owned()),
             ]
         );

@@ -101,6 +101,17 @@ fn every_scenario_system_and_figure_is_on_a_well_formed_page() {
         }
     }
     let batcher = section(&page, "batcher");
+    let levels = batcher.matches("</svg>limit, 10,000 tasks</button>").count();
+    assert_eq!(
+        levels, 2,
+        "a level is named with its case, across lines and across bars"
+    );
+    assert_eq!(
+        page.matches(" more in the table.").count(),
+        1,
+        "only what is left out is counted"
+    );
+    assert!(section(&page, "odd").contains("<p class=\"hint\">10 more in the table.</p>"));
     assert_eq!(
         batcher.matches("<polyline").count(),
         2 * 4 * 5,

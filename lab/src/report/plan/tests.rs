@@ -225,3 +225,26 @@ fn bars_of_another_size_are_apart_and_the_limit_alone_is_a_level() {
         "logarithmic as it is"
     );
 }
+
+#[test]
+fn a_limit_of_the_same_case_is_a_bar_beside_the_others() {
+    let measurements = measured(&[("limit", "alone"), ("forebay", "alone"), ("forebay", "together")]);
+    assert_eq!(told(&measurements), ["alone = limit, forebay; together = forebay [0]"]);
+}
+
+#[test]
+fn more_levels_than_can_be_told_apart_become_bars() {
+    let line = [
+        ("forebay", "1 caller"),
+        ("forebay", "2 callers"),
+        ("forebay", "3 callers"),
+    ];
+    let few = [("a", "x"), ("b", "y"), ("c", "z"), ("d", "x")];
+    let many = [few.as_slice(), &[("e", "y")]].concat();
+    let with = |levels: &[(&'static str, &'static str)]| told(&measured(&[line.as_slice(), levels].concat()));
+    assert_eq!(with(&few), ["callers: forebay 1 2 3 [a, b, c, d]"]);
+    assert_eq!(
+        with(&many),
+        ["callers: forebay 1 2 3 []", "x = a, d; y = b, e; z = c [0]"]
+    );
+}
