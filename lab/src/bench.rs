@@ -1,4 +1,4 @@
-//! The bench: runs a scenario's trials in turns, shows what came out, and keeps it.
+//! The bench: runs a scenario's trials in turns, shows what came out, and keeps it with the goals' verdicts.
 //!
 //! Promises: every trial has its turn in every round, and the order is reversed from round to round, so that what comes and
 //! goes on the machine meets all. A trial that once had a wrong outcome has no figures, and the run has failed: its results
@@ -10,7 +10,7 @@ use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::machine::Header;
 use crate::measurement::Measurements;
-use crate::record;
+use crate::record::{self, Run};
 use crate::scenario::{Scenario, Stage, Trial};
 use crate::table;
 
@@ -28,6 +28,11 @@ pub(crate) struct Bench {
 /// On the disk that the program was built on, and cleaned with what was built.
 pub(crate) fn default_folder() -> PathBuf {
     workspace().join("target").join("lab")
+}
+
+/// Where the last results of all scenarios are.
+pub(crate) fn results_folder() -> PathBuf {
+    workspace().join("lab").join("results")
 }
 
 /// The root of the source tree.
@@ -80,7 +85,7 @@ impl Bench {
         }
         println!("load average before {}, after {}", header.load(), Header::load_now());
         if wrong.is_empty() {
-            self.keep(scenario, &header, &measurements)?;
+            self.keep(scenario, header, &measurements, &absent)?;
         }
         Ok(wrong.is_empty())
     }
@@ -106,17 +111,35 @@ impl Bench {
     }
 
     /// The last results of a scenario are those of its last run that means something.
-    fn keep(&self, scenario: &dyn Scenario, header: &Header, measurements: &Measurements) -> Result<(), Failure> {
+    fn keep(
+        &self,
+        scenario: &dyn Scenario,
+        header: Header,
+        measurements: &Measurements,
+        absent: &[Failure],
+    ) -> Result<(), Failure> {
         let lines = record::lines(&scenario.name(), measurements);
         if let Some(path) = &self.json {
             record::write_file(path, &lines)?;
         }
         if self.effort.meaningful && self.only.is_none() && !cfg!(debug_assertions) {
-            let results = workspace().join("lab").join("results");
-            record::write_file(&results.join(format!("{}.jsonl", scenario.name())), &lines)?;
-            record::write_file(&results.join(format!("{}.run.json", scenario.name())), &header.json())?;
+            let run = run_of(scenario, header, measurements, absent);
+            let results = results_folder();
+            record::write_file(&record::figures_file(&results, &scenario.name()), &lines)?;
+            record::write_file(&record::run_file(&results, &scenario.name()), &run.json())?;
         }
         Ok(())
+    }
+}
+
+/// What is kept of a run beside its figures.
+fn run_of(scenario: &dyn Scenario, header: Header, measurements: &Measurements, absent: &[Failure]) -> Run {
+    Run {
+        header,
+        about: scenario.about(),
+        yardsticks: scenario.yardsticks(),
+        goals: Some(scenario.goals().iter().map(|goal| goal.judge(measurements)).collect()),
+        left_out: absent.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -161,7 +184,10 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::goal::{Beside, Goal, Key, Wanted};
+    use crate::judged::Verdict;
     use crate::measurement::Reading;
+    use crate::scenario::Yardsticks;
 
     /// Notes its turns, and fails in the round it is told to.
     struct Noted {
@@ -225,5 +251,78 @@ mod tests {
         assert!(wrong[0].to_string().contains("b, case"), "{}", wrong[0]);
         assert!(measurements.find("b", "case", "rate").is_none());
         assert_eq!(measurements.find("a", "case", "rate").unwrap().values.len(), 3);
+    }
+
+    /// A scenario that hopes for twice its peer, and for what was not measured.
+    struct Hopeful;
+
+    impl Scenario for Hopeful {
+        fn name(&self) -> String {
+            "hopeful".to_owned()
+        }
+
+        fn about(&self) -> String {
+            "peer: slow.".to_owned()
+        }
+
+        fn versions(&self) -> Vec<(String, String)> {
+            vec![("peer".to_owned(), "1".to_owned())]
+        }
+
+        fn prepare(&self, _: &Stage<'_>, _: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+            Ok(Vec::new())
+        }
+
+        fn yardsticks(&self) -> Yardsticks {
+            Yardsticks {
+                limit: Some(Key::new("peer", "case")),
+                forebay: None,
+            }
+        }
+
+        fn goals(&self) -> Vec<Goal> {
+            ["case", "another case"]
+                .map(|case| Goal {
+                    text: "twice the peer".to_owned(),
+                    metric: "rate",
+                    ours: Key::new("forebay", case),
+                    beside: Beside::Ratio(vec![Key::new("peer", case)]),
+                    wanted: Wanted::AtLeast(2.0),
+                })
+                .into()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_run_is_read_back_with_its_verdicts() {
+        std::fs::create_dir_all(default_folder()).unwrap();
+        let folder = tempfile::tempdir_in(default_folder()).unwrap();
+        let stage = Stage {
+            folder: folder.path(),
+            effort: Effort::tiny(),
+        };
+        let mut measurements = Measurements::default();
+        for (system, value) in [("forebay", 5.0), ("peer", 2.0)] {
+            measurements.add(system, "case", &[Reading::new("rate", "rows/s", value)]);
+        }
+        let header = Header::read(&Hopeful, &stage).unwrap();
+        let absent = [Failure::Wrong("nobody is here".into())];
+        let run = run_of(&Hopeful, header, &measurements, &absent);
+        let file = record::run_file(folder.path(), "hopeful");
+        record::write_file(&file, &run.json()).unwrap();
+        let read = record::read_run(&file).unwrap().unwrap();
+        let goals = read.goals.unwrap();
+        let verdicts: Vec<_> = goals.iter().map(|goal| (goal.verdict(), goal.measured)).collect();
+        assert_eq!(verdicts, [(Verdict::Met, Some(2.5)), (Verdict::NotMeasured, None)]);
+        assert_eq!(
+            (&*read.about, read.yardsticks.limit),
+            ("peer: slow.", Some(Key::new("peer", "case")))
+        );
+        assert_eq!(read.left_out, ["wrong outcome: nobody is here"]);
+        assert_eq!(
+            (&read.header.commit, &read.header.date),
+            (&run.header.commit, &run.header.date)
+        );
+        assert!(read.header.versions.contains(&("peer".to_owned(), "1".to_owned())));
     }
 }

@@ -50,6 +50,20 @@ pub(crate) enum Failure {
         /// The kind of file system it is on.
         kind: String,
     },
+    /// There is nothing to report.
+    #[error("no results in {}; measure first, for example: cargo xtask lab writes", folder.display())]
+    NoResults {
+        /// Where the last results would be.
+        folder: PathBuf,
+    },
+    /// Kept results cannot be understood.
+    #[error("{} is not what the lab keeps: {cause}; measure that scenario again, or remove the file", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong in it, and where.
+        cause: String,
+    },
     /// `--only` matches nothing.
     #[error("nothing here has {only:?} in its name; there is: {names}")]
     NothingChosen {

@@ -3,11 +3,13 @@
 //! Promises: a goal whose figures were not measured is neither met nor missed. A missed goal is shown and fails nothing:
 //! machines differ, wrong outcomes do not.
 
+use serde::{Deserialize, Serialize};
+
+use crate::judged::Judged;
 use crate::measurement::Measurements;
-use crate::table::figure;
 
 /// Names a series. Which metric, says the goal or the reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Key {
     /// `forebay`, `limit`, or a peer.
     pub(crate) system: String,
@@ -48,7 +50,8 @@ pub(crate) enum Beside {
 }
 
 /// The side on which a measured figure should lie.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Wanted {
     /// This much or more.
     AtLeast(f64),
@@ -85,20 +88,25 @@ impl Goal {
         std::iter::once(&self.ours).chain(theirs).collect()
     }
 
+    /// What became of it in this run.
+    pub(crate) fn judge(&self, measurements: &Measurements) -> Judged {
+        let ours = measurements.find(&self.ours.system, &self.ours.case, self.metric);
+        let unit = match self.beside {
+            // A ratio has none.
+            Beside::Ratio(_) => String::new(),
+            Beside::Nothing | Beside::Difference(_) => ours.map(|ours| ours.unit.to_string()).unwrap_or_default(),
+        };
+        Judged {
+            text: self.text.clone(),
+            wanted: self.wanted,
+            measured: self.measured(measurements),
+            unit,
+        }
+    }
+
     /// One line for people.
     pub(crate) fn line(&self, measurements: &Measurements) -> String {
-        let measured = self.measured(measurements);
-        let (side, bound, is_met) = match self.wanted {
-            Wanted::AtLeast(bound) => ("at least", bound, measured.is_some_and(|figure| figure >= bound)),
-            Wanted::AtMost(bound) => ("at most", bound, measured.is_some_and(|figure| figure <= bound)),
-        };
-        let verdict = match (measured, is_met) {
-            (None, _) => "not measured",
-            (_, true) => "met",
-            (_, false) => "MISSED",
-        };
-        let measured = measured.map_or_else(String::new, |measured| format!(": {}", figure(measured)));
-        format!("{verdict:<12} {} ({side} {}){measured}", self.text, figure(bound))
+        self.judge(measurements).line()
     }
 }
 

@@ -10,31 +10,31 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bench::workspace;
 use crate::failure::Failure;
 use crate::scenario::{Scenario, Stage};
 
 /// What a reader must know to judge figures.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Header {
-    scenario: String,
-    command: String,
-    date: String,
+    pub(crate) scenario: String,
+    pub(crate) command: String,
+    pub(crate) date: String,
     /// With "+ changes" if the source tree differs from it.
-    commit: String,
-    versions: Vec<(String, String)>,
-    cores: usize,
-    processor: String,
-    memory: String,
-    kernel: String,
-    disk: String,
-    fdatasync_us: f64,
-    load_average: String,
-    rounds: u32,
-    seconds_a_measurement: f64,
-    warnings: Vec<&'static str>,
+    pub(crate) commit: String,
+    pub(crate) versions: Vec<(String, String)>,
+    pub(crate) cores: usize,
+    pub(crate) processor: String,
+    pub(crate) memory: String,
+    pub(crate) kernel: String,
+    pub(crate) disk: String,
+    pub(crate) fdatasync_us: f64,
+    pub(crate) load_average: String,
+    pub(crate) rounds: u32,
+    pub(crate) seconds_a_measurement: f64,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Header {
@@ -57,14 +57,14 @@ impl Header {
         versions.extend(scenario.versions());
         let mut warnings = Vec::new();
         if cfg!(debug_assertions) {
-            warnings.push("built without optimization: the figures mean nothing");
+            warnings.push("built without optimization: the figures mean nothing".to_owned());
         }
         if !stage.effort.meaningful {
-            warnings.push("a tiny run: the figures mean nothing");
+            warnings.push("a tiny run: the figures mean nothing".to_owned());
         }
         let others = load_average.split(' ').next().and_then(|load| load.parse::<f64>().ok());
         if others.is_some_and(|load| load > 0.5) {
-            warnings.push("other work was running on this machine: compare within the run only");
+            warnings.push("other work was running on this machine: compare within the run only".to_owned());
         }
         Ok(Self {
             scenario: scenario.name(),
@@ -98,11 +98,6 @@ impl Header {
     pub(crate) fn load_now() -> String {
         let load = read_or_unknown("/proc/loadavg");
         load.split(' ').take(3).collect::<Vec<_>>().join(" ")
-    }
-
-    /// As one object.
-    pub(crate) fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("strings and numbers always serialize") + "\n"
     }
 }
 

@@ -3,7 +3,8 @@
 //! Promises: every figure shown is one of a run in which all outcomes were checked and right; a run with a wrong or missing
 //! outcome ends with a failure. Systems take turns within a run, so that what disturbs the machine disturbs all of them.
 //!
-//! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here.
+//! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here;
+//! `report`, the subcommand that measures nothing, makes a page of the last results.
 
 mod allocation;
 mod bench;
@@ -13,9 +14,11 @@ mod effort;
 mod failure;
 mod go;
 mod goal;
+mod judged;
 mod machine;
 mod measurement;
 mod record;
+mod report;
 mod scenario;
 mod scenarios;
 mod stopwatch;
@@ -71,6 +74,8 @@ enum Chosen {
         #[command(flatten)]
         options: Options,
     },
+    /// One HTML page, with plots, from the last results of all scenarios.
+    Report(report::Options),
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +120,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::Loader { options } => (Box::new(Loader), options),
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
+        Chosen::Report(options) => return report::run(options).map(|()| true),
     };
     let bench = Bench {
         effort: options.effort(),
@@ -154,7 +160,10 @@ mod tests {
             let (Chosen::Batcher { options }
             | Chosen::Loader { options }
             | Chosen::Writes { options, .. }
-            | Chosen::Server { options, .. }) = command.scenario;
+            | Chosen::Server { options, .. }) = command.scenario
+            else {
+                panic!("{line} measures nothing");
+            };
             options.effort()
         };
         assert_eq!(effort("lab writes"), Effort::full());

@@ -3,6 +3,8 @@
 //! Promises: a series is told by its median, minimum and maximum, never by a mean that one disturbed round shifts.
 //! Knows nothing of what was measured.
 
+use std::borrow::Cow;
+
 /// One figure of one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reading {
@@ -29,9 +31,9 @@ pub(crate) struct Series {
     /// `forebay`, `limit`, or a peer.
     pub(crate) system: String,
     /// What was measured.
-    pub(crate) metric: &'static str,
+    pub(crate) metric: Cow<'static, str>,
     /// In what.
-    pub(crate) unit: &'static str,
+    pub(crate) unit: Cow<'static, str>,
     /// In the order of the rounds; never empty.
     pub(crate) values: Vec<f64>,
 }
@@ -67,6 +69,11 @@ pub(crate) struct Measurements {
 }
 
 impl Measurements {
+    /// What was kept of a run.
+    pub(crate) fn of(series: Vec<Series>) -> Self {
+        Self { series }
+    }
+
     /// Adds what one round of one system in one case has given.
     pub(crate) fn add(&mut self, system: &str, case: &str, readings: &[Reading]) {
         for reading in readings {
@@ -79,8 +86,8 @@ impl Measurements {
                 None => self.series.push(Series {
                     case: case.to_owned(),
                     system: system.to_owned(),
-                    metric: reading.metric,
-                    unit: reading.unit,
+                    metric: reading.metric.into(),
+                    unit: reading.unit.into(),
                     values: vec![reading.value],
                 }),
             }
@@ -150,7 +157,7 @@ mod tests {
         let seen: Vec<_> = measurements
             .series()
             .iter()
-            .map(|series| (&*series.system, &*series.case, series.metric, series.values.len()))
+            .map(|series| (&*series.system, &*series.case, &*series.metric, series.values.len()))
             .collect();
         assert_eq!(
             seen,

@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::goal::{Goal, Key};
@@ -57,7 +59,7 @@ pub(crate) trait Trial {
 }
 
 /// The figures that ratios are taken to.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Yardsticks {
     pub(crate) limit: Option<Key>,
     pub(crate) forebay: Option<Key>,

@@ -31,8 +31,8 @@ pub(crate) fn render(measurements: &Measurements, yardsticks: &Yardsticks) -> St
             figure(series.median()),
             figure(series.min()),
             figure(series.max()),
-            ratio(series, measurements, LIMIT, yardsticks.limit.as_ref()),
-            ratio(series, measurements, FOREBAY, yardsticks.forebay.as_ref()),
+            or_dash(to_limit(series, measurements, yardsticks)),
+            or_dash(to_forebay(series, measurements, yardsticks)),
         ]);
     }
     let widths: [usize; 8] = std::array::from_fn(|column| {
@@ -62,14 +62,28 @@ pub(crate) fn render(measurements: &Measurements, yardsticks: &Yardsticks) -> St
     table
 }
 
+fn or_dash(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "–".to_owned(), figure)
+}
+
+/// This series' median as a multiple of the limit's.
+pub(crate) fn to_limit(series: &Series, measurements: &Measurements, yardsticks: &Yardsticks) -> Option<f64> {
+    ratio(series, measurements, LIMIT, yardsticks.limit.as_ref())
+}
+
+/// This series' median as a multiple of Forebay's.
+pub(crate) fn to_forebay(series: &Series, measurements: &Measurements, yardsticks: &Yardsticks) -> Option<f64> {
+    ratio(series, measurements, FOREBAY, yardsticks.forebay.as_ref())
+}
+
 /// This series' median as a multiple of `system`'s in the same case, else of the yardstick's.
-fn ratio(series: &Series, measurements: &Measurements, system: &str, yardstick: Option<&Key>) -> String {
-    let same_case = measurements.find(system, &series.case, series.metric);
+fn ratio(series: &Series, measurements: &Measurements, system: &str, yardstick: Option<&Key>) -> Option<f64> {
+    let same_case = measurements.find(system, &series.case, &series.metric);
     let other = same_case.or_else(|| {
         let key = yardstick?;
-        measurements.find(&key.system, &key.case, series.metric)
-    });
-    other.map_or_else(|| "–".to_owned(), |other| figure(series.median() / other.median()))
+        measurements.find(&key.system, &key.case, &series.metric)
+    })?;
+    Some(series.median() / other.median())
 }
 
 /// Three digits that matter, thousands apart.

@@ -29,15 +29,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients, a real browser, tiny measurements.
     Test {
-        /// Leave out what takes minutes: the models, the other compiler, the real clients and the measurements.
+        /// Leave out what takes minutes: the models, the other compiler, the real clients, the measurements and the browser.
         #[arg(long)]
         quick: bool,
     },
     /// The fast part while writing: format, lints, cargo check.
     Check,
-    /// Installs what the tests need and this machine lacks: PostgreSQL, and the Python, Node.js and Go clients.
+    /// Installs what the tests need and this machine lacks: PostgreSQL, the Python, Node.js and Go clients, a browser.
     Setup,
     /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`.
     #[command(disable_help_flag = true)]

@@ -1,7 +1,7 @@
-//! Installs what the tests need and a machine may lack: PostgreSQL with its tools, and each client with its language.
+//! Installs what the tests need and a machine may lack: PostgreSQL with its tools, each client with its language, a browser.
 //!
-//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but PostgreSQL goes below
-//! `target/clients`, where the client tests look for it; what cannot be installed is said in one line with what to do.
+//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but PostgreSQL and the browser
+//! goes below `target/clients`, where the client tests look for it; what cannot be installed is said in one line with what to do.
 
 use std::{
     fs,
@@ -75,7 +75,28 @@ pub(crate) fn run() -> bool {
             outcome(client.prepare().map(drop))
         });
     }
+    steps.step("browser", move || outcome(browser()));
     steps.run()
+}
+
+/// Makes sure that a browser is here in which the lab's report can be looked at.
+pub(crate) fn browser() -> Result<(), String> {
+    // As the test looks for it.
+    let is_here = || {
+        ["chromium", "chromium-browser", "google-chrome"]
+            .into_iter()
+            .any(is_installed)
+    };
+    if is_here() {
+        return Ok(());
+    }
+    // A browser without fonts shows no letters to measure.
+    apt_install(&["chromium", "fonts-dejavu-core"])?;
+    if is_here() {
+        Ok(())
+    } else {
+        Err("the package came without the program chromium".into())
+    }
 }
 
 /// Makes sure that PostgreSQL's server and tools are here.

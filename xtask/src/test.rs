@@ -18,6 +18,8 @@ const LOOM_CFG: &str = "forebay_loom";
 const LOOM_FILTER: &str = "batch::model";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
 const CLIENT_MODULE: &str = "real_client";
+/// All tests that need a browser installed are in this module of `lab/tests/report`.
+const BROWSER_MODULE: &str = "real_browser";
 /// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] stands for the program.
 const LAB_SCENARIOS: &[&[&str]] = &[
     &["batcher"],
@@ -44,6 +46,8 @@ pub(crate) fn run(quick: bool) -> bool {
         "--",
         "--skip",
         CLIENT_MODULE,
+        "--skip",
+        BROWSER_MODULE,
     ];
     steps.command("tests", cargo(tests));
     steps.command(
@@ -63,6 +67,7 @@ pub(crate) fn run(quick: bool) -> bool {
             steps.step(&format!("client {}", client.name), || real_client(client));
         }
         steps.step("tiny measurements", tiny_measurements);
+        steps.step("report in a browser", report_in_a_browser);
     }
     steps.run()
 }
@@ -227,6 +232,15 @@ fn tiny_measurements() -> Outcome {
     } else {
         Outcome::Failed(failed.join(", "))
     }
+}
+
+/// The lab's report as its readers see it.
+fn report_in_a_browser() -> Outcome {
+    if let Err(why) = setup::browser() {
+        return Outcome::DidNotRun(why);
+    }
+    let test = cargo(["test", "--workspace", "--test", "report", "--quiet"]);
+    run_tests(&test, &[BROWSER_MODULE])
 }
 
 #[cfg(test)]
