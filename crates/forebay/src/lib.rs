@@ -1,4 +1,17 @@
-//! forebay
+//! The pool in front of the database: concurrent requests that can share work share it.
+//!
+//! | concurrent callers want | they share | part |
+//! |---|---|---|
+//! | different keys at about the same time | one fetch | [`load`]: the `Loader` |
+//! | to write at about the same time | one commit | [`write`](mod@write): the `Writer` |
+//! | anything else that is cheaper together | one call | [`batch`]: the `Batcher` |
+//!
+//! Everyone gets their own, true outcome, as if they had been alone. An idle backend is called at once; callers gather while it
+//! is busy. Every queue, batch and wait has a limit.
+//!
+//! `load` and `write` stand on `batch`, which knows of neither.
+
 pub mod batch;
 pub mod load;
+#[cfg(feature = "sqlite")]
 pub mod write;

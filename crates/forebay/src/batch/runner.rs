@@ -5,7 +5,7 @@
 //! - Whatever happens to the processor (panic, wrong count) or to the task (its runtime shuts down), the callers of its
 //!   batch are answered, and others take over what is in line or, if there is nobody left, it is answered too.
 //! - One timer a batcher: the gatherer's sleep until the earliest window ends.
-//! - It never runs two batches without letting other tasks of its thread in between.
+//! - It lets other tasks of its thread run after 16 batches or 1,024 items at the latest.
 //!
 //! The only file here that spawns or sleeps. Knows nothing of the order in line and of its limits.
 
@@ -161,6 +161,7 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
         Fut: Future<Output = Result<Vec<O>, E>>,
     {
         let mut before: Option<Ended<I, O, E>> = None;
+        let mut turn = Turn::default();
         loop {
             let items = std::mem::take(&mut self.batch.items);
             let expected = items.len();
@@ -187,10 +188,13 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
             }
             if waits {
                 before = Some(ended);
+                turn = Turn::default();
             } else {
-                // A processor that never waits would keep the thread to itself.
                 drop(ended);
-                let_others_run().await;
+                if turn.is_over(expected) {
+                    let_others_run().await;
+                    turn = Turn::default();
+                }
             }
         }
     }
@@ -201,6 +205,26 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
         self.role = if gathers { Role::Gathers } else { Role::SignedOff };
         self.shared.carry_out(todo);
         gathers
+    }
+}
+
+/// How long a processor that never waits may keep the thread to itself: long enough that those who were answered find full
+/// queues and not empty ones, short enough for whoever else is on the thread.
+#[derive(Default)]
+struct Turn {
+    batches: usize,
+    items: usize,
+}
+
+impl Turn {
+    const BATCHES_MAX: usize = 16;
+    const ITEMS_MAX: usize = 1024;
+
+    /// Whether it is over after a batch of that many.
+    fn is_over(&mut self, items: usize) -> bool {
+        self.batches += 1;
+        self.items += items;
+        self.batches >= Self::BATCHES_MAX || self.items >= Self::ITEMS_MAX
     }
 }
 

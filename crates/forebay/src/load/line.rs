@@ -58,7 +58,33 @@ struct Entry<K, V, E> {
     /// Whether the table has it, so that others join.
     listed: bool,
     due: Due,
-    waiters: Vec<Place<Hashed<K>, V, E>>,
+    /// Most keys have one waiter, which is found here and nowhere else.
+    first: Option<Place<Hashed<K>, V, E>>,
+    others: Vec<Place<Hashed<K>, V, E>>,
+}
+
+impl<K, V, E> Entry<K, V, E> {
+    fn add(&mut self, place: Place<Hashed<K>, V, E>) {
+        if self.first.is_none() {
+            self.first = Some(place);
+        } else {
+            self.others.push(place);
+        }
+    }
+
+    /// Ends the places of loads that have left.
+    fn prune(&mut self) {
+        let all: Vec<_> = self.first.take().into_iter().chain(self.others.drain(..)).collect();
+        for place in all {
+            if let Some(place) = place.sweep() {
+                self.add(place);
+            }
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.first.iter().chain(&self.others).any(Place::is_wanted)
+    }
 }
 
 /// A hot key's waiters may need more room than it is worth keeping for the next key in its entry.
@@ -158,7 +184,7 @@ impl<K, V, E> Keys<K, V, E> {
         self.counters.loads += 1;
         if let Some(&name) = self.table.find(key.hash, is_key) {
             let entry = &mut self.entries[name as usize];
-            entry.waiters.push(place);
+            entry.add(place);
             entry.due = entry.due.min(due);
             self.counters.joined += 1;
             self.spent.push(key);
@@ -172,7 +198,8 @@ impl<K, V, E> Keys<K, V, E> {
                 stage: Stage::InLine,
                 listed: false,
                 due: Due::AtOnce,
-                waiters: Vec::new(),
+                first: None,
+                others: Vec::new(),
             });
             u32::try_from(self.entries.len() - 1).expect("fewer keys than memory holds")
         });
@@ -184,7 +211,7 @@ impl<K, V, E> Keys<K, V, E> {
         entry.stage = Stage::InLine;
         entry.listed = true;
         entry.due = due;
-        entry.waiters.push(place);
+        entry.first = Some(place);
         let entries = &self.entries;
         self.table
             .insert_unique(hash, name, |name| entries[*name as usize].hash);
@@ -205,9 +232,9 @@ impl<K, V, E> Keys<K, V, E> {
     /// The entry has neither key nor waiters any more.
     fn release(&mut self, name: u32) {
         let entry = &mut self.entries[name as usize];
-        debug_assert!(entry.waiters.is_empty() && entry.key.is_none() && !entry.listed);
-        if entry.waiters.capacity() > WAITERS_KEPT {
-            entry.waiters = Vec::new();
+        debug_assert!(entry.first.is_none() && entry.others.is_empty() && entry.key.is_none() && !entry.listed);
+        if entry.others.capacity() > WAITERS_KEPT {
+            entry.others = Vec::new();
         }
         self.unused.push(name);
     }
@@ -216,8 +243,7 @@ impl<K, V, E> Keys<K, V, E> {
     fn wanted(&self) -> impl Iterator<Item = Note> {
         self.line.iter().filter_map(|name| {
             let entry = &self.entries[*name as usize];
-            let is_wanted = entry.waiters.iter().any(Place::is_wanted);
-            is_wanted.then_some(Note {
+            entry.is_wanted().then_some(Note {
                 arrival: 0,
                 weight: 0,
                 due: entry.due,
@@ -227,13 +253,12 @@ impl<K, V, E> Keys<K, V, E> {
 
     /// Ends the places of loads that have left. Says whether anybody still wants the entry; otherwise it is released.
     fn is_wanted(&mut self, name: u32) -> bool {
-        let waiters = &mut self.entries[name as usize].waiters;
-        // Mostly all of them are there.
-        if !waiters.iter().all(Place::is_wanted) {
-            let all = std::mem::take(waiters);
-            waiters.extend(all.into_iter().filter_map(Place::sweep));
+        let entry = &mut self.entries[name as usize];
+        if entry.is_wanted() {
+            return true;
         }
-        if waiters.is_empty() {
+        entry.prune();
+        if entry.first.is_none() {
             let key = self.unlist(name);
             self.spent.extend(key);
             self.release(name);
@@ -312,15 +337,23 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
         for (share, name) in (0..).zip(names) {
             let key = self.unlist(name);
             batch.spent.extend(key);
-            let waiters = &mut self.entries[name as usize].waiters;
-            batch.shares.extend(waiters.iter().map(|_| share));
-            batch.places.append(waiters);
+            let entry = &mut self.entries[name as usize];
+            if let Some(first) = entry.first.take() {
+                batch.places.push(first);
+                batch.shares.push(share);
+            }
+            if !entry.others.is_empty() {
+                batch.shares.extend(entry.others.iter().map(|_| share));
+                batch.places.append(&mut entry.others);
+            }
             self.release(name);
         }
         batch.spent.append(&mut self.spent);
     }
 
     fn sweep(&mut self, _: &mut Collected<Hashed<K>, V, E>) {
+        // A hot key's waiters may come and go while its fetch hangs.
+        self.entries.iter_mut().for_each(Entry::prune);
         let line = std::mem::take(&mut self.line);
         for name in line {
             if self.is_wanted(name) {

@@ -183,10 +183,10 @@ async fn with_one_in_flight_items_and_batches_run_in_arrival_order() {
     assert_eq!(high, (1_000_000..1_000_200).collect::<Vec<_>>());
 }
 
-#[tokio::test]
-async fn a_runner_lets_other_tasks_run_between_batches() {
+/// How often another task of the thread has its turn while this many items go through, in batches of `max_items`.
+async fn turns_of_a_spectator(items: u64, max_items: usize) -> usize {
     let batcher = Batcher::builder()
-        .max_items(1)
+        .max_items(max_items)
         .build(|items: Vec<u64>| async move { Ok::<_, Infallible>(items) });
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
@@ -206,10 +206,18 @@ async fn a_runner_lets_other_tasks_run_between_batches() {
             .await;
         }
     });
-    let calls: Vec<_> = (0..100).map(|item| batcher.try_call(item).unwrap()).collect();
+    let calls: Vec<_> = (0..items).map(|item| batcher.try_call(item).unwrap()).collect();
     join_all(calls).await;
     spectator.abort();
-    assert!(turns.load(SeqCst) >= 99, "{} turns", turns.load(SeqCst));
+    turns.load(SeqCst)
+}
+
+#[tokio::test]
+async fn a_runner_lets_other_tasks_run_after_16_batches_or_1024_items() {
+    let turns = turns_of_a_spectator(1600, 1).await;
+    assert!(turns >= 100, "{turns} turns in 1600 batches");
+    let turns = turns_of_a_spectator(51_200, 512).await;
+    assert!(turns >= 50, "{turns} turns in 100 batches of 512 items");
 }
 
 #[tokio::test]

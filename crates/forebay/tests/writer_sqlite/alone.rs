@@ -85,6 +85,8 @@ async fn what_would_change_what_is_shared_is_refused_with_a_hint() {
         ("RELEASE forebay_statement", "Writer::begin"),
         ("ROLLBACK TO forebay_statement", "Writer::begin"),
         ("ATTACH ':memory:' AS other", "shared"),
+        ("ATTACH ':mem' || 'ory:' AS other", "shared"),
+        ("DETACH 'oth' || 'er'", "shared"),
         ("DETACH other", "shared"),
         ("CREATE TEMP TABLE x (n)", "ordinary table"),
         ("CREATE TABLE temp.x (n)", "ordinary table"),

@@ -141,7 +141,8 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::Savepoint { .. } => {
             Some("SAVEPOINT is not a statement for the writer; use Writer::begin for a transaction".to_owned())
         }
-        AuthAction::Attach { .. } | AuthAction::Detach { .. } => {
+        // SQLite tells the name of what is attached only where it is a literal; without it, the action is unknown here.
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } | AuthAction::Unknown { .. } => {
             Some("ATTACH and DETACH are refused: connections are shared".to_owned())
         }
         AuthAction::CreateTempTable { .. }
