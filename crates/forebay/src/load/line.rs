@@ -137,10 +137,10 @@ impl<K, V: Clone, E> Keys<K, V, E> {
     /// Gives each load the outcome of its key; one outcome a key.
     pub(super) fn answer(batch: &mut Batch<Hashed<K>, V, E>, outcomes: Vec<V>) {
         let mut waiters = batch.places.drain(..).zip(batch.shares.drain(..)).peekable();
-        for (share, outcome) in outcomes.into_iter().enumerate() {
-            while let Some((place, own)) = waiters.next() {
-                debug_assert_eq!(own as usize, share, "waiters are in the order of their keys");
-                if waiters.peek().is_some_and(|(_, next)| *next == own) {
+        for (share, outcome) in (0..).zip(outcomes) {
+            // Nobody may be left who wants it.
+            while let Some((place, _)) = waiters.next_if(|(_, own)| *own == share) {
+                if waiters.peek().is_some_and(|(_, next)| *next == share) {
                     deliver(place, Ok(outcome.clone()));
                 } else {
                     deliver(place, Ok(outcome));
@@ -148,6 +148,7 @@ impl<K, V: Clone, E> Keys<K, V, E> {
                 }
             }
         }
+        debug_assert!(waiters.next().is_none(), "waiters are in the order of their keys");
     }
 }
 
