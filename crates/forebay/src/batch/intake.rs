@@ -141,6 +141,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     }
 
     /// Puts an item in line if fewer than `max_queued` wait. A refused one comes back.
+    #[allow(clippy::type_complexity, reason = "what was brought comes back")]
     pub(crate) fn try_enter(&self, thread: usize, queued: Queued<I>) -> Result<(Ticket<I, O, E>, Todo), (Refusal, I)> {
         let mut centre = self.centre.0.lock();
         if centre.closed {

@@ -60,9 +60,11 @@ struct Lane<I, O, E> {
     closed: bool,
 }
 
+type Locked<I, O, E> = OwnCacheLine<Mutex<Lane<I, O, E>>>;
+
 /// All lanes of a batcher.
 pub(crate) struct Lanes<I, O, E> {
-    lanes: Box<[OwnCacheLine<Mutex<Lane<I, O, E>>>]>,
+    lanes: Box<[Locked<I, O, E>]>,
     /// The number of the next arrival.
     arrivals: OwnCacheLine<AtomicU64>,
 }

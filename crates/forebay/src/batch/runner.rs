@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::dispatch::{Batch, quietly};
+use super::dispatch::{Batch, panic_message, quietly};
 use super::error::CallError;
 use super::intake::{Intake, Next, Todo};
 use super::line::{InOrder, Line};
@@ -278,16 +278,6 @@ impl<I, O, E, L: Line<I, O, E>> Drop for Runner<I, O, E, L> {
         stranded.answer_all(&CallError::Stopped);
         quietly(|| drop(items));
         self.shared.carry_out(todo);
-    }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> Arc<str> {
-    if let Some(message) = panic.downcast_ref::<&'static str>() {
-        Arc::from(*message)
-    } else if let Some(message) = panic.downcast_ref::<String>() {
-        Arc::from(message.as_str())
-    } else {
-        Arc::from("a panic without a message")
     }
 }
 

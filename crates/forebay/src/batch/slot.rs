@@ -4,7 +4,7 @@
 //! - Exactly one outcome is consumed for an item that was dispatched, none for one that was cancelled before.
 //! - No wake-up is lost: an outcome is published before the waker is handed out, and a caller that leaves a waker learns
 //!   whether the outcome came meanwhile; however often and with whichever wakers it polls.
-//! - Nothing of the user's (item, outcome, waker) is run or dropped in here: what is displaced is returned.
+//! - While the state gives a cell to one half, nothing of the user's (item, outcome, waker) is run or dropped.
 //! - It never blocks: one atomic word a slot says whose turn it is, and both sides always have something to do.
 //!
 //! All of the batcher's unsafe code is in this file. It rests on two rules:
@@ -16,6 +16,7 @@
 //! Knows nothing of the queue's order or limits.
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
@@ -279,7 +280,8 @@ impl<I, O, E> Ticket<I, O, E> {
 }
 
 /// The other half of a slot, of the line and later of the batch that has the item. It ends by a [`dispatch`](Self::dispatch)
-/// without an item, or by [`deliver`](Self::deliver).
+/// without an item, or by [`deliver`](Self::deliver). Dropped before, as when user code panics where nobody expects it, it
+/// ends with [`CallError::Stopped`], so that its caller does not wait for ever.
 pub(crate) struct Place<I, O, E>(NonNull<Slot<I, O, E>>);
 
 // SAFETY: as for `Ticket`.
@@ -299,6 +301,14 @@ impl<I, O, E> Place<I, O, E> {
         unsafe { self.0.as_ref() }
     }
 
+    /// The slot, for a way to the end of this half.
+    #[inline]
+    fn into_slot<'s>(self) -> &'s Slot<I, O, E> {
+        let slot = ManuallyDrop::new(self).0;
+        // SAFETY: the half is there until the one who asks has ended it, and with it the slot (rule 2).
+        unsafe { slot.as_ref() }
+    }
+
     /// Whether its call has not left.
     pub(crate) fn is_wanted(&self) -> bool {
         !matches!(
@@ -310,7 +320,7 @@ impl<I, O, E> Place<I, O, E> {
     /// Takes the item; `None`, and the end of this half, when its call was cancelled before.
     #[inline]
     pub(crate) fn dispatch(self) -> Option<(Self, I)> {
-        let slot = self.slot();
+        let slot = self.into_slot();
         let mut state = QUEUED;
         loop {
             let advanced = match state {
@@ -331,14 +341,14 @@ impl<I, O, E> Place<I, O, E> {
         }
         // SAFETY: running, hence the content is the place's.
         match unsafe { slot.exchange_content(Content::Empty) } {
-            Content::Item(item) => Some((self, item)),
+            Content::Item(item) => Some((Self(NonNull::from(slot)), item)),
             Content::Outcome(_) | Content::Empty => unreachable!("a queued slot holds an item"),
         }
     }
 
     /// Ends this half, if its call has left; otherwise gives it back.
     pub(crate) fn sweep(self) -> Option<Self> {
-        let slot = self.slot();
+        let slot = self.into_slot();
         match slot.state.load(Ordering::Acquire) {
             CANCELLED | ABANDONED => {
                 slot.set_free();
@@ -349,14 +359,14 @@ impl<I, O, E> Place<I, O, E> {
                 slot.set_free();
                 None
             }
-            _ => Some(self),
+            _ => Some(Self(NonNull::from(slot))),
         }
     }
 
     /// Ends this half by the outcome of its dispatched item.
     #[inline]
     pub(crate) fn deliver(self, outcome: Outcome<O, E>) -> Delivered<O, E> {
-        let slot = self.slot();
+        let slot = self.into_slot();
         // SAFETY: the item was dispatched, hence the content is the place's, also when the call is gone.
         drop(unsafe { slot.exchange_content(Content::Outcome(outcome)) });
         let mut state = RUNNING;
@@ -385,6 +395,20 @@ impl<I, O, E> Place<I, O, E> {
             slot.set_free();
         }
         Delivered::Stored(waker)
+    }
+}
+
+impl<I, O, E> Drop for Place<I, O, E> {
+    #[cold]
+    fn drop(&mut self) {
+        let place = Self(self.0);
+        let place = match self.slot().state.load(Ordering::Acquire) & !AT_WAKER {
+            QUEUED | LEAVING | CANCELLED => place.dispatch().map(|(place, _item)| place),
+            _ => Some(place),
+        };
+        if let Some(Delivered::Stored(Some(waker))) = place.map(|place| place.deliver(Err(CallError::Stopped))) {
+            waker.wake();
+        }
     }
 }
 
@@ -539,9 +563,11 @@ impl<I, O, E> Stretch<I, O, E> {
     pub(crate) fn sweep(self, kept: &mut VecDeque<Self>) {
         for index in self.from..self.to {
             let place = Place(NonNull::from(&self.inner().slots[index]));
-            if place.sweep().is_none() {
+            let Some(place) = place.sweep() else {
                 continue;
-            }
+            };
+            // The stretch has it.
+            std::mem::forget(place);
             match kept.back_mut() {
                 Some(last) if last.chunk == self.chunk && last.to == index => last.to += 1,
                 _ => kept.push_back(Self {

@@ -41,6 +41,9 @@ type Line<K, V, E> = Keys<K, OfKey<V, E>, LoadError<E>>;
 
 type OnTheWay<K, V, E> = Shared<Hashed<K>, OfKey<V, E>, LoadError<E>, Line<K, V, E>>;
 
+/// A load in line, or why it is not.
+type Entered<K, V, E> = Result<Ticket<'static, K, V, E>, LoadError<E>>;
+
 tokio::task_local! {
     /// Is there while a fetch is polled: how many fetches that one another's loads have begun it is deep.
     static INSIDE_A_FETCH: u32;
@@ -74,7 +77,9 @@ struct Way<K, V, E> {
 }
 
 /// One load's place on its way. Dropped, the load is cancelled.
-pub(super) struct Ticket<'a, K, V, E>(Pending<'a, Hashed<K>, OfKey<V, E>, LoadError<E>, Line<K, V, E>>);
+pub(super) struct Ticket<'a, K, V, E>(OneLoad<'a, K, V, E>);
+
+type OneLoad<'a, K, V, E> = Pending<'a, Hashed<K>, OfKey<V, E>, LoadError<E>, Line<K, V, E>>;
 
 impl<K, V, E> Engine<K, V, E>
 where
@@ -124,7 +129,7 @@ where
     }
 
     /// Puts a key in line, or joins its flight.
-    pub(super) fn enter(&self, key: K) -> Result<Ticket<'static, K, V, E>, LoadError<E>> {
+    pub(super) fn enter(&self, key: K) -> Entered<K, V, E> {
         let (way, key) = self.begin(key);
         if key.depth > DEPTH_MAX {
             return Err(LoadError::TooDeep);
@@ -134,7 +139,7 @@ where
     }
 
     /// As [`enter`](Self::enter), or hands the key back where the line is full, unless it is on its way already.
-    pub(super) fn try_enter(&self, key: K) -> Result<Result<Ticket<'static, K, V, E>, LoadError<E>>, Rejected<K>> {
+    pub(super) fn try_enter(&self, key: K) -> Result<Entered<K, V, E>, Rejected<K>> {
         let (way, key) = self.begin(key);
         if key.depth > DEPTH_MAX {
             return Ok(Err(LoadError::TooDeep));

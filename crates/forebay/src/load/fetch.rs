@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 
 use super::answer::{Answer, Outcomes};
 use super::error::LoadError;
+use crate::batch::dispatch::{panic_message, quietly};
 
 /// The answer of a fetch, or why there is none.
 pub(super) type Fetched<A, E> = Result<A, LoadError<E>>;
@@ -78,18 +79,7 @@ where
 }
 
 fn panicked<E>(panic: Box<dyn Any + Send>) -> LoadError<E> {
-    let message = if let Some(message) = panic.downcast_ref::<&'static str>() {
-        Arc::from(*message)
-    } else if let Some(message) = panic.downcast_ref::<String>() {
-        Arc::from(message.as_str())
-    } else {
-        Arc::from("a panic without a message")
-    };
+    let message = panic_message(&*panic);
     quietly(|| drop(panic));
     LoadError::Panicked(message)
-}
-
-/// Runs a piece of user code whose panic is nobody else's business (the panic hook has reported it).
-pub(super) fn quietly(work: impl FnOnce()) {
-    drop(catch_unwind(AssertUnwindSafe(work)));
 }

@@ -13,10 +13,12 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::batch::dispatch::{Batch, deliver};
+use crate::batch::CallError;
+use crate::batch::dispatch::{Batch, deliver, panic_message, quietly};
 use crate::batch::line::{BatchLimits, Collected, Line, Survey};
 use crate::batch::slot::{Note, Place};
 use crate::batch::window::Due;
@@ -137,16 +139,21 @@ impl<K, V: Clone, E> Keys<K, V, E> {
     /// Gives each load the outcome of its key; one outcome a key.
     pub(super) fn answer(batch: &mut Batch<Hashed<K>, V, E>, outcomes: Vec<V>) {
         let mut waiters = batch.places.drain(..).zip(batch.shares.drain(..)).peekable();
-        for (share, outcome) in (0..).zip(outcomes) {
-            // Nobody may be left who wants it.
+        'keys: for (share, outcome) in (0..).zip(outcomes) {
             while let Some((place, _)) = waiters.next_if(|(_, own)| *own == share) {
                 if waiters.peek().is_some_and(|(_, next)| *next == share) {
-                    deliver(place, Ok(outcome.clone()));
+                    let cloned = catch_unwind(AssertUnwindSafe(|| outcome.clone()));
+                    deliver(
+                        place,
+                        cloned.map_err(|panic| CallError::Panicked(panic_message(&*panic))),
+                    );
                 } else {
                     deliver(place, Ok(outcome));
-                    break;
+                    continue 'keys;
                 }
             }
+            // Nobody is left who wants it.
+            quietly(|| drop(outcome));
         }
         debug_assert!(waiters.next().is_none(), "waiters are in the order of their keys");
     }

@@ -243,3 +243,61 @@ async fn nothing_leaks() {
     settle().await;
     assert_eq!(Arc::strong_count(&alive), 1, "a key, a value or the fetch is kept");
 }
+
+/// A value whose clones fail to be made.
+#[derive(Debug)]
+struct Unclonable;
+
+impl Clone for Unclonable {
+    fn clone(&self) -> Self {
+        panic!("no clone of this");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_panics_when_cloned_is_a_panic_of_those_loads_alone() {
+    let loader = Loader::new(|keys: Vec<u64>| async move {
+        Ok::<_, Infallible>(keys.iter().map(|_| Some(Unclonable)).collect::<Vec<_>>())
+    });
+    let shared: Vec<_> = (0..3).map(|_| loader.register(1)).collect();
+    let own = loader.register(2);
+    let mut ends: Vec<_> = join_all(shared).await.into_iter().map(|end| end.is_ok()).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, [false, false, true], "one has the value itself");
+    assert!(own.await.unwrap().is_some());
+    assert!(loader.load(1).await.unwrap().is_some(), "later loads work");
+}
+
+/// A key that cannot be compared with itself.
+#[derive(Clone, Debug)]
+struct Incomparable(u64);
+
+impl std::hash::Hash for Incomparable {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl PartialEq for Incomparable {
+    fn eq(&self, other: &Self) -> bool {
+        assert!(self.0 != other.0 || self.0 != 13, "13 is not to be compared");
+        self.0 == other.0
+    }
+}
+
+impl Eq for Incomparable {}
+
+#[tokio::test]
+async fn a_key_that_panics_when_compared_leaves_nobody_waiting() {
+    let loader = Loader::new(|keys: Vec<Incomparable>| async move {
+        Ok::<_, Infallible>(keys.iter().map(|key| Some(key.0)).collect::<Vec<_>>())
+    });
+    let loads: Vec<_> = [1, 13, 2, 13, 3].map(|key| loader.register(Incomparable(key))).into();
+    for (key, end) in [1, 13, 2, 13, 3].into_iter().zip(join_all(loads).await) {
+        assert!(
+            end.is_err() || end.unwrap() == Some(key),
+            "a value of its own, or an error"
+        );
+    }
+    assert_eq!(loader.load(Incomparable(4)).await.unwrap(), Some(4), "later loads work");
+}
