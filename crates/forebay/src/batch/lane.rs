@@ -342,7 +342,7 @@ mod tests {
         });
         let [mut first, mut second] = [0, 1].map(|lane| {
             let mut line = Line::new();
-            lanes.collect(lane, Watch::Off, &mut line).0;
+            lanes.collect(lane, Watch::Off, &mut line);
             line
         });
         assert!(arrivals(&first).into_iter().eq((0..rounds).map(|round| 2 * round)));
