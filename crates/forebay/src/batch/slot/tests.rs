@@ -238,7 +238,9 @@ fn a_half_never_waits_for_the_others_turn() {
         (|mut ticket| assert!(Ticket::poll(&mut ticket, Waker::noop()).is_ready())) as fn(Ticket<Value, Value, ()>),
         |mut ticket| assert!(ticket.leave()._outcome.is_some()),
     ] {
-        let (ticket, _place) = checked.fill(2, &value, None);
+        let (ticket, place) = checked.fill(2, &value, None);
+        // Played by hand from here on.
+        std::mem::forget(place);
         checked.state(2).store(DELIVERING, Ordering::SeqCst);
         // SAFETY: as the place does before it is delivering.
         drop(unsafe { slot(2).exchange_content(Content::Outcome(Ok(Arc::clone(&value)))) });
@@ -355,7 +357,8 @@ fn a_swept_stretch_keeps_those_who_wait_in_order_and_in_few_pieces() {
     let checked = Checked::new();
     let value: Value = Arc::new("value");
     let (mut tickets, places): (Vec<_>, Vec<_>) = (0..8).map(|index| checked.fill(index, &value, None)).unzip();
-    drop(places);
+    // The stretch made below has them.
+    places.into_iter().for_each(std::mem::forget);
     for gone in [0, 3, 4] {
         assert!(tickets[gone].leave().was_queued);
     }
@@ -382,4 +385,32 @@ fn a_swept_stretch_keeps_those_who_wait_in_order_and_in_few_pieces() {
         }
         assert!(stretch.is_empty() && stretch.pop_front().is_none());
     }
+}
+
+#[test]
+fn a_place_that_is_dropped_tells_its_caller() {
+    let checked = Checked::new();
+    let value: Value = Arc::new("value");
+    let is_stopped = |ticket: &mut Ticket<Value, Value, ()>| {
+        matches!(ticket.poll(Waker::noop()), Poll::Ready(Err(CallError::Stopped)))
+    };
+    // In line, and with the processor.
+    let (mut waits, place) = checked.fill(0, &value, None);
+    drop(place);
+    assert!(is_stopped(&mut waits));
+    let (mut runs, place) = checked.fill(1, &value, None);
+    drop(place.dispatch());
+    assert!(is_stopped(&mut runs));
+    // Whose caller has gone, before and after.
+    let (mut gone, place) = checked.fill(2, &value, None);
+    drop(gone.leave());
+    drop(place);
+    let (mut gone, place) = checked.fill(3, &value, None);
+    let dispatched = place.dispatch();
+    drop(gone.leave());
+    drop(dispatched);
+    for index in 0..4 {
+        assert_eq!(checked.state(index).load(Ordering::SeqCst), FREE);
+    }
+    assert_eq!(Arc::strong_count(&value), 1, "nothing is kept");
 }
