@@ -10,9 +10,10 @@
 //!
 //! Does not know keys, SQL or caches.
 //!
-//! How it is built: a [`Call`] puts its item and waker into a `slot` at the end of the `line`, under the
-//! `intake`'s lock, and is told to start a `runner` if there is none to come. The runner's task cuts a batch
-//! off the front, hands it to the processor and answers its slots (`dispatch`).
+//! How it is built: a [`Call`] puts its item and waker into a `slot` of its core's `lane`. Unless the lane is on watch, that is
+//! all; otherwise it tells the `intake`, the centre, which starts a `runner` if there is none to come. The runner's task
+//! collects the lanes into the `line`, cuts a batch off its front, hands it to the processor and answers its slots
+//! (`dispatch`). What is `pub(crate)` is for the Loader, which brings a line of its own.
 
 mod builder;
 pub(crate) mod call;
@@ -80,8 +81,8 @@ use runner::Shared;
 ///
 /// # Cost
 ///
-/// A call takes the batcher's lock once and its own slot's, which nobody contends for, a few times; it allocates nothing. A batch costs the vector of its items, and now and
-/// then a task and a chunk of slots.
+/// A call takes its lane's lock once, for which other cores do not contend, and writes one counter that all share; it allocates
+/// nothing. A batch costs the vectors of its items and callers, a look at each lane, and now and then a task and a chunk of slots.
 pub struct Batcher<I, O, E = Infallible> {
     shared: Arc<Shared<I, O, E>>,
 }

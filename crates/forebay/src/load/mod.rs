@@ -11,8 +11,9 @@
 //!
 //! Does not know SQL (but for the feature-gated `sqlite`, which brings fetches that read it) or caches.
 //!
-//! How it is built: a [`Load`] enters its key into the `engine`, which keeps one flight a key and stands on the
-//! [`Batcher`](crate::batch::Batcher); a batch of keys is asked for by `fetch`, whose `answer` becomes one outcome a key.
+//! How it is built: a [`Load`] puts its key into a slot of the [`Batcher`](crate::batch::Batcher)'s lanes, by one of the two ways
+//! of the `engine`. A runner collects the lanes into the `line`, where equal keys meet, and takes a batch of keys to `fetch`,
+//! whose `answer` becomes one outcome a key.
 //!
 //! # In a web handler
 //!
