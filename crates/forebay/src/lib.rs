@@ -15,3 +15,8 @@ pub mod batch;
 pub mod load;
 #[cfg(feature = "sqlite")]
 pub mod write;
+
+/// The README's examples, which are compiled and run with the other tests of the documentation.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
