@@ -9,9 +9,28 @@
 //! Everyone gets their own, true outcome, as if they had been alone. An idle backend is called at once; callers gather while it
 //! is busy. Every queue, batch and wait has a limit.
 //!
-//! `load` and `write` stand on `batch`, which knows of neither.
+//! | to begin with | see |
+//! |---|---|
+//! | a query of SQLite for one key, run for many at a time | [`load::sqlite`] |
+//! | an async function of many keys | [`Loader`](load::Loader) |
+//! | durable writes to SQLite | [`Writer`](write::Writer) |
+//! | an async function of many items | [`Batcher`](batch::Batcher) |
+//!
+//! # Features
+//!
+//! - `sqlite` (default): [`write`](mod@write) and [`load::sqlite`], with SQLite built in. Without it, `batch` and `load` are left.
+//!
+//! # What it stands on
+//!
+//! A tokio runtime, with its timer where windows or timeouts are used. `load` and `write` stand on `batch`, which knows of
+//! neither; `load::sqlite` reads through `write::sqlite`. No part knows of any wire protocol.
 
 pub mod batch;
 pub mod load;
 #[cfg(feature = "sqlite")]
 pub mod write;
+
+/// The README's examples, which are compiled and run with the other tests of the documentation.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
