@@ -170,11 +170,6 @@ const WINDOWS: [(&str, Duration); 4] = [
     ("forebay, window 10 ms", Duration::from_millis(10)),
 ];
 
-/// As many keys a fetch, but for the first fetch, which finds few keys and is one of two dozen in a quick round.
-const AS_MANY_KEYS: f64 = 0.9;
-/// As fast, but for the timer: all that either waits for is the source's 50 ms.
-const AS_FAST: f64 = 0.99;
-
 /// The scenario.
 #[derive(Debug)]
 pub(crate) struct Loader;
@@ -250,7 +245,7 @@ impl Scenario for Loader {
             metric: THROUGHPUT,
             ours: Key::new(FOREBAY, SLOW_SOURCE.case),
             beside: Beside::Ratio(vec![Key::new(NO_BATCHING, SLOW_SOURCE.case)]),
-            wanted: Wanted::AtLeast(AS_FAST),
+            wanted: Wanted::AtLeast(1.0),
         });
         let windows = |case| {
             let windows = WINDOWS.iter().filter(|(_, window)| !window.is_zero());
@@ -261,7 +256,7 @@ impl Scenario for Loader {
             metric: SHARED,
             ours: Key::new(FOREBAY, BUSY.case),
             beside: windows(BUSY.case),
-            wanted: Wanted::AtLeast(AS_MANY_KEYS),
+            wanted: Wanted::AtLeast(1.0),
         });
         goals.push(Goal {
             text: format!("{}: median latency ÷ each window's", IDLE.case),
