@@ -195,7 +195,7 @@ impl<K, V, E> Keys<K, V, E> {
             entry.add(place);
             entry.due = entry.due.min(due);
             self.counters.joined += 1;
-            self.spent.push(key);
+            self.spend(Some(key));
             return;
         }
         let name = self.unused.pop().unwrap_or_else(|| {
@@ -237,6 +237,14 @@ impl<K, V, E> Keys<K, V, E> {
         entry.key.take().map(|key| Hashed { key, hash, depth })
     }
 
+    /// Keeps a key that is not needed any more until it can be dropped outside the lock, if that is of any consequence.
+    #[inline]
+    fn spend(&mut self, key: Option<Hashed<K>>) {
+        if std::mem::needs_drop::<K>() {
+            self.spent.extend(key);
+        }
+    }
+
     /// The entry has neither key nor waiters any more.
     fn release(&mut self, name: u32) {
         let entry = &mut self.entries[name as usize];
@@ -268,7 +276,7 @@ impl<K, V, E> Keys<K, V, E> {
         entry.prune();
         if entry.first.is_none() {
             let key = self.unlist(name);
-            self.spent.extend(key);
+            self.spend(key);
             self.release(name);
             return false;
         }
@@ -344,7 +352,7 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
         batch.shares.reserve(names.len());
         for (share, name) in (0..).zip(names) {
             let key = self.unlist(name);
-            batch.spent.extend(key);
+            self.spend(key);
             let entry = &mut self.entries[name as usize];
             if let Some(first) = entry.first.take() {
                 batch.places.push(first);
