@@ -28,6 +28,12 @@ pub(crate) struct Batch<I, O, E> {
     pub(crate) spent: Vec<I>,
 }
 
+impl<I, O, E> Default for Batch<I, O, E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<I, O, E> Batch<I, O, E> {
     pub(crate) fn new() -> Self {
         Self {
@@ -41,6 +47,7 @@ impl<I, O, E> Batch<I, O, E> {
 
     /// Gives every call of the batch the same error.
     pub(crate) fn answer_all(&mut self, error: &CallError<E>) {
+        self.shares.clear();
         for place in self.places.drain(..) {
             deliver(place, Err(error.clone()));
         }

@@ -72,6 +72,7 @@ impl<I, O, E, L: Line<I, O, E>> Shared<I, O, E, L> {
             let runner = Runner {
                 shared: Arc::clone(self),
                 batch: Batch::new(),
+                spare: Batch::new(),
                 role: Role::Gathers,
             };
             match &self.runtime {
@@ -100,6 +101,8 @@ enum Role {
 pub(crate) struct Runner<I, O, E, L: Line<I, O, E>> {
     shared: Arc<Shared<I, O, E, L>>,
     batch: Batch<I, O, E>,
+    /// An empty one, with room.
+    spare: Batch<I, O, E>,
     role: Role,
 }
 
@@ -168,14 +171,16 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
             let mut processing = pin!(AssertUnwindSafe(async { process(items).await }).catch_unwind());
             // Never suspends here: whoever is still to be told cannot be dropped with the task.
             let begun = poll_fn(|context| Poll::Ready(processing.as_mut().poll(context))).await;
-            drop(before.take());
+            if let Some(before) = before.take() {
+                self.spare = before.tell();
+            }
             let waits = begun.is_pending();
             let end = match begun {
                 Poll::Ready(end) => end,
                 Poll::Pending => processing.await,
             };
             let mut ended = Ended {
-                batch: std::mem::replace(&mut self.batch, Batch::new()),
+                batch: std::mem::replace(&mut self.batch, std::mem::take(&mut self.spare)),
                 expected,
                 end: Some(end),
                 answer: self.shared.answer,
@@ -183,14 +188,14 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
             let (goes_on, todo) = self.shared.intake.go_on(&mut ended.batch, &mut self.batch);
             self.shared.carry_out(todo);
             if !goes_on {
-                drop(ended);
+                self.spare = ended.tell();
                 return;
             }
             if waits {
                 before = Some(ended);
                 turn = Turn::default();
             } else {
-                drop(ended);
+                self.spare = ended.tell();
                 if turn.is_over(expected) {
                     let_others_run().await;
                     turn = Turn::default();
@@ -231,17 +236,25 @@ impl Turn {
 /// What the processor ended with: its answer, or its panic.
 type End<O, E> = Result<Result<Vec<O>, E>, Box<dyn Any + Send>>;
 
-/// A batch that has ended. Dropped, it tells its callers.
+/// A batch that has ended. Its callers are told, at the latest when it is dropped.
 struct Ended<I, O, E> {
     batch: Batch<I, O, E>,
     expected: usize,
-    /// Always there until dropped.
+    /// There until the callers are told.
     end: Option<End<O, E>>,
     answer: fn(&mut Batch<I, O, E>, Vec<O>),
 }
 
-impl<I, O, E> Drop for Ended<I, O, E> {
-    fn drop(&mut self) {
+impl<I, O, E> Ended<I, O, E> {
+    /// Tells the callers. What is left is an empty batch, with room for the next.
+    fn tell(mut self) -> Batch<I, O, E> {
+        self.tell_all();
+        let mut empty = std::mem::take(&mut self.batch);
+        quietly(|| empty.spent.clear());
+        empty
+    }
+
+    fn tell_all(&mut self) {
         let expected = self.expected;
         match self.end.take() {
             None => {}
@@ -262,6 +275,12 @@ impl<I, O, E> Drop for Ended<I, O, E> {
                 quietly(|| drop(panic));
             }
         }
+    }
+}
+
+impl<I, O, E> Drop for Ended<I, O, E> {
+    fn drop(&mut self) {
+        self.tell_all();
     }
 }
 

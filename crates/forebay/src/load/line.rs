@@ -347,10 +347,10 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
     }
 
     fn end(&mut self, batch: &mut Batch<Hashed<K>, V, E>) {
-        let names = std::mem::take(&mut batch.names);
+        let mut names = std::mem::take(&mut batch.names);
         batch.places.reserve(names.len());
         batch.shares.reserve(names.len());
-        for (share, name) in (0..).zip(names) {
+        for (share, name) in (0..).zip(names.drain(..)) {
             let key = self.unlist(name);
             self.spend(key);
             let entry = &mut self.entries[name as usize];
@@ -364,6 +364,7 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
             }
             self.release(name);
         }
+        batch.names = names;
         batch.spent.append(&mut self.spent);
     }
 
