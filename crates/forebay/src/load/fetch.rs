@@ -78,6 +78,11 @@ where
 }
 
 fn panicked<E>(panic: Box<dyn Any + Send>) -> LoadError<E> {
+    LoadError::Panicked(message_of(panic))
+}
+
+/// What a panic said.
+pub(super) fn message_of(panic: Box<dyn Any + Send>) -> Arc<str> {
     let message = if let Some(message) = panic.downcast_ref::<&'static str>() {
         Arc::from(*message)
     } else if let Some(message) = panic.downcast_ref::<String>() {
@@ -86,7 +91,7 @@ fn panicked<E>(panic: Box<dyn Any + Send>) -> LoadError<E> {
         Arc::from("a panic without a message")
     };
     quietly(|| drop(panic));
-    LoadError::Panicked(message)
+    message
 }
 
 /// Runs a piece of user code whose panic is nobody else's business (the panic hook has reported it).
