@@ -8,6 +8,8 @@
 
 mod batcher;
 mod panicking_types;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::future::Future;
 use std::sync::Arc;
