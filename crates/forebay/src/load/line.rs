@@ -9,7 +9,9 @@
 //! Loads are looked up when they are collected, many at once, and not as they arrive; who arrives while a key is in flight is
 //! looked up before that flight is forgotten. So what all cores would contend for is touched once or twice a batch.
 //!
-//! `Eq` and `Clone` of keys run under the intake's lock, their drop too where many leave at once. Knows nothing of answers.
+//! `Eq` and `Clone` of keys run under the intake's lock, their drop too where many leave at once. One that panics costs sharing
+//! and no outcome: a key that cannot be compared is fetched for itself, one that cannot be cloned is not joined in flight, and
+//! who cannot have a clone of the value gets the panic. Knows nothing of answers.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -179,7 +181,7 @@ impl<K, V, E> Keys<K, V, E> {
             let own = &self.entries[*name as usize];
             own.key.as_ref().is_some_and(|own| (self.equal)(own, &key.key))
         };
-        self.table.find(key.hash, is_key).is_some()
+        catch_unwind(AssertUnwindSafe(|| self.table.find(key.hash, is_key).is_some())).unwrap_or(false)
     }
 
     /// A load has left its slot.
@@ -190,7 +192,10 @@ impl<K, V, E> Keys<K, V, E> {
             own.hash == key.hash && own.key.as_ref().is_some_and(|own| equal(own, &key.key))
         };
         self.counters.loads += 1;
-        if let Some(&name) = self.table.find(key.hash, is_key) {
+        // The place has to be kept, whatever the comparison does.
+        let found = catch_unwind(AssertUnwindSafe(|| self.table.find(key.hash, is_key).copied()));
+        let is_comparable = found.is_ok();
+        if let Ok(Some(name)) = found {
             let entry = &mut self.entries[name as usize];
             entry.add(place);
             entry.due = entry.due.min(due);
@@ -217,12 +222,14 @@ impl<K, V, E> Keys<K, V, E> {
         entry.hash = hash;
         entry.depth = depth;
         entry.stage = Stage::InLine;
-        entry.listed = true;
+        entry.listed = is_comparable;
         entry.due = due;
         entry.first = Some(place);
-        let entries = &self.entries;
-        self.table
-            .insert_unique(hash, name, |name| entries[*name as usize].hash);
+        if is_comparable {
+            let entries = &self.entries;
+            self.table
+                .insert_unique(hash, name, |name| entries[*name as usize].hash);
+        }
         self.line.push_back(name);
     }
 
@@ -332,11 +339,9 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
             let entry = &mut self.entries[name as usize];
             entry.stage = Stage::InFlight;
             let (hash, depth) = (entry.hash, entry.depth);
-            let key = if self.joins_flights {
-                entry.key.as_ref().map(self.clone)
-            } else {
-                self.unlist(name).map(|hashed| hashed.key)
-            };
+            let key = entry.key.as_ref().filter(|_| self.joins_flights);
+            let cloned = key.and_then(|key| catch_unwind(AssertUnwindSafe(|| (self.clone)(key))).ok());
+            let key = cloned.or_else(|| self.unlist(name).map(|hashed| hashed.key));
             let key = key.expect("an entry in line has its key");
             batch.items.push(Hashed { key, hash, depth });
             batch.names.push(name);

@@ -5,7 +5,7 @@
 //! - Values are remembered, and that a key is missing; errors never.
 //! - What [`prime`](Scope::prime), [`clear`](Scope::clear) or [`clear_all`](Scope::clear_all) said wins over what a load that
 //!   began before brings later.
-//! - Bounded: it remembers `max_remembered` keys, and loads others each time.
+//! - Bounded: it remembers `max_remembered` keys, and loads others each time. A load that was cancelled takes no room.
 //!
 //! Lives as long as its handles, so give one to each request and drop it with the request. It is not for use inside a fetch,
 //! which serves many requests. Knows nothing of batches.
@@ -151,7 +151,13 @@ where
             Seen::NoRoom => return Load::new(self.engine.load(key)).await,
             Seen::Load(number, load) => (number, load),
         };
-        let outcome = load.await;
+        let leaving = Leaving {
+            memory: &self.memory,
+            key: &key,
+            number,
+            load: Some(load),
+        };
+        let outcome = leaving.ended().await;
         let value = outcome.as_ref().ok().cloned();
         let unused = self.memory.lock().settle(&key, number, value);
         drop(unused);
@@ -196,6 +202,57 @@ where
         for key in forgotten.keys() {
             self.engine.invalidate(key);
         }
+    }
+}
+
+/// A caller that waits for a load. If it is the last and is dropped before the end, the load takes no room any more.
+struct Leaving<'a, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    memory: &'a Mutex<Memory<K, V, E>>,
+    key: &'a K,
+    number: u64,
+    /// There until it has ended.
+    load: Option<SharedLoad<V, E>>,
+}
+
+impl<K, V, E> Leaving<'_, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    async fn ended(mut self) -> Outcome<V, E> {
+        let load = self.load.as_mut().expect("not ended yet");
+        let outcome = load.await;
+        self.load = None;
+        outcome
+    }
+}
+
+impl<K, V, E> Drop for Leaving<'_, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        let Some(load) = self.load.take() else {
+            return;
+        };
+        // Cancels the load, if nobody else has it.
+        drop(load);
+        let mut memory = self.memory.lock();
+        let others = match memory.of.get(self.key) {
+            Some(Entry::Loading { number, load }) if *number == self.number => load.upgrade(),
+            _ => return,
+        };
+        let forgotten = others.is_none().then(|| memory.of.remove_entry(self.key));
+        drop(memory);
+        drop((others, forgotten));
     }
 }
 

@@ -199,3 +199,24 @@ async fn a_scope_remembers_so_many_and_loads_the_rest_each_time() {
     scope.prime(3, 33);
     assert_eq!(scope.load(3).await.unwrap(), Some(33));
 }
+
+#[tokio::test]
+async fn a_cancelled_load_takes_no_room_in_a_scope() {
+    let gate = Gate::shut();
+    let loader = Loader::builder().max_remembered(2).build(gate.doubling());
+    let scope = loader.scope();
+    for key in 0..10 {
+        let (mut leaves, mut leaves_last) = (Box::pin(scope.load(key)), Box::pin(scope.load(key)));
+        assert!(poll_once(&mut leaves).is_pending());
+        assert!(poll_once(&mut leaves_last).is_pending());
+        drop(leaves);
+        drop(leaves_last);
+    }
+    gate.let_through(10);
+    for _ in 0..2 {
+        assert_eq!(scope.load(20).await.unwrap(), Some(40));
+        assert_eq!(scope.load(21).await.unwrap(), Some(42));
+    }
+    let fetched: Vec<u64> = gate.seen().concat();
+    assert_eq!(fetched, [20, 21], "remembered");
+}
