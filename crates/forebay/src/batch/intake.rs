@@ -174,7 +174,8 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         centre.unswept += 1;
         let waiting = centre.waiting(&self.lanes);
         let mut todo = Todo::default();
-        if centre.unswept > UNSWEPT_MAX + waiting {
+        // Dead keys in line count as waiting, until they are swept.
+        if centre.unswept > UNSWEPT_MAX + waiting.max(centre.line.places().1) / 2 {
             todo.wake = centre.sweep(&self.lanes, &self.limits);
         }
         let is_last = waiting == 0 || (L::KEEPS_WAITING && centre.sleeps_for_nobody(&self.limits));
@@ -296,6 +297,11 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
                 }
             }
             centre.line.end(stranded);
+        } else if matches!(centre.gatherer, Gatherer::None) && centre.has_place(&self.limits) {
+            // Others run, but may do so for long: the next who arrives starts a gatherer, in a runtime that is there.
+            for lane in 0..self.lanes.count() {
+                self.lanes.watch(lane, Watch::Any);
+            }
         }
         todo.drained = centre.is_drained(&self.lanes);
         todo
@@ -339,8 +345,14 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
 
     /// A look at the line once all that has arrived is in it.
     pub(crate) fn with_all_in_line<R>(&self, look: impl FnOnce(&mut L) -> R) -> (R, Todo) {
-        let mut centre = self.centre.0.lock();
+        let mut guard = self.centre.0.lock();
+        let centre = &mut *guard;
         centre.collect(&self.lanes, Watch::Off);
+        if centre.unswept > 0 && centre.waiting(&self.lanes) >= self.limits.max_queued as u64 {
+            // Some of what is in line may be wanted by nobody, and is in nobody's way.
+            centre.line.sweep(&mut centre.collected);
+            centre.unswept = 0;
+        }
         let seen = look(&mut centre.line);
         let todo = Todo {
             wake: centre.reconsider(&self.lanes, &self.limits),
@@ -377,7 +389,9 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
     }
 
     fn sleeps_for_nobody(&self, limits: &Limits) -> bool {
-        matches!(self.gatherer, Gatherer::Asleep { .. })
+        // Each key that nobody wants has lost a caller since the last sweep: a look is worth its price only then.
+        self.unswept >= self.line.places().0
+            && matches!(self.gatherer, Gatherer::Asleep { .. })
             && self.line.survey(&self.collected, &limits.batch).due.is_none()
     }
 

@@ -202,6 +202,10 @@ pub(crate) trait Line<I, O, E> {
     /// How many items wait in here, not counting those that were collected and not taken over.
     fn kept(&self) -> u64;
 
+    /// Places of calls whose items were dispatched from their slots and that are held in here, of calls that have left too: in
+    /// line, and in all.
+    fn places(&self) -> (u64, u64);
+
     /// Takes over what was collected, if it keeps things in another way. Says how many items it has dispatched from their
     /// slots.
     fn take_over(&mut self, collected: &mut Collected<I, O, E>) -> u64;
@@ -286,6 +290,10 @@ impl<I, O, E> Line<I, O, E> for InOrder {
 
     fn kept(&self) -> u64 {
         0
+    }
+
+    fn places(&self) -> (u64, u64) {
+        (0, 0)
     }
 
     fn take_over(&mut self, _: &mut Collected<I, O, E>) -> u64 {

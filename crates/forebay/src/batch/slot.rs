@@ -20,6 +20,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
+use super::dispatch::quietly;
 use super::error::CallError;
 use super::sync::{AtomicU8, Ordering, UnsafeCell};
 use super::window::Due;
@@ -190,7 +191,8 @@ impl<I, O, E> Ticket<I, O, E> {
                         // SAFETY: done, hence both are the ticket's; the place left the waker.
                         let (outcome, own) = unsafe { (slot.take_outcome(), slot.exchange_waker(None)) };
                         slot.set_free();
-                        drop((own, replaced));
+                        // This half has ended: a panic must not keep that from the caller.
+                        quietly(|| drop((own, replaced)));
                         return Poll::Ready(outcome);
                     }
                     if is_kept || replaced.is_some() {
@@ -204,12 +206,14 @@ impl<I, O, E> Ticket<I, O, E> {
                     if slot.advance(DELIVERING, TAKEN).is_err() {
                         slot.set_free();
                     }
+                    quietly(|| drop(spare));
                     return Poll::Ready(outcome);
                 }
                 DONE => {
                     // SAFETY: done, hence the content is the ticket's.
                     let outcome = unsafe { slot.take_outcome() };
                     slot.set_free();
+                    quietly(|| drop(spare));
                     return Poll::Ready(outcome);
                 }
                 _ => unreachable!("a ticket that has not ended sees its item or its outcome, not state {state}"),

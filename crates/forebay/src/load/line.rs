@@ -86,6 +86,10 @@ impl<K, V, E> Entry<K, V, E> {
         }
     }
 
+    fn places(&self) -> u64 {
+        u64::from(self.first.is_some()) + self.others.len() as u64
+    }
+
     fn is_wanted(&self) -> bool {
         self.first.iter().chain(&self.others).any(Place::is_wanted)
     }
@@ -115,6 +119,9 @@ pub(super) struct Keys<K, V, E> {
     spent: Vec<Hashed<K>>,
     /// Whether keys in flight are joined.
     joins_flights: bool,
+    /// Places in all entries, and of those in flight, as of their last count.
+    places: u64,
+    places_in_flight: u64,
     equal: fn(&K, &K) -> bool,
     clone: fn(&K) -> K,
     pub(super) counters: Counters,
@@ -129,6 +136,8 @@ impl<K: Eq + Clone, V, E> Keys<K, V, E> {
             line: VecDeque::new(),
             spent: Vec::new(),
             joins_flights,
+            places: 0,
+            places_in_flight: 0,
             // As functions, so that loads can be dropped by code that knows nothing of keys.
             equal: K::eq,
             clone: K::clone,
@@ -192,11 +201,13 @@ impl<K, V, E> Keys<K, V, E> {
             own.hash == key.hash && own.key.as_ref().is_some_and(|own| equal(own, &key.key))
         };
         self.counters.loads += 1;
+        self.places += 1;
         // The place has to be kept, whatever the comparison does.
         let found = catch_unwind(AssertUnwindSafe(|| self.table.find(key.hash, is_key).copied()));
         let is_comparable = found.is_ok();
         if let Ok(Some(name)) = found {
             let entry = &mut self.entries[name as usize];
+            self.places_in_flight += u64::from(entry.stage == Stage::InFlight);
             entry.add(place);
             entry.due = entry.due.min(due);
             self.counters.joined += 1;
@@ -280,7 +291,9 @@ impl<K, V, E> Keys<K, V, E> {
         if entry.is_wanted() {
             return true;
         }
+        let before = entry.places();
         entry.prune();
+        self.places -= before - entry.places();
         if entry.first.is_none() {
             let key = self.unlist(name);
             self.spend(key);
@@ -296,6 +309,10 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
 
     fn kept(&self) -> u64 {
         self.line.len() as u64
+    }
+
+    fn places(&self) -> (u64, u64) {
+        (self.places - self.places_in_flight, self.places)
     }
 
     fn take_over(&mut self, collected: &mut Collected<Hashed<K>, V, E>) -> u64 {
@@ -338,6 +355,7 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
             }
             let entry = &mut self.entries[name as usize];
             entry.stage = Stage::InFlight;
+            self.places_in_flight += entry.places();
             let (hash, depth) = (entry.hash, entry.depth);
             let key = entry.key.as_ref().filter(|_| self.joins_flights);
             let cloned = key.and_then(|key| catch_unwind(AssertUnwindSafe(|| (self.clone)(key))).ok());
@@ -359,6 +377,8 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
             let key = self.unlist(name);
             self.spend(key);
             let entry = &mut self.entries[name as usize];
+            self.places -= entry.places();
+            self.places_in_flight -= entry.places();
             if let Some(first) = entry.first.take() {
                 batch.places.push(first);
                 batch.shares.push(share);
@@ -375,7 +395,14 @@ impl<K, V, E> Line<Hashed<K>, V, E> for Keys<K, V, E> {
 
     fn sweep(&mut self, _: &mut Collected<Hashed<K>, V, E>) {
         // A hot key's waiters may come and go while its fetch hangs.
-        self.entries.iter_mut().for_each(Entry::prune);
+        (self.places, self.places_in_flight) = (0, 0);
+        for entry in &mut self.entries {
+            entry.prune();
+            self.places += entry.places();
+            if entry.stage == Stage::InFlight {
+                self.places_in_flight += entry.places();
+            }
+        }
         let line = std::mem::take(&mut self.line);
         for name in line {
             if self.is_wanted(name) {

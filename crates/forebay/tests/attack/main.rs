@@ -7,9 +7,11 @@
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
 mod batcher;
+mod cancelled_masses;
 mod panicking_types;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod unlucky_moments;
 
 use std::future::Future;
 use std::sync::Arc;
