@@ -25,6 +25,7 @@ fn a_gatherer_that_is_lost_leaves_no_free_slot_unused() {
             Ok::<_, Infallible>(items)
         }
     });
+    #[allow(clippy::async_yields_async, reason = "the call itself is wanted")]
     let busy = lasting.block_on(async {
         let busy = batcher.try_call_owned(0).unwrap();
         while batcher.stats().in_flight == 0 {
@@ -70,6 +71,7 @@ fn hooked() -> Waker {
         }
     }
     static TABLE: RawWakerVTable = RawWakerVTable::new(clone, nothing, nothing, dropped);
+    // SAFETY: the functions of the table never dereference the pointer, own nothing, and are thread safe.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
 }
 struct Flag;
