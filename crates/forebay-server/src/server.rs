@@ -77,6 +77,7 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     signals.stop().await;
     tracing::info!("stopping: no new clients, open transactions may finish");
     server.stop().await;
+    tracing::info!("stopped");
     Ok(())
 }
 
@@ -98,6 +99,8 @@ impl Server {
     pub async fn start(options: Options) -> Result<Self, ServeError> {
         raise_file_limit();
         let metrics = metrics()?;
+        // First, so that a start that fails for want of a port leaves no file behind.
+        let listener = listen(options.listen).await?;
         let sqlite = open(&options)?;
         let writer = Writer::builder()
             .max_items(options.batch_max_items)
@@ -128,7 +131,6 @@ impl Server {
             },
             phase: seen,
         });
-        let listener = listen(options.listen).await?;
         let address = local(&listener, options.listen)?;
         let http_address = match options.http {
             None => None,

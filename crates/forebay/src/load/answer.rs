@@ -18,6 +18,10 @@ use std::hash::{BuildHasher, Hash};
 /// [`WrongCount`](super::LoadError::WrongCount): nobody can tell which of them is missing.
 ///
 /// For a shape of your own: implementers must give one outcome for each of `keys`, in their order, which are all different.
+#[diagnostic::on_unimplemented(
+    message = "a fetch cannot answer with `{Self}`",
+    note = "it answers with a `HashMap` or `BTreeMap` by key, or in the order of the keys with a `Vec<Option<V>>` or `Vec<Result<Option<V>, E>>`"
+)]
 pub trait Answer<K, E> {
     /// What is loaded.
     type Value;

@@ -120,7 +120,8 @@ use std::hash::Hash;
 
 use engine::Engine;
 
-/// What can be a key: everything that has these. `Hash`, `Eq` and `Clone` run under the loader's lock, so they must be quick.
+/// What can be a key: everything that has these. `Eq` and `Clone` run under the loader's lock: they must be quick, and must not
+/// call the loader.
 pub trait Key: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> Key for K {}
@@ -218,6 +219,8 @@ where
     /// The key's value, `None` if the source has none. The key enters the line when the load is first polled, and waits its
     /// turn when `max_queued` keys are in it already.
     ///
+    /// The load borrows the loader; one that is to be stored or spawned comes from [`register`](Self::register).
+    ///
     /// # Errors
     ///
     /// [`LoadError`], which tells this key's own errors from those of the whole fetch.
@@ -254,6 +257,7 @@ where
     /// Puts the key in line now, to be awaited later, and by any task. As [`load`](Self::load) in all else.
     ///
     /// It is fetched also while nobody polls it, and cancelled when dropped.
+    #[doc(alias = "load_owned")]
     pub fn register(&self, key: K) -> Load<'static, K, V, E> {
         Load::new(self.engine.enter(key))
     }

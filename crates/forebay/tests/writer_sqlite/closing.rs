@@ -106,3 +106,23 @@ fn a_runtime_that_ends_leaves_the_outcome_unknown() {
     assert!(matches!(answer, Err(WriteError::OutcomeUnknown { .. })), "{answer:?}");
     drop(own);
 }
+
+#[tokio::test]
+async fn once_closed_the_file_alone_has_everything() {
+    let database = Database::new("CREATE TABLE t (n)");
+    let sqlite = database.open();
+    let writer = Writer::new(sqlite.clone());
+    for n in 0..100 {
+        writer.execute("INSERT INTO t VALUES (?1)", [n]).await.unwrap();
+    }
+    writer.drain().await;
+    sqlite.close().await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(sqlite.path(), &copy).unwrap();
+    let copied = rusqlite::Connection::open(copy).unwrap();
+    let rows: i64 = copied
+        .query_row("SELECT count(*) FROM t", (), |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 100);
+}

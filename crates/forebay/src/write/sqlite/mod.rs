@@ -200,11 +200,17 @@ impl Sqlite {
         })
     }
 
-    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for the transaction or batch that runs.
+    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for the transaction or batch that runs, and
+    /// moves what was committed from the write-ahead log into the file itself, so that the file can be copied alone; where
+    /// somebody still reads, for as long as the busy timeout at most.
     pub async fn close(&self) {
         let last = self.inner.permit_to_write().await;
         self.inner.write_permit.close();
         self.inner.readers.close();
+        if last.is_ok() && !self.inner.read_only {
+            // At best: what was acknowledged is durable in the log as well.
+            let _ = self.inner.writer.run(|session| session.checkpoint()).await;
+        }
         drop(last);
     }
 }

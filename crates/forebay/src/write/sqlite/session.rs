@@ -377,6 +377,13 @@ impl Session {
         })
     }
 
+    /// Moves what was committed from the write-ahead log into the file, and empties the log.
+    pub(super) fn checkpoint(&self) -> rusqlite::Result<()> {
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        self.policy
+            .trusting(|| self.connection.query_row(checkpoint, (), |_| Ok(())))
+    }
+
     /// Executes outside any transaction, free of the policy's rule against what VACUUM does inside.
     pub(super) fn execute_alone(
         &mut self,
