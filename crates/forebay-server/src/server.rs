@@ -101,6 +101,10 @@ impl Server {
         let metrics = metrics()?;
         // First, so that a start that fails for want of a port leaves no file behind.
         let listener = listen(options.listen).await?;
+        let http_listener = match options.http {
+            None => None,
+            Some(http) => Some((listen(http).await?, http)),
+        };
         let sqlite = open(&options)?;
         let writer = Writer::builder()
             .max_items(options.batch_max_items)
@@ -132,10 +136,9 @@ impl Server {
             phase: seen,
         });
         let address = local(&listener, options.listen)?;
-        let http_address = match options.http {
+        let http_address = match http_listener {
             None => None,
-            Some(http) => {
-                let listener = listen(http).await?;
+            Some((listener, http)) => {
                 let address = local(&listener, http)?;
                 let (watched, counted) = (shared.phase.clone(), Arc::clone(&shared));
                 let draining = move || *watched.borrow() != Phase::Serving;

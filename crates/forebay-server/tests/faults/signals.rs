@@ -29,6 +29,10 @@ fn a_signal_under_load_loses_nothing() {
             took < Duration::from_secs(5),
             "nobody is in a transaction, yet it took {took:?}"
         );
+        let mut log = server.database().as_os_str().to_owned();
+        log.push("-wal");
+        let left = std::fs::metadata(log).map_or(0, |log| log.len());
+        assert_eq!(left, 0, "the database is one file after a clean stop");
         let inserted = load.finish();
         for insert in &inserted {
             assert!(

@@ -60,6 +60,7 @@ fn an_address_that_is_taken_or_open_to_all_is_named() {
     for (listen, http) in [(address.as_str(), "off"), ("127.0.0.1:0", address.as_str())] {
         let line = refusal(&["serve", "--database", database, "--listen", listen, "--http", http]);
         assert!(line.contains(&address), "{line}");
+        assert!(!Path::new(database).exists(), "no file is left behind");
     }
     for listen in ["0.0.0.0:0", "[::]:0"] {
         let line = refusal(&["serve", "--database", database, "--listen", listen, "--http", "off"]);

@@ -269,7 +269,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     }
 
     /// A runner was dropped by its runtime. When it was the last, nobody will take what is in line: that comes back in
-    /// `stranded`, to be answered. `batch` is what it was running, if it was.
+    /// `stranded`, to be answered. `running` is its batch, if it had one.
     pub(crate) fn lose_runner(&self, running: Option<&mut Batch<I, O, E>>, stranded: &mut Batch<I, O, E>) -> Todo {
         // Declared before the guard, hence dropped after it: it may hold a waker.
         let _previous;

@@ -45,7 +45,7 @@ impl Hasher {
     }
 }
 
-/// Where an entry is looked for.
+/// How far an entry has come.
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     InLine,
@@ -101,7 +101,6 @@ const WAITERS_KEPT: usize = 32;
 /// What a loader counts under the intake's lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
-    pub(super) loads: u64,
     pub(super) joined: u64,
     pub(super) fetched: u64,
 }
@@ -200,7 +199,6 @@ impl<K, V, E> Keys<K, V, E> {
             let own = &entries[*name as usize];
             own.hash == key.hash && own.key.as_ref().is_some_and(|own| equal(own, &key.key))
         };
-        self.counters.loads += 1;
         self.places += 1;
         // The place has to be kept, whatever the comparison does.
         let found = catch_unwind(AssertUnwindSafe(|| self.table.find(key.hash, is_key).copied()));
