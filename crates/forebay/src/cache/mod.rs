@@ -1,0 +1,4 @@
+//! Cache: under construction; for now only the store it will stand on.
+
+#[allow(dead_code)]
+mod store;
