@@ -276,7 +276,7 @@ where
             }
             self.store.insert(hash, owned, weight, record)
         });
-        self.count_inserted(inserted);
+        self.inserted(hash, inserted);
     }
 
     /// Forgets the key, here and in all tiers.
@@ -287,13 +287,13 @@ where
     {
         let owned = key.to_owned();
         self.source.invalidate(&owned);
-        let removed = self.flights.supersede(hash, &owned, || {
+        self.flights.supersede(hash, &owned, || {
             if !self.tiers.is_empty() {
                 self.tiers.invalidate(owned.clone());
             }
-            self.store.remove(hash, &owned)
+            self.store.remove::<K>(hash, &owned)
         });
-        quietly(|| drop(removed));
+        quietly(|| self.store.tidy_removed(hash));
     }
 
     /// Makes the key's entry stale; what flies already may have read before the change, and is not kept.
@@ -317,13 +317,13 @@ where
         for key in self.flights.keys() {
             self.source.invalidate(&key);
         }
-        let cleared = self.flights.supersede_all(|| {
+        self.flights.supersede_all(|| {
             if !self.tiers.is_empty() {
                 self.tiers.clear();
             }
             self.store.clear()
         });
-        quietly(|| drop(cleared));
+        quietly(|| self.store.tidy_cleared());
     }
 
     pub(super) fn weigh(&self, key: &K, value: Option<&V>) -> u32 {
@@ -344,14 +344,14 @@ where
         }
     }
 
-    pub(super) fn count_inserted(&self, inserted: Inserted<K, Record<V>>) {
+    /// The rest of an insert, where no lock is held: what was replaced and evicted is dropped. Its panics are not the reader's.
+    pub(super) fn inserted(&self, hash: u64, inserted: Inserted) {
         let counters = &self.counters;
         counters.evictions.fetch_add(inserted.evicted, Ordering::Relaxed);
         if !inserted.admitted {
             count(&counters.too_heavy);
         }
-        // What was replaced and evicted is dropped here, where no lock is held. Its panics are not the reader's.
-        quietly(|| drop(inserted));
+        quietly(|| self.store.tidy(hash, inserted));
     }
 
     /// Begins to publish metrics, if it has a name and there is a runtime; if not, the next flight tries again.
