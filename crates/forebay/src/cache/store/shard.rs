@@ -332,8 +332,9 @@ impl<K, T> Locked<'_, K, T> {
     #[cold]
     fn rebuild(&mut self) {
         let old = self.table();
-        let slots = if self.len() < old.slots.entries_max() { old.slots.len() } else { Slots::room_for(self.len() + 1) };
-        let slots = Slots::new(slots);
+        let buckets =
+            if self.len() < old.slots.entries_max() { old.slots.buckets() } else { Slots::room_for(self.len() + 1) };
+        let slots = Slots::new(buckets);
         slots.fill_from(&old.slots);
         let directory = Directory::of(&self.writer.slab, Directory::<K, T>::room_for(slots.entries_max()));
         self.publish(Table::publishable(slots, directory), |freed| Retired::Table { _freed: freed });
@@ -421,10 +422,9 @@ impl<K, T> Locked<'_, K, T> {
             let node = slab.node(number);
             assert_eq!(node.tag(), tag, "a slot has its entry's tag");
             assert!(node.place() > super::node::WAITING, "what is in the table is in a queue");
-            slots.position_of(tag, number);
         });
+        slots.validate();
         assert_eq!(linked, policy.len(), "what is in a queue is in the table");
-        assert!(linked < slots.len(), "a search ends at an empty slot");
         let waiting = limbo.backlog().entries;
         assert_eq!(linked + waiting + slab.free_numbers(), slab.used_numbers(), "every number is somewhere");
     }
