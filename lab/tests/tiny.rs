@@ -176,6 +176,26 @@ fn loader() {
 }
 
 #[test]
+fn hit_ratios() {
+    let (report, results) = run(&["cache", "--only", " entries"]);
+    let seen = check("cache", &report, &results);
+    for (trace, capacities) in [
+        ("oltp", &["1,000", "2,000", "5,000", "10,000", "15,000", "50,000"][..]),
+        ("gli", &["500", "1,000", "1,500", "2,000", "2,500"]),
+        ("loop", &["100", "250", "500", "750", "1,000"]),
+    ] {
+        for capacity in capacities {
+            let case = format!("{trace}, {capacity} entries");
+            for system in ["limit", "LRU", "quick_cache", "moka", "foyer", "forebay"] {
+                has(&seen, system, &case);
+            }
+            let is_judged = |line: &str| line.contains(&case) && line.contains("the best peer's (at least -1.00): ");
+            assert!(report.lines().any(is_judged), "{case}:\n{report}");
+        }
+    }
+}
+
+#[test]
 fn writes_to_sqlite() {
     let (report, results) = run(&["writes", "--database", "sqlite"]);
     let seen = check("writes-sqlite", &report, &results);
