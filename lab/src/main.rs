@@ -34,6 +34,7 @@ use effort::Effort;
 use failure::Failure;
 use scenario::Scenario;
 use scenarios::batcher::Batcher;
+use scenarios::cache::Cache;
 use scenarios::loader::Loader;
 use scenarios::server::Server;
 use scenarios::writes::{Database, Writes};
@@ -55,6 +56,11 @@ enum Chosen {
     },
     /// Callers that each want a key, and the fetches that they share, beside the loaders of others.
     Loader {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Hits, beside the caches of others.
+    Cache {
         #[command(flatten)]
         options: Options,
     },
@@ -118,6 +124,7 @@ fn run(command: Command) -> Result<bool, Failure> {
     let (scenario, options): (Box<dyn Scenario>, Options) = match command.scenario {
         Chosen::Batcher { options } => (Box::new(Batcher), options),
         Chosen::Loader { options } => (Box::new(Loader), options),
+        Chosen::Cache { options } => (Box::new(Cache), options),
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
@@ -159,6 +166,7 @@ mod tests {
             let command = Command::try_parse_from(line.split(' ')).unwrap();
             let (Chosen::Batcher { options }
             | Chosen::Loader { options }
+            | Chosen::Cache { options }
             | Chosen::Writes { options, .. }
             | Chosen::Server { options, .. }) = command.scenario
             else {
