@@ -26,7 +26,9 @@
 //! neither; `load::sqlite` reads through `write::sqlite`. No part knows of any wire protocol.
 
 pub mod batch;
+pub mod cache;
 pub mod load;
+mod panics;
 #[cfg(feature = "sqlite")]
 pub mod write;
 

@@ -7,12 +7,9 @@
 //!
 //! Knows nothing of limits, windows and runners.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-
 use super::error::CallError;
 use super::slot::{Delivered, Outcome, Place};
+use crate::panics::quietly;
 
 /// Items and the callers who wait for their outcomes.
 pub(crate) struct Batch<I, O, E> {
@@ -61,21 +58,5 @@ pub(crate) fn deliver<I, O, E>(place: Place<I, O, E>, outcome: Outcome<O, E>) {
         Delivered::Stored(Some(waker)) => quietly(|| waker.wake()),
         Delivered::Stored(None) => {}
         Delivered::Unwanted(outcome) => quietly(|| drop(outcome)),
-    }
-}
-
-/// Runs a piece of user code whose panic is nobody else's business (the panic hook has reported it).
-pub(crate) fn quietly(work: impl FnOnce()) {
-    drop(catch_unwind(AssertUnwindSafe(work)));
-}
-
-/// What a panic said.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> Arc<str> {
-    if let Some(message) = panic.downcast_ref::<&'static str>() {
-        Arc::from(*message)
-    } else if let Some(message) = panic.downcast_ref::<String>() {
-        Arc::from(message.as_str())
-    } else {
-        Arc::from("a panic without a message")
     }
 }

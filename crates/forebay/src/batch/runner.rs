@@ -22,10 +22,11 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::dispatch::{Batch, panic_message, quietly};
+use super::dispatch::Batch;
 use super::error::CallError;
 use super::intake::{Intake, Next, Todo};
 use super::line::{InOrder, Line};
+use crate::panics::{panic_message, quietly};
 
 /// Weighs an item.
 pub(crate) type Weigh<I> = Box<dyn Fn(&I) -> usize + Send + Sync>;

@@ -20,10 +20,10 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 
-use super::dispatch::quietly;
 use super::error::CallError;
 use super::sync::{AtomicU8, Ordering, UnsafeCell};
 use super::window::Due;
+use crate::panics::quietly;
 
 /// What a call ends with.
 pub(crate) type Outcome<O, E> = Result<O, CallError<E>>;

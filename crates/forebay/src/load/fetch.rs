@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 
 use super::answer::{Answer, Outcomes};
 use super::error::LoadError;
-use crate::batch::dispatch::{panic_message, quietly};
+use crate::panics::{panic_message, quietly};
 
 /// The answer of a fetch, or why there is none.
 pub(super) type Fetched<A, E> = Result<A, LoadError<E>>;

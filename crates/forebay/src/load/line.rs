@@ -20,10 +20,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::batch::CallError;
-use crate::batch::dispatch::{Batch, deliver, panic_message, quietly};
+use crate::batch::dispatch::{Batch, deliver};
 use crate::batch::line::{BatchLimits, Collected, Line, Survey};
 use crate::batch::slot::{Note, Place};
 use crate::batch::window::Due;
+use crate::panics::{panic_message, quietly};
 
 /// A key on its way, with its hash, which its caller has made.
 pub(super) struct Hashed<K> {

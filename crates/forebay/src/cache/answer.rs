@@ -1,0 +1,28 @@
+//! What a lookup answers. Knows nothing of how it was come by.
+
+use std::time::Duration;
+
+/// A value, or that there is none, and how the cache came by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<V> {
+    /// The value; `None`: the source has none.
+    pub value: Option<V>,
+    /// How the cache came by it.
+    pub state: State,
+    /// How long ago the fetch that brought it began. To the resolution of the clock, some milliseconds.
+    pub age: Duration,
+}
+
+/// How a cache came by an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// It was there, and fresh.
+    Fresh,
+    /// It was there, and stale: a refresh runs in the background, or will after its back-off.
+    Stale,
+    /// It was fetched for this lookup, or for another that this one joined.
+    Fetched,
+    /// It was there and had expired, and the source failed, or took longer than the soft timeout.
+    Rescued,
+}

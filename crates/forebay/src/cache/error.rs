@@ -1,0 +1,110 @@
+//! Why a get has no value from the source, told apart by what the caller should do.
+//!
+//! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a cache to work; one failure is shared by all who waited for
+//! the same flight, and is remembered for nobody else.
+//!
+//! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a get did not end with a value, or with the knowledge that there is none.
+#[non_exhaustive]
+pub enum CacheError<E> {
+    /// The source's own error. The next get asks again.
+    Source(Arc<E>),
+    /// The fetch panicked; this is the panic's message. A bug in the source.
+    Panicked(Arc<str>),
+    /// The source's `fetch_many` returned a list of the wrong length, so that nobody can tell whose value is whose. A bug in
+    /// the source.
+    WrongCount {
+        /// How many keys the source was asked for.
+        expected: usize,
+        /// How many outcomes it returned.
+        returned: usize,
+    },
+    /// The fetch took longer than `Builder::fetch_timeout`, and was dropped. Try again later.
+    TimedOut(Duration),
+    /// This reader waited as long as it was willing to ([`Cache::get_within`](super::Cache::get_within)); the flight goes on.
+    WaitedTooLong(Duration),
+    /// As many flights as `Builder::max_flights` allows are in the air or in line. Try again later, or shed load.
+    Overloaded,
+    /// No tokio runtime ran the fetch to its end: the runtime has shut down, or the get was polled outside of one and the cache
+    /// has none of its own (`Builder::runtime`).
+    Stopped,
+}
+
+impl<E> CacheError<E> {
+    /// The source's own error, if it is that.
+    pub fn source_error(&self) -> Option<&E> {
+        match self {
+            Self::Source(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl<E> Clone for CacheError<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Source(error) => Self::Source(Arc::clone(error)),
+            Self::Panicked(message) => Self::Panicked(Arc::clone(message)),
+            Self::WrongCount { expected, returned } => Self::WrongCount {
+                expected: *expected,
+                returned: *returned,
+            },
+            Self::TimedOut(limit) => Self::TimedOut(*limit),
+            Self::WaitedTooLong(limit) => Self::WaitedTooLong(*limit),
+            Self::Overloaded => Self::Overloaded,
+            Self::Stopped => Self::Stopped,
+        }
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for CacheError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(error) => f.debug_tuple("Source").field(error).finish(),
+            Self::Panicked(message) => f.debug_tuple("Panicked").field(message).finish(),
+            Self::WrongCount { expected, returned } => f
+                .debug_struct("WrongCount")
+                .field("expected", expected)
+                .field("returned", returned)
+                .finish(),
+            Self::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
+            Self::WaitedTooLong(limit) => f.debug_tuple("WaitedTooLong").field(limit).finish(),
+            Self::Overloaded => f.write_str("Overloaded"),
+            Self::Stopped => f.write_str("Stopped"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for CacheError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(error) => write!(f, "the source failed: {error}"),
+            Self::Panicked(message) => write!(f, "the fetch panicked: {message}"),
+            Self::WrongCount { expected, returned } => write!(
+                f,
+                "the source returned {returned} outcomes for {expected} keys; a list must have one a key"
+            ),
+            Self::TimedOut(limit) => write!(f, "the fetch took longer than {} ms", limit.as_millis()),
+            Self::WaitedTooLong(limit) => write!(f, "no value came within {} ms", limit.as_millis()),
+            Self::Overloaded => f.write_str("too many flights are in the air or in line"),
+            Self::Stopped => {
+                f.write_str("no tokio runtime ran the fetch to its end: it has shut down, or there was none")
+            }
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for CacheError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Source(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}

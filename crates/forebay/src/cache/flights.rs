@@ -1,0 +1,298 @@
+//! Which flights are in the air for which keys, and the one order in which what they bring, and what others write, is kept.
+//!
+//! Promises, a key at a time:
+//! - A reader joins the flight that is in the air, or begins one if fewer than `per_key` are. It begins none if something has
+//!   been kept since it last looked.
+//! - What a flight brings is kept only if it is still in the air, and nothing that began after it has landed before it. To
+//!   supersede a key takes all its flights out of the air: what they bring reaches those who waited, and is kept nowhere.
+//! - Whatever is done to the key's entry (`keep`) is done under one lock with that decision.
+//!
+//! Does not know what a flight does, where entries are kept, or that there is time.
+//!
+//! Locks: the shard's, then whatever `keep` takes. `Eq` of keys is the only code of the user that runs under it.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Place;
+
+use super::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
+
+/// What the table must know of a flight.
+pub(super) trait Numbered {
+    /// Larger for flights that began later.
+    fn number(&self) -> u64;
+}
+
+/// The flights in the air.
+pub(super) struct Flights<K, F> {
+    shards: Box<[Shard<K, F>]>,
+    per_key: usize,
+    max: usize,
+    /// Flights that have begun and not ended, superseded ones included: at most `max`.
+    begun: AtomicUsize,
+    numbers: AtomicU64,
+}
+
+struct Shard<K, F> {
+    /// How often something was kept. Read without the lock, written under it.
+    kept: AtomicU64,
+    table: Mutex<HashTable<Entry<K, F>>>,
+}
+
+/// A key with flights in the air.
+struct Entry<K, F> {
+    hash: u64,
+    key: K,
+    /// In the order of their numbers; never empty while the entry is in the table.
+    flights: Vec<Arc<F>>,
+    /// The highest number of those that have landed.
+    landed: u64,
+}
+
+/// What became of a reader who wants a flight.
+pub(super) enum Boarded<F> {
+    /// It is on one that was in the air.
+    Joined(Arc<F>),
+    /// It began one.
+    Began(Arc<F>),
+    /// Something was kept since it looked.
+    LookAgain,
+    /// There are as many flights as there may be.
+    Full,
+}
+
+/// What became of the wish for a flight that nobody waits for.
+pub(super) enum Begun<F> {
+    /// It began.
+    New(Arc<F>),
+    /// One is in the air already.
+    InTheAir,
+    /// There are as many flights as there may be.
+    Full,
+}
+
+impl<K: Eq, F: Numbered> Flights<K, F> {
+    pub(super) fn new(shards: usize, per_key: usize, max: usize) -> Self {
+        assert!(shards.is_power_of_two() && per_key > 0 && max > 0);
+        let shard = || Shard {
+            kept: AtomicU64::new(0),
+            table: Mutex::new(HashTable::new()),
+        };
+        Self {
+            shards: (0..shards).map(|_| shard()).collect(),
+            per_key,
+            max,
+            begun: AtomicUsize::new(0),
+            numbers: AtomicU64::new(1),
+        }
+    }
+
+    fn shard(&self, hash: u64) -> &Shard<K, F> {
+        // The low bits choose the place within the shard's table.
+        &self.shards[(hash >> 48) as usize & (self.shards.len() - 1)]
+    }
+
+    /// To be asked before looking for the key's entry; see [`board`](Self::board).
+    pub(super) fn kept(&self, hash: u64) -> u64 {
+        self.shard(hash).kept.load(Ordering::Acquire)
+    }
+
+    /// Joins or begins a flight. `kept`: what [`kept`](Self::kept) said before the reader found nothing that would do.
+    /// `join` runs under the lock.
+    pub(super) fn board(
+        &self,
+        hash: u64,
+        key: &K,
+        kept: u64,
+        begin: impl FnOnce(u64) -> F,
+        join: impl FnOnce(&Arc<F>),
+    ) -> Boarded<F>
+    where
+        K: Clone,
+    {
+        let shard = self.shard(hash);
+        let mut table = shard.table.lock();
+        if shard.kept.load(Ordering::Relaxed) != kept {
+            return Boarded::LookAgain;
+        }
+        if let Some(entry) = table.find(hash, |entry| entry.key == *key)
+            && (entry.flights.len() >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max)
+        {
+            let flight = Arc::clone(entry.flights.last().expect("an entry in the table has flights"));
+            join(&flight);
+            return Boarded::Joined(flight);
+        }
+        let key = key.clone();
+        let Some(flight) = self.begin(begin) else {
+            return Boarded::Full;
+        };
+        join(&flight);
+        Self::put(&mut table, hash, key, &flight);
+        Boarded::Began(flight)
+    }
+
+    /// Begins a flight if none is in the air.
+    pub(super) fn begin_if_none(&self, hash: u64, key: &K, begin: impl FnOnce(u64) -> F) -> Begun<F>
+    where
+        K: Clone,
+    {
+        let mut table = self.shard(hash).table.lock();
+        if table.find(hash, |entry| entry.key == *key).is_some() {
+            return Begun::InTheAir;
+        }
+        let key = key.clone();
+        let Some(flight) = self.begin(begin) else {
+            return Begun::Full;
+        };
+        Self::put(&mut table, hash, key, &flight);
+        Begun::New(flight)
+    }
+
+    /// Takes all flights of the key out of the air and begins a new one; `None` when there are as many as there may be.
+    pub(super) fn begin_anew(
+        &self,
+        hash: u64,
+        key: &K,
+        begin: impl FnOnce(u64) -> F,
+        join: impl FnOnce(&Arc<F>),
+    ) -> Option<Arc<F>>
+    where
+        K: Clone,
+    {
+        let mut table = self.shard(hash).table.lock();
+        let key_of_entry = key.clone();
+        let before = Self::take(&mut table, hash, key);
+        let flight = self.begin(begin);
+        if let Some(flight) = &flight {
+            join(flight);
+            Self::put(&mut table, hash, key_of_entry, flight);
+        }
+        drop(table);
+        drop(before);
+        flight
+    }
+
+    /// The flight's end: takes it out of the air and, unless it was superseded, runs `keep` under the lock. To be called
+    /// once for each flight that began.
+    pub(super) fn land<R>(&self, hash: u64, key: &K, flight: &Arc<F>, keep: impl FnOnce() -> R) -> Option<R> {
+        let shard = self.shard(hash);
+        let mut table = shard.table.lock();
+        self.begun.fetch_sub(1, Ordering::Relaxed);
+        let Ok(mut place) = table.find_entry(hash, |entry| entry.key == *key) else {
+            return None;
+        };
+        let entry = place.get_mut();
+        let index = entry.flights.iter().position(|other| Arc::ptr_eq(other, flight))?;
+        entry.flights.remove(index);
+        let newest = entry.landed < flight.number();
+        entry.landed = entry.landed.max(flight.number());
+        let gone = entry.flights.is_empty().then(|| place.remove().0);
+        let kept = newest.then(|| {
+            shard.kept.fetch_add(1, Ordering::Release);
+            keep()
+        });
+        Self::shrink(&mut table);
+        drop(table);
+        drop(gone);
+        kept
+    }
+
+    /// Takes a flight out of the air that will bring nothing, if `abandon` says under the lock that nobody wants it. Then it must
+    /// not land.
+    pub(super) fn abandon(&self, hash: u64, key: &K, flight: &Arc<F>, abandon: impl FnOnce() -> bool) -> bool {
+        let mut table = self.shard(hash).table.lock();
+        if !abandon() {
+            return false;
+        }
+        self.begun.fetch_sub(1, Ordering::Relaxed);
+        let mut gone = None;
+        if let Ok(mut place) = table.find_entry(hash, |entry| entry.key == *key) {
+            let entry = place.get_mut();
+            entry.flights.retain(|other| !Arc::ptr_eq(other, flight));
+            if entry.flights.is_empty() {
+                gone = Some(place.remove().0);
+            }
+        }
+        Self::shrink(&mut table);
+        drop(table);
+        drop(gone);
+        true
+    }
+
+    /// Takes all flights of the key out of the air, and runs `keep` under the lock.
+    pub(super) fn supersede<R>(&self, hash: u64, key: &K, keep: impl FnOnce() -> R) -> R {
+        let shard = self.shard(hash);
+        let mut table = shard.table.lock();
+        let before = Self::take(&mut table, hash, key);
+        shard.kept.fetch_add(1, Ordering::Release);
+        let kept = keep();
+        drop(table);
+        drop(before);
+        kept
+    }
+
+    /// Takes all flights of all keys out of the air, and runs `keep` with their keys under all locks.
+    pub(super) fn supersede_all<R>(&self, keep: impl FnOnce() -> R) -> R {
+        let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.table.lock()).collect();
+        let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();
+        for shard in &self.shards {
+            shard.kept.fetch_add(1, Ordering::Release);
+        }
+        let kept = keep();
+        drop(tables);
+        drop(before);
+        kept
+    }
+
+    /// The keys with flights in the air.
+    pub(super) fn keys(&self) -> Vec<K>
+    where
+        K: Clone,
+    {
+        let mut keys = Vec::new();
+        for shard in &self.shards {
+            keys.extend(shard.table.lock().iter().map(|entry| entry.key.clone()));
+        }
+        keys
+    }
+
+    /// Flights that have begun and not ended.
+    pub(super) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self, begin: impl FnOnce(u64) -> F) -> Option<Arc<F>> {
+        let room = |begun: usize| (begun < self.max).then_some(begun + 1);
+        self.begun
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+            .ok()?;
+        Some(Arc::new(begin(self.numbers.fetch_add(1, Ordering::Relaxed))))
+    }
+
+    fn put(table: &mut HashTable<Entry<K, F>>, hash: u64, key: K, flight: &Arc<F>) {
+        match table.entry(hash, |entry| entry.key == key, |entry| entry.hash) {
+            Place::Occupied(mut place) => place.get_mut().flights.push(Arc::clone(flight)),
+            Place::Vacant(place) => {
+                place.insert(Entry {
+                    hash,
+                    key,
+                    flights: vec![Arc::clone(flight)],
+                    landed: 0,
+                });
+            }
+        }
+    }
+
+    fn take(table: &mut HashTable<Entry<K, F>>, hash: u64, key: &K) -> Option<Entry<K, F>> {
+        let place = table.find_entry(hash, |entry| entry.key == *key).ok()?;
+        let entry = place.remove().0;
+        Self::shrink(table);
+        Some(entry)
+    }
+
+    /// Gives back what a spike took.
+    fn shrink(table: &mut HashTable<Entry<K, F>>) {
+        if table.capacity() > 64 && table.len() * 8 < table.capacity() {
+            table.shrink_to(table.len() * 2, |entry| entry.hash);
+        }
+    }
+}

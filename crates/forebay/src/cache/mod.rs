@@ -1,0 +1,328 @@
+//! Cache: what was fetched a moment ago is served from memory; what is not there is fetched once, however many ask.
+//!
+//! Promises:
+//! - One entry a key, which says the value or that there is none (*missing*). By age it is fresh (served), stale (served, and
+//!   refreshed in the background) or expired (not served, unless the source fails and it may rescue).
+//! - One flight a key: readers of a key that is not there join the one fetch of it, which runs in a task of its own. Who leaves
+//!   takes nobody with them.
+//! - What is inserted, invalidated, marked stale or cleared wins over every fetch that began before.
+//! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call.
+//! - A source that fails, hangs or panics is a typed error, or a value that rescues; never a hang beyond the timeout.
+//!
+//! Does not know SQL, nor what its source and tiers are.
+//!
+//! How it is built: `store` keeps `record`s and reads them without a lock; `core` says what a record is good for and who must
+//! fetch; `flights` keeps the one order in which flights land and writers write; `trip` is a flight's way through `tier`s and
+//! `turns` to the `source`.
+
+mod answer;
+mod builder;
+mod clock;
+mod core;
+mod error;
+mod events;
+mod flight;
+mod flights;
+mod hot;
+mod hot_keys;
+mod record;
+mod settled;
+mod source;
+mod stats;
+mod store;
+mod sync;
+pub mod tier;
+mod trip;
+mod turns;
+
+pub use answer::{Answer, State};
+pub use builder::Builder;
+pub use clock::Clock;
+pub use error::CacheError;
+pub use hot_keys::{HotKeys, Warmed};
+pub use record::Staleness;
+pub use settled::Settled;
+pub use source::{Fetched, Source};
+pub use stats::Stats;
+
+use std::borrow::Borrow;
+use std::convert::Infallible;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::core::Core;
+use crate::load::Key;
+
+/// Keeps what a source answered, and asks it once for what many want.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::Cache;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>((n < 100).then_some(n * n)) })
+///     .capacity(10_000)
+///     .fresh_for(Duration::from_secs(5))
+///     .stale_for(Duration::from_secs(3600))
+///     .missing_fresh_for(Duration::from_secs(1))
+///     .build();
+///
+/// assert_eq!(squares.get(&12).await.unwrap(), Some(144)); // Fetched.
+/// assert_eq!(squares.get(&12).await.unwrap(), Some(144)); // From memory.
+/// assert_eq!(squares.get(&404).await.unwrap(), None);     // That is remembered too.
+/// assert_eq!(squares.stats().fetches, 2);
+/// # }
+/// ```
+///
+/// A value is cloned for each reader: wrap what is dear to clone into an `Arc`. Clones of the cache are handles to the same one.
+///
+/// Over a [`Loader`](crate::load::Loader) the misses and refreshes of many keys become few fetches:
+/// `Cache::builder(loader)`.
+pub struct Cache<K, V, E = Infallible> {
+    core: Arc<Core<K, V, E>>,
+}
+
+impl<K, V, E> Cache<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Chooses windows and limits; [`Builder::build`] makes the cache. The source is an async function of a key, a
+    /// [`Loader`](crate::load::Loader), another cache, or anything else that is a [`Source`].
+    pub fn builder(source: impl Source<K, Value = V, Error = E>) -> Builder<K, V, E> {
+        Builder::new(source)
+    }
+
+    /// The key's value, `None` if the source has none: from memory if it is fresh or stale there, else by a flight.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`], when memory has nothing that may be served and the flight failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future harms no other reader. The flight goes on, unless it still waits for its turn and nobody else
+    /// waits for it.
+    #[inline]
+    pub async fn get<Q>(&self, key: &Q) -> Result<Option<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        if let Some(answer) = self.core.glance(hash, key) {
+            self.core.used(key);
+            return Ok(answer.value);
+        }
+        Ok(self.obtain(hash, key).await?.value)
+    }
+
+    /// As [`get`](Self::get), and tells the value's state and age.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn lookup<Q>(&self, key: &Q) -> Result<Answer<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        if let Some(answer) = self.core.glance(hash, key) {
+            self.core.used(key);
+            return Ok(answer);
+        }
+        self.obtain(hash, key).await
+    }
+
+    /// As [`get`](Self::get), for a reader who waits no longer than `limit`; then it gets what could rescue, or
+    /// [`WaitedTooLong`](CacheError::WaitedTooLong). The flight goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_within<Q>(&self, key: &Q, limit: Duration) -> Result<Option<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        if let Some(answer) = self.core.glance(hash, key) {
+            self.core.used(key);
+            return Ok(answer.value);
+        }
+        match tokio::time::timeout(limit, self.obtain(hash, key)).await {
+            Ok(outcome) => outcome.map(|answer| answer.value),
+            Err(_) => match self.core.rescue(hash, &key.to_owned()) {
+                Some(answer) => Ok(answer.value),
+                None => Err(CacheError::WaitedTooLong(limit)),
+            },
+        }
+    }
+
+    /// The outcomes of many keys, in the order asked for, duplicates and all. Where the source is a
+    /// [`Loader`](crate::load::Loader), all that memory does not have is one fetch, up to the loader's own limit.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get), for all of them.
+    pub async fn get_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<V>, CacheError<E>>> {
+        let answers = self.lookup_many(keys).await;
+        let value = |answer: Result<Answer<V>, _>| answer.map(|answer| answer.value);
+        answers.into_iter().map(value).collect()
+    }
+
+    /// As [`get_many`](Self::get_many), and tells each value's state and age.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get), for all of them.
+    pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
+        let mut begun = Vec::new();
+        let boarded: Vec<_> = keys
+            .into_iter()
+            .map(|key| {
+                let hash = self.core.store.hash(&key);
+                self.core.used(&key);
+                match self.core.glance(hash, &key) {
+                    Some(answer) => Err(Ok(answer)),
+                    None => self.core.board(hash, key, &mut begun),
+                }
+            })
+            .collect();
+        self.core.depart(begun);
+        let mut answers = Vec::with_capacity(boarded.len());
+        for reader in boarded {
+            answers.push(match reader {
+                Ok(waiting) => waiting.landed().await,
+                Err(at_once) => at_once,
+            });
+        }
+        answers
+    }
+
+    /// What memory has, if it is fresh. Asks nobody, begins nothing. The inner `None`: the source has no value.
+    #[inline]
+    pub fn get_if_fresh<Q>(&self, key: &Q) -> Option<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let value = self.core.fresh(self.core.store.hash(key), key)?;
+        self.core.used(key);
+        Some(value)
+    }
+
+    /// Keeps a value that the application knows to be the present one, in memory from now on, and in all tiers. No fetch that
+    /// began before can replace it.
+    pub fn insert(&self, key: K, value: V) -> Settled {
+        let hash = self.core.store.hash(&key);
+        self.core.insert(hash, key, Some(value));
+        self.settled()
+    }
+
+    /// Keeps the knowledge that the source has no value for the key; else as [`insert`](Self::insert).
+    pub fn insert_missing(&self, key: K) -> Settled {
+        let hash = self.core.store.hash(&key);
+        self.core.insert(hash, key, None);
+        self.settled()
+    }
+
+    /// Forgets the key: a get that begins from now on is answered by a fetch that begins from now on. No fetch that began
+    /// before can bring the old value back, and it is not read from a tier again: a tier that fails is told until it has heard.
+    pub fn invalidate<Q>(&self, key: &Q) -> Settled
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.core.invalidate(self.core.store.hash(key), key);
+        self.settled()
+    }
+
+    /// Makes the key's entry stale: it is served (for as long as it would have been fresh or stale), and refreshed by the next
+    /// reader, by a fetch that begins from now on. Tiers forget the key.
+    pub fn mark_stale<Q>(&self, key: &Q) -> Settled
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.core.mark_stale(self.core.store.hash(key), key);
+        self.settled()
+    }
+
+    /// Forgets all keys, as [`invalidate`](Self::invalidate) does one.
+    pub fn clear(&self) -> Settled {
+        self.core.clear();
+        self.settled()
+    }
+
+    /// Fetches the key from the source, whatever is known of it, by a fetch that begins now. Readers who come meanwhile are
+    /// served what is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); what is known stays.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn refresh<Q>(&self, key: &Q) -> Result<Option<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        let refresh = Arc::clone(&self.core).refresh(hash, key.to_owned());
+        Ok(refresh.await?.value)
+    }
+
+    /// Waits until the tiers have heard of everything that was written before.
+    pub fn settled(&self) -> Settled {
+        Settled::new(&self.core.tiers)
+    }
+
+    /// A reading of the counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// On the heap, so that a get that hits does not carry the room for one that does not.
+    #[cold]
+    async fn obtain<Q>(&self, hash: u64, key: &Q) -> Result<Answer<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.core.used(key);
+        Box::pin(Arc::clone(&self.core).obtain(hash, key.to_owned())).await
+    }
+}
+
+impl<K, V, E> Clone for Cache<K, V, E> {
+    fn clone(&self) -> Self {
+        Self {
+            core: Arc::clone(&self.core),
+        }
+    }
+}
+
+impl<K, V, E> fmt::Debug for Cache<K, V, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("name", &self.core.settings.name)
+            .finish_non_exhaustive()
+    }
+}

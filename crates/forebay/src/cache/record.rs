@@ -1,0 +1,220 @@
+//! What is kept of a key: its value, or that there is none; since when; and when the source may next be asked in the background.
+//!
+//! Promises: the state of an entry is a function of its age, of the windows and of whether it was marked stale. A refresh is
+//! claimed by one reader at a time, and after failures not before the back-off has passed. All by relaxed atomics, for a
+//! record's own words order nothing else.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::clock::whole_ms;
+
+/// What an entry is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Staleness {
+    /// Served.
+    Fresh,
+    /// Served, and refreshed in the background.
+    Stale,
+    /// Not served; but see `Builder::stale_if_error_for`.
+    Expired,
+}
+
+/// A rule of one's own: what an entry of that value (`None`: missing) and age is good for.
+pub(super) type Rule<V> = Box<dyn Fn(Option<&V>, Duration) -> Staleness + Send + Sync>;
+
+/// How long an entry is fresh, and then stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Windows {
+    pub(super) fresh_ms: u64,
+    pub(super) stale_ms: u64,
+}
+
+/// By what the state of entries is told.
+pub(super) struct Terms<V> {
+    pub(super) present: Windows,
+    pub(super) missing: Windows,
+    pub(super) stale_if_error_ms: u64,
+    /// How much of the fresh window is taken off at most, in 1/1024.
+    pub(super) jitter: u64,
+    /// From which part of the fresh window on a hit refreshes ahead, in 1/1024; 1024 is never.
+    pub(super) ahead: u64,
+    pub(super) rule: Option<Rule<V>>,
+    /// Back-off after the first failure, doubled by each further one up to the second.
+    pub(super) retry_after_ms: (u64, u64),
+    /// How long a claimed refresh keeps others from being claimed, should it never end.
+    pub(super) lease_ms: u64,
+}
+
+/// How an entry stands now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) staleness: Staleness,
+    /// Whether it would do when the source fails. Always so while it is served.
+    pub(super) rescues: bool,
+    /// Whether the source should be asked in the background, if nobody does already.
+    pub(super) refresh: bool,
+    pub(super) age_ms: u64,
+}
+
+/// An entry.
+pub(super) struct Record<V> {
+    pub(super) value: Option<V>,
+    /// When it was fetched (48 bits, ms), its share of the jitter (15 bits), whether it was marked stale (1 bit).
+    times: AtomicU64,
+    /// When the source may be asked again in the background (48 bits, ms), failures in a row (16 bits).
+    retry: AtomicU64,
+}
+
+const MARKED: u64 = 1;
+const JITTER_BITS: u32 = 15;
+const AT_SHIFT: u32 = 16;
+const AT_MAX: u64 = (1 << 48) - 1;
+const FAILURES: u64 = 0xFFFF;
+
+impl<V> Record<V> {
+    /// `dice`: any number, by which this entry's share of the jitter is chosen.
+    pub(super) fn new(value: Option<V>, fetched_at_ms: u64, dice: u64) -> Self {
+        let share = dice >> (u64::BITS - JITTER_BITS);
+        Self {
+            value,
+            times: AtomicU64::new(fetched_at_ms.min(AT_MAX) << AT_SHIFT | share << 1),
+            retry: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn fetched_at_ms(&self) -> u64 {
+        self.times.load(Ordering::Relaxed) >> AT_SHIFT
+    }
+
+    /// How the entry stands at that moment.
+    #[inline]
+    pub(super) fn standing(&self, now_ms: u64, terms: &Terms<V>) -> Standing {
+        let times = self.times.load(Ordering::Relaxed);
+        let age_ms = now_ms.saturating_sub(times >> AT_SHIFT);
+        let windows = if self.value.is_some() {
+            &terms.present
+        } else {
+            &terms.missing
+        };
+        if terms.rule.is_none() && times & MARKED == 0 {
+            let sure_ms = windows.fresh_ms - per_mille(windows.fresh_ms, terms.jitter);
+            if age_ms < per_mille(sure_ms, terms.ahead) {
+                return Standing {
+                    staleness: Staleness::Fresh,
+                    rescues: true,
+                    refresh: false,
+                    age_ms,
+                };
+            }
+        }
+        self.standing_in_full(times, age_ms, *windows, terms)
+    }
+
+    /// The same for the entries about which a glance cannot tell.
+    #[inline(never)]
+    fn standing_in_full(&self, times: u64, age_ms: u64, windows: Windows, terms: &Terms<V>) -> Standing {
+        let share = (times >> 1) & ((1 << JITTER_BITS) - 1);
+        let taken_off = per_mille(windows.fresh_ms, terms.jitter);
+        let fresh_ms = windows.fresh_ms - (u128::from(taken_off) * u128::from(share) >> JITTER_BITS) as u64;
+        let served_ms = windows.fresh_ms.saturating_add(windows.stale_ms);
+        let by_rule = match &terms.rule {
+            Some(rule) => rule(self.value.as_ref(), Duration::from_millis(age_ms)),
+            None if age_ms < fresh_ms => Staleness::Fresh,
+            None if age_ms < served_ms => Staleness::Stale,
+            None => Staleness::Expired,
+        };
+        let marked = times & MARKED != 0;
+        let staleness = match by_rule {
+            Staleness::Fresh if marked => Staleness::Stale,
+            other => other,
+        };
+        let refresh = match staleness {
+            Staleness::Fresh => terms.ahead < 1024 && age_ms >= per_mille(fresh_ms, terms.ahead),
+            Staleness::Stale => true,
+            Staleness::Expired => false,
+        };
+        Standing {
+            staleness,
+            rescues: staleness != Staleness::Expired || age_ms < served_ms.saturating_add(terms.stale_if_error_ms),
+            refresh,
+            age_ms,
+        }
+    }
+
+    /// Makes a fresh entry stale, to be refreshed by the next reader.
+    pub(super) fn mark_stale(&self) {
+        self.times.fetch_or(MARKED, Ordering::Relaxed);
+        self.retry.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the back-off after a failure still lasts.
+    pub(super) fn backs_off(&self, now_ms: u64, terms: &Terms<V>) -> bool {
+        let retry = self.retry.load(Ordering::Relaxed);
+        retry & FAILURES > 0 && Self::waits(retry, now_ms, terms)
+    }
+
+    /// Claims the refresh; whoever gets `true` is the one to ask the source.
+    pub(super) fn claim(&self, now_ms: u64, terms: &Terms<V>) -> bool {
+        let retry = self.retry.load(Ordering::Relaxed);
+        if Self::waits(retry, now_ms, terms) {
+            return false;
+        }
+        let until = now_ms.saturating_add(terms.lease_ms).min(AT_MAX);
+        let claimed = until << AT_SHIFT | retry & FAILURES;
+        self.retry
+            .compare_exchange(retry, claimed, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Takes a claim back: nobody asks after all.
+    pub(super) fn unclaim(&self) {
+        self.retry.fetch_and(FAILURES, Ordering::Relaxed);
+    }
+
+    /// The source failed: it may be asked again after the back-off.
+    pub(super) fn failed(&self, now_ms: u64, terms: &Terms<V>) {
+        let failures = (self.retry.load(Ordering::Relaxed) & FAILURES) + 1;
+        let (first, most) = terms.retry_after_ms;
+        let doubled = first.saturating_mul(1_u64.checked_shl(failures as u32 - 1).unwrap_or(u64::MAX));
+        let until = now_ms.saturating_add(doubled.min(most)).min(AT_MAX);
+        self.retry
+            .store(until << AT_SHIFT | failures.min(FAILURES), Ordering::Relaxed);
+    }
+
+    /// Whether that word says to wait. A wait longer than any that is given comes from a clock that went back, and is none.
+    fn waits(retry: u64, now_ms: u64, terms: &Terms<V>) -> bool {
+        let longest = terms.lease_ms.max(terms.retry_after_ms.1);
+        let left = (retry >> AT_SHIFT).saturating_sub(now_ms);
+        left > 0 && left <= longest
+    }
+}
+
+/// That many 1/1024 of a time; of one that is for ever, for ever.
+#[inline]
+fn per_mille(time_ms: u64, parts: u64) -> u64 {
+    if parts == 1024 {
+        time_ms
+    } else {
+        (u128::from(time_ms) * u128::from(parts) >> 10) as u64
+    }
+}
+
+/// For how long others should keep a value of that age: until it could not even rescue.
+pub(super) fn keep_for<V>(missing: bool, age_ms: u64, terms: &Terms<V>) -> Duration {
+    let windows = if missing { terms.missing } else { terms.present };
+    let whole = windows
+        .fresh_ms
+        .saturating_add(windows.stale_ms)
+        .saturating_add(terms.stale_if_error_ms);
+    Duration::from_millis(whole.saturating_sub(age_ms))
+}
+
+impl Windows {
+    pub(super) fn new(fresh_for: Duration, stale_for: Duration) -> Self {
+        Self {
+            fresh_ms: whole_ms(fresh_for),
+            stale_ms: whole_ms(stale_for),
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! How flights go: through the tiers, in line for their turn, to the source, and what they bring into memory.
+//!
+//! Promises:
+//! - A trip runs in tasks of its own: nobody's cancellation ends it. However it ends (a panic, the hard timeout, a runtime that
+//!   shuts down), every flight on it ends with an outcome, and its turn is given back.
+//! - Flights that depart together ask the tiers in one go; and the source too, where it gathers.
+//! - What comes is kept only if nobody wrote meanwhile, with the age that it has: counted from the beginning of its fetch, as
+//!   HTTP caches count it (RFC 9111, section 4.2.3).
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use super::answer::State;
+use super::core::{Core, dice};
+use super::error::CacheError;
+use super::events;
+use super::flight::{Flight, Landed};
+use super::flights::Numbered;
+use super::record::{Record, Staleness};
+use super::source::Fetched;
+use super::stats::count;
+use crate::load::Key;
+use crate::panics::{panic_message, quietly};
+
+/// A key on its way, and its flight.
+pub(super) struct Leg<K, V, E> {
+    hash: u64,
+    key: K,
+    flight: Arc<Flight<V, E>>,
+    by_tiers: ByTiers,
+}
+
+/// Which copies of the tiers are good enough.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ByTiers {
+    /// All that may be served.
+    Any,
+    /// Fresh ones, fetched later than that (ms).
+    NewerThan(u64),
+    /// None.
+    No,
+}
+
+/// Keys that the source is asked for together.
+pub(super) struct Trip<K, V, E> {
+    legs: Vec<Leg<K, V, E>>,
+}
+
+impl<K, V, E> Leg<K, V, E> {
+    pub(super) fn new(hash: u64, key: K, flight: &Arc<Flight<V, E>>, by_tiers: ByTiers) -> Self {
+        Self {
+            hash,
+            key,
+            flight: Arc::clone(flight),
+            by_tiers,
+        }
+    }
+}
+
+impl<K, V, E> Trip<K, V, E> {
+    /// By what it is known in line: a flight's own number, so that its rank can follow those who wait for it. Trips of many
+    /// keys have numbers that no flight has: they keep the rank that they came with.
+    fn number(&self) -> u64 {
+        match &self.legs[..] {
+            [leg] => leg.flight.number(),
+            legs => legs.first().map_or(0, |leg| leg.flight.number()) | 1 << 63,
+        }
+    }
+
+    fn rank(&self) -> usize {
+        self.legs.iter().map(|leg| leg.flight.waiting()).sum()
+    }
+}
+
+impl<K, V, E> Core<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Sends off flights that have begun.
+    pub(super) fn depart(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
+        if legs.is_empty() {
+            return;
+        }
+        self.publish();
+        if self.tiers.is_empty() || legs.iter().all(|leg| leg.by_tiers == ByTiers::No) {
+            return self.to_the_source(legs);
+        }
+        let Some(runtime) = self.runtime() else {
+            return self.strand(legs);
+        };
+        runtime.spawn(Arc::clone(self).by_the_tiers(legs));
+    }
+
+    /// Asks the tiers, and sends what they do not have to the source.
+    async fn by_the_tiers(self: Arc<Self>, legs: Vec<Leg<K, V, E>>) {
+        let mut travelling = Travelling::new(&self, legs);
+        let keys: Vec<K> = travelling.legs.iter().map(|leg| leg.key.clone()).collect();
+        let found = self.tiers.get_many(&keys).await;
+        let mut rest = Vec::new();
+        for (leg, kept) in std::mem::take(&mut travelling.legs).into_iter().zip(found) {
+            let Some(kept) = kept else {
+                rest.push(leg);
+                continue;
+            };
+            let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
+            let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
+            let staleness = record.standing(self.time.now(), &self.terms).staleness;
+            let state = match (leg.by_tiers, staleness) {
+                (ByTiers::Any, Staleness::Fresh) => State::Fetched,
+                (ByTiers::Any, Staleness::Stale) => State::Stale,
+                (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
+                _ => {
+                    rest.push(leg);
+                    continue;
+                }
+            };
+            count(&self.counters.flights_by_tier);
+            let (hash, key) = (leg.hash, leg.key.clone());
+            self.land_value(&leg, record, state, false);
+            if state == State::Stale {
+                self.refresh_in_background(hash, key, fetched_at_ms);
+            }
+        }
+        if !rest.is_empty() {
+            self.to_the_source(rest);
+        }
+    }
+
+    fn to_the_source(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
+        if self.source.gathers() {
+            return self.in_turn(Trip { legs });
+        }
+        for leg in legs {
+            self.in_turn(Trip { legs: vec![leg] });
+        }
+    }
+
+    /// Fetches as soon as there is a turn for it.
+    fn in_turn(self: &Arc<Self>, trip: Trip<K, V, E>) {
+        match &self.turns {
+            None => self.go(trip),
+            Some(turns) => {
+                if let Some(trip) = turns.ask(trip.number(), trip.rank(), trip) {
+                    self.go(trip);
+                }
+            }
+        }
+    }
+
+    /// Fetches now; the turn is there.
+    fn go(self: &Arc<Self>, trip: Trip<K, V, E>) {
+        let travelling = Travelling {
+            core: Arc::clone(self),
+            legs: trip.legs,
+            has_turn: self.turns.is_some(),
+        };
+        let Some(runtime) = self.runtime() else {
+            return;
+        };
+        let span = tracing::debug_span!("flight", cache = &*self.settings.name, keys = travelling.legs.len());
+        runtime.spawn(travelling.fetch().instrument(span));
+    }
+
+    /// No runtime: all end.
+    fn strand(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
+        drop(Travelling::new(self, legs));
+    }
+
+    /// A flight's end with a value.
+    fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: bool) {
+        let Leg { hash, key, flight, .. } = leg;
+        let fetched_at_ms = record.fetched_at_ms();
+        let into_tiers = into_tiers && !self.tiers.is_empty();
+        // The user's code comes first: nothing has happened yet if it panics.
+        let prepared = catch_unwind(AssertUnwindSafe(|| {
+            let landed = Landed {
+                value: record.value.clone(),
+                fetched_at_ms,
+                state,
+            };
+            let put = into_tiers.then(|| self.put(key, &landed.value, fetched_at_ms));
+            (self.weigh(key, landed.value.as_ref()), put, key.clone(), landed)
+        }));
+        let (weight, put, owned, landed) = match prepared {
+            Ok(prepared) => prepared,
+            Err(panic) => return self.land_error(leg, panicked(panic)),
+        };
+        let kept = self.flights.land(*hash, key, flight, || {
+            if let Some(put) = put {
+                self.tiers.fill(put);
+            }
+            self.store.insert(*hash, owned, weight, record)
+        });
+        match kept {
+            Some(inserted) => self.count_inserted(inserted),
+            None => count(&self.counters.late_dropped),
+        }
+        flight.end(Ok(landed));
+    }
+
+    /// A flight's end without one.
+    fn land_error(&self, leg: &Leg<K, V, E>, error: CacheError<E>) {
+        count(&self.counters.failures);
+        let now_ms = self.time.now();
+        self.flights.land(leg.hash, &leg.key, &leg.flight, || {
+            let failed = |record: &Record<V>| record.failed(now_ms, &self.terms);
+            self.store.peek(leg.hash, &leg.key, failed);
+        });
+        leg.flight.end(Err(error));
+    }
+}
+
+fn panicked<E>(panic: Box<dyn Any + Send>) -> CacheError<E> {
+    let message = panic_message(&*panic);
+    quietly(|| drop(panic));
+    CacheError::Panicked(message)
+}
+
+/// Flights on their way. Dropped before they have landed, they end as stopped.
+struct Travelling<K: Key, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    core: Arc<Core<K, V, E>>,
+    legs: Vec<Leg<K, V, E>>,
+    has_turn: bool,
+}
+
+impl<K, V, E> Travelling<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn new(core: &Arc<Core<K, V, E>>, legs: Vec<Leg<K, V, E>>) -> Self {
+        Self {
+            core: Arc::clone(core),
+            legs,
+            has_turn: false,
+        }
+    }
+
+    /// Asks the source, and lands.
+    async fn fetch(mut self) {
+        let core = Arc::clone(&self.core);
+        let keys: Vec<K> = self.legs.iter().map(|leg| leg.key.clone()).collect();
+        count(&core.counters.fetches);
+        core.counters
+            .keys_fetched
+            .fetch_add(keys.len() as u64, Ordering::Relaxed);
+        let (began_ms, began) = (core.time.now(), Instant::now());
+        let outcomes = core.ask(keys).await;
+        core.took(began.elapsed());
+        for outcome in outcomes.into_iter().rev() {
+            let leg = self.legs.pop().expect("as many outcomes as legs");
+            match outcome {
+                Ok(fetched) => {
+                    let age_ms = super::clock::whole_ms(fetched.age);
+                    let fetched_at_ms = began_ms.saturating_sub(age_ms);
+                    let record = Record::new(fetched.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
+                    core.land_value(&leg, record, State::Fetched, true);
+                }
+                Err(error) => core.land_error(&leg, error),
+            }
+        }
+        if std::mem::take(&mut self.has_turn) {
+            core.next_turn();
+        }
+    }
+}
+
+impl<K, V, E> Core<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// The source's outcomes, one a key, whatever it does.
+    async fn ask(&self, mut keys: Vec<K>) -> Vec<Result<Fetched<V>, CacheError<E>>> {
+        let expected = keys.len();
+        // The timeout is inside, so that a panic of the dropped fetch is caught too.
+        let asking = async {
+            let fetching = async {
+                if expected == 1 {
+                    let key = keys.pop().expect("there is one");
+                    vec![self.source.fetch(key).await]
+                } else {
+                    self.source.fetch_many(keys).await
+                }
+            };
+            match self.settings.fetch_timeout {
+                None => Ok(fetching.await),
+                Some(limit) => tokio::time::timeout(limit, fetching).await.map_err(|_| limit),
+            }
+        };
+        let error = match AssertUnwindSafe(asking).catch_unwind().await {
+            Ok(Ok(outcomes)) if outcomes.len() == expected => {
+                let own = |outcome: Result<_, E>| outcome.map_err(|error| CacheError::Source(Arc::new(error)));
+                return outcomes.into_iter().map(own).collect();
+            }
+            Ok(Ok(outcomes)) => CacheError::WrongCount {
+                expected,
+                returned: outcomes.len(),
+            },
+            Ok(Err(limit)) => {
+                count(&self.counters.timeouts);
+                CacheError::TimedOut(limit)
+            }
+            Err(panic) => panicked(panic),
+        };
+        vec![Err(error); expected]
+    }
+
+    fn took(&self, time: Duration) {
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.counters.fetch_ns.fetch_add(time_ns, Ordering::Relaxed);
+        events::fetch_took(&self.settings.name, time);
+    }
+
+    /// Gives a turn back, to whom it is due.
+    fn next_turn(self: &Arc<Self>) {
+        let turns = self.turns.as_ref().expect("a turn comes from somewhere");
+        if let Some(trip) = turns.give_back(Trip::number) {
+            self.go(trip);
+        }
+    }
+}
+
+impl<K: Key, V, E> Drop for Travelling<K, V, E>
+where
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        for leg in self.legs.drain(..) {
+            self.core.land_error(&leg, CacheError::Stopped);
+        }
+        // There is no runtime to go on with. Who waits in line could wait for ever, so they are told too: here, one after the
+        // other, and not each by the one before it.
+        while std::mem::take(&mut self.has_turn) {
+            let turns = self.core.turns.as_ref().expect("a turn comes from somewhere");
+            if let Some(trip) = turns.give_back(Trip::number) {
+                self.has_turn = true;
+                for leg in trip.legs {
+                    self.core.land_error(&leg, CacheError::Stopped);
+                }
+            }
+        }
+    }
+}
