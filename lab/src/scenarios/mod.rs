@@ -1,6 +1,8 @@
 //! The scenarios, a folder each: what takes part, and how each system is spoken to.
 
 pub(crate) mod batcher;
+pub(crate) mod cache;
+pub(crate) mod cold_start;
 pub(crate) mod loader;
 pub(crate) mod server;
 pub(crate) mod writes;

@@ -451,7 +451,7 @@ impl Burst {
 }
 
 /// The version of a package that this program was built with.
-fn locked_version(package: &str) -> String {
+pub(crate) fn locked_version(package: &str) -> String {
     const LOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock"));
     version_in(LOCK, package).unwrap_or("unknown").to_owned()
 }
