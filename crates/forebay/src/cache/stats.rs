@@ -52,7 +52,7 @@ pub struct Stats {
     /// How many of them wait for their turn (`Builder::max_fetches`).
     pub in_line: usize,
     /// Entries now.
-    pub entries: usize,
+    pub entries: u64,
     /// Their weight now.
     pub weight: u64,
     /// The most that they may weigh.

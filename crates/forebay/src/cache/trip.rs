@@ -200,7 +200,7 @@ where
             self.store.insert(*hash, owned, weight, record)
         });
         match kept {
-            Some(inserted) => self.count_inserted(inserted),
+            Some(inserted) => self.inserted(*hash, inserted),
             None => count(&self.counters.late_dropped),
         }
         flight.end(Ok(landed));

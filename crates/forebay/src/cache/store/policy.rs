@@ -1,0 +1,233 @@
+//! Which entry goes when room is needed.
+//!
+//! Promises: O(1) steps for each write (one eviction looks at no more than [`SWEEP_STEPS`] entries of `main`); a scan or a loop
+//! larger than the cache does not empty it. Works under its shard's lock; knows nothing of keys, tables and readers, who only
+//! bump their entry's use counter. Does not know the store's capacity either: the shard says when the store is full.
+//!
+//! Two queues and a memory of what went (S3-FIFO: Yang et al., SOSP 2023; 2Q: Johnson and Shasha, VLDB 1994): new entries enter
+//! `small`; those used there move to `main`; those unused are forgotten but for a fingerprint (a ghost). A key that returns while
+//! its ghost is remembered challenges `main`. What differs from S3-FIFO:
+//!
+//! - The challenge looks at the [`LOOK`] oldest entries of `main`; one that is unused makes place. If all were used, only the
+//!   oldest pays one use, and the challenger starts in `small` again. A loop larger than the cache brings at most one challenge
+//!   for each entry of `main` in a round (ghosts reach back 0.9 capacities), and each entry earns one use in a round: `main`
+//!   stands. (The comparison of candidate and victim is TinyLFU's: Einziger, Friedman, Manes, ACM ToS 2017.)
+//! - The share of `small` adapts (the idea of ARC: Megiddo and Modha, FAST 2003), between 0.5 % and 20 %: a challenge soon after
+//!   the eviction that is won says that `small` is too small, one that is lost says that `main` is worth more.
+//! - While the store is filling, `main` takes what leaves `small` unseen: a cold cache keeps the first it saw, which a loop
+//!   rewards.
+//!
+//! The constants hang together: with two uses paid for a lost challenge, or ghosts of 1.5 capacities, loops of 1.5 to 1.9
+//! capacities collapse from 60 % hits to 1 %.
+
+use super::ghosts::Ghosts;
+use super::node::{NONE, WAITING};
+use super::queue::{Nodes, Queue};
+
+/// A use counter saturates here.
+pub(super) const USES_MAX: u8 = 3;
+/// Entries of `main` that a challenge looks at.
+const LOOK: usize = 4;
+/// Entries that an eviction gives another round at most; bounds the time under the lock.
+const SWEEP_STEPS: usize = 256;
+
+/// The queue that an entry enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Small,
+    Main,
+}
+
+const SMALL: u8 = WAITING + 1;
+const MAIN: u8 = WAITING + 2;
+
+pub(super) struct Policy {
+    /// The shard's part of the store's capacity.
+    share: u64,
+    /// What the shard may weigh as it is: its share while the store is filling, what it has when the store is full.
+    room: u64,
+    /// What `small` is to weigh; `small_min() <= small_target <= small_max()`.
+    small_target: u64,
+    small: Queue,
+    main: Queue,
+    ghosts: Ghosts,
+}
+
+impl Policy {
+    pub(super) fn new(share: u64) -> Self {
+        let mut policy = Self {
+            share,
+            room: share,
+            small_target: 0,
+            small: Queue::new(SMALL),
+            main: Queue::new(MAIN),
+            ghosts: Ghosts::new(share),
+        };
+        policy.small_target = policy.small_min();
+        policy
+    }
+
+    pub(super) fn share(&self) -> u64 {
+        self.share
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.small.len + self.main.len
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.small.weight + self.main.weight
+    }
+
+    fn small_min(&self) -> u64 {
+        (self.share / 200).max(1)
+    }
+
+    fn small_max(&self) -> u64 {
+        (self.share / 5).max(1)
+    }
+
+    /// The store has no weight left for what is being written: evictions follow.
+    pub(super) fn store_is_full(&mut self) {
+        self.room = self.weight();
+    }
+
+    /// The store has room for the entry that is being written.
+    pub(super) fn store_has_room(&mut self, weight: u64) {
+        self.room = self.share.max(self.weight() + weight);
+    }
+
+    pub(super) fn main_has_room(&self, weight: u64) -> bool {
+        self.main.weight + weight <= self.room.saturating_sub(self.small_target)
+    }
+
+    /// How long ago, in evicted weight, the key of this tag was evicted, if that is remembered.
+    pub(super) fn recall(&mut self, tag: u32) -> Option<u64> {
+        self.ghosts.take(tag)
+    }
+
+    /// Evicts the oldest of the [`LOOK`] oldest entries of `main` that was not used; when all were, the oldest pays a use.
+    pub(super) fn challenge(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        let mut number = self.main.oldest;
+        for _ in 0..LOOK {
+            if number == NONE {
+                break;
+            }
+            if nodes.node(number).uses() == 0 {
+                self.main.unlink(nodes, number);
+                return Some(self.bury(nodes, number));
+            }
+            number = nodes.node(number).next();
+        }
+        if self.main.len > 0 {
+            self.another_round(nodes, self.main.oldest);
+        }
+        None
+    }
+
+    /// A challenge after `age` was won or lost: adapts the share of `small`.
+    pub(super) fn adapt(&mut self, age: u64, weight: u64, won: bool) {
+        if age <= self.small_max() {
+            let target = if won {
+                self.small_target.saturating_add(weight)
+            } else {
+                self.small_target.saturating_sub(weight)
+            };
+            self.small_target = target.clamp(self.small_min(), self.small_max());
+        }
+    }
+
+    /// A new entry, whose key was not there. `filling`: nothing had to go for it.
+    pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32, place: Place, filling: bool) {
+        match place {
+            Place::Small => self.small.push(nodes, number),
+            Place::Main => self.main.push(nodes, number),
+        }
+        // Only a store that is not full yet moves what was not used: a full one has better for `main`.
+        while filling && self.small.weight > self.small_target {
+            let oldest = self.small.oldest;
+            if !self.main_has_room(nodes.node(oldest).weight()) {
+                break;
+            }
+            self.small.unlink(nodes, oldest);
+            self.main.push(nodes, oldest);
+        }
+    }
+
+    /// An entry goes for another reason than want of room; it leaves no ghost.
+    pub(super) fn remove(&mut self, nodes: &impl Nodes, number: u32) {
+        self.queue_of(nodes, number).unlink(nodes, number);
+    }
+
+    /// Takes up an entry in the queue where `like` was; they may be the same.
+    pub(super) fn put_back(&mut self, nodes: &impl Nodes, number: u32, like: u32) {
+        self.queue_of(nodes, like).push(nodes, number);
+    }
+
+    fn queue_of(&mut self, nodes: &impl Nodes, number: u32) -> &mut Queue {
+        if nodes.node(number).place() == MAIN {
+            &mut self.main
+        } else {
+            &mut self.small
+        }
+    }
+
+    /// Picks the entry that has to go and forgets it. None: there is none.
+    pub(super) fn evict(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        while self.small.len > 0 && (self.small.weight >= self.small_target || self.main.len == 0) {
+            let oldest = self.small.oldest;
+            let node = nodes.node(oldest);
+            self.small.unlink(nodes, oldest);
+            if node.uses() == 0 {
+                return Some(self.bury(nodes, oldest));
+            }
+            node.set_uses(0);
+            let crowded = !self.main_has_room(node.weight());
+            let victim = if crowded { self.evict_main(nodes) } else { None };
+            self.main.push(nodes, oldest);
+            if victim.is_some() {
+                return victim;
+            }
+        }
+        self.evict_main(nodes)
+    }
+
+    fn evict_main(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        if self.main.len == 0 {
+            return None;
+        }
+        for _ in 0..SWEEP_STEPS {
+            if nodes.node(self.main.oldest).uses() == 0 {
+                break;
+            }
+            self.another_round(nodes, self.main.oldest);
+        }
+        let oldest = self.main.oldest;
+        self.main.unlink(nodes, oldest);
+        Some(self.bury(nodes, oldest))
+    }
+
+    /// One use less; a reader's bump at the same moment may be lost.
+    fn another_round(&mut self, nodes: &impl Nodes, number: u32) {
+        let node = nodes.node(number);
+        node.set_uses(node.uses().saturating_sub(1));
+        self.main.unlink(nodes, number);
+        self.main.push(nodes, number);
+    }
+
+    fn bury(&mut self, nodes: &impl Nodes, number: u32) -> u32 {
+        let node = nodes.node(number);
+        let entries = self.len() + 1;
+        self.ghosts.remember(node.tag(), node.weight(), entries);
+        number
+    }
+
+    pub(super) fn validate(&self, nodes: &impl Nodes) {
+        assert!(
+            (self.small_min()..=self.small_max()).contains(&self.small_target),
+            "small's share has its limits"
+        );
+        self.small.validate(nodes);
+        self.main.validate(nodes);
+    }
+}

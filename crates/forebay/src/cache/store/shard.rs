@@ -1,0 +1,506 @@
+//! The shards: parts of the store that each have a lock for writers and a table that readers use without one.
+//!
+//! Promises:
+//! - A read finds the entry that the last finished write of its key left, or a later one; it takes no lock, and the entry lives
+//!   until the read's section ends.
+//! - What writers take out is dropped once no reader can see it, outside of all locks. Until then it waits in limbo, of which there
+//!   is a bounded amount: a writer that finds more waits for the readers, unless it is inside a read itself.
+//! - No thread waits for readers while it holds a lock, and none holds two shards' locks.
+//! - A key's `Eq` that panics changes nothing.
+//!
+//! Does not know capacities, nor which shard an eviction should hit. The store's unsafe code is here and in `slab`.
+
+use std::borrow::Borrow;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::limbo::Limbo;
+use super::policy::{Place, Policy, USES_MAX};
+use super::readers::{Readers, is_reading};
+use super::slab::{Directory, Entry, Slab};
+use super::slots::Slots;
+use super::sync::OwnCacheLine;
+
+/// So many entries wait before a writer looks whether they can go: looking takes a cache line from each of the readers.
+const LOOK_AT_ENTRIES: usize = 16;
+/// With more than so many a writer waits for the readers.
+const ENTRIES_MAX: usize = 256;
+/// The same for replaced tables and for what a clear left.
+const RETIRED_MAX: usize = 3;
+/// Looks before a waiting writer lets other threads go first.
+const LOOKS_BEFORE_YIELD: usize = 32;
+
+/// The upper half of a hash is the tag, which the table works by; the shard comes from the lower bits.
+#[inline]
+fn tag_of(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+pub(super) struct Shards<K, T> {
+    /// A power of two of them.
+    shards: Box<[Shard<K, T>]>,
+    readers: Readers,
+    /// A shard's limbo is looked at when it weighs more than this.
+    look_at_weight: u64,
+    /// A writer that finds more weight than this in limbo waits.
+    weight_max: u64,
+}
+
+#[repr(align(128))]
+struct Shard<K, T> {
+    /// From `Box::into_raw`; never null. On a line that changes only when the table grows.
+    table: AtomicPtr<Table<K, T>>,
+    writer: OwnCacheLine<Mutex<Writer<K, T>>>,
+}
+
+/// What readers see of a shard: numbers, and where the chunks of the numbered entries are.
+struct Table<K, T> {
+    slots: Slots,
+    directory: Directory<K, T>,
+}
+
+/// What only writers see.
+struct Writer<K, T> {
+    slab: Slab<K, T>,
+    policy: Policy,
+    limbo: Limbo<Retired<K, T>>,
+}
+
+/// What is freed once no reader can see it.
+enum Retired<K, T> {
+    Table {
+        _freed: Unpublished<K, T>,
+    },
+    /// All that a `clear` left: the table is freed and every entry dropped with its slab.
+    House {
+        _freed: Unpublished<K, T>,
+        _dropped: Slab<K, T>,
+    },
+}
+
+/// A table that was replaced. A pointer, not a box: readers may still hold references into it.
+struct Unpublished<K, T>(*mut Table<K, T>);
+
+// SAFETY: it owns the table, which is numbers and pointers to entries of K and T.
+unsafe impl<K: Send, T: Send> Send for Unpublished<K, T> {}
+
+impl<K, T> Drop for Unpublished<K, T> {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::into_raw` in `Table::publishable`, taken out of `Shard::table` exactly once. It is dropped when a
+        // limbo batch has settled, so that no reader has it any more, or with the whole store.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+// SAFETY: a shard owns keys and records; the raw pointers in it are to its own chunks and tables, which are reached through the
+// lock or, by `&K` and `&T` only, by readers on any thread. Keys and records are dropped by whichever thread writes.
+unsafe impl<K: Send, T: Send> Send for Shards<K, T> {}
+// SAFETY: as above; `Sync` is needed of both since readers of several threads share them.
+unsafe impl<K: Send + Sync, T: Send + Sync> Sync for Shards<K, T> {}
+
+impl<K, T> Table<K, T> {
+    fn publishable(slots: Slots, directory: Directory<K, T>) -> *mut Self {
+        Box::into_raw(Box::new(Self { slots, directory }))
+    }
+
+    /// Before the first entry, and after a clear.
+    fn empty() -> *mut Self {
+        Self::publishable(Slots::new(1), Directory::of(&Slab::new(), 0))
+    }
+}
+
+impl<K, T> Shard<K, T> {
+    fn new(share: u64) -> Self {
+        Self {
+            table: AtomicPtr::new(Table::empty()),
+            writer: OwnCacheLine(Mutex::new(Writer {
+                slab: Slab::new(),
+                policy: Policy::new(share),
+                limbo: Limbo::new(),
+            })),
+        }
+    }
+}
+
+impl<K, T> Drop for Shard<K, T> {
+    fn drop(&mut self) {
+        drop(Unpublished(*self.table.get_mut()));
+    }
+}
+
+impl<K, T> Shards<K, T> {
+    /// `shards` is rounded up to a power of two; `capacity` only says which weight is a lot.
+    pub(super) fn new(shards: usize, stripes: usize, capacity: u64) -> Self {
+        let shards = shards.max(1).next_power_of_two();
+        let share = capacity / shards as u64;
+        Self {
+            shards: (0..shards).map(|_| Shard::new(share)).collect(),
+            readers: Readers::new(stripes),
+            look_at_weight: share / 64,
+            weight_max: share / 8,
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.shards.len()
+    }
+
+    #[inline]
+    pub(super) fn index_of(&self, hash: u64) -> usize {
+        hash as usize & (self.shards.len() - 1)
+    }
+
+    pub(super) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// Looks a key up. `visit` may do what it likes with the record while it runs; the bool it returns says whether to count this
+    /// read as a hit. `MARKS`: the policy hears of it.
+    #[inline]
+    pub(super) fn read<Q, R, const MARKS: bool>(
+        &self,
+        hash: u64,
+        key: &Q,
+        visit: impl FnOnce(&T) -> (R, bool),
+    ) -> Option<R>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let mut section = self.readers.enter();
+        // SAFETY: a replaced table is freed only after this section, which was entered before the load (sequentially consistent,
+        // as `readers` asks) and is left after the last use of what is found.
+        let table = unsafe { &*self.shards[self.index_of(hash)].table.load(Ordering::SeqCst) };
+        let mut found: Option<&Entry<K, T>> = None;
+        table.slots.find(tag_of(hash), |number| {
+            // SAFETY: the number is from this table's slots, loaded by at least an acquire; the slab of a table that is published
+            // or in limbo lives.
+            let entry = unsafe { table.directory.entry(number) };
+            // SAFETY: filled before its number was published, and taken out only after every section in which the number could be
+            // found, such as this one.
+            let matches = unsafe { entry.key() }.borrow() == key;
+            if matches {
+                found = Some(entry);
+            }
+            matches
+        })?;
+        let entry = found?;
+        if MARKS {
+            entry.node.mark_used(USES_MAX);
+        }
+        // SAFETY: as for the key.
+        let (outcome, counts) = visit(unsafe { entry.record() });
+        if counts {
+            section.count();
+        }
+        Some(outcome)
+    }
+
+    /// Calls `visit` with each entry that is there when its shard's turn comes. No lock is held during it.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&K, &T)) {
+        for index in 0..self.shards.len() {
+            let _section = self.readers.enter();
+            let mut numbers = Vec::new();
+            let locked = self.lock(index);
+            numbers.reserve_exact(locked.len());
+            locked.table().slots.for_each(|_, number| numbers.push(number));
+            let table = locked.table.load(Ordering::SeqCst);
+            drop(locked);
+            // SAFETY: the section was entered before the load, and is left after the last use.
+            let table = unsafe { &*table };
+            for number in numbers {
+                // SAFETY: the number was in this table, with its chunk in the directory, while the lock was held, after this
+                // section was entered; so neither slab nor entry is freed before it is left.
+                let entry = unsafe { table.directory.entry(number) };
+                // SAFETY: as above.
+                let (key, record) = unsafe { (entry.key(), entry.record()) };
+                visit(key, record);
+            }
+        }
+    }
+
+    pub(super) fn lock(&self, index: usize) -> Locked<'_, K, T> {
+        let shard = &self.shards[index];
+        Locked {
+            writer: shard.writer.0.lock(),
+            table: &shard.table,
+            shards: self,
+        }
+    }
+
+    /// Ends a write of the shard: drops what can be dropped, without the lock, and waits for readers if too much cannot.
+    pub(super) fn finish<'a>(&'a self, index: usize, mut locked: Locked<'a, K, T>, settle: Settle) {
+        let mut looks = 0;
+        loop {
+            let garbage = locked.settle(settle != Settle::Later || looks > 0);
+            let waits = locked.must_wait(settle) && !is_reading();
+            drop(locked);
+            drop(garbage);
+            if !waits {
+                return;
+            }
+            looks += 1;
+            if looks < LOOKS_BEFORE_YIELD {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+            locked = self.lock(index);
+        }
+    }
+}
+
+/// How soon what was taken out is to be dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settle {
+    /// When enough waits.
+    Later,
+    /// Now, unless a reader can see it.
+    Now,
+    /// Before the write returns, unless the writer is itself a reader.
+    All,
+}
+
+/// A shard whose lock is held.
+pub(super) struct Locked<'a, K, T> {
+    writer: MutexGuard<'a, Writer<K, T>>,
+    table: &'a AtomicPtr<Table<K, T>>,
+    shards: &'a Shards<K, T>,
+}
+
+/// What no reader can see any more; dropped when no lock is held.
+pub(super) struct Garbage<K, T> {
+    _entries: Vec<(K, T)>,
+    _retired: Vec<Retired<K, T>>,
+}
+
+impl<K, T> Locked<'_, K, T> {
+    fn table(&self) -> &Table<K, T> {
+        // SAFETY: never null; replaced only by who holds the lock, as this does, and only through `&mut self`.
+        unsafe { &*self.table.load(Ordering::Relaxed) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.writer.policy.len()
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.writer.policy.weight()
+    }
+
+    pub(super) fn weight_of(&self, number: u32) -> u64 {
+        self.writer.slab.node(number).weight()
+    }
+
+    /// The number of the key's entry. Runs the key's `Eq`.
+    pub(super) fn find<Q>(&self, hash: u64, key: &Q) -> Option<u32>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let slab = &self.writer.slab;
+        let matches = |number| {
+            // SAFETY: it is in the table, so it is filled; what is in the table is taken out by nobody who does not hold the lock.
+            unsafe { slab.entry(number).key() }.borrow() == key
+        };
+        let (_, number) = self.table().slots.locate(tag_of(hash), matches)?;
+        Some(number)
+    }
+
+    /// Picks the queue for a key that is not there. `fits` says whether the store has room for its entry, after it was told what an
+    /// eviction freed, if there was one.
+    pub(super) fn choose_place(&mut self, hash: u64, weight: u64, mut fits: impl FnMut(Option<u64>) -> bool) -> Place {
+        let Some(age) = self.writer.policy.recall(tag_of(hash)) else {
+            return Place::Small;
+        };
+        if fits(None) {
+            self.writer.policy.store_has_room(weight);
+            return if self.writer.policy.main_has_room(weight) {
+                Place::Main
+            } else {
+                Place::Small
+            };
+        }
+        self.writer.policy.store_is_full();
+        let won = loop {
+            if self.writer.policy.main_has_room(weight) {
+                break true;
+            }
+            let writer = &mut *self.writer;
+            let Some(number) = writer.policy.challenge(&writer.slab) else {
+                break false;
+            };
+            let freed = self.unlink(number);
+            if fits(Some(freed)) {
+                break true;
+            }
+        };
+        self.writer.policy.adapt(age, weight, won);
+        if won { Place::Main } else { Place::Small }
+    }
+
+    /// Keeps an entry that is to be replaced from being evicted: until it is replaced or let go.
+    pub(super) fn hold(&mut self, number: u32) {
+        let writer = &mut *self.writer;
+        writer.policy.remove(&writer.slab, number);
+    }
+
+    pub(super) fn let_go(&mut self, number: u32) {
+        let writer = &mut *self.writer;
+        writer.policy.put_back(&writer.slab, number, number);
+    }
+
+    /// Makes the first entry of its key readable. `filling`: nothing had to go for it.
+    pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, place: Place, filling: bool) {
+        let number = self.fill(hash, weight, key, record, self.len() + 1);
+        let writer = &mut *self.writer;
+        if filling {
+            writer.policy.store_has_room(u64::from(weight));
+        }
+        writer.policy.admit(&writer.slab, number, place, filling);
+        self.table().slots.insert(tag_of(hash), number);
+    }
+
+    /// Makes an entry readable in place of the key's old one, which is on hold.
+    pub(super) fn replace(&mut self, old: u32, hash: u64, weight: u32, key: K, record: T) {
+        let number = self.fill(hash, weight, key, record, self.len() + 1);
+        let writer = &mut *self.writer;
+        writer.policy.put_back(&writer.slab, number, old);
+        writer.slab.node(number).set_uses(writer.slab.node(old).uses());
+        let slots = &self.table().slots;
+        slots.replace(slots.position_of(tag_of(hash), old), number);
+        let writer = &mut *self.writer;
+        writer.limbo.add(&writer.slab, old);
+    }
+
+    /// A number for the entry, in a chunk that readers know of, and a table that has room for `entries`.
+    fn fill(&mut self, hash: u64, weight: u32, key: K, record: T, entries: usize) -> u32 {
+        self.writer.slab.reserve();
+        let table = self.table();
+        if entries > table.slots.entries_max() || !table.directory.follow(&self.writer.slab) {
+            self.rebuild(entries);
+        }
+        self.writer.slab.fill(tag_of(hash), weight, key, record)
+    }
+
+    /// A new table, with room for so many entries.
+    #[cold]
+    fn rebuild(&mut self, entries: usize) {
+        let old = self.table();
+        let buckets = if entries <= old.slots.entries_max() {
+            old.slots.buckets()
+        } else {
+            Slots::room_for(entries)
+        };
+        let slots = Slots::new(buckets);
+        slots.fill_from(&old.slots);
+        let directory = Directory::of(&self.writer.slab, Directory::<K, T>::room_for(slots.entries_max()));
+        self.publish(Table::publishable(slots, directory), |freed| Retired::Table {
+            _freed: freed,
+        });
+    }
+
+    fn publish(&mut self, table: *mut Table<K, T>, retired: impl FnOnce(Unpublished<K, T>) -> Retired<K, T>) {
+        let old = self.table.swap(table, Ordering::SeqCst);
+        self.writer.limbo.retire(retired(Unpublished(old)));
+    }
+
+    /// Takes an entry out of the table and the policy; it waits for its readers from now on.
+    fn unlink(&mut self, number: u32) -> u64 {
+        let slots = &self.table().slots;
+        slots.remove(slots.position_of(self.writer.slab.node(number).tag(), number));
+        let writer = &mut *self.writer;
+        writer.limbo.add(&writer.slab, number);
+        writer.slab.node(number).weight()
+    }
+
+    /// Takes an entry out and says what it weighed.
+    pub(super) fn remove(&mut self, number: u32) -> u64 {
+        let writer = &mut *self.writer;
+        writer.policy.remove(&writer.slab, number);
+        self.unlink(number)
+    }
+
+    /// Evictions follow, for want of room.
+    pub(super) fn store_is_full(&mut self) {
+        self.writer.policy.store_is_full();
+    }
+
+    /// Takes out the entry that the policy can spare most and says what it weighed.
+    pub(super) fn evict(&mut self) -> Option<u64> {
+        let writer = &mut *self.writer;
+        let number = writer.policy.evict(&writer.slab)?;
+        Some(self.unlink(number))
+    }
+
+    /// Takes out everything and gives the memory back once no reader is left: how many entries, and what they weighed.
+    pub(super) fn clear(&mut self) -> (u64, u64) {
+        let gone = (self.len() as u64, self.weight());
+        if self.writer.slab.chunks() > 0 {
+            self.writer.policy = Policy::new(self.writer.policy.share());
+            self.writer.limbo.forget_entries();
+            let slab = std::mem::replace(&mut self.writer.slab, Slab::new());
+            self.publish(Table::empty(), |freed| Retired::House {
+                _freed: freed,
+                _dropped: slab,
+            });
+        }
+        gone
+    }
+
+    /// Takes out of limbo what no reader can see any more, if enough waits for a look to be worth it.
+    fn settle(&mut self, at_once: bool) -> Garbage<K, T> {
+        let mut garbage = Garbage {
+            _entries: Vec::new(),
+            _retired: Vec::new(),
+        };
+        let waiting = self.writer.limbo.backlog();
+        let enough = waiting.entries >= LOOK_AT_ENTRIES || waiting.weight > self.shards.look_at_weight;
+        if !(at_once || enough || waiting.retired > 0) {
+            return garbage;
+        }
+        while let Some(mut batch) = self.writer.limbo.settle(&self.shards.readers) {
+            garbage._entries.reserve(batch.entries());
+            batch.drain(&mut self.writer.slab, |slab, number| {
+                // SAFETY: in limbo, so filled and out of the table; settled, so every section in which its number could be found is
+                // over.
+                garbage._entries.push(unsafe { slab.take(number) });
+            });
+            garbage._retired.append(&mut batch.retired);
+        }
+        garbage
+    }
+
+    fn must_wait(&self, settle: Settle) -> bool {
+        let waiting = self.writer.limbo.backlog();
+        let too_much =
+            waiting.entries > ENTRIES_MAX || waiting.weight > self.shards.weight_max || waiting.retired > RETIRED_MAX;
+        too_much || (settle == Settle::All && waiting.entries + waiting.retired > 0)
+    }
+
+    /// All that must hold between writes.
+    pub(super) fn validate(&self) {
+        let Writer { slab, policy, limbo } = &*self.writer;
+        policy.validate(slab);
+        let slots = &self.table().slots;
+        let mut linked = 0;
+        slots.for_each(|tag, number| {
+            linked += 1;
+            let node = slab.node(number);
+            assert_eq!(node.tag(), tag, "a slot has its entry's tag");
+            assert!(
+                node.place() > super::node::WAITING,
+                "what is in the table is in a queue"
+            );
+        });
+        slots.validate();
+        assert_eq!(linked, policy.len(), "what is in a queue is in the table");
+        let waiting = limbo.backlog().entries;
+        assert_eq!(
+            linked + waiting + slab.free_numbers(),
+            slab.used_numbers(),
+            "every number is somewhere"
+        );
+    }
+}
