@@ -47,7 +47,7 @@ where
 {
     type Output = Result<Option<V>, CacheError<E>>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.obtaining.is_none() {
             let (core, key) = (&self.cache.core, self.key);
