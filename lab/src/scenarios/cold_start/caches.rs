@@ -81,13 +81,13 @@ pub(crate) async fn hot_keys(traffic: &Traffic, folder: &Path) -> Result<HotKeys
             .map_err(|error| Failure::Wrong(error.to_string()))?;
     }
     let file = folder.join("hot-keys.json");
-    let saved = serde_json::to_string(&before.hot_keys(HOT_KEYS)).map_err(unreadable)?;
+    let saved = serde_json::to_string(&before.hot_keys(HOT_KEYS)).map_err(|error| unreadable(&error))?;
     std::fs::write(&file, saved).map_err(Failure::system(format!("write {}", file.display())))?;
     let loaded = std::fs::read(&file).map_err(Failure::system(format!("read {}", file.display())))?;
-    serde_json::from_slice(&loaded).map_err(unreadable)
+    serde_json::from_slice(&loaded).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: serde_json::Error) -> Failure {
+fn unreadable(error: &serde_json::Error) -> Failure {
     Failure::Wrong(format!("the saved hot keys: {error}"))
 }
 

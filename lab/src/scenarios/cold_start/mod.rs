@@ -5,6 +5,7 @@
 
 mod caches;
 mod database;
+mod pacer;
 mod search;
 mod setting;
 mod traffic;
@@ -73,9 +74,9 @@ impl Scenario for ColdStart {
             "Callers, tasks on 2 worker threads or goroutines on 2 processors, search one of 10,000 products after the other: 80 % of \
              requests are\nfor 20 of them, 15 % for 180, 4 % for 800, 1 % for 50 that do not exist. The database is simulated: a \
              semaphore of connections and a\nfixed time a query. Traffic, settings and, with pauses of 1 ms after each request, \
-             callers are those of a published benchmark of\ncachex, and cachex is set up as there. Without pauses the next request \
-             follows at once. Every request is timed; reading the clock\ntwice is in it. Keys are texts. A run ends when the last \
-             request has.\nforebay: one key a query, as cachex. gathered: up to 100 keys a query, which takes 0.1 ms longer for \
+             callers are those of a published benchmark of\ncachex, and cachex is set up as there (tasks' pauses end by a thread of \
+             the lab's, as tokio's timer rounds them up). Without pauses the next\nrequest follows at once. Every request is timed; reading the clock twice is in it. Keys are texts. A run \
+             ends when the\nlast request has.\nforebay: one key a query, as cachex. gathered: up to 100 keys a query, which takes 0.1 ms longer for \
              each. warm: after the {} hot\nkeys, saved by a cache that had seen such traffic, were fetched, which is not in the \
              figures.\nHit rate: requests less keys fetched. Amplification: requests/s ÷ queries of one key that the database can \
              answer a second (published:\n÷ those that it did answer). --quick: without pauses and warm starts, far shorter than \

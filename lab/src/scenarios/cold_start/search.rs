@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use forebay::cache::Cache;
 
 use super::database::Product;
+use super::pacer::{Pacer, Pauses};
 use super::traffic::Traffic;
 use crate::failure::Failure;
 use crate::latency::Latencies;
@@ -40,6 +41,7 @@ where
     E: fmt::Display + Send + Sync + 'static,
 {
     let is_over = Arc::new(AtomicBool::new(false));
+    let pacer = pause.map(Pacer::start);
     let begun = Instant::now();
     let running: Vec<_> = (0..callers)
         .map(|caller| {
@@ -49,7 +51,8 @@ where
                 errors: 0,
                 took: Latencies::new(),
             };
-            tokio::spawn(caller.run(cache.clone(), pause, Arc::clone(&is_over)))
+            let pauses = pacer.as_ref().map(Pacer::pauses);
+            tokio::spawn(caller.run(cache.clone(), pauses, Arc::clone(&is_over)))
         })
         .collect();
     tokio::time::sleep(duration).await;
@@ -82,7 +85,7 @@ impl Caller {
     async fn run<E>(
         mut self,
         cache: Cache<String, Arc<Product>, E>,
-        pause: Option<Duration>,
+        pauses: Option<Pauses>,
         is_over: Arc<AtomicBool>,
     ) -> Result<Self, Failure>
     where
@@ -98,8 +101,8 @@ impl Caller {
                 Err(_) => self.errors += 1,
             }
             self.requests += 1;
-            if let Some(pause) = pause {
-                tokio::time::sleep(pause).await;
+            if let Some(pauses) = &pauses {
+                pauses.pause().await;
             } else if self.requests.is_multiple_of(REQUESTS_A_TURN) {
                 tokio::task::yield_now().await;
             }
