@@ -48,6 +48,8 @@ const WARM_UP: &str = "warm-up";
 
 /// As published for cachex on the machine of its makers.
 const PUBLISHED_CONSTRAINED: f64 = 695.0;
+/// Requests that the cache had seen whose hot keys are saved: enough for nearly all keys to be in its sample.
+const REQUESTS_BEFORE: u32 = 10_000_000;
 /// As long as the published ones, unless a user wants another or it is to be quick.
 pub(crate) const SECONDS: u32 = 10;
 
@@ -246,7 +248,12 @@ impl StartTrial {
             let cache = build(setting, &database);
             let mut warm_up = None;
             if is_warm {
-                let hot = caches::hot_keys(&traffic, stage.folder).await?;
+                let requests = if stage.effort.meaningful {
+                    REQUESTS_BEFORE
+                } else {
+                    REQUESTS_BEFORE / 100
+                };
+                let hot = caches::hot_keys(&traffic, requests, stage.folder).await?;
                 let begun = Instant::now();
                 let warmed = cache.warm(hot, |_| {}).await;
                 warm_up = Some(begun.elapsed());
