@@ -11,10 +11,12 @@
 //!
 //! Locks: the shard's, then whatever `keep` takes. `Eq` of keys is the only code of the user that runs under it.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
-use super::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
+use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// What the table must know of a flight.
 pub(super) trait Numbered {
@@ -36,6 +38,15 @@ struct Shard<K, F> {
     /// How often something was kept. Read without the lock, written under it.
     kept: AtomicU64,
     table: Mutex<HashTable<Entry<K, F>>>,
+}
+
+impl<K, F> Shard<K, F> {
+    /// Runs `keep`, and then says so: who reads the new count finds what was kept, and who read the old one looks again.
+    fn keeping<R>(&self, keep: impl FnOnce() -> R) -> R {
+        let kept = keep();
+        self.kept.fetch_add(1, Ordering::Release);
+        kept
+    }
 }
 
 /// A key with flights in the air.
@@ -186,10 +197,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let newest = entry.landed < flight.number();
         entry.landed = entry.landed.max(flight.number());
         let gone = entry.flights.is_empty().then(|| place.remove().0);
-        let kept = newest.then(|| {
-            shard.kept.fetch_add(1, Ordering::Release);
-            keep()
-        });
+        let kept = newest.then(|| shard.keeping(keep));
         Self::shrink(&mut table);
         drop(table);
         drop(gone);
@@ -223,8 +231,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let shard = self.shard(hash);
         let mut table = shard.table.lock();
         let before = Self::take(&mut table, hash, key);
-        shard.kept.fetch_add(1, Ordering::Release);
-        let kept = keep();
+        let kept = shard.keeping(keep);
         drop(table);
         drop(before);
         kept
@@ -234,10 +241,10 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
     pub(super) fn supersede_all<R>(&self, keep: impl FnOnce() -> R) -> R {
         let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.table.lock()).collect();
         let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();
-        for shard in &self.shards {
-            shard.kept.fetch_add(1, Ordering::Release);
-        }
         let kept = keep();
+        for shard in &self.shards {
+            shard.keeping(|| {});
+        }
         drop(tables);
         drop(before);
         kept
