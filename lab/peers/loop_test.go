@@ -45,7 +45,7 @@ func TestEveryPeerAnswersInBatches(t *testing.T) {
 		{"loader", "-peer=graph-gophers", "-max-items=10"},
 	} {
 		flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
-		system := scenarios[arguments[0]](flags)
+		system := askers[arguments[0]](flags)
 		if err := flags.Parse(arguments[1:]); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 //! Allocation: what a piece of work asks of the heap, counted by the program's own allocator.
 //!
 //! Promises: between the start and the stop of a count every allocation and every growth in any thread is counted once, with
-//! the bytes asked for. Outside of counts it costs an allocation one relaxed load and nothing is written, so that what is
+//! the bytes asked for, and what is given back is known too. Outside of counts it costs an allocation, or giving one back, one relaxed load and nothing is written, so that what is
 //! timed runs as with the system's allocator. Counts are of the whole program, so that one waits for another. Knows nothing of what is counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,10 +14,11 @@ struct Watched;
 #[global_allocator]
 static WATCHED: Watched = Watched;
 
-// Relaxed all three: figures of many thousand calls, between which nothing is ordered by them.
+// Relaxed all of them: figures of many thousand calls, between which nothing is ordered by them.
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
+static BYTES_GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
 /// Held while counting.
 static ONE_COUNT_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -28,8 +29,14 @@ fn note(bytes: usize) {
     }
 }
 
-// SAFETY: every method hands its arguments to the system's allocator as they are and its answer back; `note` neither
-// allocates nor panics.
+fn note_given_back(bytes: usize) {
+    if IS_COUNTING.load(Ordering::Relaxed) {
+        BYTES_GIVEN_BACK.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every method hands its arguments to the system's allocator as they are and its answer back; `note` and
+// `note_given_back` neither allocate nor panic.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
@@ -45,11 +52,13 @@ unsafe impl GlobalAlloc for Watched {
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size);
+        note_given_back(layout.size());
         // SAFETY: as above; the place is the system's, since all of ours are.
         unsafe { System.realloc(place, layout, size) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        note_given_back(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(place, layout) }
     }
@@ -60,6 +69,8 @@ unsafe impl GlobalAlloc for Watched {
 pub(crate) struct Allocated {
     pub(crate) allocations: u64,
     pub(crate) bytes: u64,
+    /// Of these or of earlier ones.
+    pub(crate) bytes_given_back: u64,
 }
 
 impl Allocated {
@@ -78,6 +89,7 @@ impl Allocated {
         let allocated = Self {
             allocations: after.allocations - before.allocations,
             bytes: after.bytes - before.bytes,
+            bytes_given_back: after.bytes_given_back - before.bytes_given_back,
         };
         (result, allocated)
     }
@@ -86,7 +98,13 @@ impl Allocated {
         Self {
             allocations: ALLOCATIONS.load(Ordering::Relaxed),
             bytes: BYTES.load(Ordering::Relaxed),
+            bytes_given_back: BYTES_GIVEN_BACK.load(Ordering::Relaxed),
         }
+    }
+
+    /// What the work has asked for and not given back; of what was there before it gives back nothing.
+    pub(crate) fn bytes_kept(&self) -> u64 {
+        self.bytes.saturating_sub(self.bytes_given_back)
     }
 }
 
@@ -125,5 +143,22 @@ mod tests {
             "{allocated:?}"
         );
         black_box(grown);
+    }
+
+    #[test]
+    fn what_is_given_back_is_not_kept() {
+        let _alone = ONE_COUNT_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        // Large enough that what other tests of this program do meanwhile hardly matters.
+        const LARGE: u64 = 64 << 20;
+        let (kept, allocated) = Allocated::during_alone(|| {
+            let mut kept: Vec<u8> = Vec::with_capacity(LARGE as usize / 2);
+            drop(black_box(Vec::<u8>::with_capacity(LARGE as usize)));
+            kept.reserve_exact(LARGE as usize);
+            kept
+        });
+        assert!(allocated.bytes >= LARGE * 5 / 2, "{allocated:?}");
+        assert!(allocated.bytes_kept() >= LARGE - LARGE / 4, "{allocated:?}");
+        assert!(allocated.bytes_kept() <= LARGE + LARGE / 4, "{allocated:?}");
+        black_box(kept);
     }
 }

@@ -1,7 +1,6 @@
 //! Peers written in Go: one program, built once a run, that measures one system in one case and prints what it saw.
 //!
-//! Promises: the program has as many processors as the tokio runtimes have workers; a wrong outcome that it tells of fails
-//! the measurement. Where Go, or a module it needs, is missing, the peers are absent and not a failure. Knows no scenario.
+//! Promises: the program has as many processors as were asked for; a wrong outcome that it tells of fails the measurement. Where Go, or a module it needs, is missing, the peers are absent and not a failure. Knows no scenario.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,6 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::bench::{default_folder, workspace};
 use crate::closed_loop::Seen;
@@ -24,11 +25,10 @@ pub(crate) struct Go {
     program: PathBuf,
 }
 
-/// What it prints, on one line.
+/// What it prints of a closed loop, on one line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {
-    processors: u32,
     calls: u64,
     seconds: f64,
     batches: u64,
@@ -97,10 +97,21 @@ impl Go {
         }
     }
 
-    /// Runs one measurement: `arguments` name system and case.
+    /// Runs one closed loop: `arguments` name system and case.
     pub(crate) fn run(&self, callers: u32, arguments: &[String], duration: Duration) -> Result<Seen, Failure> {
+        seen(callers, &self.figures(PROCESSORS, callers, arguments, duration)?)
+    }
+
+    /// Runs one measurement and gives the figures, which are the scenario's own.
+    pub(crate) fn figures<F: DeserializeOwned>(
+        &self,
+        processors: u32,
+        callers: u32,
+        arguments: &[String],
+        duration: Duration,
+    ) -> Result<F, Failure> {
         let ran = Command::new(&self.program)
-            .env("GOMAXPROCS", PROCESSORS.to_string())
+            .env("GOMAXPROCS", processors.to_string())
             .args(arguments)
             .args(["-callers", &callers.to_string()])
             .args(["-seconds", &duration.as_secs_f64().to_string()])
@@ -109,19 +120,25 @@ impl Go {
         if !ran.status.success() {
             return Err(Failure::Wrong(String::from_utf8_lossy(&ran.stderr).trim().to_owned()));
         }
-        read(&ran.stdout, callers)
+        read(&ran.stdout, processors)
     }
 }
 
-fn read(line: &[u8], callers: u32) -> Result<Seen, Failure> {
-    let printed: Printed =
-        serde_json::from_slice(line).map_err(|error| Failure::Wrong(format!("the Go peer's figures: {error}")))?;
-    if printed.processors != PROCESSORS {
+/// Reads figures, and that the program had the processors it was to have.
+fn read<F: DeserializeOwned>(line: &[u8], processors: u32) -> Result<F, Failure> {
+    let unreadable = |error: serde_json::Error| Failure::Wrong(format!("the Go peer's figures: {error}"));
+    let mut printed: serde_json::Map<String, Value> = serde_json::from_slice(line).map_err(unreadable)?;
+    let had = printed.remove("processors");
+    if had != Some(processors.into()) {
         return Err(Failure::Wrong(format!(
-            "the Go peer had {} processors, not {PROCESSORS}",
-            printed.processors
+            "the Go peer had {} processors, not {processors}",
+            had.unwrap_or_default()
         )));
     }
+    serde_json::from_value(Value::Object(printed)).map_err(unreadable)
+}
+
+fn seen(callers: u32, printed: &Printed) -> Result<Seen, Failure> {
     if printed.calls == 0 {
         return Err(Failure::Wrong(format!("the Go peer answered nothing: {printed:?}")));
     }
@@ -149,14 +166,16 @@ mod tests {
                 "{{\"processors\":{processors},\"calls\":{calls},\"seconds\":0.5,\"batches\":10,\"allocations\":50,\"bytes\":400,\"p50_us\":1.5,\"p99_us\":9}}\n"
             )
         };
-        let seen = read(line(2, 100).as_bytes(), 7).unwrap();
+        let seen = |line: &str, callers| seen(callers, &read(line.as_bytes(), 2)?);
+        assert!(seen(&line(2, 0), 7).is_err());
+        assert!(seen(&line(1, 100), 7).is_err(), "half the processors");
+        assert!(seen("", 7).is_err());
+        assert!(seen("{\"calls\":1}", 7).is_err());
+        assert!(seen("{\"processors\":2,\"calls\":1}", 7).is_err());
+        let seen = seen(&line(2, 100), 7).unwrap();
         assert_eq!((seen.callers, seen.calls, seen.shared), (7, 100, Some(10.0)));
         assert_eq!((seen.allocations_a_call, seen.bytes_a_call), (0.5, 4.0));
         assert_eq!(seen.latency_us, Some((1.5, 9.0)));
-        assert!(read(line(2, 0).as_bytes(), 7).is_err());
-        assert!(read(line(1, 100).as_bytes(), 7).is_err(), "half the processors");
-        assert!(read(b"", 7).is_err());
-        assert!(read(b"{\"calls\":1}", 7).is_err());
     }
 
     #[test]

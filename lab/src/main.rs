@@ -15,6 +15,7 @@ mod failure;
 mod go;
 mod goal;
 mod judged;
+mod latency;
 mod machine;
 mod measurement;
 mod record;
@@ -35,6 +36,7 @@ use failure::Failure;
 use scenario::Scenario;
 use scenarios::batcher::Batcher;
 use scenarios::cache::Cache;
+use scenarios::cold_start::{self, ColdStart};
 use scenarios::loader::Loader;
 use scenarios::server::Server;
 use scenarios::writes::{Database, Writes};
@@ -61,6 +63,11 @@ enum Chosen {
     },
     /// Hits, beside the caches of others.
     Cache {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// A product search that begins with an empty cache, over a database that can do little.
+    ColdStart {
         #[command(flatten)]
         options: Options,
     },
@@ -118,6 +125,15 @@ impl Options {
         };
         usual.with(self.rounds, self.seconds)
     }
+
+    /// A full measurement takes that many seconds, unless the user wants otherwise.
+    fn usually_for(self, seconds: u32) -> Self {
+        let is_full = !self.quick && !self.tiny;
+        Self {
+            seconds: self.seconds.or(is_full.then_some(seconds)),
+            ..self
+        }
+    }
 }
 
 fn run(command: Command) -> Result<bool, Failure> {
@@ -125,6 +141,10 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::Batcher { options } => (Box::new(Batcher), options),
         Chosen::Loader { options } => (Box::new(Loader), options),
         Chosen::Cache { options } => (Box::new(Cache), options),
+        Chosen::ColdStart { options } => {
+            let options = options.usually_for(cold_start::SECONDS);
+            (Box::new(ColdStart::new(options.quick)), options)
+        }
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
@@ -167,6 +187,7 @@ mod tests {
             let (Chosen::Batcher { options }
             | Chosen::Loader { options }
             | Chosen::Cache { options }
+            | Chosen::ColdStart { options }
             | Chosen::Writes { options, .. }
             | Chosen::Server { options, .. }) = command.scenario
             else {
@@ -179,5 +200,22 @@ mod tests {
         assert_eq!(effort("lab server --tiny"), Effort::tiny());
         let own = effort("lab server --quick --rounds 9 --seconds 2");
         assert_eq!((own.rounds, own.duration.as_secs()), (9, 2));
+    }
+
+    #[test]
+    fn a_scenario_may_usually_take_longer_but_not_when_it_is_to_be_quick() {
+        let seconds = |line: &str| {
+            let Chosen::ColdStart { options } = Command::try_parse_from(line.split(' ')).unwrap().scenario else {
+                panic!("{line} is another scenario");
+            };
+            options.usually_for(10).effort().duration.as_secs_f64()
+        };
+        assert_eq!(seconds("lab cold-start"), 10.0);
+        assert_eq!(seconds("lab cold-start --seconds 4"), 4.0);
+        assert_eq!(
+            seconds("lab cold-start --quick"),
+            Effort::quick().duration.as_secs_f64()
+        );
+        assert_eq!(seconds("lab cold-start --tiny"), Effort::tiny().duration.as_secs_f64());
     }
 }

@@ -53,7 +53,15 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
             assert_eq!(text("scenario"), scenario);
             assert!(!text("metric").is_empty() && !text("unit").is_empty());
             let value = record["value"].as_f64().unwrap();
-            let may_be_nothing = ["processor", "allocations", "allocated", "hit ratio"].contains(&text("metric"));
+            let may_be_nothing = [
+                "processor",
+                "allocations",
+                "allocated",
+                "hit rate",
+                "hit ratio",
+                "database use",
+            ]
+            .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
             assert_eq!(record["rounds"].as_array().unwrap().len(), 1, "{record}");
             (text("system").to_owned(), text("case").to_owned())
@@ -193,6 +201,55 @@ fn hit_ratios() {
             assert!(report.lines().any(is_judged), "{case}:\n{report}");
         }
     }
+}
+
+#[test]
+fn cache() {
+    let (report, results) = run(&["cache"]);
+    let seen = check("cache", &report, &results);
+    for case in ["1 thread", "2 threads"] {
+        for system in ["limit", "forebay", "quick_cache", "moka", "foyer"] {
+            has(&seen, system, case);
+        }
+        if go_is_here() {
+            for peer in ["Go, otter", "Go, sturdyc", "Go, cachex"] {
+                has(&seen, peer, case);
+            }
+        }
+    }
+    for system in ["forebay", "quick_cache", "moka", "foyer"] {
+        has(&seen, system, "100,000 entries of u64 by u64");
+    }
+    assert!(
+        !go_is_here() || !report.contains("not measured"),
+        "every goal is judged:\n{report}"
+    );
+}
+
+#[test]
+fn cold_start() {
+    let (report, results) = run(&["cold-start"]);
+    let seen = check("cold-start", &report, &results);
+    for case in ["High performance", "Cloud", "Shared", "Constrained"] {
+        for system in [
+            "forebay",
+            "forebay, gathered",
+            "forebay, warm",
+            "forebay, gathered, warm",
+        ] {
+            has(&seen, system, case);
+        }
+        let paused = format!("{case}, 1 ms pauses");
+        has(&seen, "forebay", &paused);
+        if go_is_here() {
+            has(&seen, "Go, cachex", case);
+            has(&seen, "Go, cachex", &paused);
+        }
+    }
+    assert!(
+        !go_is_here() || !report.contains("not measured"),
+        "every goal is judged:\n{report}"
+    );
 }
 
 #[test]

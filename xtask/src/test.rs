@@ -24,6 +24,8 @@ const BROWSER_MODULE: &str = "real_browser";
 const LAB_SCENARIOS: &[&[&str]] = &[
     &["batcher"],
     &["loader"],
+    &["cache"],
+    &["cold-start"],
     &["writes"],
     &["server", "--forebay", THE_SERVER],
 ];

@@ -1,18 +1,26 @@
-//! `cache`: the part of requests that memory answers, beside the caches of others.
+//! `cache`: what a hit costs, and the part of requests that memory answers, beside the caches of others.
 //!
 //! Promises: the systems take turns within one run. Knows which parts there are; each is in a folder of its own.
 
+mod hit_path;
 mod hit_ratio;
 
+use std::rc::Rc;
+
 use crate::failure::Failure;
+use crate::go::{self, Go};
 use crate::goal::Goal;
 use crate::scenario::{Scenario, Stage, Trial, Yardsticks};
 use crate::scenarios::loader::locked_version;
 
 const QUICK_CACHE: &str = "quick_cache";
 const MOKA: &str = "moka";
+const FOYER: &str = "foyer";
 /// Of foyer, what keeps entries in memory.
 const FOYER_PACKAGE: &str = "foyer-memory";
+/// Also the peer of a cold start.
+pub(crate) const CACHEX: &str = "Go, cachex";
+pub(crate) const CACHEX_MODULE: &str = "github.com/theplant/cachex";
 
 /// The scenario.
 #[derive(Debug)]
@@ -24,17 +32,21 @@ impl Scenario for Cache {
     }
 
     fn about(&self) -> String {
-        hit_ratio::about()
+        format!("{}\n{}", hit_path::about(), hit_ratio::about())
     }
 
     fn versions(&self) -> Vec<(String, String)> {
-        [QUICK_CACHE, MOKA, FOYER_PACKAGE]
+        let mut versions: Vec<_> = [QUICK_CACHE, MOKA, FOYER_PACKAGE]
             .map(|package| (package.to_owned(), locked_version(package)))
-            .into()
+            .into();
+        versions.push(("Go".to_owned(), go::version()));
+        versions.extend(hit_path::MODULES.map(|module| (module.to_owned(), go::module_version(module))));
+        versions
     }
 
-    fn prepare(&self, _: &Stage<'_>, _: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
-        Ok(hit_ratio::trials())
+    fn prepare(&self, _: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+        let go = Go::build_or_note(absent)?;
+        Ok(trials(go.as_ref()))
     }
 
     fn yardsticks(&self) -> Yardsticks {
@@ -42,6 +54,33 @@ impl Scenario for Cache {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        hit_ratio::goals()
+        let mut goals = hit_path::goals();
+        goals.extend(hit_ratio::goals());
+        goals
+    }
+}
+
+fn trials(go: Option<&Rc<Go>>) -> Vec<Box<dyn Trial>> {
+    let mut trials = hit_path::trials(go);
+    trials.extend(hit_ratio::trials());
+    trials
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_goal_names_something_that_is_measured() {
+        let trials = trials(None);
+        let goals = Cache.goals();
+        // The peer in Go takes part only where Go is.
+        let named = goals.iter().flat_map(Goal::keys).filter(|key| key.system != CACHEX);
+        for key in named {
+            let measured = trials
+                .iter()
+                .any(|trial| trial.system() == key.system && trial.case() == key.case);
+            assert!(measured, "{key:?}");
+        }
     }
 }
