@@ -32,6 +32,11 @@ mod slab;
 mod slots;
 mod sync;
 
+#[cfg(all(test, forebay_loom))]
+mod model;
+#[cfg(all(test, not(forebay_loom)))]
+mod tests;
+
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
