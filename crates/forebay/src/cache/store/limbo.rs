@@ -89,8 +89,9 @@ impl<R> Limbo<R> {
     }
 
     pub(super) fn backlog(&self) -> Backlog {
-        let (entries, weight, retired) =
-            self.watched.as_ref().map_or((0, 0, 0), |(batch, _)| (batch.entries, batch.weight, batch.retired.len()));
+        let (entries, weight, retired) = self.watched.as_ref().map_or((0, 0, 0), |(batch, _)| {
+            (batch.entries, batch.weight, batch.retired.len())
+        });
         Backlog {
             entries: entries + self.gathering.entries,
             weight: weight + self.gathering.weight,

@@ -126,7 +126,8 @@ impl<K: Hash + Eq, T> Store<K, T> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        self.shards.read::<_, _, false>(hash, key, |record| (visit(record), false))
+        self.shards
+            .read::<_, _, false>(hash, key, |record| (visit(record), false))
     }
 
     /// Puts in the key's only entry. A weight of zero counts as one: the number of entries is bounded too.
@@ -167,7 +168,10 @@ impl<K: Hash + Eq, T> Store<K, T> {
             };
             drop(locked);
             let others = (own + 1..self.shards.count()).chain(0..own);
-            if !others.into_iter().any(|other| write.push_out(&mut self.shards.lock(other), needed)) {
+            if !others
+                .into_iter()
+                .any(|other| write.push_out(&mut self.shards.lock(other), needed))
+            {
                 std::thread::yield_now();
             }
         };
@@ -215,7 +219,9 @@ impl<K: Hash + Eq, T> Store<K, T> {
 
     /// The entries that are there, shard by shard.
     pub(super) fn len(&self) -> u64 {
-        (0..self.shards.count()).map(|shard| self.shards.lock(shard).len() as u64).sum()
+        (0..self.shards.count())
+            .map(|shard| self.shards.lock(shard).len() as u64)
+            .sum()
     }
 
     /// What the entries weigh that are there or about to be.
@@ -297,7 +303,11 @@ impl<'a> Write<'a> {
             });
             self.place = Some(place);
         }
-        if self.push_out(locked, weight) { Ok(None) } else { Err(weight) }
+        if self.push_out(locked, weight) {
+            Ok(None)
+        } else {
+            Err(weight)
+        }
     }
 
     /// Whether the reservation came to hold `needed`, from what is free and what the shard's entries have.
@@ -324,7 +334,14 @@ impl<'a> Write<'a> {
             locked.replace(old, self.hash, self.weight, key, record);
         } else {
             let filling = self.done.evicted == 0;
-            locked.link(self.hash, self.weight, key, record, self.place.unwrap_or(Place::Small), filling);
+            locked.link(
+                self.hash,
+                self.weight,
+                key,
+                record,
+                self.place.unwrap_or(Place::Small),
+                filling,
+            );
         }
         self.reservation.spend(u64::from(self.weight));
         self.done.replaced = existing.is_some();

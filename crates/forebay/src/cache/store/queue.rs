@@ -76,6 +76,10 @@ impl Queue {
             (older, number) = (number, node.next());
         }
         assert_eq!(self.newest, older, "the last one is the newest");
-        assert_eq!((len, weight), (self.len, self.weight), "a queue knows its length and weight");
+        assert_eq!(
+            (len, weight),
+            (self.len, self.weight),
+            "a queue knows its length and weight"
+        );
     }
 }

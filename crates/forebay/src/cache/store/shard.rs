@@ -69,9 +69,14 @@ struct Writer<K, T> {
 
 /// What is freed once no reader can see it.
 enum Retired<K, T> {
-    Table { _freed: Unpublished<K, T> },
+    Table {
+        _freed: Unpublished<K, T>,
+    },
     /// All that a `clear` left: the table is freed and every entry dropped with its slab.
-    House { _freed: Unpublished<K, T>, _dropped: Slab<K, T> },
+    House {
+        _freed: Unpublished<K, T>,
+        _dropped: Slab<K, T>,
+    },
 }
 
 /// A table that was replaced. A pointer, not a box: readers may still hold references into it.
@@ -311,7 +316,11 @@ impl<K, T> Locked<'_, K, T> {
         };
         if fits(None) {
             self.writer.policy.store_has_room(weight);
-            return if self.writer.policy.main_has_room(weight) { Place::Main } else { Place::Small };
+            return if self.writer.policy.main_has_room(weight) {
+                Place::Main
+            } else {
+                Place::Small
+            };
         }
         self.writer.policy.store_is_full();
         let won = loop {
@@ -379,12 +388,17 @@ impl<K, T> Locked<'_, K, T> {
     #[cold]
     fn rebuild(&mut self, entries: usize) {
         let old = self.table();
-        let buckets =
-            if entries <= old.slots.entries_max() { old.slots.buckets() } else { Slots::room_for(entries) };
+        let buckets = if entries <= old.slots.entries_max() {
+            old.slots.buckets()
+        } else {
+            Slots::room_for(entries)
+        };
         let slots = Slots::new(buckets);
         slots.fill_from(&old.slots);
         let directory = Directory::of(&self.writer.slab, Directory::<K, T>::room_for(slots.entries_max()));
-        self.publish(Table::publishable(slots, directory), |freed| Retired::Table { _freed: freed });
+        self.publish(Table::publishable(slots, directory), |freed| Retired::Table {
+            _freed: freed,
+        });
     }
 
     fn publish(&mut self, table: *mut Table<K, T>, retired: impl FnOnce(Unpublished<K, T>) -> Retired<K, T>) {
@@ -427,7 +441,10 @@ impl<K, T> Locked<'_, K, T> {
             self.writer.policy = Policy::new(self.writer.policy.share());
             self.writer.limbo.forget_entries();
             let slab = std::mem::replace(&mut self.writer.slab, Slab::new());
-            self.publish(Table::empty(), |freed| Retired::House { _freed: freed, _dropped: slab });
+            self.publish(Table::empty(), |freed| Retired::House {
+                _freed: freed,
+                _dropped: slab,
+            });
         }
         gone
     }
@@ -457,9 +474,8 @@ impl<K, T> Locked<'_, K, T> {
 
     fn must_wait(&self, settle: Settle) -> bool {
         let waiting = self.writer.limbo.backlog();
-        let too_much = waiting.entries > ENTRIES_MAX
-            || waiting.weight > self.shards.weight_max
-            || waiting.retired > RETIRED_MAX;
+        let too_much =
+            waiting.entries > ENTRIES_MAX || waiting.weight > self.shards.weight_max || waiting.retired > RETIRED_MAX;
         too_much || (settle == Settle::All && waiting.entries + waiting.retired > 0)
     }
 
@@ -485,11 +501,18 @@ impl<K, T> Locked<'_, K, T> {
             linked += 1;
             let node = slab.node(number);
             assert_eq!(node.tag(), tag, "a slot has its entry's tag");
-            assert!(node.place() > super::node::WAITING, "what is in the table is in a queue");
+            assert!(
+                node.place() > super::node::WAITING,
+                "what is in the table is in a queue"
+            );
         });
         slots.validate();
         assert_eq!(linked, policy.len(), "what is in a queue is in the table");
         let waiting = limbo.backlog().entries;
-        assert_eq!(linked + waiting + slab.free_numbers(), slab.used_numbers(), "every number is somewhere");
+        assert_eq!(
+            linked + waiting + slab.free_numbers(),
+            slab.used_numbers(),
+            "every number is somewhere"
+        );
     }
 }

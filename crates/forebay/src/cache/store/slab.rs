@@ -134,7 +134,12 @@ impl<K, T> Slab<K, T> {
         let entry = self.entry(number);
         debug_assert_ne!(entry.node.place(), FREE, "filled");
         // SAFETY: filled, and seen by nobody else, says the caller; its place tells that it was moved out from here on.
-        let taken = unsafe { ((*entry.key.get()).assume_init_read(), (*entry.record.get()).assume_init_read()) };
+        let taken = unsafe {
+            (
+                (*entry.key.get()).assume_init_read(),
+                (*entry.record.get()).assume_init_read(),
+            )
+        };
         entry.node.set_place(FREE);
         entry.node.set_next(self.free);
         self.free = number;
@@ -177,8 +182,12 @@ impl<K, T> Drop for Slab<K, T> {
                     if entry.node.place() != FREE {
                         // SAFETY: filled, by its place; the slab is being dropped, so no reader is there and nobody takes it
                         // again. The count is past it before it runs.
-                        let _taken =
-                            unsafe { ((*entry.key.get()).assume_init_read(), (*entry.record.get()).assume_init_read()) };
+                        let _taken = unsafe {
+                            (
+                                (*entry.key.get()).assume_init_read(),
+                                (*entry.record.get()).assume_init_read(),
+                            )
+                        };
                     }
                 }
             }
@@ -202,9 +211,15 @@ impl<K, T> Drop for Slab<K, T> {
 impl<K, T> Directory<K, T> {
     /// With room for `chunks`, at least all that the slab has.
     pub(super) fn of(slab: &Slab<K, T>, chunks: usize) -> Self {
-        let known = |chunk: usize| slab.chunks.get(chunk).map_or(std::ptr::null_mut(), |chunk| chunk.as_ptr());
+        let known = |chunk: usize| {
+            slab.chunks
+                .get(chunk)
+                .map_or(std::ptr::null_mut(), |chunk| chunk.as_ptr())
+        };
         Self {
-            chunks: (0..chunks.max(slab.chunks.len())).map(|chunk| AtomicPtr::new(known(chunk))).collect(),
+            chunks: (0..chunks.max(slab.chunks.len()))
+                .map(|chunk| AtomicPtr::new(known(chunk)))
+                .collect(),
         }
     }
 

@@ -64,7 +64,11 @@ fn as_heavy_as_the_capacity_pushes_out_all_others_of_all_shards() {
     assert_eq!((store.len(), store.weight()), (1, 400));
     store.validate();
     let done = store.put(1_001, 1, 1);
-    assert_eq!((done.admitted, done.evicted, done.evicted_weight), (true, 1, 400), "also from another shard");
+    assert_eq!(
+        (done.admitted, done.evicted, done.evicted_weight),
+        (true, 1, 400),
+        "also from another shard"
+    );
     store.validate();
 }
 
@@ -78,7 +82,11 @@ fn a_heavier_replacement_pushes_out_others_but_not_itself_first() {
     assert_eq!((done.replaced, done.admitted, done.evicted), (true, true, 4));
     assert_eq!((store.copied(3), store.weight(), store.len()), (Some(33), 10, 6));
     let done = store.put(3, 2, 333);
-    assert_eq!((done.replaced, done.evicted, store.weight()), (true, 0, 7), "a lighter one gives back");
+    assert_eq!(
+        (done.replaced, done.evicted, store.weight()),
+        (true, 0, 7),
+        "a lighter one gives back"
+    );
     store.validate();
 }
 
@@ -88,7 +96,10 @@ fn a_heavier_replacement_in_a_shard_of_its_own_takes_from_the_others() {
     let census = Census::default();
     // One key's shard has nothing but the key itself to give.
     let own = store.shards.index_of(store.hash(&0));
-    let others: Vec<u64> = (1..).filter(|key| store.shards.index_of(store.hash(key)) != own).take(39).collect();
+    let others: Vec<u64> = (1..)
+        .filter(|key| store.shards.index_of(store.hash(key)) != own)
+        .take(39)
+        .collect();
     store.put(0, 1, census.canary(0, 1));
     for &key in &others {
         assert_eq!(store.put(key, 1, census.canary(key, 1)).evicted, 0);
@@ -160,7 +171,10 @@ fn memory_follows_the_entries_and_not_the_capacity() {
         store.put(key, 1, [0_u64; 16]);
     }
     let (chunks, buckets) = store.footprint();
-    assert!(chunks <= 10 && buckets <= 10 + store.shards.count(), "{chunks} chunks, {buckets} buckets");
+    assert!(
+        chunks <= 10 && buckets <= 10 + store.shards.count(),
+        "{chunks} chunks, {buckets} buckets"
+    );
     store.validate();
 }
 
@@ -176,7 +190,10 @@ fn memory_does_not_grow_with_evictions() {
     }
     let (chunks, after) = store.footprint();
     assert_eq!(after, buckets);
-    assert!(chunks <= 1_064_usize.div_ceil(64), "{chunks} chunks: the capacity and what waits for readers");
+    assert!(
+        chunks <= 1_064_usize.div_ceil(64),
+        "{chunks} chunks: the capacity and what waits for readers"
+    );
 }
 
 #[test]

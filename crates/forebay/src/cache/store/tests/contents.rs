@@ -44,7 +44,11 @@ fn agrees(capacity: u64, shards: usize, steps: &[Step]) {
                 let done = store.put(key, weight, census.canary(key, version));
                 let weight = u64::from(weight.max(1));
                 assert_eq!(done.admitted, weight <= capacity, "what fits is admitted");
-                assert_eq!(done.replaced, model.remove(&key).is_some(), "an insert knows whether it replaced");
+                assert_eq!(
+                    done.replaced,
+                    model.remove(&key).is_some(),
+                    "an insert knows whether it replaced"
+                );
                 if done.admitted {
                     model.insert(key, (version, weight));
                 } else {
@@ -55,16 +59,28 @@ fn agrees(capacity: u64, shards: usize, steps: &[Step]) {
                 assert_eq!(store.len(), after, "what was evicted is counted");
                 let lost: Vec<u64> = model.keys().copied().filter(|&key| !store.has(key)).collect();
                 assert_eq!(lost.len() as u64, done.evicted, "what was evicted is gone");
-                let lost_weight: u64 = lost.iter().filter_map(|key| model.remove(key)).map(|(_, weight)| weight).sum();
+                let lost_weight: u64 = lost
+                    .iter()
+                    .filter_map(|key| model.remove(key))
+                    .map(|(_, weight)| weight)
+                    .sum();
                 assert_eq!(lost_weight, done.evicted_weight);
             }
             Step::Remove(key) => {
-                assert_eq!(store.take_out(key), model.remove(&key).is_some(), "a remove knows whether it removed");
+                assert_eq!(
+                    store.take_out(key),
+                    model.remove(&key).is_some(),
+                    "a remove knows whether it removed"
+                );
                 assert!(!store.has(key), "a remove is seen at once");
             }
             Step::Read(key) => {
                 let read = store.read(store.hash(&key), &key, |canary| (canary.version_for(key), key % 2 == 0));
-                assert_eq!(read, model.get(&key).map(|&(version, _)| version), "the last write is read");
+                assert_eq!(
+                    read,
+                    model.get(&key).map(|&(version, _)| version),
+                    "the last write is read"
+                );
                 counted += u64::from(read.is_some() && key % 2 == 0);
             }
             Step::Peek(key) => {
@@ -79,7 +95,10 @@ fn agrees(capacity: u64, shards: usize, steps: &[Step]) {
             Step::Visit => {
                 let mut seen = HashMap::new();
                 store.for_each(|&key, canary| {
-                    assert!(seen.insert(key, canary.version_for(key)).is_none(), "each is visited once");
+                    assert!(
+                        seen.insert(key, canary.version_for(key)).is_none(),
+                        "each is visited once"
+                    );
                 });
                 let expected: HashMap<u64, u64> = model.iter().map(|(&key, &(version, _))| (key, version)).collect();
                 assert_eq!(seen, expected, "all is visited");
@@ -122,13 +141,19 @@ fn a_large_store_keeps_all_that_fits() {
     for key in 0..50_000_u64 {
         assert_eq!(store.put(key, 1, key).evicted, 0);
     }
-    assert!((0..50_000).all(|key| store.copied(key) == Some(key)), "found after growth");
+    assert!(
+        (0..50_000).all(|key| store.copied(key) == Some(key)),
+        "found after growth"
+    );
     assert_eq!((store.len(), store.weight(), store.counted()), (50_000, 50_000, 50_000));
     store.validate();
     for key in (0..50_000).step_by(2) {
         assert!(store.take_out(key));
     }
-    assert!((0..50_000).all(|key| store.has(key) == (key % 2 == 1)), "neighbours stay when others go");
+    assert!(
+        (0..50_000).all(|key| store.has(key) == (key % 2 == 1)),
+        "neighbours stay when others go"
+    );
     store.validate();
 }
 
@@ -158,5 +183,8 @@ fn keys_with_one_hash_are_told_apart() {
 #[test]
 fn seeds_differ() {
     let (one, other): (Store<u64, ()>, Store<u64, ()>) = (Store::new(1), Store::new(1));
-    assert!((0..8).any(|key: u64| one.hash(&key) != other.hash(&key)), "nobody can know which keys collide");
+    assert!(
+        (0..8).any(|key: u64| one.hash(&key) != other.hash(&key)),
+        "nobody can know which keys collide"
+    );
 }

@@ -89,7 +89,9 @@ impl<T> Store<u64, T> {
     }
 
     fn backlogs(&self) -> Vec<Backlog> {
-        (0..self.shards.count()).map(|shard| self.shards.lock(shard).backlog()).collect()
+        (0..self.shards.count())
+            .map(|shard| self.shards.lock(shard).backlog())
+            .collect()
     }
 }
 

@@ -47,7 +47,10 @@ fn turmoil(capacity: u64, shards: usize, keys: u64, weight_max: u64, clears: boo
                                 let done = store.put(own, weight, census.canary(own, version));
                                 assert!(done.admitted);
                                 let read = store.peek(store.hash(&own), &own, |canary| canary.version_for(own));
-                                assert!(read == Some(version) || (read.is_none() && (evicts || clears)), "{read:?}");
+                                assert!(
+                                    read == Some(version) || (read.is_none() && (evicts || clears)),
+                                    "{read:?}"
+                                );
                                 last_seen[own as usize] = version;
                             }
                             30..40 => {
@@ -160,7 +163,10 @@ fn no_read_misses_what_is_there() {
             }
         }
         running.store(false, Relaxed);
-        let reads: u64 = readers.into_iter().map(|reader| reader.join().expect("every read found its entry")).sum();
+        let reads: u64 = readers
+            .into_iter()
+            .map(|reader| reader.join().expect("every read found its entry"))
+            .sum();
         assert_eq!(store.counted(), reads, "every hit is counted");
     });
     store.validate();

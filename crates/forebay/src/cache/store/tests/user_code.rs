@@ -60,7 +60,10 @@ fn a_panicking_visit_ends_its_read() {
     panics(|| store.read(store.hash(&1), &1, |_| -> ((), bool) { panic!("visit") }));
     panics(|| store.for_each(|_, _| panic!("visit")));
     assert_eq!((store.shards.readers().open(), store.counted()), (0, 0));
-    assert!(!super::super::readers::is_reading(), "this thread is no reader any more");
+    assert!(
+        !super::super::readers::is_reading(),
+        "this thread is no reader any more"
+    );
     store.put(2, 1, ());
     assert_eq!(store.clear(), 2);
     store.validate();
@@ -119,7 +122,11 @@ fn a_panicking_drop_corrupts_nothing() {
     panics(|| store.clear());
     store.validate();
     assert_eq!((store.len(), store.weight()), (0, 0));
-    assert_eq!(dropped.load(Relaxed) - before, 6, "the others of the batch are dropped all the same");
+    assert_eq!(
+        dropped.load(Relaxed) - before,
+        6,
+        "the others of the batch are dropped all the same"
+    );
 
     store.put(200, 1, grenade(true));
     store.put(201, 1, grenade(false));
@@ -182,7 +189,11 @@ fn a_visit_may_read_and_write_the_same_store() {
     for key in 0..4_000 {
         store.put(key, 1, census.canary(key, 0));
     }
-    assert!(census.living() <= 50 + 2 * 16, "what waited for the visit is gone after it: {} live", census.living());
+    assert!(
+        census.living() <= 50 + 2 * 16,
+        "what waited for the visit is gone after it: {} live",
+        census.living()
+    );
     drop(store);
     assert_eq!(census.living(), 0);
 }
@@ -273,7 +284,11 @@ fn a_writer_waits_for_readers_when_too_much_waits() {
     }
     for _ in 0..1_000 {
         thread::yield_now();
-        assert!(census.living() <= 256 + 4, "{} live while a reader lingers", census.living());
+        assert!(
+            census.living() <= 256 + 4,
+            "{} live while a reader lingers",
+            census.living()
+        );
     }
     assert!(!finished.load(Relaxed));
     end.send(()).expect("the reader waits");
