@@ -38,6 +38,16 @@ struct Shard<K, F> {
     table: Mutex<HashTable<Entry<K, F>>>,
 }
 
+impl<K, F> Shard<K, F> {
+    /// Under the lock, and after `keep`: a reader who sees the new count must find what was kept. One who looked before that
+    /// has an old count, and looks again.
+    fn count_kept(&self, kept: bool) {
+        if kept {
+            self.kept.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
 /// A key with flights in the air.
 struct Entry<K, F> {
     hash: u64,
@@ -186,10 +196,8 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let newest = entry.landed < flight.number();
         entry.landed = entry.landed.max(flight.number());
         let gone = entry.flights.is_empty().then(|| place.remove().0);
-        let kept = newest.then(|| {
-            shard.kept.fetch_add(1, Ordering::Release);
-            keep()
-        });
+        let kept = newest.then(keep);
+        shard.count_kept(kept.is_some());
         Self::shrink(&mut table);
         drop(table);
         drop(gone);
@@ -224,6 +232,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let mut table = shard.table.lock();
         let before = Self::take(&mut table, hash, key);
         shard.kept.fetch_add(1, Ordering::Release);
+        shard.count_kept(true);
         let kept = keep();
         drop(table);
         drop(before);
@@ -235,7 +244,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.table.lock()).collect();
         let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();
         for shard in &self.shards {
-            shard.kept.fetch_add(1, Ordering::Release);
+            shard.count_kept(true);
         }
         let kept = keep();
         drop(tables);
