@@ -157,7 +157,8 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         Begun::New(flight)
     }
 
-    /// Takes all flights of the key out of the air and begins a new one; `None` when there are as many as there may be.
+    /// Takes all flights of the key out of the air and begins a new one. `None`, and nothing has changed, when there are as many
+    /// as there may be.
     pub(super) fn begin_anew(
         &self,
         hash: u64,
@@ -170,15 +171,14 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
     {
         let mut table = self.shard(hash).table.lock();
         let key_of_entry = key.clone();
+        // First, so that what flies goes on where nothing takes its place.
+        let flight = self.begin(begin)?;
         let before = Self::take(&mut table, hash, key);
-        let flight = self.begin(begin);
-        if let Some(flight) = &flight {
-            join(flight);
-            Self::put(&mut table, hash, key_of_entry, flight);
-        }
+        join(&flight);
+        Self::put(&mut table, hash, key_of_entry, &flight);
         drop(table);
         drop(before);
-        flight
+        Some(flight)
     }
 
     /// The flight's end: takes it out of the air and, unless it was superseded, runs `keep` under the lock. To be called
@@ -231,9 +231,8 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let shard = self.shard(hash);
         let mut table = shard.table.lock();
         let before = Self::take(&mut table, hash, key);
-        shard.kept.fetch_add(1, Ordering::Release);
-        shard.count_kept(true);
         let kept = keep();
+        shard.count_kept(true);
         drop(table);
         drop(before);
         kept
@@ -243,10 +242,10 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
     pub(super) fn supersede_all<R>(&self, keep: impl FnOnce() -> R) -> R {
         let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.table.lock()).collect();
         let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();
+        let kept = keep();
         for shard in &self.shards {
             shard.count_kept(true);
         }
-        let kept = keep();
         drop(tables);
         drop(before);
         kept
