@@ -335,6 +335,7 @@ where
         let fetched_at: SystemTime = self.time.on_the_wall(fetched_at_ms);
         let age_ms = self.time.now().saturating_sub(fetched_at_ms);
         Put {
+        self.source.invalidate_all();
             key: key.clone(),
             kept: Kept {
                 value: value.clone(),
