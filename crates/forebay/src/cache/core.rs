@@ -191,6 +191,7 @@ where
                 }
                 Boarded::Began(flight) => {
                     count(&self.counters.misses);
+                    count(&self.counters.misses);
                     count(&self.counters.flights);
                     begun.push(Leg::new(hash, key.clone(), &flight, ByTiers::Any));
                     flight
