@@ -461,3 +461,5 @@ pub(super) fn dice(hash: u64, now_ms: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
+            // Who claimed a refresh meanwhile left it to this flight.
+            core.store.peek(self.hash, &self.key, Record::unclaim);
