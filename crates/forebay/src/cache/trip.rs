@@ -25,6 +25,7 @@ use super::flights::Numbered;
 use super::record::{Record, Staleness};
 use super::source::Fetched;
 use super::stats::count;
+use super::tier::Kept;
 use crate::load::Key;
 use crate::panics::{panic_message, quietly};
 
@@ -105,28 +106,16 @@ where
         let keys: Vec<K> = travelling.legs.iter().map(|leg| leg.key.clone()).collect();
         let found = self.tiers.get_many(&keys).await;
         let mut rest = Vec::new();
-        for (leg, kept) in std::mem::take(&mut travelling.legs).into_iter().zip(found) {
-            let Some(kept) = kept else {
+        for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
+            let Some((record, state)) = landing else {
                 rest.push(leg);
                 continue;
             };
-            let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
-            let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
-            let staleness = record.standing(self.time.now(), &self.terms).staleness;
-            let state = match (leg.by_tiers, staleness) {
-                (ByTiers::Any, Staleness::Fresh) => State::Fetched,
-                (ByTiers::Any, Staleness::Stale) => State::Stale,
-                (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
-                _ => {
-                    rest.push(leg);
-                    continue;
-                }
-            };
             count(&self.counters.flights_by_tier);
-            let (hash, key) = (leg.hash, leg.key.clone());
+            let fetched_at_ms = record.fetched_at_ms();
             self.land_value(&leg, record, state, false);
             if state == State::Stale {
-                self.refresh_in_background(hash, key, fetched_at_ms);
+                self.refresh_in_background(leg.hash, leg.key, fetched_at_ms);
             }
         }
         if !rest.is_empty() {
@@ -146,6 +135,13 @@ where
     /// Fetches as soon as there is a turn for it.
     fn in_turn(self: &Arc<Self>, trip: Trip<K, V, E>) {
         match &self.turns {
+        // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
+        let mut found = found.into_iter();
+        let good_enough: Vec<_> = travelling
+            .legs
+            .iter()
+            .map(|leg| self.good_enough(leg, found.next().flatten()?))
+            .collect();
             None => self.go(trip),
             Some(turns) => {
                 if let Some(trip) = turns.ask(trip.number(), trip.rank(), trip) {
@@ -176,6 +172,21 @@ where
 
     /// A flight's end with a value.
     fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: bool) {
+    /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
+    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
+        let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
+        let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
+        let standing = || record.standing(self.time.now(), &self.terms);
+        let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
+        let state = match (leg.by_tiers, standing.staleness) {
+            (ByTiers::Any, Staleness::Fresh) => State::Fetched,
+            (ByTiers::Any, Staleness::Stale) => State::Stale,
+            (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
+            _ => return None,
+        };
+        Some((record, state))
+    }
+
         let Leg { hash, key, flight, .. } = leg;
         let fetched_at_ms = record.fetched_at_ms();
         let into_tiers = into_tiers && !self.tiers.is_empty();
