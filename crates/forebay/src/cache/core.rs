@@ -29,7 +29,7 @@ use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
 use super::tier::{Kept, Put, Tiers};
-use super::trip::{ByTiers, Leg, Trip};
+use super::trip::{ByTiers, Departure, Leg, Trip};
 use super::turns::Turns;
 use crate::load::Key;
 use crate::panics::quietly;
@@ -193,8 +193,10 @@ where
                     count(&self.counters.misses);
                     count(&self.counters.misses);
                     count(&self.counters.flights);
-                    begun.push(Leg::new(hash, key.clone(), &flight, ByTiers::Any));
-                    flight
+                    // The key first goes on its way: from there on the flight ends even if the clone panics.
+                    begun.push(Leg::new(hash, key, &flight, ByTiers::Any));
+                    let key = begun.last().expect("just pushed").key().clone();
+                    return Ok(self.waiting(hash, key, flight));
                 }
             };
             return Ok(self.waiting(hash, key, flight));
@@ -222,9 +224,9 @@ where
 
     /// A reader's way when memory could not answer.
     pub(super) async fn obtain(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
-        let mut begun = Vec::new();
-        let boarded = self.board(hash, key, &mut begun);
-        self.depart(begun);
+        let mut departure = Departure::new(&self);
+        let boarded = self.board(hash, key, departure.legs());
+        drop(departure);
         match boarded {
             Ok(waiting) => waiting.landed().await,
             Err(at_once) => at_once,
@@ -258,9 +260,10 @@ where
             return Err(CacheError::Overloaded);
         };
         count(&self.counters.flights);
-        let waiting = self.waiting(hash, key.clone(), Arc::clone(&flight));
-        self.depart(vec![Leg::new(hash, key, &flight, ByTiers::No)]);
-        waiting.outcome().await
+        let mut departure = Departure::new(&self);
+        departure.legs().push(Leg::new(hash, key.clone(), &flight, ByTiers::No));
+        drop(departure);
+        self.waiting(hash, key, flight).outcome().await
     }
 
     /// Keeps what the application says is the value.

@@ -53,6 +53,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::core::Core;
+use self::trip::Departure;
 use crate::load::Key;
 
 /// Keeps what a source answered, and asks it once for what many want.
@@ -190,7 +191,7 @@ where
     ///
     /// As [`get`](Self::get), for all of them.
     pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
-        let mut begun = Vec::new();
+        let mut departure = Departure::new(&self.core);
         let boarded: Vec<_> = keys
             .into_iter()
             .map(|key| {
@@ -198,11 +199,11 @@ where
                 self.core.used(&key);
                 match self.core.glance(hash, &key) {
                     Some(answer) => Err(Ok(answer)),
-                    None => self.core.board(hash, key, &mut begun),
+                    None => self.core.board(hash, key, departure.legs()),
                 }
             })
             .collect();
-        self.core.depart(begun);
+        drop(departure);
         let mut answers = Vec::with_capacity(boarded.len());
         for reader in boarded {
             answers.push(match reader {

@@ -62,6 +62,10 @@ impl<K, V, E> Leg<K, V, E> {
             by_tiers,
         }
     }
+
+    pub(super) fn key(&self) -> &K {
+        &self.key
+    }
 }
 
 impl<K, V, E> Trip<K, V, E> {
@@ -76,6 +80,44 @@ impl<K, V, E> Trip<K, V, E> {
 
     fn rank(&self) -> usize {
         self.legs.iter().map(|leg| leg.flight.waiting()).sum()
+    }
+}
+
+/// Flights that have begun, and depart together when this is dropped: also by a panic of the user's code that begins them, for
+/// others may have joined already.
+pub(super) struct Departure<'a, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    core: &'a Arc<Core<K, V, E>>,
+    legs: Vec<Leg<K, V, E>>,
+}
+
+impl<'a, K, V, E> Departure<'a, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    pub(super) fn new(core: &'a Arc<Core<K, V, E>>) -> Self {
+        Self { core, legs: Vec::new() }
+    }
+
+    pub(super) fn legs(&mut self) -> &mut Vec<Leg<K, V, E>> {
+        &mut self.legs
+    }
+}
+
+impl<K, V, E> Drop for Departure<'_, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        self.core.depart(std::mem::take(&mut self.legs));
     }
 }
 
@@ -105,6 +147,13 @@ where
         let mut travelling = Travelling::new(&self, legs);
         let keys: Vec<K> = travelling.legs.iter().map(|leg| leg.key.clone()).collect();
         let found = self.tiers.get_many(&keys).await;
+        // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
+        let mut found = found.into_iter();
+        let good_enough: Vec<_> = travelling
+            .legs
+            .iter()
+            .map(|leg| self.good_enough(leg, found.next().flatten()?))
+            .collect();
         let mut rest = Vec::new();
         for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
             let Some((record, state)) = landing else {
@@ -123,6 +172,21 @@ where
         }
     }
 
+    /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
+    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
+        let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
+        let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
+        let standing = || record.standing(self.time.now(), &self.terms);
+        let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
+        let state = match (leg.by_tiers, standing.staleness) {
+            (ByTiers::Any, Staleness::Fresh) => State::Fetched,
+            (ByTiers::Any, Staleness::Stale) => State::Stale,
+            (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
+            _ => return None,
+        };
+        Some((record, state))
+    }
+
     fn to_the_source(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
         if self.source.gathers() {
             return self.in_turn(Trip { legs });
@@ -135,13 +199,6 @@ where
     /// Fetches as soon as there is a turn for it.
     fn in_turn(self: &Arc<Self>, trip: Trip<K, V, E>) {
         match &self.turns {
-        // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
-        let mut found = found.into_iter();
-        let good_enough: Vec<_> = travelling
-            .legs
-            .iter()
-            .map(|leg| self.good_enough(leg, found.next().flatten()?))
-            .collect();
             None => self.go(trip),
             Some(turns) => {
                 if let Some(trip) = turns.ask(trip.number(), trip.rank(), trip) {
@@ -172,21 +229,6 @@ where
 
     /// A flight's end with a value.
     fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: bool) {
-    /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
-    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
-        let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
-        let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
-        let standing = || record.standing(self.time.now(), &self.terms);
-        let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
-        let state = match (leg.by_tiers, standing.staleness) {
-            (ByTiers::Any, Staleness::Fresh) => State::Fetched,
-            (ByTiers::Any, Staleness::Stale) => State::Stale,
-            (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
-            _ => return None,
-        };
-        Some((record, state))
-    }
-
         let Leg { hash, key, flight, .. } = leg;
         let fetched_at_ms = record.fetched_at_ms();
         let into_tiers = into_tiers && !self.tiers.is_empty();
