@@ -147,14 +147,21 @@ where
         })?
     }
 
-    /// What is left where the source failed or is slow.
+    /// What is left where the source failed or is slow: an expired entry, or what somebody has written meanwhile.
     pub(super) fn rescue(&self, hash: u64, key: &K) -> Option<Answer<V>> {
         let now_ms = self.time.now();
         let answer = self.store.peek(hash, key, |record| {
             let standing = record.standing(now_ms, &self.terms);
-            standing.rescues.then(|| served(record, standing, State::Rescued))
+            let state = match standing.staleness {
+                Staleness::Fresh => State::Fresh,
+                Staleness::Stale => State::Stale,
+                Staleness::Expired => State::Rescued,
+            };
+            standing.rescues.then(|| served(record, standing, state))
         })??;
-        count(&self.counters.rescued);
+        if answer.state == State::Rescued {
+            count(&self.counters.rescued);
+        }
         Some(answer)
     }
 
