@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, State};
 use super::clock::Time;
@@ -67,6 +68,8 @@ pub(super) struct Waiting<K: Key, V, E> {
     hash: u64,
     key: K,
     flight: Arc<Flight<V, E>>,
+    /// When an expired entry is a better answer than to wait on.
+    rescue_at: Option<Instant>,
 }
 
 impl<K, V, E> Core<K, V, E>
@@ -188,6 +191,7 @@ where
             let flight = match self.flights.board(hash, &key, kept, begin, |flight| self.join(flight)) {
                 Boarded::LookAgain => continue,
                 Boarded::Full => {
+                    count(&self.counters.misses);
                     let rescued = self.rescue(hash, &key);
                     return Err(rescued.ok_or(CacheError::Overloaded));
                 }
@@ -197,7 +201,6 @@ where
                     flight
                 }
                 Boarded::Began(flight) => {
-                    count(&self.counters.misses);
                     count(&self.counters.misses);
                     count(&self.counters.flights);
                     // The key first goes on its way: from there on the flight ends even if the clone panics.
@@ -216,6 +219,10 @@ where
             hash,
             key,
             flight,
+            rescue_at: self
+                .settings
+                .soft_timeout
+                .and_then(|limit| Instant::now().checked_add(limit)),
         }
     }
 
@@ -328,6 +335,7 @@ where
         for key in self.flights.keys() {
             self.source.invalidate(&key);
         }
+        self.source.invalidate_all();
         self.flights.supersede_all(|| {
             if !self.tiers.is_empty() {
                 self.tiers.clear();
@@ -346,7 +354,6 @@ where
         let fetched_at: SystemTime = self.time.on_the_wall(fetched_at_ms);
         let age_ms = self.time.now().saturating_sub(fetched_at_ms);
         Put {
-        self.source.invalidate_all();
             key: key.clone(),
             kept: Kept {
                 value: value.clone(),
@@ -375,6 +382,13 @@ where
         if !self.publishes.swap(true, Ordering::Relaxed) {
             runtime.spawn(events::publish(Arc::downgrade(self)));
         }
+    }
+
+    /// Makes a timer, say, of the runtime that flights run in, wherever it is then awaited. `None`: there is no runtime.
+    pub(super) fn in_the_runtime<R>(&self, make: impl FnOnce() -> R) -> Option<R> {
+        let runtime = self.runtime()?;
+        let _inside = runtime.enter();
+        Some(make())
     }
 
     pub(super) fn runtime(&self) -> Option<Handle> {
@@ -407,11 +421,13 @@ where
     /// What the flight brings, or what rescues from it.
     pub(super) async fn landed(self) -> Result<Answer<V>, CacheError<E>> {
         let core = &self.core;
-        if let Some(limit) = core.settings.soft_timeout
+        if let Some(deadline) = self.rescue_at
             && core.could_rescue(self.hash, &self.key)
-            && tokio::time::timeout(limit, self.flight.wait()).await.is_err()
+            && let Some(waiting) = core.in_the_runtime(|| timeout_at(deadline, self.flight.wait()))
+            && waiting.await.is_err()
             && let Some(answer) = core.rescue(self.hash, &self.key)
         {
+            self.flight.go_on();
             return Ok(answer);
         }
         match self.outcome().await {
@@ -451,6 +467,8 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
         });
         if called_off {
             count(&core.counters.called_off);
+            // Who claimed a refresh meanwhile left it to this flight.
+            core.store.peek(self.hash, &self.key, Record::unclaim);
         }
         drop(trip);
     }
@@ -471,5 +489,3 @@ pub(super) fn dice(hash: u64, now_ms: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
-            // Who claimed a refresh meanwhile left it to this flight.
-            core.store.peek(self.hash, &self.key, Record::unclaim);

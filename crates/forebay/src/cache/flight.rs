@@ -6,7 +6,7 @@
 //! Does not know sources, keys or the other flights.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
@@ -30,7 +30,7 @@ pub(super) struct Flight<V, E> {
     /// Who waits now. Changed under the lock of the flights' shard.
     waiting: AtomicUsize,
     /// Whether it is wanted though nobody waits: a refresh.
-    background: bool,
+    background: AtomicBool,
     outcome: OnceLock<Outcome<V, E>>,
     ended: Notify,
 }
@@ -46,7 +46,7 @@ impl<V, E> Flight<V, E> {
         Self {
             number,
             waiting: AtomicUsize::new(0),
-            background,
+            background: AtomicBool::new(background),
             outcome: OnceLock::new(),
             ended: Notify::new(),
         }
@@ -68,7 +68,12 @@ impl<V, E> Flight<V, E> {
     }
 
     pub(super) fn background(&self) -> bool {
-        self.background
+        self.background.load(Ordering::Relaxed)
+    }
+
+    /// From now on it is wanted though nobody waits. Who says so still waits itself, and leaves under the shard's lock.
+    pub(super) fn go_on(&self) {
+        self.background.store(true, Ordering::Relaxed);
     }
 
     /// Its end, for all who wait. Only the first counts.

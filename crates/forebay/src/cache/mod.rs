@@ -145,7 +145,7 @@ where
     }
 
     /// As [`get`](Self::get), for a reader who waits no longer than `limit`; then it gets what could rescue, or
-    /// [`WaitedTooLong`](CacheError::WaitedTooLong). The flight goes on.
+    /// [`WaitedTooLong`](CacheError::WaitedTooLong). The flight goes on, as when the reader is cancelled.
     ///
     /// # Errors
     ///
@@ -164,7 +164,11 @@ where
             self.core.used(key);
             return Ok(answer.value);
         }
-        match tokio::time::timeout(limit, self.obtain(hash, key)).await {
+        let limited = || tokio::time::timeout(limit, self.obtain(hash, key));
+        let Some(limited) = self.core.in_the_runtime(limited) else {
+            return Err(CacheError::Stopped);
+        };
+        match limited.await {
             Ok(outcome) => outcome.map(|answer| answer.value),
             Err(_) => match self.core.rescue(hash, &key.to_owned()) {
                 Some(answer) => Ok(answer.value),
