@@ -306,6 +306,7 @@ where
             jitter: of_1024(self.jitter),
             ahead: of_1024(self.refresh_ahead),
             rule: self.rule,
+            surely_fresh_ms: [0, 0],
             retry_after_ms: (whole_ms(first), whole_ms(most)),
             // Longer than any fetch: then its end is what counts.
             lease_ms: self
@@ -321,7 +322,7 @@ where
             turns: self.max_fetches.map(Turns::new),
             source: self.source,
             tiers: Tiers::new(self.tiers, self.runtime.clone()),
-            terms,
+            terms: terms.complete(),
             time,
             settings: Settings {
                 weigher: self.weigher,

@@ -25,7 +25,7 @@ use super::events;
 use super::flight::Flight;
 use super::flights::{Begun, Boarded, Flights, Numbered};
 use super::hot::Hot;
-use super::record::{Record, Staleness, Standing, Terms, keep_for};
+use super::record::{Record, Staleness, Terms, keep_for};
 use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
@@ -78,40 +78,43 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// The answer that memory has, if it has one that may be served.
+    /// What `take` makes of the entry that memory has, if it has one that may be served.
     #[inline]
-    pub(super) fn glance<Q>(self: &Arc<Self>, hash: u64, key: &Q) -> Option<Answer<V>>
+    pub(super) fn glance<Q, R>(
+        self: &Arc<Self>,
+        hash: u64,
+        key: &Q,
+        take: impl Fn(&Record<V>, State, u64) -> R,
+    ) -> Option<R>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now_ms = self.time.now();
         let mut refresh = None;
-        let answer = self.store.read(hash, key, |record| {
-            let standing = record.standing(now_ms, &self.terms);
-            if standing.staleness == Staleness::Fresh && !standing.refresh {
+        let taken = self.store.read(hash, key, |record| {
+            if record.surely_fresh(now_ms, &self.terms) {
                 if record.value.is_none() {
                     self.hits.missing();
                 }
-                return (Some(served(record, standing, State::Fresh)), true);
+                return (Some(take(record, State::Fresh, now_ms)), true);
             }
-            self.second_glance(record, standing, now_ms, &mut refresh)
+            match self.second_glance(record, now_ms, &mut refresh) {
+                Some(state) => (Some(take(record, state, now_ms)), state == State::Fresh),
+                None => (None, false),
+            }
         })?;
         if let Some(known_ms) = refresh {
             self.refresh_in_background(hash, key.to_owned(), known_ms);
         }
-        answer
+        taken
     }
 
-    /// The rest of a glance, for entries that are not simply fresh. Whether it is counted as a fresh hit is the second.
+    /// The rest of a glance, for entries that are not simply fresh: as what it may be served. If a refresh was claimed, when
+    /// what is known was fetched is in `refresh`.
     #[inline(never)]
-    fn second_glance(
-        &self,
-        record: &Record<V>,
-        standing: Standing,
-        now_ms: u64,
-        refresh: &mut Option<u64>,
-    ) -> (Option<Answer<V>>, bool) {
+    fn second_glance(&self, record: &Record<V>, now_ms: u64, refresh: &mut Option<u64>) -> Option<State> {
+        let standing = record.standing(now_ms, &self.terms);
         let state = match standing.staleness {
             Staleness::Fresh => State::Fresh,
             Staleness::Stale => {
@@ -121,9 +124,9 @@ where
             // Between two attempts at a source that fails, there is no sense in waiting.
             Staleness::Expired if standing.rescues && record.backs_off(now_ms, &self.terms) => {
                 count(&self.counters.rescued);
-                return (Some(served(record, standing, State::Rescued)), false);
+                return Some(State::Rescued);
             }
-            Staleness::Expired => return (None, false),
+            Staleness::Expired => return None,
         };
         if record.value.is_none() {
             self.hits.missing();
@@ -131,7 +134,7 @@ where
         if standing.refresh && record.claim(now_ms, &self.terms) {
             *refresh = Some(record.fetched_at_ms());
         }
-        (Some(served(record, standing, state)), state == State::Fresh)
+        Some(state)
     }
 
     /// A fresh answer, if memory has one. Nothing is begun.
@@ -160,7 +163,7 @@ where
                 Staleness::Stale => State::Stale,
                 Staleness::Expired => State::Rescued,
             };
-            standing.rescues.then(|| served(record, standing, state))
+            standing.rescues.then(|| served(record, state, now_ms))
         })??;
         if answer.state == State::Rescued {
             count(&self.counters.rescued);
@@ -184,7 +187,7 @@ where
     ) -> Result<Waiting<K, V, E>, Result<Answer<V>, CacheError<E>>> {
         loop {
             let kept = self.flights.kept(hash);
-            if let Some(answer) = self.glance(hash, &key) {
+            if let Some(answer) = self.glance(hash, &key, served) {
                 return Err(Ok(answer));
             }
             let begin = |number| Flight::new(number, false);
@@ -474,11 +477,12 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
     }
 }
 
-fn served<V: Clone>(record: &Record<V>, standing: Standing, state: State) -> Answer<V> {
+/// A whole answer.
+pub(super) fn served<V: Clone>(record: &Record<V>, state: State, now_ms: u64) -> Answer<V> {
     Answer {
         value: record.value.clone(),
         state,
-        age: Duration::from_millis(standing.age_ms),
+        age: record.age(now_ms),
     }
 }
 

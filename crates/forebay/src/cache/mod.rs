@@ -23,6 +23,7 @@ mod error;
 mod events;
 mod flight;
 mod flights;
+mod get;
 mod hot;
 mod hot_keys;
 mod record;
@@ -39,6 +40,7 @@ pub use answer::{Answer, State};
 pub use builder::Builder;
 pub use clock::Clock;
 pub use error::CacheError;
+pub use get::Get;
 pub use hot_keys::{HotKeys, Warmed};
 pub use record::Staleness;
 pub use settled::Settled;
@@ -52,7 +54,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::core::Core;
+use self::core::{Core, served};
 use self::trip::Departure;
 use crate::load::Key;
 
@@ -109,17 +111,12 @@ where
     /// Dropping the future harms no other reader. The flight goes on, unless it still waits for its turn and nobody else
     /// waits for it.
     #[inline]
-    pub async fn get<Q>(&self, key: &Q) -> Result<Option<V>, CacheError<E>>
+    pub fn get<'a, Q>(&'a self, key: &'a Q) -> Get<'a, K, V, E, Q>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let hash = self.core.store.hash(key);
-        if let Some(answer) = self.core.glance(hash, key) {
-            self.core.used(key);
-            return Ok(answer.value);
-        }
-        Ok(self.obtain(hash, key).await?.value)
+        Get::new(self, key)
     }
 
     /// As [`get`](Self::get), and tells the value's state and age.
@@ -137,7 +134,7 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.store.hash(key);
-        if let Some(answer) = self.core.glance(hash, key) {
+        if let Some(answer) = self.core.glance(hash, key, served) {
             self.core.used(key);
             return Ok(answer);
         }
@@ -160,9 +157,9 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.store.hash(key);
-        if let Some(answer) = self.core.glance(hash, key) {
+        if let Some(value) = self.core.glance(hash, key, |record, _, _| record.value.clone()) {
             self.core.used(key);
-            return Ok(answer.value);
+            return Ok(value);
         }
         let limited = || tokio::time::timeout(limit, self.obtain(hash, key));
         let Some(limited) = self.core.in_the_runtime(limited) else {
@@ -201,7 +198,7 @@ where
             .map(|key| {
                 let hash = self.core.store.hash(&key);
                 self.core.used(&key);
-                match self.core.glance(hash, &key) {
+                match self.core.glance(hash, &key, served) {
                     Some(answer) => Err(Ok(answer)),
                     None => self.core.board(hash, key, departure.legs()),
                 }

@@ -40,6 +40,9 @@ pub(super) struct Terms<V> {
     /// From which part of the fresh window on a hit refreshes ahead, in 1/1024; 1024 is never.
     pub(super) ahead: u64,
     pub(super) rule: Option<Rule<V>>,
+    /// Below this age (ms) an entry is fresh and needs no refresh, whatever its share of the jitter: `[missing, present]`. All
+    /// that a hit has to look at.
+    pub(super) surely_fresh_ms: [u64; 2],
     /// Back-off after the first failure, doubled by each further one up to the second.
     pub(super) retry_after_ms: (u64, u64),
     /// How long a claimed refresh keeps others from being claimed, should it never end.
@@ -54,7 +57,6 @@ pub(super) struct Standing {
     pub(super) rescues: bool,
     /// Whether the source should be asked in the background, if nobody does already.
     pub(super) refresh: bool,
-    pub(super) age_ms: u64,
 }
 
 /// An entry.
@@ -87,33 +89,29 @@ impl<V> Record<V> {
         self.times.load(Ordering::Relaxed) >> AT_SHIFT
     }
 
-    /// How the entry stands at that moment.
+    /// Whether the entry is fresh and needs no refresh, by a glance. If it cannot tell, it says no.
     #[inline]
+    pub(super) fn surely_fresh(&self, now_ms: u64, terms: &Terms<V>) -> bool {
+        let times = self.times.load(Ordering::Relaxed);
+        let age_ms = now_ms.saturating_sub(times >> AT_SHIFT);
+        times & MARKED == 0 && age_ms < terms.surely_fresh_ms[usize::from(self.value.is_some())]
+    }
+
+    /// How old the entry is at that moment.
+    #[inline]
+    pub(super) fn age(&self, now_ms: u64) -> Duration {
+        Duration::from_millis(now_ms.saturating_sub(self.fetched_at_ms()))
+    }
+
+    /// How the entry stands at that moment.
     pub(super) fn standing(&self, now_ms: u64, terms: &Terms<V>) -> Standing {
         let times = self.times.load(Ordering::Relaxed);
         let age_ms = now_ms.saturating_sub(times >> AT_SHIFT);
         let windows = if self.value.is_some() {
-            &terms.present
+            terms.present
         } else {
-            &terms.missing
+            terms.missing
         };
-        if terms.rule.is_none() && times & MARKED == 0 {
-            let sure_ms = windows.fresh_ms - per_mille(windows.fresh_ms, terms.jitter);
-            if age_ms < per_mille(sure_ms, terms.ahead) {
-                return Standing {
-                    staleness: Staleness::Fresh,
-                    rescues: true,
-                    refresh: false,
-                    age_ms,
-                };
-            }
-        }
-        self.standing_in_full(times, age_ms, *windows, terms)
-    }
-
-    /// The same for the entries about which a glance cannot tell.
-    #[inline(never)]
-    fn standing_in_full(&self, times: u64, age_ms: u64, windows: Windows, terms: &Terms<V>) -> Standing {
         let share = (times >> 1) & ((1 << JITTER_BITS) - 1);
         let taken_off = per_mille(windows.fresh_ms, terms.jitter);
         let fresh_ms = windows.fresh_ms - (u128::from(taken_off) * u128::from(share) >> JITTER_BITS) as u64;
@@ -138,7 +136,6 @@ impl<V> Record<V> {
             staleness,
             rescues: staleness != Staleness::Expired || age_ms < served_ms.saturating_add(terms.stale_if_error_ms),
             refresh,
-            age_ms,
         }
     }
 
@@ -208,6 +205,21 @@ pub(super) fn keep_for<V>(missing: bool, age_ms: u64, terms: &Terms<V>) -> Durat
         .saturating_add(windows.stale_ms)
         .saturating_add(terms.stale_if_error_ms);
     Duration::from_millis(whole.saturating_sub(age_ms))
+}
+
+impl<V> Terms<V> {
+    /// These terms, with what follows from them.
+    pub(super) fn complete(mut self) -> Self {
+        let sure = |windows: Windows| {
+            let sure_ms = windows.fresh_ms - per_mille(windows.fresh_ms, self.jitter);
+            per_mille(sure_ms, self.ahead)
+        };
+        self.surely_fresh_ms = match self.rule {
+            None => [sure(self.missing), sure(self.present)],
+            Some(_) => [0, 0],
+        };
+        self
+    }
 }
 
 impl Windows {

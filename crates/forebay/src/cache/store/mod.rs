@@ -8,8 +8,8 @@
 //! - A read takes no lock and allocates nothing; two atomic operations on a line of its own, one of which counts the hit. The entry
 //!   lives while `visit` runs, whatever writers do, and `visit` may read and write this store and others.
 //! - Memory follows the entries that are there, not the capacity; [`clear`](Store::clear) gives it back.
-//! - A write neither drops anything nor waits for readers: its second half, [`tidy`](Store::tidy), does, when the caller
-//!   holds no locks of its own either.
+//! - A write neither drops anything nor waits for readers: its second half, [`tidy`](Store::tidy), does, when its caller holds
+//!   no lock either.
 //! - User code that panics (`Eq`, `Drop`, `visit`) leaves the store whole. Keys and records are dropped exactly once, while no lock is
 //!   held. A record that was taken out may live on for a few writes, with a bounded number and weight of others.
 //!
@@ -23,9 +23,11 @@
 //! `budget` is the whole store's. All unsafe code is in `slab` and `shard`.
 
 mod budget;
+mod ghosts;
 mod limbo;
 mod node;
 mod policy;
+mod queue;
 mod readers;
 mod shard;
 mod slab;
@@ -40,6 +42,7 @@ use std::hash::{BuildHasher, Hash};
 use parking_lot::Mutex;
 
 use budget::{Budget, Reservation};
+use policy::Place;
 use shard::{Locked, Settle, Shards};
 use sync::OwnCacheLine;
 
@@ -131,58 +134,53 @@ impl<K: Hash + Eq, T> Store<K, T> {
     /// Puts in the key's only entry; [`tidy`](Self::tidy) must follow. A weight of zero counts as one: the number of entries is bounded too.
     pub(super) fn insert(&self, hash: u64, key: K, weight: u32, record: T) -> Inserted {
         let weight = weight.max(1);
-        let mut done = Inserted::default();
         if u64::from(weight) > self.capacity() {
-            done.replaced = self.remove(hash, &key);
-            return done;
+            return Inserted {
+                replaced: self.remove(hash, &key),
+                ..Inserted::default()
+            };
         }
         let own = self.shards.index_of(hash);
-        let mut reservation = self.budget.0.reserve();
+        let mut write = Write::new(hash, weight, self.budget.0.reserve());
         let mut locked = self.shards.lock(own);
-        if let Ok(existing) = make_room(&mut locked, hash, &key, u64::from(weight), &mut reservation, &mut done) {
-            link(&mut locked, existing, hash, key, weight, record, reservation, &mut done);
+        if let Ok(existing) = write.make_room(&mut locked, &key) {
+            write.link(&mut locked, existing, key, record)
         } else {
-            drop(reservation);
+            write.give_back(&self.budget.0);
             drop(locked);
-            self.insert_in_turn(hash, key, weight, record, &mut done);
+            self.insert_in_turn(write, key, record)
         }
-        done
     }
 
     /// When the key's own shard has not enough to give.
     #[cold]
-    fn insert_in_turn(&self, hash: u64, key: K, weight: u32, record: T, done: &mut Inserted) {
-        let own = self.shards.index_of(hash);
+    fn insert_in_turn<'a>(&'a self, mut write: Write<'a>, key: K, record: T) -> Inserted {
+        let own = self.shards.index_of(write.hash);
         let turn = self.turn.lock();
         // Others hold reservations only while they are in their own shard and finish or give back without waiting for anybody. So
         // what this one holds only grows, and every round finds an entry to push out, or free weight, or others at work.
-        let mut reservation = self.budget.0.reserve();
-        loop {
+        let mut done = loop {
             let mut locked = self.shards.lock(own);
-            let needed = match make_room(&mut locked, hash, &key, u64::from(weight), &mut reservation, done) {
-                Ok(existing) => {
-                    link(&mut locked, existing, hash, key, weight, record, reservation, done);
-                    break;
-                }
+            let needed = match write.make_room(&mut locked, &key) {
+                Ok(existing) => break write.link(&mut locked, existing, key, record),
                 Err(needed) => needed,
             };
             drop(locked);
-            for other in (own + 1..self.shards.count()).chain(0..own) {
-                let mut locked = self.shards.lock(other);
-                if push_out(&mut locked, None, needed, &mut reservation, done) {
-                    break;
-                }
-            }
-            if !reservation.raise_to(needed) {
+            let others = (own + 1..self.shards.count()).chain(0..own);
+            if !others
+                .into_iter()
+                .any(|other| write.push_out(&mut self.shards.lock(other), needed))
+            {
                 std::thread::yield_now();
             }
-        }
+        };
         drop(turn);
         done.everywhere = true;
+        done
     }
 
-    /// The second half of a write, for when no lock is held: drops what was taken out and no reader can see any more, and waits
-    /// for readers where too much is left. To be called after each [`insert`](Self::insert).
+    /// The second half of an [`insert`](Self::insert), for when no lock is held: drops what was taken out and no reader can see
+    /// any more, and waits for readers where too much is left.
     pub(super) fn tidy(&self, hash: u64, done: Inserted) {
         let own = self.shards.index_of(hash);
         let shards = if done.everywhere {
@@ -223,7 +221,7 @@ impl<K: Hash + Eq, T> Store<K, T> {
         true
     }
 
-    /// Takes everything out, shard by shard; [`tidy_cleared`](Self::tidy_cleared) must follow. Returns how many entries that were.
+    /// Takes everything out, shard by shard; [`tidy_cleared`](Self::tidy_cleared) must follow. Returns how many entries went.
     pub(super) fn clear(&self) -> u64 {
         let mut count = 0;
         for shard in 0..self.shards.count() {
@@ -275,60 +273,100 @@ impl<K: Hash + Eq, T> Store<K, T> {
     }
 }
 
-/// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry, or
-/// how much is needed when the shard has no more to give.
-fn make_room<K: Eq, T>(
-    locked: &mut Locked<'_, K, T>,
+/// One insert on its way.
+struct Write<'a> {
     hash: u64,
-    key: &K,
-    weight: u64,
-    reservation: &mut Reservation<'_>,
-    done: &mut Inserted,
-) -> Result<Option<u32>, u64> {
-    let existing = locked.find(hash, key);
-    let needed = weight.saturating_sub(existing.map_or(0, |number| locked.weight_of(number)));
-    if push_out(locked, existing, needed, reservation, done) {
-        Ok(existing)
-    } else {
-        Err(needed)
-    }
-}
-
-/// Whether the reservation came to hold `needed`, from what is free and what the shard's entries have.
-fn push_out<K, T>(
-    locked: &mut Locked<'_, K, T>,
-    spared: Option<u32>,
-    needed: u64,
-    reservation: &mut Reservation<'_>,
-    done: &mut Inserted,
-) -> bool {
-    while !reservation.raise_to(needed) {
-        let Some(weight) = locked.evict(spared) else {
-            return false;
-        };
-        reservation.inherit(weight);
-        done.evicted += 1;
-        done.evicted_weight += weight;
-    }
-    true
-}
-
-/// Links the new entry with what was reserved for it and gives back what it does not need.
-#[allow(clippy::too_many_arguments, reason = "one step of insert, which has two ways there")]
-fn link<K, T>(
-    locked: &mut Locked<'_, K, T>,
-    existing: Option<u32>,
-    hash: u64,
-    key: K,
     weight: u32,
-    record: T,
-    mut reservation: Reservation<'_>,
-    done: &mut Inserted,
-) {
-    let old = existing.map_or(0, |number| locked.weight_of(number));
-    locked.link(existing, hash, weight, key, record);
-    reservation.inherit(old);
-    reservation.spend(u64::from(weight));
-    done.replaced = existing.is_some();
-    done.admitted = true;
+    reservation: Reservation<'a>,
+    /// Where a new entry is to go, once the policy was asked; it is asked once.
+    place: Option<Place>,
+    done: Inserted,
+}
+
+impl<'a> Write<'a> {
+    fn new(hash: u64, weight: u32, reservation: Reservation<'a>) -> Self {
+        Self {
+            hash,
+            weight,
+            reservation,
+            place: None,
+            done: Inserted::default(),
+        }
+    }
+
+    /// What it holds goes back, before others are waited for.
+    fn give_back(&mut self, budget: &'a Budget) {
+        self.reservation = budget.reserve();
+    }
+
+    /// Reserves what the key's new entry needs beyond what its old one has, pushing out others of the shard. Returns the old entry,
+    /// on hold; or how much is needed when the shard has no more to give.
+    fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64> {
+        let weight = u64::from(self.weight);
+        let existing = locked.find(self.hash, key);
+        if let Some(number) = existing {
+            let needed = weight.saturating_sub(locked.weight_of(number));
+            locked.hold(number);
+            if self.push_out(locked, needed) {
+                return Ok(existing);
+            }
+            locked.let_go(number);
+            return Err(needed);
+        }
+        if self.place.is_none() {
+            let place = locked.choose_place(self.hash, weight, |freed| {
+                if let Some(freed) = freed {
+                    self.reservation.inherit(freed);
+                    self.done.evicted += 1;
+                    self.done.evicted_weight += freed;
+                }
+                self.reservation.raise_to(weight)
+            });
+            self.place = Some(place);
+        }
+        if self.push_out(locked, weight) {
+            Ok(None)
+        } else {
+            Err(weight)
+        }
+    }
+
+    /// Whether the reservation came to hold `needed`, from what is free and what the shard's entries have.
+    fn push_out<K, T>(&mut self, locked: &mut Locked<'_, K, T>, needed: u64) -> bool {
+        if self.reservation.raise_to(needed) {
+            return true;
+        }
+        locked.store_is_full();
+        while let Some(freed) = locked.evict() {
+            self.reservation.inherit(freed);
+            self.done.evicted += 1;
+            self.done.evicted_weight += freed;
+            if self.reservation.raise_to(needed) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Links the new entry with what was reserved for it, and gives back what it does not need.
+    fn link<K, T>(mut self, locked: &mut Locked<'_, K, T>, existing: Option<u32>, key: K, record: T) -> Inserted {
+        if let Some(old) = existing {
+            self.reservation.inherit(locked.weight_of(old));
+            locked.replace(old, self.hash, self.weight, key, record);
+        } else {
+            let filling = self.done.evicted == 0;
+            locked.link(
+                self.hash,
+                self.weight,
+                key,
+                record,
+                self.place.unwrap_or(Place::Small),
+                filling,
+            );
+        }
+        self.reservation.spend(u64::from(self.weight));
+        self.done.replaced = existing.is_some();
+        self.done.admitted = true;
+        self.done
+    }
 }

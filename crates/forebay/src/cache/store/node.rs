@@ -14,13 +14,15 @@ pub(super) const FREE: u8 = 0;
 /// Out of the table; holds its key and record until no reader can see them.
 pub(super) const WAITING: u8 = 1;
 
+#[repr(C)]
 pub(super) struct Node {
+    /// First, next to the key and the record: what readers touch lies together.
+    uses: AtomicU8,
+    place: AtomicU8,
     tag: AtomicU32,
     weight: AtomicU32,
     previous: AtomicU32,
     next: AtomicU32,
-    uses: AtomicU8,
-    place: AtomicU8,
 }
 
 impl Node {

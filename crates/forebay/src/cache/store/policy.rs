@@ -1,116 +1,74 @@
-//! Which entry has to go: S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023).
+//! Which entry goes when room is needed.
 //!
-//! A new entry enters a small queue of about a tenth of the weight. At its end, one that was used meanwhile moves to the main
-//! queue; the others go, and a fingerprint of their keys stays behind in the ghost. A key whose fingerprint is there enters the
-//! main queue at once. At the main queue's end, an entry that was used goes round again, one use less.
+//! Promises: O(1) steps for each write (one eviction looks at no more than [`SWEEP_STEPS`] entries of `main`); a scan or a loop
+//! larger than the cache does not empty it. Works under its shard's lock; knows nothing of keys, tables and readers, who only
+//! bump their entry's use counter. Does not know the store's capacity either: the shard says when the store is full.
 //!
-//! Works under the shard's lock; knows nothing of keys, tables and readers.
+//! Two queues and a memory of what went (S3-FIFO: Yang et al., SOSP 2023; 2Q: Johnson and Shasha, VLDB 1994): new entries enter
+//! `small`; those used there move to `main`; those unused are forgotten but for a fingerprint (a ghost). A key that returns while
+//! its ghost is remembered challenges `main`. What differs from S3-FIFO:
+//!
+//! - The challenge looks at the [`LOOK`] oldest entries of `main`; one that is unused makes place. If all were used, only the
+//!   oldest pays one use, and the challenger starts in `small` again. A loop larger than the cache brings at most one challenge
+//!   for each entry of `main` in a round (ghosts reach back 0.9 capacities), and each entry earns one use in a round: `main`
+//!   stands. (The comparison of candidate and victim is TinyLFU's: Einziger, Friedman, Manes, ACM ToS 2017.)
+//! - The share of `small` adapts (the idea of ARC: Megiddo and Modha, FAST 2003), between 0.5 % and 20 %: a challenge soon after
+//!   the eviction that is won says that `small` is too small, one that is lost says that `main` is worth more.
+//! - While the store is filling, `main` takes what leaves `small` unseen: a cold cache keeps the first it saw, which a loop
+//!   rewards.
+//!
+//! The constants hang together: with two uses paid for a lost challenge, or ghosts of 1.5 capacities, loops of 1.5 to 1.9
+//! capacities collapse from 60 % hits to 1 %.
 
-use super::node::{NONE, Node, WAITING};
+use super::ghosts::Ghosts;
+use super::node::{NONE, WAITING};
+use super::queue::{Nodes, Queue};
 
-/// A place: an entry of the small queue.
-const SMALL: u8 = WAITING + 1;
-/// A place: an entry of the main queue.
-const MAIN: u8 = WAITING + 2;
-/// Uses are counted up to this.
+/// A use counter saturates here.
 pub(super) const USES_MAX: u8 = 3;
-/// The small queue's share of the weight is one in so many.
-const SMALL_ONE_IN: u64 = 10;
-/// So many entries in a row may go round in the main queue before one goes whatever its uses: the bound of one eviction's work.
-const ROUNDS_MAX: usize = 128;
+/// Entries of `main` that a challenge looks at.
+const LOOK: usize = 4;
+/// Entries that an eviction gives another round at most; bounds the time under the lock.
+const SWEEP_STEPS: usize = 256;
 
-/// Where the policy finds the nodes of its entries.
-pub(super) trait Nodes {
-    fn node(&self, number: u32) -> &Node;
+/// The queue that an entry enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Small,
+    Main,
 }
 
-impl<K, T> Nodes for super::slab::Slab<K, T> {
-    fn node(&self, number: u32) -> &Node {
-        Self::node(self, number)
-    }
-}
+const SMALL: u8 = WAITING + 1;
+const MAIN: u8 = WAITING + 2;
 
 pub(super) struct Policy {
+    /// The shard's part of the store's capacity.
+    share: u64,
+    /// What the shard may weigh as it is: its share while the store is filling, what it has when the store is full.
+    room: u64,
+    /// What `small` is to weigh; `small_min() <= small_target <= small_max()`.
+    small_target: u64,
     small: Queue,
     main: Queue,
-    ghost: Ghost,
-}
-
-/// A doubly linked list: entries come in at the front, `previous` leads to younger ones.
-struct Queue {
-    place: u8,
-    front: u32,
-    back: u32,
-    len: usize,
-    weight: u64,
-}
-
-impl Queue {
-    const fn new(place: u8) -> Self {
-        Self {
-            place,
-            front: NONE,
-            back: NONE,
-            len: 0,
-            weight: 0,
-        }
-    }
-
-    fn push(&mut self, nodes: &impl Nodes, number: u32) {
-        let node = nodes.node(number);
-        node.set_place(self.place);
-        node.set_previous(NONE);
-        node.set_next(self.front);
-        match self.front {
-            NONE => self.back = number,
-            front => nodes.node(front).set_previous(number),
-        }
-        self.front = number;
-        self.len += 1;
-        self.weight += node.weight();
-    }
-
-    fn unlink(&mut self, nodes: &impl Nodes, number: u32) {
-        let node = nodes.node(number);
-        debug_assert_eq!(node.place(), self.place, "linked here");
-        match node.previous() {
-            NONE => self.front = node.next(),
-            previous => nodes.node(previous).set_next(node.next()),
-        }
-        match node.next() {
-            NONE => self.back = node.previous(),
-            next => nodes.node(next).set_previous(node.previous()),
-        }
-        self.len -= 1;
-        self.weight -= node.weight();
-    }
-
-    fn validate(&self, nodes: &impl Nodes) {
-        let (mut number, mut younger, mut len, mut weight) = (self.front, NONE, 0, 0);
-        while number != NONE {
-            let node = nodes.node(number);
-            assert_eq!(node.place(), self.place, "an entry of a queue says so");
-            assert_eq!(node.previous(), younger, "links agree");
-            len += 1;
-            weight += node.weight();
-            (younger, number) = (number, node.next());
-        }
-        assert_eq!(self.back, younger, "the last one is the back");
-        assert_eq!(
-            (len, weight),
-            (self.len, self.weight),
-            "a queue knows its length and weight"
-        );
-    }
+    ghosts: Ghosts,
 }
 
 impl Policy {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn new(share: u64) -> Self {
+        let mut policy = Self {
+            share,
+            room: share,
+            small_target: 0,
             small: Queue::new(SMALL),
             main: Queue::new(MAIN),
-            ghost: Ghost::new(),
-        }
+            ghosts: Ghosts::new(share),
+        };
+        policy.small_target = policy.small_min();
+        policy
+    }
+
+    pub(super) fn share(&self) -> u64 {
+        self.share
     }
 
     pub(super) fn len(&self) -> usize {
@@ -121,26 +79,89 @@ impl Policy {
         self.small.weight + self.main.weight
     }
 
-    /// A new entry, whose key was not there.
-    pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32) {
-        if self.ghost.take(nodes.node(number).tag()) {
-            self.main.push(nodes, number);
-        } else {
-            self.small.push(nodes, number);
+    fn small_min(&self) -> u64 {
+        (self.share / 200).max(1)
+    }
+
+    fn small_max(&self) -> u64 {
+        (self.share / 5).max(1)
+    }
+
+    /// The store has no weight left for what is being written: evictions follow.
+    pub(super) fn store_is_full(&mut self) {
+        self.room = self.weight();
+    }
+
+    /// The store has room for the entry that is being written.
+    pub(super) fn store_has_room(&mut self, weight: u64) {
+        self.room = self.share.max(self.weight() + weight);
+    }
+
+    pub(super) fn main_has_room(&self, weight: u64) -> bool {
+        self.main.weight + weight <= self.room.saturating_sub(self.small_target)
+    }
+
+    /// How long ago, in evicted weight, the key of this tag was evicted, if that is remembered.
+    pub(super) fn recall(&mut self, tag: u32) -> Option<u64> {
+        self.ghosts.take(tag)
+    }
+
+    /// Evicts the oldest of the [`LOOK`] oldest entries of `main` that was not used; when all were, the oldest pays a use.
+    pub(super) fn challenge(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        let mut number = self.main.oldest;
+        for _ in 0..LOOK {
+            if number == NONE {
+                break;
+            }
+            if nodes.node(number).uses() == 0 {
+                self.main.unlink(nodes, number);
+                return Some(self.bury(nodes, number));
+            }
+            number = nodes.node(number).next();
+        }
+        if self.main.len > 0 {
+            self.another_round(nodes, self.main.oldest);
+        }
+        None
+    }
+
+    /// A challenge after `age` was won or lost: adapts the share of `small`.
+    pub(super) fn adapt(&mut self, age: u64, weight: u64, won: bool) {
+        if age <= self.small_max() {
+            let target = if won {
+                self.small_target.saturating_add(weight)
+            } else {
+                self.small_target.saturating_sub(weight)
+            };
+            self.small_target = target.clamp(self.small_min(), self.small_max());
         }
     }
 
-    /// The same key's new entry: its use goes on.
-    pub(super) fn replace(&mut self, nodes: &impl Nodes, old: u32, new: u32) {
-        let queue = self.queue_of(nodes, old);
-        queue.unlink(nodes, old);
-        queue.push(nodes, new);
-        nodes.node(new).set_uses(nodes.node(old).uses());
+    /// A new entry, whose key was not there. `filling`: nothing had to go for it.
+    pub(super) fn admit(&mut self, nodes: &impl Nodes, number: u32, place: Place, filling: bool) {
+        match place {
+            Place::Small => self.small.push(nodes, number),
+            Place::Main => self.main.push(nodes, number),
+        }
+        // Only a store that is not full yet moves what was not used: a full one has better for `main`.
+        while filling && self.small.weight > self.small_target {
+            let oldest = self.small.oldest;
+            if !self.main_has_room(nodes.node(oldest).weight()) {
+                break;
+            }
+            self.small.unlink(nodes, oldest);
+            self.main.push(nodes, oldest);
+        }
     }
 
-    /// An entry that goes for another reason.
+    /// An entry goes for another reason than want of room; it leaves no ghost.
     pub(super) fn remove(&mut self, nodes: &impl Nodes, number: u32) {
         self.queue_of(nodes, number).unlink(nodes, number);
+    }
+
+    /// Takes up an entry in the queue where `like` was; they may be the same.
+    pub(super) fn put_back(&mut self, nodes: &impl Nodes, number: u32, like: u32) {
+        self.queue_of(nodes, like).push(nodes, number);
     }
 
     fn queue_of(&mut self, nodes: &impl Nodes, number: u32) -> &mut Queue {
@@ -151,103 +172,62 @@ impl Policy {
         }
     }
 
-    /// Picks the entry that has to go and forgets it; never `spared`, whose key is being written. None: there is no other.
-    pub(super) fn evict(&mut self, nodes: &impl Nodes, spared: Option<u32>) -> Option<u32> {
-        if self.len() <= usize::from(spared.is_some()) {
-            return None;
-        }
-        let mut rounds = 0;
-        loop {
-            let from_small = self.small.len > 0
-                && (self.main.len == 0 || self.small.weight.saturating_mul(SMALL_ONE_IN) > self.weight());
-            let number = if from_small { self.small.back } else { self.main.back };
-            let node = nodes.node(number);
-            if spared == Some(number) {
-                // Goes round; when it is alone in its queue, the other queue's turn comes.
-                if from_small {
-                    self.small.unlink(nodes, number);
-                } else {
-                    self.main.unlink(nodes, number);
-                }
-                self.main.push(nodes, number);
-                if !from_small && self.main.len == 1 {
-                    let number = self.small.back;
-                    self.small.unlink(nodes, number);
-                    return Some(number);
-                }
-            } else if from_small {
-                self.small.unlink(nodes, number);
-                if node.uses() > 1 {
-                    node.set_uses(0);
-                    self.main.push(nodes, number);
-                } else {
-                    self.ghost.remember(node.tag(), self.main.len);
-                    return Some(number);
-                }
-            } else {
-                self.main.unlink(nodes, number);
-                let uses = node.uses();
-                if uses == 0 || rounds >= ROUNDS_MAX {
-                    return Some(number);
-                }
-                node.set_uses(uses - 1);
-                self.main.push(nodes, number);
-                rounds += 1;
+    /// Picks the entry that has to go and forgets it. None: there is none.
+    pub(super) fn evict(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        while self.small.len > 0 && (self.small.weight >= self.small_target || self.main.len == 0) {
+            let oldest = self.small.oldest;
+            let node = nodes.node(oldest);
+            self.small.unlink(nodes, oldest);
+            if node.uses() == 0 {
+                return Some(self.bury(nodes, oldest));
+            }
+            node.set_uses(0);
+            let crowded = !self.main_has_room(node.weight());
+            let victim = if crowded { self.evict_main(nodes) } else { None };
+            self.main.push(nodes, oldest);
+            if victim.is_some() {
+                return victim;
             }
         }
+        self.evict_main(nodes)
+    }
+
+    fn evict_main(&mut self, nodes: &impl Nodes) -> Option<u32> {
+        if self.main.len == 0 {
+            return None;
+        }
+        for _ in 0..SWEEP_STEPS {
+            if nodes.node(self.main.oldest).uses() == 0 {
+                break;
+            }
+            self.another_round(nodes, self.main.oldest);
+        }
+        let oldest = self.main.oldest;
+        self.main.unlink(nodes, oldest);
+        Some(self.bury(nodes, oldest))
+    }
+
+    /// One use less; a reader's bump at the same moment may be lost.
+    fn another_round(&mut self, nodes: &impl Nodes, number: u32) {
+        let node = nodes.node(number);
+        node.set_uses(node.uses().saturating_sub(1));
+        self.main.unlink(nodes, number);
+        self.main.push(nodes, number);
+    }
+
+    fn bury(&mut self, nodes: &impl Nodes, number: u32) -> u32 {
+        let node = nodes.node(number);
+        let entries = self.len() + 1;
+        self.ghosts.remember(node.tag(), node.weight(), entries);
+        number
     }
 
     pub(super) fn validate(&self, nodes: &impl Nodes) {
+        assert!(
+            (self.small_min()..=self.small_max()).contains(&self.small_target),
+            "small's share has its limits"
+        );
         self.small.validate(nodes);
         self.main.validate(nodes);
-    }
-}
-
-/// Fingerprints of keys that went, the oldest forgotten first: a table of short queues.
-struct Ghost {
-    /// Queues of `WAYS`, the youngest first; 0: none.
-    fingerprints: Vec<[u16; WAYS]>,
-}
-
-const WAYS: usize = 8;
-
-impl Ghost {
-    const fn new() -> Self {
-        Self {
-            fingerprints: Vec::new(),
-        }
-    }
-
-    fn place_of(&self, tag: u32) -> (usize, u16) {
-        let queue = (u64::from(tag) * self.fingerprints.len() as u64) >> 32;
-        (queue as usize, (tag as u16).max(1))
-    }
-
-    /// Grows with the main queue; what it knew is forgotten then.
-    fn remember(&mut self, tag: u32, main: usize) {
-        let queues = main / WAYS + 1;
-        if self.fingerprints.len() < queues {
-            self.fingerprints = vec![[0; WAYS]; queues + queues / 4];
-        }
-        let (queue, fingerprint) = self.place_of(tag);
-        let queue = &mut self.fingerprints[queue];
-        queue.rotate_right(1);
-        queue[0] = fingerprint;
-    }
-
-    fn take(&mut self, tag: u32) -> bool {
-        if self.fingerprints.is_empty() {
-            return false;
-        }
-        let (queue, fingerprint) = self.place_of(tag);
-        let queue = &mut self.fingerprints[queue];
-        match queue.iter().position(|&known| known == fingerprint) {
-            Some(position) => {
-                queue.copy_within(position + 1.., position);
-                queue[WAYS - 1] = 0;
-                true
-            }
-            None => false,
-        }
     }
 }

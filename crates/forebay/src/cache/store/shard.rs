@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::limbo::Limbo;
-use super::policy::{Policy, USES_MAX};
+use super::policy::{Place, Policy, USES_MAX};
 use super::readers::{Readers, is_reading};
 use super::slab::{Directory, Entry, Slab};
 use super::slots::Slots;
@@ -111,12 +111,12 @@ impl<K, T> Table<K, T> {
 }
 
 impl<K, T> Shard<K, T> {
-    fn new() -> Self {
+    fn new(share: u64) -> Self {
         Self {
             table: AtomicPtr::new(Table::empty()),
             writer: OwnCacheLine(Mutex::new(Writer {
                 slab: Slab::new(),
-                policy: Policy::new(),
+                policy: Policy::new(share),
                 limbo: Limbo::new(),
             })),
         }
@@ -135,7 +135,7 @@ impl<K, T> Shards<K, T> {
         let shards = shards.max(1).next_power_of_two();
         let share = capacity / shards as u64;
         Self {
-            shards: (0..shards).map(|_| Shard::new()).collect(),
+            shards: (0..shards).map(|_| Shard::new(share)).collect(),
             readers: Readers::new(stripes),
             look_at_weight: share / 64,
             weight_max: share / 8,
@@ -308,42 +308,92 @@ impl<K, T> Locked<'_, K, T> {
         Some(number)
     }
 
-    /// Makes a new entry readable, in place of `existing` if there is one.
-    pub(super) fn link(&mut self, existing: Option<u32>, hash: u64, weight: u32, key: K, record: T) {
-        let tag = tag_of(hash);
-        self.writer.slab.reserve();
-        let table = self.table();
-        if (existing.is_none() && self.len() >= table.slots.entries_max()) || !table.directory.follow(&self.writer.slab)
-        {
-            self.rebuild();
+    /// Picks the queue for a key that is not there. `fits` says whether the store has room for its entry, after it was told what an
+    /// eviction freed, if there was one.
+    pub(super) fn choose_place(&mut self, hash: u64, weight: u64, mut fits: impl FnMut(Option<u64>) -> bool) -> Place {
+        let Some(age) = self.writer.policy.recall(tag_of(hash)) else {
+            return Place::Small;
+        };
+        if fits(None) {
+            self.writer.policy.store_has_room(weight);
+            return if self.writer.policy.main_has_room(weight) {
+                Place::Main
+            } else {
+                Place::Small
+            };
         }
-        let writer = &mut *self.writer;
-        let number = writer.slab.fill(tag, weight, key, record);
-        match existing {
-            Some(old) => writer.policy.replace(&writer.slab, old, number),
-            None => writer.policy.admit(&writer.slab, number),
-        }
-        let slots = &self.table().slots;
-        match existing {
-            Some(old) => {
-                slots.replace(slots.position_of(tag, old), number);
-                let writer = &mut *self.writer;
-                writer.limbo.add(&writer.slab, old);
+        self.writer.policy.store_is_full();
+        let won = loop {
+            if self.writer.policy.main_has_room(weight) {
+                break true;
             }
-            None => slots.insert(tag, number),
-        }
+            let writer = &mut *self.writer;
+            let Some(number) = writer.policy.challenge(&writer.slab) else {
+                break false;
+            };
+            let freed = self.unlink(number);
+            if fits(Some(freed)) {
+                break true;
+            }
+        };
+        self.writer.policy.adapt(age, weight, won);
+        if won { Place::Main } else { Place::Small }
     }
 
-    /// A new table, with room for one entry more.
+    /// Keeps an entry that is to be replaced from being evicted: until it is replaced or let go.
+    pub(super) fn hold(&mut self, number: u32) {
+        let writer = &mut *self.writer;
+        writer.policy.remove(&writer.slab, number);
+    }
+
+    pub(super) fn let_go(&mut self, number: u32) {
+        let writer = &mut *self.writer;
+        writer.policy.put_back(&writer.slab, number, number);
+    }
+
+    /// Makes the first entry of its key readable. `filling`: nothing had to go for it.
+    pub(super) fn link(&mut self, hash: u64, weight: u32, key: K, record: T, place: Place, filling: bool) {
+        let number = self.fill(hash, weight, key, record, self.len() + 1);
+        let writer = &mut *self.writer;
+        if filling {
+            writer.policy.store_has_room(u64::from(weight));
+        }
+        writer.policy.admit(&writer.slab, number, place, filling);
+        self.table().slots.insert(tag_of(hash), number);
+    }
+
+    /// Makes an entry readable in place of the key's old one, which is on hold.
+    pub(super) fn replace(&mut self, old: u32, hash: u64, weight: u32, key: K, record: T) {
+        let number = self.fill(hash, weight, key, record, self.len() + 1);
+        let writer = &mut *self.writer;
+        writer.policy.put_back(&writer.slab, number, old);
+        writer.slab.node(number).set_uses(writer.slab.node(old).uses());
+        let slots = &self.table().slots;
+        slots.replace(slots.position_of(tag_of(hash), old), number);
+        let writer = &mut *self.writer;
+        writer.limbo.add(&writer.slab, old);
+    }
+
+    /// A number for the entry, in a chunk that readers know of, and a table that has room for `entries`.
+    fn fill(&mut self, hash: u64, weight: u32, key: K, record: T, entries: usize) -> u32 {
+        self.writer.slab.reserve();
+        let table = self.table();
+        if entries > table.slots.entries_max() || !table.directory.follow(&self.writer.slab) {
+            self.rebuild(entries);
+        }
+        self.writer.slab.fill(tag_of(hash), weight, key, record)
+    }
+
+    /// A new table, with room for so many entries.
     #[cold]
-    fn rebuild(&mut self) {
+    fn rebuild(&mut self, entries: usize) {
         let old = self.table();
-        let slots = if self.len() < old.slots.entries_max() {
-            old.slots.len()
+        let buckets = if entries <= old.slots.entries_max() {
+            old.slots.buckets()
         } else {
-            Slots::room_for(self.len() + 1)
+            Slots::room_for(entries)
         };
-        let slots = Slots::new(slots);
+        let slots = Slots::new(buckets);
         slots.fill_from(&old.slots);
         let directory = Directory::of(&self.writer.slab, Directory::<K, T>::room_for(slots.entries_max()));
         self.publish(Table::publishable(slots, directory), |freed| Retired::Table {
@@ -372,10 +422,15 @@ impl<K, T> Locked<'_, K, T> {
         self.unlink(number)
     }
 
-    /// Takes out the entry that the policy can spare most and says what it weighed; `spared` is not asked for.
-    pub(super) fn evict(&mut self, spared: Option<u32>) -> Option<u64> {
+    /// Evictions follow, for want of room.
+    pub(super) fn store_is_full(&mut self) {
+        self.writer.policy.store_is_full();
+    }
+
+    /// Takes out the entry that the policy can spare most and says what it weighed.
+    pub(super) fn evict(&mut self) -> Option<u64> {
         let writer = &mut *self.writer;
-        let number = writer.policy.evict(&writer.slab, spared)?;
+        let number = writer.policy.evict(&writer.slab)?;
         Some(self.unlink(number))
     }
 
@@ -383,7 +438,7 @@ impl<K, T> Locked<'_, K, T> {
     pub(super) fn clear(&mut self) -> (u64, u64) {
         let gone = (self.len() as u64, self.weight());
         if self.writer.slab.chunks() > 0 {
-            self.writer.policy = Policy::new();
+            self.writer.policy = Policy::new(self.writer.policy.share());
             self.writer.limbo.forget_entries();
             let slab = std::mem::replace(&mut self.writer.slab, Slab::new());
             self.publish(Table::empty(), |freed| Retired::House {
@@ -438,10 +493,9 @@ impl<K, T> Locked<'_, K, T> {
                 node.place() > super::node::WAITING,
                 "what is in the table is in a queue"
             );
-            slots.position_of(tag, number);
         });
+        slots.validate();
         assert_eq!(linked, policy.len(), "what is in a queue is in the table");
-        assert!(linked < slots.len(), "a search ends at an empty slot");
         let waiting = limbo.backlog().entries;
         assert_eq!(
             linked + waiting + slab.free_numbers(),

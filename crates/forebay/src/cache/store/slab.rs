@@ -17,6 +17,7 @@ use super::node::{FREE, NONE, Node};
 /// Entries in a chunk: small, for a cache with a few entries; large enough for the allocator's overhead not to matter.
 const CHUNK: usize = 64;
 
+#[repr(C)]
 pub(super) struct Entry<K, T> {
     record: UnsafeCell<MaybeUninit<T>>,
     key: UnsafeCell<MaybeUninit<K>>,

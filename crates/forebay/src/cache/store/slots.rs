@@ -11,119 +11,152 @@
 //!
 //! # How
 //!
-//! A slot is `tag << 32 | number + 1`, or zero when empty. The search begins at the tag's home, which follows from the tag's
-//! upper bits, and goes on slot by slot to the first empty one; so a larger table is filled without a key being hashed again, and
-//! needs no size that is a power of two. Removing moves later neighbours back into the gap, so there are no gravestones and a
-//! search stays short. A search that such a move overtakes may miss what it looks for: `sequence` is odd during a move and
-//! different after it, and a search that found nothing is made again if that was so. (Whoever sees a slot that a move has
-//! written sees, by its release, the odd sequence written before it.)
+//! A slot is `number + 1 << 32 | tag`, or zero when empty; four of them, half a cache line, are a bucket. A tag's home is the bucket
+//! that follows from its upper bits (so a larger table is filled without a key being hashed again, and needs no size that is a
+//! power of two); an entry is in its home, or in the next bucket with room when that was full. So a search looks at whole buckets,
+//! from the home to the first that is not full; its branches are well foreseen, since nearly always that is one.
+//!
+//! Removing from a full bucket moves a later entry back into the gap, so there are no gravestones and searches stay short. A
+//! search that such a move overtakes may miss what it looks for: `sequence` is odd during a move and different after it, and a
+//! search that found nothing is made again if that was so. (Whoever sees a slot that a move has written sees, by its release, the
+//! odd sequence written before it.)
 
 use super::sync::{AtomicU64, Ordering, OwnCacheLine};
 
-/// Fewer than this are never allocated for entries.
-const SLOTS_MIN: usize = 16;
+/// Slots of a bucket.
+const WAYS: usize = 4;
+/// Of a bucket's slots so many are filled on average before the table grows.
+const FILLED_MAX: usize = 3;
 /// Searches that were overtaken before the reader lets other threads go first.
+#[cfg(not(forebay_loom))]
 const SEARCHES_BEFORE_YIELD: usize = 64;
 
+#[repr(align(32))]
+struct Bucket([AtomicU64; WAYS]);
+
 pub(super) struct Slots {
-    slots: Box<[AtomicU64]>,
+    buckets: Box<[Bucket]>,
     /// Written at moves, off the line that every search reads.
     sequence: OwnCacheLine<AtomicU64>,
 }
 
 /// A slot, found under the lock and good as long as the lock is held and nothing else is removed.
 #[derive(Clone, Copy)]
-pub(super) struct Position(usize);
+pub(super) struct Position {
+    bucket: usize,
+    way: usize,
+}
 
 fn packed(tag: u32, number: u32) -> u64 {
-    (u64::from(tag) << 32) | (u64::from(number) + 1)
+    (u64::from(number) + 1) << 32 | u64::from(tag)
 }
 
 #[inline]
 fn tag_of(slot: u64) -> u32 {
-    (slot >> 32) as u32
+    slot as u32
 }
 
 #[inline]
 fn number_of(slot: u64) -> u32 {
-    (slot as u32).wrapping_sub(1)
+    ((slot >> 32) as u32).wrapping_sub(1)
+}
+
+impl Bucket {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    fn empty_way(&self) -> Option<usize> {
+        self.0.iter().position(|slot| slot.load(Ordering::Relaxed) == 0)
+    }
 }
 
 impl Slots {
-    /// The number of slots that is right for one entry more than `entries`: room for half as many again.
+    /// The number of buckets that is right for `entries` now: room for a quarter more.
     pub(super) fn room_for(entries: usize) -> usize {
-        (entries + entries / 2)
-            .saturating_mul(4)
-            .div_ceil(3)
-            .saturating_add(2)
-            .max(SLOTS_MIN)
+        (entries + entries / 4).div_ceil(FILLED_MAX)
     }
 
-    pub(super) fn new(slots: usize) -> Self {
+    pub(super) fn new(buckets: usize) -> Self {
         Self {
-            slots: (0..slots.max(1)).map(|_| AtomicU64::new(0)).collect(),
+            buckets: (0..buckets.max(1)).map(|_| Bucket::new()).collect(),
             sequence: OwnCacheLine(AtomicU64::new(0)),
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
+    pub(super) fn buckets(&self) -> usize {
+        self.buckets.len()
     }
 
-    /// The most entries that it may hold: three quarters, and always one slot less than there are, which ends each search.
+    /// The most entries that it may hold; so there is always a bucket that is not full, which ends each search.
     pub(super) fn entries_max(&self) -> usize {
-        self.slots.len() / 4 * 3
+        self.buckets.len() * FILLED_MAX
     }
 
     #[inline]
     fn home(&self, tag: u32) -> usize {
-        ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize
+        ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize
     }
 
     #[inline]
-    fn after(&self, position: usize) -> usize {
-        if position + 1 == self.slots.len() {
+    fn after(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets.len() {
             0
         } else {
-            position + 1
+            bucket + 1
         }
     }
 
-    /// How many steps a search takes from one slot to the other.
+    /// How many steps a search takes from one bucket to the other.
     fn distance(&self, from: usize, to: usize) -> usize {
         if to >= from {
             to - from
         } else {
-            to + self.slots.len() - from
+            to + self.buckets.len() - from
         }
     }
 
+    fn slot(&self, position: Position) -> &AtomicU64 {
+        &self.buckets[position.bucket].0[position.way]
+    }
+
+    /// Looks at every slot from the home to the first bucket that is not full.
     #[inline]
-    fn search(&self, tag: u32, matches: &mut impl FnMut(u32) -> bool) -> Option<(usize, u32)> {
-        let mut position = self.home(tag);
+    fn search(&self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
+        let mut bucket = self.home(tag);
         loop {
-            // Sequentially consistent: comes after the reader's entrance, see `readers`.
-            let slot = self.slots[position].load(Ordering::SeqCst);
-            if slot == 0 {
-                return None;
-            }
-            if tag_of(slot) == tag {
-                let number = number_of(slot);
-                if matches(number) {
-                    return Some((position, number));
+            let mut has_empty = false;
+            for (way, slot) in self.buckets[bucket].0.iter().enumerate() {
+                // Sequentially consistent, here and in `find`: comes after the reader's entrance, see `readers`.
+                let slot = slot.load(Ordering::SeqCst);
+                if slot == 0 {
+                    has_empty = true;
+                } else if tag_of(slot) == tag && matches(number_of(slot)) {
+                    return Some((Position { bucket, way }, number_of(slot)));
                 }
             }
-            position = self.after(position);
+            if has_empty {
+                return None;
+            }
+            bucket = self.after(bucket);
         }
     }
 
     /// For readers: the number of the entry with this tag that matches.
     #[inline]
     pub(super) fn find(&self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
-        match self.search(tag, &mut matches) {
-            Some((_, number)) => Some(number),
-            None => self.find_undisturbed(tag, matches),
+        // Nearly always it is in its home, and alone there with its tag: to pick it takes no branch that could be foreseen wrongly.
+        let mut candidate = 0;
+        for slot in &self.buckets[self.home(tag)].0 {
+            let slot = slot.load(Ordering::SeqCst);
+            if tag_of(slot) == tag {
+                candidate = slot;
+            }
         }
+        if candidate != 0 && matches(number_of(candidate)) {
+            return Some(number_of(candidate));
+        }
+        self.find_undisturbed(tag, matches)
     }
 
     /// The search of one that found nothing: hits do not read the sequence, which writers write.
@@ -144,78 +177,94 @@ impl Slots {
     }
 
     /// For writers: as [`find`](Self::find), with the place.
-    pub(super) fn locate(&self, tag: u32, mut matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
-        let (position, number) = self.search(tag, &mut matches)?;
-        Some((Position(position), number))
+    pub(super) fn locate(&self, tag: u32, matches: impl FnMut(u32) -> bool) -> Option<(Position, u32)> {
+        self.search(tag, matches)
     }
 
     /// Where the entry of this number is; it must be in the table.
     pub(super) fn position_of(&self, tag: u32, number: u32) -> Position {
         let (position, _) = self
-            .search(tag, &mut |candidate| candidate == number)
+            .search(tag, |candidate| candidate == number)
             .expect("an entry that is linked is in the table");
-        Position(position)
+        position
     }
 
     /// The caller has made sure that there is room and that nothing that matches is there.
     pub(super) fn insert(&self, tag: u32, number: u32) {
-        let mut position = self.home(tag);
-        while self.slots[position].load(Ordering::Relaxed) != 0 {
-            position = self.after(position);
-        }
+        let mut bucket = self.home(tag);
+        let way = loop {
+            match self.buckets[bucket].empty_way() {
+                Some(way) => break way,
+                None => bucket = self.after(bucket),
+            }
+        };
         // Release: who finds the number finds the entry filled.
-        self.slots[position].store(packed(tag, number), Ordering::Release);
+        self.buckets[bucket].0[way].store(packed(tag, number), Ordering::Release);
     }
 
     /// In one step: who searches finds the old number or the new one.
-    pub(super) fn replace(&self, Position(position): Position, number: u32) {
-        let tag = tag_of(self.slots[position].load(Ordering::Relaxed));
-        self.slots[position].store(packed(tag, number), Ordering::Release);
+    pub(super) fn replace(&self, position: Position, number: u32) {
+        let slot = self.slot(position);
+        let tag = tag_of(slot.load(Ordering::Relaxed));
+        slot.store(packed(tag, number), Ordering::Release);
     }
 
-    pub(super) fn remove(&self, Position(position): Position) {
-        let mut gap = position;
-        let mut next = self.after(position);
+    pub(super) fn remove(&self, position: Position) {
         let sequence = self.sequence.0.load(Ordering::Relaxed);
-        loop {
-            let slot = self.slots[next].load(Ordering::Relaxed);
-            if slot == 0 {
+        let mut moves = false;
+        let mut gap = position;
+        let mut bucket = position.bucket;
+        // Where there is room no entry of an earlier home was driven past.
+        while self.buckets[bucket].empty_way().is_none() {
+            bucket = self.after(bucket);
+            let misplaced = |slot: &AtomicU64| {
+                let slot = slot.load(Ordering::Relaxed);
+                // One whose home is after the gap stays where it is.
+                slot != 0 && self.distance(self.home(tag_of(slot)), bucket) >= self.distance(gap.bucket, bucket)
+            };
+            if bucket == gap.bucket {
                 break;
             }
-            // One that the gap would not cut off from its home stays where it is.
-            if self.distance(self.home(tag_of(slot)), next) >= self.distance(gap, next) {
-                if gap == position {
+            if let Some(way) = self.buckets[bucket].0.iter().position(misplaced) {
+                let next = Position { bucket, way };
+                if !moves {
+                    moves = true;
                     self.sequence.0.store(sequence + 1, Ordering::Relaxed);
                 }
-                self.slots[gap].store(slot, Ordering::Release);
+                self.slot(gap)
+                    .store(self.slot(next).load(Ordering::Relaxed), Ordering::Release);
                 gap = next;
             }
-            next = self.after(next);
         }
-        self.slots[gap].store(0, Ordering::Release);
-        if gap != position {
+        self.slot(gap).store(0, Ordering::Release);
+        if moves {
             self.sequence.0.store(sequence + 2, Ordering::Release);
         }
     }
 
     /// Puts all that is in `other` into this one, which nobody sees yet.
     pub(super) fn fill_from(&self, other: &Self) {
-        for slot in &other.slots {
-            let slot = slot.load(Ordering::Relaxed);
-            if slot != 0 {
-                self.insert(tag_of(slot), number_of(slot));
-            }
-        }
+        other.for_each(|tag, number| self.insert(tag, number));
     }
 
     /// Calls `each` with tag and number of all that is there; under the lock.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32, u32)) {
-        for slot in &self.slots {
+        for slot in self.buckets.iter().flat_map(|bucket| &bucket.0) {
             let slot = slot.load(Ordering::Relaxed);
             if slot != 0 {
                 each(tag_of(slot), number_of(slot));
             }
         }
+    }
+
+    /// Asserts that every entry can be found from its home.
+    pub(super) fn validate(&self) {
+        let mut entries = 0;
+        self.for_each(|tag, number| {
+            entries += 1;
+            self.position_of(tag, number);
+        });
+        assert!(entries <= self.entries_max(), "a search ends");
     }
 }
 
