@@ -100,7 +100,12 @@ where
                 return (Some(take(record, State::Fresh, now_ms)), true);
             }
             match self.second_glance(record, now_ms, &mut refresh) {
-                Some(state) => (Some(take(record, state, now_ms)), state == State::Fresh),
+                Some(state) => {
+                    let taken = take(record, state, now_ms);
+                    // Last, for a claim that is lost in a panic of the value's clone would hold back all others.
+                    refresh = refresh.filter(|_| record.claim(now_ms, &self.terms));
+                    (Some(taken), state == State::Fresh)
+                }
                 None => (None, false),
             }
         })?;
@@ -110,8 +115,8 @@ where
         taken
     }
 
-    /// The rest of a glance, for entries that are not simply fresh: as what it may be served. If a refresh was claimed, when
-    /// what is known was fetched is in `refresh`.
+    /// The rest of a glance, for entries that are not simply fresh: as what it may be served. If it wants a refresh, when what is
+    /// known was fetched is in `refresh`.
     #[inline(never)]
     fn second_glance(&self, record: &Record<V>, now_ms: u64, refresh: &mut Option<u64>) -> Option<State> {
         let standing = record.standing(now_ms, &self.terms);
@@ -131,7 +136,7 @@ where
         if record.value.is_none() {
             self.hits.missing();
         }
-        if standing.refresh && record.claim(now_ms, &self.terms) {
+        if standing.refresh {
             *refresh = Some(record.fetched_at_ms());
         }
         Some(state)

@@ -191,3 +191,26 @@ async fn a_panic_in_the_middle_of_many_keys_leaves_no_flight_on_the_ground() {
     settle().await;
     assert_eq!(cache.stats().in_flight, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_stale_values_clone_does_not_hold_back_its_refresh() {
+    quiet();
+    let panics_now = Arc::new(AtomicBool::new(false));
+    let (of_source, ticks) = (Arc::clone(&panics_now), Ticks::new());
+    let cache = Cache::builder(move |value: u64| {
+        let panics = Arc::clone(&of_source);
+        async move { Ok::<_, String>(Some(Touchy { value, panics })) }
+    })
+    .clock(ticks.clock())
+    .fresh_for(ms(100))
+    .stale_for(HOUR)
+    .build();
+    cache.get(&1).await.unwrap();
+    ticks.turn(100);
+    panics_now.store(true, SeqCst);
+    assert!(panics(cache.get(&1)).await);
+    panics_now.store(false, SeqCst);
+    assert_eq!(cache.lookup(&1).await.unwrap().state, State::Stale);
+    settle().await;
+    assert_eq!(cache.lookup(&1).await.unwrap().state, State::Fresh);
+}
