@@ -235,3 +235,35 @@ async fn a_refresh_joins_no_older_flight_and_what_that_brings_is_not_kept() {
     assert_eq!(refresh.await.unwrap().unwrap(), Some(11));
     assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_may_call_the_cache() {
+    let own: Arc<std::sync::OnceLock<Tested>> = Arc::default();
+    let of_rule = Arc::clone(&own);
+    let database = Database::open().with(1, 10);
+    let cache = lasting(&database)
+        .capacity(8)
+        .staleness(move |value, _| {
+            let cache = of_rule.get().unwrap();
+            // Of the values from 10 on it asks about the one below.
+            match value {
+                Some(value) if *value >= 10 => {
+                    for key in 100..200 {
+                        cache.insert(key, value - 10);
+                    }
+                    cache
+                        .get_if_fresh(&199)
+                        .map_or(Staleness::Expired, |_| Staleness::Fresh)
+                }
+                _ => Staleness::Fresh,
+            }
+        })
+        .build();
+    assert!(own.set(cache.clone()).is_ok());
+    cache.get(&1).await.unwrap();
+    for _ in 0..3 {
+        cache.insert(1, 10);
+        assert_eq!(cache.lookup(&1).await.unwrap().state, State::Fresh);
+    }
+    assert!(cache.stats().entries <= 8);
+}
