@@ -12,10 +12,10 @@ use crate::{
     workspace,
 };
 
-/// The `cfg` under which the Batcher's shared state is built on loom's types instead of std's.
+/// The `cfg` under which the shared state of the Batcher and the Cache is built on loom's types instead of std's.
 const LOOM_CFG: &str = "forebay_loom";
 /// The module of the models.
-const LOOM_FILTER: &str = "batch::model";
+const LOOM_FILTER: &str = "model::";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
 const CLIENT_MODULE: &str = "real_client";
 /// All tests that need a browser installed are in this module of `lab/tests/report`.
@@ -170,7 +170,7 @@ fn is_version(version: &str, promised: &str) -> bool {
     version == promised || version.strip_prefix(promised).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The models of the Batcher: every order in which its threads can meet. Optimised, or they take an hour; built apart,
+/// The models of the Batcher and the Cache: every order in which their threads can meet. Optimised, or they take an hour; built apart,
 /// because the `cfg` changes every crate.
 fn models() -> Outcome {
     let models = ["test", "--package", "forebay", "--lib", "--release", "--quiet"];

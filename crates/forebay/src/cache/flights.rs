@@ -11,10 +11,12 @@
 //!
 //! Locks: the shard's, then whatever `keep` takes. `Eq` of keys is the only code of the user that runs under it.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
-use super::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
+use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// What the table must know of a flight.
 pub(super) trait Numbered {
@@ -39,12 +41,11 @@ struct Shard<K, F> {
 }
 
 impl<K, F> Shard<K, F> {
-    /// Under the lock, and after `keep`: a reader who sees the new count must find what was kept. One who looked before that
-    /// has an old count, and looks again.
-    fn count_kept(&self, kept: bool) {
-        if kept {
-            self.kept.fetch_add(1, Ordering::Release);
-        }
+    /// Runs `keep`, and then says so: who reads the new count finds what was kept, and who read the old one looks again.
+    fn keeping<R>(&self, keep: impl FnOnce() -> R) -> R {
+        let kept = keep();
+        self.kept.fetch_add(1, Ordering::Release);
+        kept
     }
 }
 
@@ -196,8 +197,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let newest = entry.landed < flight.number();
         entry.landed = entry.landed.max(flight.number());
         let gone = entry.flights.is_empty().then(|| place.remove().0);
-        let kept = newest.then(keep);
-        shard.count_kept(kept.is_some());
+        let kept = newest.then(|| shard.keeping(keep));
         Self::shrink(&mut table);
         drop(table);
         drop(gone);
@@ -231,8 +231,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let shard = self.shard(hash);
         let mut table = shard.table.lock();
         let before = Self::take(&mut table, hash, key);
-        let kept = keep();
-        shard.count_kept(true);
+        let kept = shard.keeping(keep);
         drop(table);
         drop(before);
         kept
@@ -244,7 +243,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();
         let kept = keep();
         for shard in &self.shards {
-            shard.count_kept(true);
+            shard.keeping(|| {});
         }
         drop(tables);
         drop(before);

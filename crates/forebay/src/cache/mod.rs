@@ -26,6 +26,8 @@ mod flights;
 mod get;
 mod hot;
 mod hot_keys;
+#[cfg(all(test, forebay_loom))]
+mod model;
 mod record;
 mod settled;
 mod source;
