@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::answer::State;
 use super::error::CacheError;
 use super::flights::Numbered;
+use crate::panics::quietly;
 
 /// What a flight brought.
 #[derive(Clone, Debug)]
@@ -33,6 +34,14 @@ pub(super) struct Flight<V, E> {
     background: AtomicBool,
     outcome: OnceLock<Outcome<V, E>>,
     ended: Notify,
+}
+
+impl<V, E> Drop for Flight<V, E> {
+    /// Whoever lets go last, of those who waited and those who landed it: a panic of the value's drop is not theirs.
+    fn drop(&mut self) {
+        let outcome = self.outcome.take();
+        quietly(|| drop(outcome));
+    }
 }
 
 impl<V, E> Numbered for Flight<V, E> {

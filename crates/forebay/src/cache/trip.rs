@@ -246,7 +246,9 @@ where
             Ok(prepared) => prepared,
             Err(panic) => return self.land_error(leg, panicked(panic)),
         };
+        let mut cargo = Some((put, owned, record));
         let kept = self.flights.land(*hash, key, flight, || {
+            let (put, owned, record) = cargo.take().expect("a flight lands once");
             if let Some(put) = put {
                 self.tiers.fill(put);
             }
@@ -257,6 +259,8 @@ where
             None => count(&self.counters.late_dropped),
         }
         flight.end(Ok(landed));
+        // What came too late is dropped last: its panics are nobody's who waited.
+        quietly(|| drop(cargo));
     }
 
     /// A flight's end without one.

@@ -214,3 +214,87 @@ async fn a_panic_of_a_stale_values_clone_does_not_hold_back_its_refresh() {
     settle().await;
     assert_eq!(cache.lookup(&1).await.unwrap().state, State::Fresh);
 }
+
+/// A value that panics when it is dropped, if it is told to.
+#[derive(Clone)]
+struct Explosive {
+    value: u64,
+    panics: Arc<AtomicBool>,
+}
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking() || !self.panics.load(SeqCst), "as asked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_values_drop_is_nobodys_who_writes() {
+    quiet();
+    let panics = Arc::new(AtomicBool::new(false));
+    let explosive = |value| Explosive {
+        value,
+        panics: Arc::clone(&panics),
+    };
+    let cache = Cache::builder(|_: u64| async { Ok::<Option<Explosive>, String>(None) })
+        .capacity(10)
+        .build();
+    for round in 0..50 {
+        for key in 0..20 {
+            let value = explosive(key);
+            panics.store(true, SeqCst);
+            cache.insert(key, value);
+            panics.store(false, SeqCst);
+        }
+        panics.store(true, SeqCst);
+        cache.invalidate(&19);
+        if round % 10 == 0 {
+            cache.clear();
+        }
+        panics.store(false, SeqCst);
+        assert!(cache.stats().entries <= 10);
+    }
+    cache.insert(1, explosive(1));
+    assert_eq!(cache.get_if_fresh(&1).unwrap().unwrap().value, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_values_drop_leaves_no_reader_waiting_and_no_turn_taken() {
+    quiet();
+    let (panics, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(Semaphore::new(0)));
+    let (of_source, of_gate) = (Arc::clone(&panics), Arc::clone(&gate));
+    let cache = Cache::builder(move |value: u64| {
+        let (panics, gate) = (Arc::clone(&of_source), Arc::clone(&of_gate));
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok::<_, String>(Some(Explosive { value, panics }))
+        }
+    })
+    .max_fetches(1)
+    .build();
+    let readers: Vec<_> = [1, 1, 2]
+        .into_iter()
+        .map(|key| {
+            let cache = cache.clone();
+            tokio::spawn(async move { cache.get(&key).await })
+        })
+        .collect();
+    settle().await;
+    // What it brings is too late to be kept, and is dropped.
+    cache.invalidate(&1);
+    panics.store(true, SeqCst);
+    gate.add_permits(1);
+    settle().await;
+    panics.store(false, SeqCst);
+    gate.add_permits(1);
+    settle().await;
+    let ended = readers.iter().filter(|reader| reader.is_finished()).count();
+    assert_eq!(ended, 3);
+    let stats = cache.stats();
+    assert_eq!(
+        (stats.late_dropped, stats.in_flight, stats.in_line, stats.entries),
+        (1, 0, 0, 1)
+    );
+    let mut readers = readers.into_iter();
+    assert!(readers.nth(2).unwrap().await.unwrap().is_ok(), "a neighbour");
+}
