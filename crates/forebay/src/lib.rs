@@ -26,6 +26,7 @@
 //! neither; `load::sqlite` reads through `write::sqlite`. No part knows of any wire protocol.
 
 pub mod batch;
+pub mod cache;
 pub mod load;
 #[cfg(feature = "sqlite")]
 pub mod write;
