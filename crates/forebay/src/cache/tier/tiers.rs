@@ -207,7 +207,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// The key's value is not read from now on.
     pub(crate) fn invalidate(&self, key: K) {
         let wall = (self.inner().settings.wall_clock)();
-        self.wish(&key, |queue| queue.owe(key.clone(), None, wall));
+        self.wish(key, |queue, key| queue.owe(key, None, wall));
     }
 
     /// Nothing is read from now on that is there now.
@@ -299,18 +299,18 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             })
             .collect();
         offers.push(Offer { kept, until });
-        self.wish(&key, |queue| {
+        self.wish(key, |queue, key| {
             let offer = offers.pop().expect("one for each tier was made");
             if owed {
-                queue.owe(key.clone(), Some(offer), wall)
+                queue.owe(key, Some(offer), wall)
             } else {
-                queue.offer(key.clone(), offer, now)
+                queue.offer(key, offer, now)
             }
         });
     }
 
     /// Puts a wish for the key into every tier's queue, at one moment.
-    fn wish(&self, key: &K, mut wish: impl FnMut(&mut Queue<K, V>) -> Taken<V>) {
+    fn wish(&self, key: K, mut wish: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) {
         let inner = self.inner();
         if self.is_empty() {
             return;
@@ -319,10 +319,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let mut to_drain = Vec::new();
         let mut state = inner.state.lock();
         let State { queues, stripes } = &mut *state;
-        stripes.changed(key);
-        for (at, queue) in queues.iter_mut().enumerate() {
+        stripes.changed(&key);
+        let keys = std::iter::repeat_n(key, queues.len());
+        for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
             let counters = &inner.lanes[at].counters;
-            match wish(queue) {
+            match wish(queue, key) {
                 Taken::Waits(before) => dropped.extend(before),
                 Taken::Dropped(offer) => {
                     add(&counters.dropped, 1);
