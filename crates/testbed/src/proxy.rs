@@ -56,6 +56,8 @@ struct State {
     /// Both ends of each connection, by its number.
     connections: Vec<(u64, TcpStream, TcpStream)>,
     accepted: u64,
+    /// Connections up to this number are stalled, whatever the behaviour.
+    held_to: u64,
     is_closed: bool,
 }
 
@@ -76,6 +78,7 @@ impl Proxy {
                 behaviour: Behaviour::Pass,
                 connections: Vec::new(),
                 accepted: 0,
+                held_to: 0,
                 is_closed: false,
             }),
             changed: Condvar::new(),
@@ -112,6 +115,24 @@ impl Proxy {
             state.cut();
         }
         drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Connections there are now.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.lock().connections.len()
+    }
+
+    /// Stalls the connections there are, until [`Proxy::release`]; new ones are not concerned.
+    pub fn hold(&self) {
+        let mut state = self.shared.lock();
+        state.held_to = state.accepted;
+    }
+
+    /// Hands on what [`Proxy::hold`] held back, also of a client that has gone meanwhile.
+    pub fn release(&self) {
+        self.shared.lock().held_to = 0;
         self.shared.changed.notify_all();
     }
 
@@ -152,6 +173,7 @@ impl Shared {
                 return None;
             }
             let wait = match state.behaviour {
+                _ if number <= state.held_to => None,
                 Behaviour::Stall => None,
                 Behaviour::Delay(delay) if begun.elapsed() < delay => Some(delay - begun.elapsed()),
                 behaviour => return Some(behaviour),
@@ -303,6 +325,24 @@ mod tests {
         client.set_read_timeout(Some(SOON)).unwrap();
         client.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"during");
+    }
+
+    #[test]
+    fn held_connections_are_stalled_and_new_ones_are_not() {
+        let (proxy, mut old) = echo();
+        ask(&mut old, b"before").unwrap();
+        proxy.hold();
+        old.write_all(b"held").unwrap();
+        let mut new = client(&proxy);
+        assert_eq!(ask(&mut new, b"new").unwrap(), b"new");
+        old.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let mut answer = [0; 4];
+        assert!(old.read_exact(&mut answer).is_err(), "a held connection answers");
+        assert_eq!(proxy.connections(), 2);
+        proxy.release();
+        old.set_read_timeout(Some(SOON)).unwrap();
+        old.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"held");
     }
 
     #[test]

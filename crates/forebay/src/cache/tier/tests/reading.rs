@@ -185,7 +185,7 @@ async fn a_waiting_wish_is_not_replaced_by_a_value_that_comes_up() {
     let (upper, lower) = (Fake::new("upper"), Fake::new("lower"));
     let tiers = tiers(&[&upper, &lower]);
     upper.keep(1, kept(9, epoch()));
-    *upper.deletes.lock() = Mood::Fails;
+    *upper.is_gated.lock() = true;
     tiers.invalidate(1);
     settle().await;
     // Meanwhile another process has put its value into the shared tier.
@@ -195,7 +195,8 @@ async fn a_waiting_wish_is_not_replaced_by_a_value_that_comes_up() {
         [Some(10)],
         "the upper tier has a deletion owed, the lower has not"
     );
-    *upper.deletes.lock() = Mood::Works;
+    upper.gate.add_permits(2);
+    *upper.is_gated.lock() = false;
     tiers.settled().await;
     assert_eq!(upper.value(1), None);
     assert_eq!(stats(&tiers).barred, 1);
