@@ -1,6 +1,7 @@
-//! Installs what the tests need and a machine may lack: PostgreSQL with its tools, each client with its language, a browser.
+//! Installs what the tests need and a machine may lack: PostgreSQL with its tools, Redis, each client with its
+//! language, a browser.
 //!
-//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but PostgreSQL and the browser
+//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but PostgreSQL, Redis and the browser
 //! goes below `target/clients`, where the client tests look for it; what cannot be installed is said in one line with what to do.
 
 use std::{
@@ -70,6 +71,7 @@ pub(crate) fn run() -> bool {
     };
     let mut steps = Steps::default();
     steps.step("PostgreSQL", move || outcome(servers()));
+    steps.step("Redis", move || outcome(redis()));
     for client in CLIENTS {
         steps.step(&format!("client {}", client.name), move || {
             outcome(client.prepare().map(drop))
@@ -116,6 +118,20 @@ pub(crate) fn servers() -> Result<(), String> {
             }
         })
         .clone()
+}
+
+/// Makes sure that a Redis is here, or one is named that may be run instead.
+pub(crate) fn redis() -> Result<(), String> {
+    let is_here = || std::env::var_os("FOREBAY_TEST_REDIS").is_some() || is_installed("redis-server");
+    if is_here() {
+        return Ok(());
+    }
+    apt_install(&["redis-server"])?;
+    if is_here() {
+        Ok(())
+    } else {
+        Err("the package came without the program redis-server".into())
+    }
 }
 
 fn postgresql_is_installed() -> bool {

@@ -6,7 +6,9 @@
 //!
 //! Does not know: any client library, async runtime or SQL. A server is reached by its `url()`, as a user would reach it.
 //!
-//! A further server (MariaDB, Valkey, …) is one more file beside `postgres.rs`: find the program, prepare a [`Folder`],
+//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays and garbles.
+//!
+//! A further server (MariaDB, …) is one more file beside `postgres.rs`: find the program, prepare a [`Folder`],
 //! run a [`Process`], wait for it to answer.
 //!
 //! ```no_run
@@ -27,6 +29,8 @@ mod output;
 mod port;
 mod postgres;
 mod process;
+mod proxy;
+mod redis;
 
 pub use account::Account;
 pub use error::Error;
@@ -36,3 +40,5 @@ pub use http::{Response, http_get};
 pub use port::free_port;
 pub use postgres::{Postgres, PostgresBuilder};
 pub use process::{Ended, Process, Program};
+pub use proxy::{Behaviour, Proxy};
+pub use redis::{Redis, RedisBuilder};

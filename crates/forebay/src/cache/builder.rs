@@ -15,11 +15,11 @@ use super::clock::{Clock, Time, whole_ms};
 use super::core::{Core, Settings, Weigher};
 use super::flights::Flights;
 use super::hot::Hot;
-use super::record::{Rule, Staleness, Terms, Windows};
+use super::record::{Rule, Staleness, Terms, Windows, keep_for};
 use super::source::{AnySource, Source};
 use super::stats::{Counters, Hits};
 use super::store::Store;
-use super::tier::{Tier, Tiers};
+use super::tier::{Tier, TierSettings, Tiers};
 use super::turns::Turns;
 use crate::load::Key;
 
@@ -52,6 +52,7 @@ pub struct Builder<K, V, E> {
     runtime: Option<Handle>,
     name: String,
     tiers: Vec<Arc<dyn Tier<K, V>>>,
+    tier_settings: TierSettings,
 }
 
 impl<K: Key, V, E> Builder<K, V, E>
@@ -84,6 +85,7 @@ where
             runtime: None,
             name: String::new(),
             tiers: Vec::new(),
+            tier_settings: TierSettings::default(),
         }
     }
 
@@ -290,6 +292,12 @@ where
         self
     }
 
+    /// How tiers are guarded: timeouts, breakers, retries, bounds. How long they keep a value follows from the windows.
+    pub fn tier_settings(mut self, settings: TierSettings) -> Self {
+        self.tier_settings = settings;
+        self
+    }
+
     /// Builds the cache.
     pub fn build(self) -> Cache<K, V, E> {
         let present = Windows::new(self.fresh_for, self.stale_for);
@@ -314,6 +322,9 @@ where
                 .map_or(60_000, |limit| whole_ms(limit).saturating_mul(2)),
         };
         let time = Time::new(self.clock);
+        let mut tier_settings = self.tier_settings;
+        tier_settings.keep_for = keep_for(false, 0, &terms);
+        tier_settings.keep_missing_for = keep_for(true, 0, &terms);
         let hot = (self.tracked_hot_keys > 0)
             .then(|| Mutex::new(Hot::new(self.tracked_hot_keys, self.hot_half_life, time.now())));
         let core = Core {
@@ -321,7 +332,7 @@ where
             flights: Flights::new(FLIGHT_SHARDS, self.fetches_per_key, self.max_flights),
             turns: self.max_fetches.map(Turns::new),
             source: self.source,
-            tiers: Tiers::new(self.tiers, self.runtime.clone()),
+            tiers: Tiers::new(self.tiers, tier_settings, runtime_of(self.runtime.clone())),
             terms: terms.complete(),
             time,
             settings: Settings {
@@ -340,6 +351,11 @@ where
         core.publish();
         Cache { core }
     }
+}
+
+/// The runtime that things run in: the one that was named, or the one that asks.
+fn runtime_of(named: Option<Handle>) -> Arc<dyn Fn() -> Option<Handle> + Send + Sync> {
+    Arc::new(move || named.clone().or_else(|| Handle::try_current().ok()))
 }
 
 impl<K, V, E> fmt::Debug for Builder<K, V, E> {

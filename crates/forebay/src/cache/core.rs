@@ -29,7 +29,7 @@ use super::record::{Record, Staleness, Terms, keep_for};
 use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
-use super::tier::{Kept, Put, Tiers};
+use super::tier::{Kept, Prepared, Put, Tiers};
 use super::trip::{ByTiers, Departure, Leg, Trip};
 use super::turns::Turns;
 use crate::load::Key;
@@ -293,16 +293,24 @@ where
         self.source.invalidate(&key);
         let now_ms = self.time.now();
         let weight = self.weigh(&key, value.as_ref());
-        let put = (!self.tiers.is_empty()).then(|| self.put(&key, &value, now_ms));
-        let record = Record::new(value, now_ms, dice(hash, now_ms));
-        let owned = key.clone();
-        let inserted = self.flights.supersede(hash, &key, || {
-            if let Some(put) = put {
-                self.tiers.insert(put);
-            }
-            self.store.insert(hash, owned, weight, record)
+        let for_tiers = (!self.tiers.is_empty()).then(|| self.prepare(&key, &value, now_ms));
+        let mut entry = Some((key.clone(), Record::new(value, now_ms, dice(hash, now_ms))));
+        let (replaced, inserted) = self.flights.supersede(hash, &key, || {
+            let replaced = for_tiers.map(|prepared| self.tiers.insert(prepared));
+            (replaced, self.shelve(hash, &key, weight, &mut entry))
         });
+        quietly(|| drop((replaced, entry)));
         self.inserted(hash, inserted);
+    }
+
+    /// Puts an entry into memory, and takes it for that; one that could never fit is left to be dropped where no lock is held.
+    pub(super) fn shelve(&self, hash: u64, key: &K, weight: u32, entry: &mut Option<(K, Record<V>)>) -> Inserted {
+        if u64::from(weight.max(1)) > self.store.capacity() {
+            self.store.remove(hash, key);
+            return Inserted::default();
+        }
+        let (key, record) = entry.take().expect("an entry is kept once");
+        self.store.insert(hash, key, weight, record)
     }
 
     /// Forgets the key, here and in all tiers.
@@ -313,12 +321,12 @@ where
     {
         let owned = key.to_owned();
         self.source.invalidate(&owned);
-        self.flights.supersede(hash, &owned, || {
-            if !self.tiers.is_empty() {
-                self.tiers.invalidate(owned.clone());
-            }
-            self.store.remove::<K>(hash, &owned)
+        let for_tiers = (!self.tiers.is_empty()).then(|| owned.clone());
+        let replaced = self.flights.supersede(hash, &owned, || {
+            self.store.remove::<K>(hash, &owned);
+            for_tiers.map(|key| self.tiers.invalidate(key))
         });
+        quietly(|| drop(replaced));
         quietly(|| self.store.tidy_removed(hash));
     }
 
@@ -330,12 +338,12 @@ where
     {
         let owned = key.to_owned();
         self.source.invalidate(&owned);
-        self.flights.supersede(hash, &owned, || {
-            if !self.tiers.is_empty() {
-                self.tiers.invalidate(owned.clone());
-            }
+        let for_tiers = (!self.tiers.is_empty()).then(|| owned.clone());
+        let replaced = self.flights.supersede(hash, &owned, || {
             self.store.peek::<K, _>(hash, &owned, Record::mark_stale);
+            for_tiers.map(|key| self.tiers.invalidate(key))
         });
+        quietly(|| drop(replaced));
     }
 
     /// Forgets everything, here and in all tiers.
@@ -344,12 +352,11 @@ where
             self.source.invalidate(&key);
         }
         self.source.invalidate_all();
-        self.flights.supersede_all(|| {
-            if !self.tiers.is_empty() {
-                self.tiers.clear();
-            }
-            self.store.clear()
+        let replaced = self.flights.supersede_all(|| {
+            self.store.clear();
+            (!self.tiers.is_empty()).then(|| self.tiers.clear())
         });
+        quietly(|| drop(replaced));
         quietly(|| self.store.tidy_cleared());
     }
 
@@ -358,17 +365,17 @@ where
     }
 
     /// What tiers are given to keep.
-    pub(super) fn put(&self, key: &K, value: &Option<V>, fetched_at_ms: u64) -> Put<K, V> {
+    pub(super) fn prepare(&self, key: &K, value: &Option<V>, fetched_at_ms: u64) -> Prepared<K, V> {
         let fetched_at: SystemTime = self.time.on_the_wall(fetched_at_ms);
         let age_ms = self.time.now().saturating_sub(fetched_at_ms);
-        Put {
+        self.tiers.prepare(Put {
             key: key.clone(),
             kept: Kept {
                 value: value.clone(),
                 fetched_at,
             },
             keep_for: keep_for(value.is_none(), age_ms, &self.terms),
-        }
+        })
     }
 
     /// The rest of an insert, where no lock is held: what was replaced and evicted is dropped. Its panics are not the reader's.

@@ -239,28 +239,32 @@ where
                 fetched_at_ms,
                 state,
             };
-            let put = into_tiers.then(|| self.put(key, &landed.value, fetched_at_ms));
-            (self.weigh(key, landed.value.as_ref()), put, key.clone(), landed)
+            let for_tiers = into_tiers.then(|| self.prepare(key, &landed.value, fetched_at_ms));
+            (self.weigh(key, landed.value.as_ref()), for_tiers, key.clone(), landed)
         }));
-        let (weight, put, owned, landed) = match prepared {
+        let (weight, mut for_tiers, owned, landed) = match prepared {
             Ok(prepared) => prepared,
             Err(panic) => return self.land_error(leg, panicked(panic)),
         };
-        let mut cargo = Some((put, owned, record));
+        let mut entry = Some((owned, record));
         let kept = self.flights.land(*hash, key, flight, || {
-            let (put, owned, record) = cargo.take().expect("a flight lands once");
-            if let Some(put) = put {
-                self.tiers.fill(put);
-            }
-            self.store.insert(*hash, owned, weight, record)
+            let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared));
+            (replaced, self.shelve(*hash, key, weight, &mut entry))
         });
-        match kept {
-            Some(inserted) => self.inserted(*hash, inserted),
-            None => count(&self.counters.late_dropped),
-        }
+        let replaced = match kept {
+            Some((replaced, inserted)) => {
+                self.inserted(*hash, inserted);
+                replaced
+            }
+            None => {
+                count(&self.counters.late_dropped);
+                None
+            }
+        };
         flight.end(Ok(landed));
         // What came too late is dropped last: its panics are nobody's who waited.
-        quietly(|| drop(cargo));
+        quietly(|| drop(replaced));
+        quietly(|| drop((for_tiers, entry)));
     }
 
     /// A flight's end without one.

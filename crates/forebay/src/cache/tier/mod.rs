@@ -1,53 +1,134 @@
-//! What the core asks of tiers: it stands in until there are some.
-use futures_util::future::BoxFuture;
-use std::sync::Arc;
+//! Tiers: where the cache keeps values below its memory, so that another process or the next start finds them.
+//!
+//! Promises, of all tiers together (`Tiers`):
+//! - A tier never fails a reader. One that errs, hangs past its timeout, panics, miscounts or is known to be down is skipped
+//!   and counted; what it answered in part is not used.
+//! - What was invalidated, replaced or cleared is not read again from any tier, from the moment the call returns: not while the
+//!   deletion waits for a tier that is down, not by a read that began before, not by a lower tier's value carried up meanwhile.
+//! - A deletion is owed until the tier acknowledged it, however often that takes. A fetched value is offered once, and dropped
+//!   where the tier fails.
+//! - Of several wishes for a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
+//! - Bounded: wishes a tier, keys a batch, time a call. Where more deletions are owed than the bound, the tier is cleared
+//!   instead, and what was fetched before that moment is never read from it again.
+//! - A value's age goes with it. One from the future is no value: a clock is wrong, and nobody knows how old it is.
+//!
+//! Promises, of each tier here: bytes that are truncated, altered, foreign, of another key or of another version are a miss and
+//! counted, never a panic and never a wrong value.
+//!
+//! Does not know: sources, flights, which values are fresh. Other processes' invalidations are theirs to make: a tier that is
+//! shared is changed at once for all, a memory that is not shared is not.
+//!
+//! How it is built: `tiers` asks tier after tier, each behind a `breaker`, and puts wishes into a `queue` a tier, which a task
+//! (`drain`) empties. `envelope` and `codec` make bytes of values, `key` of keys, for the tiers that need bytes: `redis`, `sqlite`.
+
+mod breaker;
+mod drain;
+mod error;
+mod queue;
+mod settings;
+mod stats;
+mod stripes;
+mod tiers;
+
+#[cfg(feature = "tier-codec")]
+mod codec;
+#[cfg(feature = "tier-codec")]
+mod envelope;
+#[cfg(feature = "tier-codec")]
+mod form;
+#[cfg(feature = "tier-codec")]
+mod key;
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(feature = "tier-sqlite")]
+pub mod sqlite;
+
+#[cfg(test)]
+mod tests;
+
 use std::time::{Duration, SystemTime};
-use tokio::runtime::Handle;
-#[derive(Clone, Debug)]
-/// k
+
+use futures_util::future::BoxFuture;
+
+pub use error::{OpenError, TierError};
+pub use settings::TierSettings;
+pub use stats::{BreakerState, LATENCY_BOUNDS, Latency, TierStats};
+pub(crate) use tiers::{Prepared, Tiers};
+
+#[cfg(feature = "tier-codec")]
+pub use codec::{Codec, CodecError, Json, Postcard};
+#[cfg(feature = "tier-codec")]
+pub use envelope::Compression;
+#[cfg(feature = "tier-codec")]
+pub use form::Form;
+#[cfg(feature = "tier-codec")]
+pub use key::KeyForm;
+
+/// What a tier keeps of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept<V> {
-    /// v
+    /// The value; `None` when the source has none, which is worth keeping too.
     pub value: Option<V>,
-    /// f
+    /// When it was fetched from the source, by the wall clock. It goes with the value from tier to tier; tiers that store it
+    /// outside this process may cut it to milliseconds.
     pub fetched_at: SystemTime,
 }
-#[derive(Clone, Debug)]
-/// p
+
+/// What a tier is to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Put<K, V> {
-    /// k
+    /// For this key.
     pub key: K,
-    /// k
+    /// This.
     pub kept: Kept<V>,
-    /// k
+    /// For so long from now; afterwards the tier may drop it. Zero is not kept at all.
     pub keep_for: Duration,
 }
-/// t
+
+/// A place to keep values in.
+///
+/// # What the cache sees to
+/// At most one of [`put_many`](Self::put_many), [`delete_many`](Self::delete_many), [`clear`](Self::clear) runs at a time,
+/// with at most 512 keys, all different. Reads run at any time. A future that takes too long is dropped.
+///
+/// # What a tier sees to
+/// - A value is stored with its `fetched_at` and read back with it.
+/// - An acknowledged deletion is seen by every later read, and survives the end of this process.
+/// - A change whose future was dropped, or that failed, may have happened or not; but it does not happen after a later change
+///   that was acknowledged.
+/// - A value that cannot be kept (too large) is an acknowledged put that leaves nothing: the value before it must be gone.
+/// - After its backend was away it works again by itself.
+/// - Its futures do not block the thread.
 pub trait Tier<K, V>: Send + Sync + 'static {
-    /// get
-    fn get_many<'a>(&'a self, keys: &'a [K]) -> BoxFuture<'a, Vec<Option<Kept<V>>>>;
-}
-/// s
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TierStats {}
-pub(crate) struct Tiers<K, V>(Vec<Arc<dyn Tier<K, V>>>);
-impl<K, V> Tiers<K, V> {
-    pub(crate) fn new(t: Vec<Arc<dyn Tier<K, V>>>, _h: Option<Handle>) -> Self {
-        Self(t)
-    }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-    pub(crate) async fn get_many(&self, keys: &[K]) -> Vec<Option<Kept<V>>> {
-        keys.iter().map(|_| None).collect()
-    }
-    pub(crate) fn fill(&self, _p: Put<K, V>) {}
-    pub(crate) fn insert(&self, _p: Put<K, V>) {}
-    pub(crate) fn invalidate(&self, _k: K) {}
-    pub(crate) fn clear(&self) {}
-    pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + 'static {
-        async {}
-    }
-    pub(crate) fn stats(&self) -> Vec<TierStats> {
-        vec![]
+    /// What to call it in counters and logs.
+    fn name(&self) -> &str;
+
+    /// What it keeps of these keys: one answer a key, in their order.
+    ///
+    /// # Errors
+    /// When the backend cannot be asked. A single value that cannot be read is a `None`, and counted.
+    fn get_many<'a>(&'a self, keys: &'a [K]) -> BoxFuture<'a, Result<Vec<Option<Kept<V>>>, TierError>>;
+
+    /// Keeps these, each instead of what was kept of its key.
+    ///
+    /// # Errors
+    /// When at least one may not have been kept; what was kept of their keys before may then still be there.
+    fn put_many<'a>(&'a self, entries: &'a [Put<K, V>]) -> BoxFuture<'a, Result<(), TierError>>;
+
+    /// Forgets what it keeps of these keys.
+    ///
+    /// # Errors
+    /// When at least one may still be there.
+    fn delete_many<'a>(&'a self, keys: &'a [K]) -> BoxFuture<'a, Result<(), TierError>>;
+
+    /// Forgets everything.
+    ///
+    /// # Errors
+    /// When something may still be there.
+    fn clear<'a>(&'a self) -> BoxFuture<'a, Result<(), TierError>>;
+
+    /// Stored values met so far that could not be read: truncated, altered, foreign. Each was a miss.
+    fn undecodable(&self) -> u64 {
+        0
     }
 }

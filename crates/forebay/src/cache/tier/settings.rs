@@ -1,0 +1,82 @@
+//! What may be chosen about how tiers are guarded. Knows no particular tier.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Tells the time by the wall clock.
+pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// How tiers are guarded. The defaults suit a cache server in the same data centre.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TierSettings {
+    /// A read that takes longer is given up: the tier is skipped. 250 ms.
+    pub timeout: Duration,
+    /// A batch of puts or deletions that takes longer counts as failed. 1 s.
+    pub change_timeout: Duration,
+    /// A clear that takes longer counts as failed and begins anew. 30 s.
+    pub clear_timeout: Duration,
+    /// At most so many keys wait for one tier. Over it a fetched value is dropped, and where deletions alone are more, the tier
+    /// is cleared. 65,536.
+    pub max_owed: usize,
+    /// So many failed reads in a row, and the tier is not asked for a while. 5.
+    pub failures_to_open: u32,
+    /// That while: at first the one, doubled each time up to the other. 1 s, 30 s.
+    pub pause: (Duration, Duration),
+    /// What is owed is tried again after the one at first, doubled each time up to the other, and shortened by up to half at
+    /// random. 100 ms, 30 s.
+    pub retry_after: (Duration, Duration),
+    /// A value fetched so much later than now is not used: some clock is wrong. 5 s.
+    pub max_clock_skew: Duration,
+    /// How old a value may get that is carried from a lower tier into the ones above it. One hour.
+    pub keep_for: Duration,
+    /// The same, for keys which the source has no value of. One minute.
+    pub keep_missing_for: Duration,
+    pub(crate) wall_clock: WallClock,
+}
+
+impl TierSettings {
+    /// Tells the time otherwise than by the system's clock, for tests.
+    #[must_use]
+    pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.wall_clock = Arc::new(now);
+        self
+    }
+}
+
+impl Default for TierSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_millis(250),
+            change_timeout: Duration::from_secs(1),
+            clear_timeout: Duration::from_secs(30),
+            max_owed: 65_536,
+            failures_to_open: 5,
+            pause: (Duration::from_secs(1), Duration::from_secs(30)),
+            retry_after: (Duration::from_millis(100), Duration::from_secs(30)),
+            max_clock_skew: Duration::from_secs(5),
+            keep_for: Duration::from_secs(3600),
+            keep_missing_for: Duration::from_secs(60),
+            wall_clock: Arc::new(SystemTime::now),
+        }
+    }
+}
+
+impl fmt::Debug for TierSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TierSettings")
+            .field("timeout", &self.timeout)
+            .field("change_timeout", &self.change_timeout)
+            .field("clear_timeout", &self.clear_timeout)
+            .field("max_owed", &self.max_owed)
+            .field("failures_to_open", &self.failures_to_open)
+            .field("pause", &self.pause)
+            .field("retry_after", &self.retry_after)
+            .field("max_clock_skew", &self.max_clock_skew)
+            .field("keep_for", &self.keep_for)
+            .field("keep_missing_for", &self.keep_missing_for)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! Clears, watermarks, bounds.
+
+use tokio::time::advance;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_was_there_is_read_after_a_clear_though_the_tier_does_not_do_it() {
+    let fake = Fake::new("ill");
+    let tiers = tiers(&[&fake]);
+    fake.keep(1, kept(10, epoch()));
+    *fake.deletes.lock() = Mood::Fails;
+    drop(tiers.clear());
+    assert_eq!(read(&tiers, &[1]).await, [None]);
+    assert_eq!(stats(&tiers).owed, 1);
+    for _ in 0..60 {
+        advance(ms(1_000)).await;
+        assert_eq!(read(&tiers, &[1]).await, [None]);
+    }
+    // What is fetched later is read, whatever becomes of the clear.
+    fake.keep(2, kept(20, epoch() + ms(1)));
+    assert_eq!(read(&tiers, &[2]).await, [Some(20)]);
+    *fake.deletes.lock() = Mood::Works;
+    tiers.settled().await;
+    assert!(
+        fake.kept.lock().is_empty(),
+        "the clear was not tried until it was acknowledged"
+    );
+    assert!(fake.calls("clear").len() > 2);
+    // Another process's late fill of what it fetched before.
+    fake.keep(1, kept(10, epoch()));
+    assert_eq!(read(&tiers, &[1]).await, [None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wishes_from_before_a_clear_are_forgotten_and_those_after_it_come_after_it() {
+    let fake = Fake::new("slow");
+    let tiers = tiers(&[&fake]);
+    *fake.is_gated.lock() = true;
+    tiers.fill_with(put(1, 10, epoch()));
+    settle().await;
+    tiers.fill_with(put(2, 20, epoch()));
+    tiers.insert_with(put(3, 30, epoch()));
+    advance(ms(1)).await;
+    drop(tiers.clear());
+    advance(ms(1)).await;
+    tiers.fill_with(put(4, 40, epoch() + ms(2)));
+    *fake.is_gated.lock() = false;
+    fake.gate.add_permits(2);
+    tiers.settled().await;
+    assert_eq!(*fake.kept.lock(), HashMap::from([(4, kept(40, epoch() + ms(2)))]));
+    assert_eq!(read(&tiers, &[1, 2, 3, 4]).await, [None, None, None, Some(40)]);
+    let calls: Vec<&str> = fake.calls.lock().iter().map(|(name, ..)| *name).collect();
+    assert_eq!(calls, ["put", "clear", "put", "get"]);
+}
+
+fn bounded(max_owed: usize) -> TierSettings {
+    let mut settings = settings();
+    settings.max_owed = max_owed;
+    settings
+}
+
+#[tokio::test(start_paused = true)]
+async fn fills_over_the_bound_are_dropped_and_give_way_to_what_is_owed() {
+    let fake = Fake::new("slow");
+    let tiers = tiers_with(&[&fake], bounded(3));
+    *fake.is_gated.lock() = true;
+    tiers.fill_with(put(0, 0, epoch()));
+    settle().await;
+    // One is out, two wait, and then it is full.
+    for key in 1..=3 {
+        tiers.fill_with(put(key, key, epoch()));
+    }
+    assert_eq!(stats(&tiers).dropped, 1);
+    // The oldest fill makes room.
+    fake.keep(4, kept(9, epoch()));
+    drop(tiers.invalidate(4));
+    *fake.is_gated.lock() = false;
+    fake.gate.add_permits(2);
+    tiers.settled().await;
+    let mut keys: Vec<u64> = fake.kept.lock().keys().copied().collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [0, 2]);
+    assert_eq!(stats(&tiers).overflows, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_owed_deletions_than_the_bound_become_a_watermark_and_a_clear() {
+    let fake = Fake::new("ill");
+    let tiers = tiers_with(&[&fake], bounded(100));
+    for key in 0..200 {
+        fake.keep(key, kept(9, epoch()));
+    }
+    advance(ms(10)).await;
+    fake.changes(Mood::Fails);
+    for key in 0..100 {
+        drop(tiers.invalidate(key));
+    }
+    assert_eq!(
+        read(&tiers, &[50, 150]).await,
+        [None, Some(9)],
+        "up to the bound only they are not read"
+    );
+    assert_eq!((stats(&tiers).owed, stats(&tiers).overflows), (100, 0));
+    drop(tiers.invalidate(100));
+    assert_eq!(stats(&tiers).overflows, 1);
+    let all: Vec<u64> = (0..200).collect();
+    for _ in 0..50 {
+        assert!(
+            read(&tiers, &all).await.iter().all(Option::is_none),
+            "an old value was read"
+        );
+        assert!(stats(&tiers).owed <= 2, "the queue was emptied");
+        advance(ms(1_000)).await;
+    }
+    fake.keep(150, kept(10, epoch() + ms(11)));
+    assert_eq!(read(&tiers, &[150]).await, [Some(10)], "what was fetched later is read");
+    fake.changes(Mood::Works);
+    tiers.settled().await;
+    assert!(fake.kept.lock().is_empty());
+    assert_eq!(stats(&tiers).owed, 0);
+}

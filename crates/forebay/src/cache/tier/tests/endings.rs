@@ -1,0 +1,126 @@
+//! Settling, shutting down, and what is left behind.
+
+use futures_util::poll;
+use tokio::runtime::Builder;
+use tokio::time::advance;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn settled_waits_for_what_was_asked_before_and_not_for_more() {
+    let (slow, fast) = (Fake::new("slow"), Fake::new("fast"));
+    let tiers = tiers(&[&fast, &slow]);
+    tiers.settled().await;
+    *slow.is_gated.lock() = true;
+    drop(tiers.invalidate(1));
+    let mut settled = Box::pin(tiers.settled());
+    settle().await;
+    assert!(poll!(settled.as_mut()).is_pending(), "one tier has not acknowledged");
+    // Asked later: waits in line, and then hangs for good.
+    drop(tiers.invalidate(2));
+    slow.gate.add_permits(2);
+    settled.await;
+    let mut later = Box::pin(tiers.settled());
+    settle().await;
+    assert!(poll!(later.as_mut()).is_pending());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_changed_again_and_again_still_settles() {
+    let fake = Fake::new("slow");
+    let tiers = tiers(&[&fake]);
+    *fake.is_gated.lock() = true;
+    drop(tiers.invalidate(1));
+    let mut settled = Box::pin(tiers.settled());
+    settle().await;
+    drop(tiers.invalidate(1));
+    fake.gate.add_permits(2);
+    settle().await;
+    assert!(
+        poll!(settled.as_mut()).is_ready(),
+        "the first deletion was acknowledged"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_handles_what_waits_is_tried_once_more_and_given_up() {
+    let fake = Fake::new("ill");
+    let handle = tiers(&[&fake]);
+    let other = handle.clone();
+    fake.changes(Mood::Fails);
+    drop(handle.invalidate(1));
+    while fake.calls("delete").len() < 10 {
+        tokio::time::sleep(ms(100)).await;
+    }
+    settle().await;
+    drop(handle);
+    settle().await;
+    assert_eq!(
+        (fake.calls("delete").len(), Arc::strong_count(&fake)),
+        (10, 2),
+        "a handle is left"
+    );
+    drop(other);
+    settle().await;
+    assert_eq!(fake.calls("delete").len(), 11, "tried once more, at once");
+    assert_eq!(Arc::strong_count(&fake), 1, "somebody still holds the tier");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_handles_what_works_is_done() {
+    let fake = Fake::new("well");
+    let tiers = tiers(&[&fake]);
+    fake.keep(1, kept(9, epoch()));
+    drop(tiers.invalidate(1));
+    tiers.fill_with(put(2, 20, epoch()));
+    drop(tiers);
+    settle().await;
+    assert_eq!((fake.value(1), fake.value(2)), (None, Some(20)));
+    assert_eq!(Arc::strong_count(&fake), 1);
+}
+
+#[test]
+fn what_a_runtime_left_undone_the_next_one_does() {
+    let runtime = || {
+        Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap()
+    };
+    let fake = Fake::new("slow");
+    let first = runtime();
+    let tiers = first.block_on(async {
+        let tiers = tiers(&[&fake]);
+        *fake.is_gated.lock() = true;
+        drop(tiers.invalidate(1));
+        settle().await;
+        assert_eq!(fake.calls("delete").len(), 1);
+        tiers
+    });
+    drop(first);
+    *fake.is_gated.lock() = false;
+    fake.keep(1, kept(9, epoch()));
+    // Outside of any runtime: nobody can send it, and it is owed all the same.
+    drop(tiers.invalidate(2));
+    assert_eq!(stats(&tiers).owed, 2);
+    runtime().block_on(async {
+        assert_eq!(read(&tiers, &[1]).await, [None]);
+        tiers.settled().await;
+    });
+    assert_eq!((fake.value(1), stats(&tiers).owed), (None, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_read_harms_nobody() {
+    let fake = Fake::new("slow");
+    let tiers = tiers(&[&fake]);
+    fake.keep(1, kept(10, epoch()));
+    *fake.is_gated.lock() = true;
+    let mut reading = Box::pin(tiers.get_many(&[1]));
+    assert!(poll!(reading.as_mut()).is_pending());
+    drop(reading);
+    *fake.is_gated.lock() = false;
+    advance(ms(1)).await;
+    assert_eq!(read(&tiers, &[1]).await, [Some(10)]);
+}
