@@ -149,6 +149,24 @@ fn a_read_makes_hot_and_a_peek_does_not() {
 }
 
 #[test]
+fn a_replaced_entry_stays_hot() {
+    for reads in [false, true] {
+        let store = Store::new(1_000);
+        for key in 0..1_000 {
+            store.put(key, 1, 0);
+        }
+        if reads {
+            assert_eq!(store.copied(999), Some(0));
+        }
+        assert!(store.put(999, 1, 1).replaced);
+        for key in 1_000..1_050 {
+            store.put(key, 1, 0);
+        }
+        assert_eq!(store.has(999), reads);
+    }
+}
+
+#[test]
 fn a_loop_larger_than_the_store_still_hits() {
     let store = Store::new(500);
     let mut hits = 0;
