@@ -174,7 +174,7 @@ where
 
     /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
     fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
-        let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
+        let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
         let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
         let standing = || record.standing(self.time.now(), &self.terms);
         let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
