@@ -61,7 +61,7 @@ impl Time {
     }
 
     /// What others wrote down by the wall clock; what lies in the future is of now.
-    pub(super) fn from_the_wall(&self, at: SystemTime) -> u64 {
+    pub(super) fn read_off_the_wall(&self, at: SystemTime) -> u64 {
         self.ago(SystemTime::now().duration_since(at).unwrap_or(Duration::ZERO))
     }
 }
@@ -135,11 +135,11 @@ mod tests {
     fn a_moment_survives_the_way_over_the_wall_clock() {
         let time = Time::new(None);
         let then = time.now() - 90_000;
-        let back = time.from_the_wall(time.on_the_wall(then));
+        let back = time.read_off_the_wall(time.on_the_wall(then));
         assert!(back.abs_diff(then) <= 20, "{back} is not {then}");
         let future = SystemTime::now() + Duration::from_secs(3_600);
         assert!(
-            time.from_the_wall(future) <= time.now(),
+            time.read_off_the_wall(future) <= time.now(),
             "what comes from the future is of now"
         );
     }

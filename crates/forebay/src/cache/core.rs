@@ -62,6 +62,9 @@ pub(super) struct Core<K, V, E> {
     pub(super) publishes: AtomicBool,
 }
 
+/// The end of a lookup that needs no flight.
+pub(super) type AtOnce<V, E> = Result<Answer<V>, CacheError<E>>;
+
 /// A reader on a flight; leaving it in any way is noticed.
 pub(super) struct Waiting<K: Key, V, E> {
     core: Arc<Core<K, V, E>>,
@@ -189,7 +192,7 @@ where
         hash: u64,
         key: K,
         begun: &mut Vec<Leg<K, V, E>>,
-    ) -> Result<Waiting<K, V, E>, Result<Answer<V>, CacheError<E>>> {
+    ) -> Result<Waiting<K, V, E>, AtOnce<V, E>> {
         loop {
             let kept = self.flights.kept(hash);
             if let Some(answer) = self.glance(hash, &key, served) {

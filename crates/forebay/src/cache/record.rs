@@ -114,7 +114,7 @@ impl<V> Record<V> {
         };
         let share = (times >> 1) & ((1 << JITTER_BITS) - 1);
         let taken_off = per_mille(windows.fresh_ms, terms.jitter);
-        let fresh_ms = windows.fresh_ms - (u128::from(taken_off) * u128::from(share) >> JITTER_BITS) as u64;
+        let fresh_ms = windows.fresh_ms - ((u128::from(taken_off) * u128::from(share)) >> JITTER_BITS) as u64;
         let served_ms = windows.fresh_ms.saturating_add(windows.stale_ms);
         let by_rule = match &terms.rule {
             Some(rule) => rule(self.value.as_ref(), Duration::from_millis(age_ms)),
@@ -193,7 +193,7 @@ fn per_mille(time_ms: u64, parts: u64) -> u64 {
     if parts == 1024 {
         time_ms
     } else {
-        (u128::from(time_ms) * u128::from(parts) >> 10) as u64
+        ((u128::from(time_ms) * u128::from(parts)) >> 10) as u64
     }
 }
 

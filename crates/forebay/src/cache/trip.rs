@@ -174,7 +174,7 @@ where
 
     /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
     fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
-        let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
+        let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
         let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
         let standing = || record.standing(self.time.now(), &self.terms);
         let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
@@ -313,13 +313,12 @@ where
     /// Asks the source, and lands.
     async fn fetch(mut self) {
         let core = Arc::clone(&self.core);
-        let keys: Vec<K> = self.legs.iter().map(|leg| leg.key.clone()).collect();
         count(&core.counters.fetches);
         core.counters
             .keys_fetched
-            .fetch_add(keys.len() as u64, Ordering::Relaxed);
+            .fetch_add(self.legs.len() as u64, Ordering::Relaxed);
         let (began_ms, began) = (core.time.now(), Instant::now());
-        let outcomes = core.ask(keys).await;
+        let outcomes = core.ask(&self.legs).await;
         core.took(began.elapsed());
         for outcome in outcomes.into_iter().rev() {
             let leg = self.legs.pop().expect("as many outcomes as legs");
@@ -346,15 +345,15 @@ where
     E: Send + Sync + 'static,
 {
     /// The source's outcomes, one a key, whatever it does.
-    async fn ask(&self, mut keys: Vec<K>) -> Vec<Result<Fetched<V>, CacheError<E>>> {
-        let expected = keys.len();
-        // The timeout is inside, so that a panic of the dropped fetch is caught too.
+    async fn ask(&self, legs: &[Leg<K, V, E>]) -> Vec<Result<Fetched<V>, CacheError<E>>> {
+        let expected = legs.len();
+        // The timeout is inside, so that a panic of the dropped fetch is caught too; and so are the clones of the keys.
         let asking = async {
             let fetching = async {
-                if expected == 1 {
-                    let key = keys.pop().expect("there is one");
-                    vec![self.source.fetch(key).await]
+                if let [leg] = legs {
+                    vec![self.source.fetch(leg.key.clone()).await]
                 } else {
+                    let keys = legs.iter().map(|leg| leg.key.clone()).collect();
                     self.source.fetch_many(keys).await
                 }
             };

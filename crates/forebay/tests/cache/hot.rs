@@ -16,9 +16,9 @@ async fn the_keys_most_used_are_found_most_used_first() {
     for round in 0..20_000_u64 {
         cache.get(&(1_000 + round % 1_000)).await.unwrap();
         cache.get(&1).await.unwrap();
+        cache.get_if_fresh(&2);
+        cache.get(&2).await.unwrap();
         if round % 2 == 0 {
-            cache.get_if_fresh(&2);
-            cache.get(&2).await.unwrap();
             cache.lookup(&3).await.unwrap();
         }
         if round % 4 == 0 {
@@ -32,7 +32,7 @@ async fn the_keys_most_used_are_found_most_used_first() {
     assert_eq!(found, [1, 2, 3], "{hot:?}");
     // About as often as it was.
     let uses = hot.keys[0].1;
-    assert!((15_000.0..50_000.0).contains(&uses), "{uses} instead of 30,000");
+    assert!((25_000.0..80_000.0).contains(&uses), "{uses} instead of 50,000");
     assert!(hot.keys.windows(2).all(|pair| pair[0].1 >= pair[1].1));
     assert_eq!(cache.hot_keys(1_000).keys.len(), 20, "no more than are watched");
     assert!(cache.hot_keys(0).keys.is_empty());

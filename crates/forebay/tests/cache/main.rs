@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod capacity;
+mod counts;
 mod failures;
 mod flights;
 mod hot;

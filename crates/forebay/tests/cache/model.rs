@@ -26,7 +26,6 @@ struct Windows {
 #[derive(Clone, Debug)]
 enum Step {
     Get(u64),
-    GetIfFresh(u64),
     Lookup(u64),
     GetMany(Vec<u64>),
     Insert(u64, u64),
@@ -185,7 +184,6 @@ fn step() -> impl Strategy<Value = Step> {
     let key = || 0..KEYS;
     prop_oneof![
         6 => key().prop_map(Step::Get),
-        3 => key().prop_map(Step::GetIfFresh),
         6 => key().prop_map(Step::Lookup),
         2 => prop::collection::vec(key(), 0..7).prop_map(Step::GetMany),
         1 => (key(), 1_u64..100).prop_map(|(key, value)| Step::Insert(key, value)),
@@ -236,7 +234,6 @@ async fn run(windows: Windows, steps: Vec<Step>) {
                 let expected = value_of(model.look_up(&[key])[0]);
                 assert_eq!(cache.get(&key).await.ok(), expected, "get {key}");
             }
-            Step::GetIfFresh(_) => {} // For every key, below.
             Step::Lookup(key) => compare(cache.lookup(&key).await, model.look_up(&[key])[0]),
             Step::GetMany(keys) => {
                 let expected = model.look_up(&keys).into_iter().map(value_of);

@@ -298,3 +298,87 @@ async fn a_panic_of_a_values_drop_leaves_no_reader_waiting_and_no_turn_taken() {
     let mut readers = readers.into_iter();
     assert!(readers.nth(2).unwrap().await.unwrap().is_ok(), "a neighbour");
 }
+
+/// A key that panics when it is cloned for the n-th time from now on.
+struct BadKey {
+    key: u64,
+    clones_left: Arc<AtomicUsize>,
+}
+
+impl PartialEq for BadKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for BadKey {}
+
+impl std::hash::Hash for BadKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+impl Clone for BadKey {
+    fn clone(&self) -> Self {
+        let left = self.clones_left.load(SeqCst);
+        self.clones_left.store(left.wrapping_sub(1), SeqCst);
+        assert!(left != 0, "as asked");
+        Self {
+            key: self.key,
+            clones_left: Arc::clone(&self.clones_left),
+        }
+    }
+}
+
+/// Wherever on its way a key is cloned: who wanted it is told, and neighbours in line get their values.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_keys_clone_harms_no_neighbour_in_line() {
+    quiet();
+    let mut harmless = 0;
+    for clones in 0..12 {
+        let gate = Arc::new(Semaphore::new(0));
+        let of_source = Arc::clone(&gate);
+        let cache = Cache::builder(move |key: BadKey| {
+            let gate = Arc::clone(&of_source);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                Ok::<_, String>(Some(key.key))
+            }
+        })
+        .max_fetches(1)
+        .build();
+        let get = |key: u64, clones_left: usize| {
+            let key = BadKey {
+                key,
+                clones_left: Arc::new(AtomicUsize::new(clones_left)),
+            };
+            let cache = cache.clone();
+            tokio::spawn(async move { cache.get(&key).await })
+        };
+        let bad = get(1, clones);
+        let neighbours = [get(2, usize::MAX), get(3, usize::MAX)];
+        settle().await;
+        gate.add_permits(3);
+        settle().await;
+        for (neighbour, value) in neighbours.into_iter().zip(2..) {
+            assert!(
+                neighbour.is_finished(),
+                "a neighbour waits for ever after {clones} clones"
+            );
+            assert_eq!(neighbour.await.unwrap().unwrap(), Some(value), "after {clones} clones");
+        }
+        assert!(bad.is_finished(), "it waits for ever after {clones} clones");
+        match bad.await {
+            Ok(Ok(value)) => {
+                assert_eq!(value, Some(1));
+                harmless += 1;
+            }
+            Ok(outcome) => assert!(is_panic(&outcome), "{outcome:?}"),
+            Err(panicked) => assert!(panicked.is_panic()),
+        }
+        let stats = cache.stats();
+        assert_eq!((stats.in_flight, stats.in_line), (0, 0), "after {clones} clones");
+    }
+    assert!(harmless > 0, "all clones that there are were tried");
+}

@@ -212,7 +212,7 @@ fn no_wake_up_is_lost() {
     runtime.block_on(async {
         tokio::time::timeout(Duration::from_secs(60), all)
             .await
-            .expect("a get hangs")
+            .expect("a get hangs");
     });
 }
 
