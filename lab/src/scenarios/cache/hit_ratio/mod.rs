@@ -157,8 +157,10 @@ mod tests {
         let goals = goals();
         assert_eq!(trials.len(), goals.len() * (PEERS.len() + 2));
         for key in goals.iter().flat_map(Goal::keys) {
-            let is_measured = |trial: &&Box<dyn Trial>| trial.system() == key.system && trial.case() == key.case;
-            assert_eq!(trials.iter().filter(is_measured).count(), 1, "{key:?}");
+            let measured = trials
+                .iter()
+                .filter(|trial| trial.system() == key.system && trial.case() == key.case);
+            assert_eq!(measured.count(), 1, "{key:?}");
         }
     }
 
