@@ -47,6 +47,8 @@ pub(crate) enum Beside {
     Ratio(Vec<Key>),
     /// `ours` − this.
     Difference(Key),
+    /// `ours` − each of these that was measured; the one that is hardest to reach counts.
+    DifferenceToBest(Vec<Key>),
 }
 
 /// The side on which a measured figure should lie.
@@ -66,14 +68,19 @@ impl Goal {
         let ours = median(&self.ours)?;
         match &self.beside {
             Beside::Nothing => Some(ours),
-            Beside::Ratio(theirs) => {
-                let ratios = theirs.iter().filter_map(median).map(|theirs| ours / theirs);
-                match self.wanted {
-                    Wanted::AtLeast(_) => ratios.min_by(f64::total_cmp),
-                    Wanted::AtMost(_) => ratios.max_by(f64::total_cmp),
-                }
-            }
+            Beside::Ratio(theirs) => self.hardest(theirs.iter().filter_map(median).map(|theirs| ours / theirs)),
             Beside::Difference(theirs) => Some(ours - median(theirs)?),
+            Beside::DifferenceToBest(theirs) => {
+                self.hardest(theirs.iter().filter_map(median).map(|theirs| ours - theirs))
+            }
+        }
+    }
+
+    /// Where this one is on the right side, all are.
+    fn hardest(&self, figures: impl Iterator<Item = f64>) -> Option<f64> {
+        match self.wanted {
+            Wanted::AtLeast(_) => figures.min_by(f64::total_cmp),
+            Wanted::AtMost(_) => figures.max_by(f64::total_cmp),
         }
     }
 
@@ -82,7 +89,7 @@ impl Goal {
     pub(crate) fn keys(&self) -> Vec<&Key> {
         let theirs = match &self.beside {
             Beside::Nothing => &[][..],
-            Beside::Ratio(theirs) => theirs,
+            Beside::Ratio(theirs) | Beside::DifferenceToBest(theirs) => theirs,
             Beside::Difference(theirs) => std::slice::from_ref(theirs),
         };
         std::iter::once(&self.ours).chain(theirs).collect()
@@ -91,10 +98,13 @@ impl Goal {
     /// What became of it in this run.
     pub(crate) fn judge(&self, measurements: &Measurements) -> Judged {
         let ours = measurements.find(&self.ours.system, &self.ours.case, self.metric);
+        let unit = ours.map(|ours| ours.unit.to_string()).unwrap_or_default();
         let unit = match self.beside {
             // A ratio has none.
             Beside::Ratio(_) => String::new(),
-            Beside::Nothing | Beside::Difference(_) => ours.map(|ours| ours.unit.to_string()).unwrap_or_default(),
+            // 2 % are one point more than 1 %, not one percent more.
+            Beside::Difference(_) | Beside::DifferenceToBest(_) if unit == "%" => "points".to_owned(),
+            Beside::Nothing | Beside::Difference(_) | Beside::DifferenceToBest(_) => unit,
         };
         Judged {
             text: self.text.clone(),
@@ -183,5 +193,39 @@ mod tests {
         assert!(line(difference("fast"), Wanted::AtMost(3.0)).starts_with("met"));
         assert!(line(difference("slow"), Wanted::AtMost(3.0)).starts_with("MISSED"));
         assert!(line(difference("absent"), Wanted::AtMost(3.0)).starts_with("not measured"));
+    }
+
+    #[test]
+    fn of_several_differences_the_one_hardest_to_reach_counts() {
+        let peers = || Beside::DifferenceToBest(keys(&["slow", "absent", "fast"]));
+        assert_eq!(
+            line(peers(), Wanted::AtLeast(3.0)),
+            "met          rate (at least 3.00): 3.00"
+        );
+        assert!(line(peers(), Wanted::AtLeast(3.5)).starts_with("MISSED"));
+        assert!(line(peers(), Wanted::AtMost(4.0)).starts_with("met"));
+        assert!(line(peers(), Wanted::AtMost(3.5)).starts_with("MISSED"));
+        let absent = line(Beside::DifferenceToBest(keys(&["absent"])), Wanted::AtLeast(-1.0));
+        assert!(absent.starts_with("not measured"), "{absent}");
+    }
+
+    #[test]
+    fn a_difference_of_percentages_is_in_points() {
+        let unit = |beside, unit| {
+            let mut measurements = Measurements::default();
+            measurements.add("forebay", "a", &[Reading::new("part", unit, 50.0)]);
+            let goal = Goal {
+                text: "part".to_owned(),
+                metric: "part",
+                ours: Key::new("forebay", "a"),
+                beside,
+                wanted: Wanted::AtLeast(0.0),
+            };
+            goal.judge(&measurements).unit
+        };
+        assert_eq!(unit(Beside::DifferenceToBest(keys(&["slow"])), "%"), "points");
+        assert_eq!(unit(Beside::Difference(Key::new("slow", "a")), "%"), "points");
+        assert_eq!(unit(Beside::DifferenceToBest(keys(&["slow"])), "ms"), "ms");
+        assert_eq!(unit(Beside::Nothing, "%"), "%");
     }
 }

@@ -83,7 +83,8 @@ fn ratio(series: &Series, measurements: &Measurements, system: &str, yardstick: 
         let key = yardstick?;
         measurements.find(&key.system, &key.case, &series.metric)
     })?;
-    Some(series.median() / other.median())
+    // Nothing is a multiple of zero.
+    Some(series.median() / other.median()).filter(|ratio| ratio.is_finite())
 }
 
 /// Three digits that matter, thousands apart.
@@ -163,5 +164,16 @@ mod tests {
 | peer    | alone | p50, ms      |   1.00 | 1.00 | 1.00 |       – |         – |
 ";
         assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn nothing_is_a_multiple_of_zero() {
+        let mut measurements = Measurements::default();
+        for (system, value) in [("limit", 0.0), ("forebay", 0.0), ("peer", 2.0)] {
+            measurements.add(system, "a", &[Reading::new("hit ratio", "%", value)]);
+        }
+        let table = render(&measurements, &Yardsticks::default());
+        assert!(!table.contains("inf") && !table.contains("NaN"), "{table}");
+        assert_eq!(table.matches("       – |         – |").count(), 3, "{table}");
     }
 }

@@ -53,8 +53,15 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
             assert_eq!(text("scenario"), scenario);
             assert!(!text("metric").is_empty() && !text("unit").is_empty());
             let value = record["value"].as_f64().unwrap();
-            let may_be_nothing =
-                ["processor", "allocations", "allocated", "hit rate", "database use"].contains(&text("metric"));
+            let may_be_nothing = [
+                "processor",
+                "allocations",
+                "allocated",
+                "hit rate",
+                "hit ratio",
+                "database use",
+            ]
+            .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
             assert_eq!(record["rounds"].as_array().unwrap().len(), 1, "{record}");
             (text("system").to_owned(), text("case").to_owned())
@@ -174,6 +181,26 @@ fn loader() {
         }
     }
     assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
+fn hit_ratios() {
+    let (report, results) = run(&["cache", "--only", " entries"]);
+    let seen = check("cache", &report, &results);
+    for (trace, capacities) in [
+        ("oltp", &["1,000", "2,000", "5,000", "10,000", "15,000", "50,000"][..]),
+        ("gli", &["500", "1,000", "1,500", "2,000", "2,500"]),
+        ("loop", &["100", "250", "500", "750", "1,000"]),
+    ] {
+        for capacity in capacities {
+            let case = format!("{trace}, {capacity} entries");
+            for system in ["limit", "LRU", "quick_cache", "moka", "foyer", "forebay"] {
+                has(&seen, system, &case);
+            }
+            let is_judged = |line: &str| line.contains(&case) && line.contains("the best peer's (at least -1.00): ");
+            assert!(report.lines().any(is_judged), "{case}:\n{report}");
+        }
+    }
 }
 
 #[test]

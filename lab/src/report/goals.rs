@@ -87,7 +87,8 @@ fn amount(value: f64) -> String {
 
 /// How far the figure is from the bound, by factors; to the right is better.
 fn distance(goal: &Judged, bound: f64) -> Option<String> {
-    let measured = goal.measured?;
+    // What may be below zero has no factor to its bound.
+    let measured = goal.measured.filter(|measured| bound > 0.0 && *measured >= 0.0)?;
     let better = match goal.wanted {
         Wanted::AtLeast(_) => measured / bound,
         Wanted::AtMost(_) => bound / measured,
@@ -154,5 +155,19 @@ mod tests {
         assert!(glance(None).contains("not kept"));
         assert_eq!(glance(Some(&goals)).matches("<i class=").count(), 4);
         assert_eq!(super::list(&[]), "");
+    }
+
+    #[test]
+    fn a_bound_below_zero_has_words_and_no_factor() {
+        let mut goal = goal(Wanted::AtLeast(-1.0), Some(-0.2));
+        goal.unit = "points".into();
+        let list = list(&[goal.clone()]);
+        assert!(
+            list.contains("-0.200 points") && list.contains("at least -1.00 points"),
+            "{list}"
+        );
+        assert!(!list.contains("class=\"distance\""), "{list}");
+        goal.measured = Some(2.0);
+        assert!(!super::list(&[goal]).contains("class=\"distance\""));
     }
 }

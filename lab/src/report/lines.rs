@@ -58,7 +58,12 @@ impl Frame {
         let series = || points().map(|point| point.series).chain(plot.levels.iter().copied());
         let (top, bottom) = (10.0, room.height - 44.0);
         let figures: Vec<f64> = series().flat_map(|series| [series.min(), series.max()]).collect();
-        let up = Scale::fit(figures.iter().copied(), POINTS_RATIO_MAX, bottom, top);
+        let up = if plot.unit == "%" {
+            // Parts of a whole are seen as such: twice as much of little is little.
+            Scale::linear(figures.iter().copied(), bottom, top)
+        } else {
+            Scale::fit(figures.iter().copied(), POINTS_RATIO_MAX, bottom, top)
+        };
         let widest = up
             .ticks(5)
             .into_iter()
@@ -360,18 +365,23 @@ mod tests {
     }
 
     fn drawn(room: Room) -> String {
+        drawn_with("rows/s", 0.0, room)
+    }
+
+    /// The limit is `limit` + 4, 5 and 7.
+    fn drawn_with(unit: &'static str, limit: f64, room: Room) -> String {
         let series: Vec<Series> = [
             ("forebay", 1.0),
             ("forebay", 10.0),
             ("forebay", 100.0),
             ("peer", 100.0),
-            ("limit", 0.0),
+            ("limit", limit),
         ]
         .map(|(system, at)| Series {
             case: format!("{at} callers"),
             system: system.into(),
             metric: "rate".into(),
-            unit: "rows/s".into(),
+            unit: unit.into(),
             values: vec![at + 4.0, at + 5.0, at + 7.0],
         })
         .into();
@@ -385,7 +395,7 @@ mod tests {
         };
         let plot = Lines {
             metric: "rate",
-            unit: "rows/s",
+            unit,
             axis: "callers".to_owned(),
             lines: vec![("forebay", vec![point(0), point(1), point(2)]), ("peer", vec![peer])],
             levels: vec![&series[4]],
@@ -455,5 +465,12 @@ mod tests {
             (2.0 * (level_low - level) - (level - level_high)).abs() < 0.1,
             "4, 5 and 7 in proportion"
         );
+    }
+
+    #[test]
+    fn parts_of_a_whole_begin_at_zero_however_much_they_differ() {
+        let says_logarithmic = |unit| drawn_with(unit, -3.9, WIDE).contains("both axes logarithmic");
+        assert!(says_logarithmic("rows/s"));
+        assert!(!says_logarithmic("%"));
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn summary<'a>(title: &str, series: impl Iterator<Item = &'a Series>)
 /// Which way is good, where the metric's name tells.
 pub(super) fn direction(metric: &str, unit: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|word| metric.contains(word));
-    if unit.ends_with("/s") || has(&["throughput", "rate", "per fetch", "per batch", "shared"]) {
+    if unit.ends_with("/s") || has(&["throughput", "rate", "hit ratio", "per fetch", "per batch", "shared"]) {
         return Some("more is better");
     }
     has(&["latency", "alloc", "byte", "processor", "fetches", "wait", "time"]).then_some("less is better")
@@ -92,6 +92,7 @@ mod tests {
     fn the_good_direction_is_said_where_it_is_known() {
         assert_eq!(direction("throughput", "calls/s"), Some("more is better"));
         assert_eq!(direction("keys per fetch", "keys"), Some("more is better"));
+        assert_eq!(direction("hit ratio", "%"), Some("more is better"));
         assert_eq!(direction("latency p99", "ms"), Some("less is better"));
         assert_eq!(direction("allocations per call", "allocations"), Some("less is better"));
         assert_eq!(direction("colour", "nm"), None);

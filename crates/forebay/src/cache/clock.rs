@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A clock of one's own, for tests.
 ///
 /// Answers with milliseconds since any moment it likes. One that jumps back makes entries as old as if they had just come.
-/// Timeouts and back-off sleep on tokio's clock, not on this one.
+/// Back-off follows it too; timeouts are of tokio's clock.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds now.
     fn now_ms(&self) -> u64;

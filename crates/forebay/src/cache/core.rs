@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, State};
 use super::clock::Time;
@@ -29,7 +30,7 @@ use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
 use super::tier::{Kept, Put, Tiers};
-use super::trip::{ByTiers, Leg, Trip};
+use super::trip::{ByTiers, Departure, Leg, Trip};
 use super::turns::Turns;
 use crate::load::Key;
 use crate::panics::quietly;
@@ -67,6 +68,8 @@ pub(super) struct Waiting<K: Key, V, E> {
     hash: u64,
     key: K,
     flight: Arc<Flight<V, E>>,
+    /// When an expired entry is a better answer than to wait on.
+    rescue_at: Option<Instant>,
 }
 
 impl<K, V, E> Core<K, V, E>
@@ -97,7 +100,12 @@ where
                 return (Some(take(record, State::Fresh, now_ms)), true);
             }
             match self.second_glance(record, now_ms, &mut refresh) {
-                Some(state) => (Some(take(record, state, now_ms)), state == State::Fresh),
+                Some(state) => {
+                    let taken = take(record, state, now_ms);
+                    // Last, for a claim that is lost in a panic of the value's clone would hold back all others.
+                    refresh = refresh.filter(|_| record.claim(now_ms, &self.terms));
+                    (Some(taken), state == State::Fresh)
+                }
                 None => (None, false),
             }
         })?;
@@ -107,8 +115,8 @@ where
         taken
     }
 
-    /// The rest of a glance, for entries that are not simply fresh: as what it may be served. If a refresh was claimed, when
-    /// what is known was fetched is in `refresh`.
+    /// The rest of a glance, for entries that are not simply fresh: as what it may be served. If it wants a refresh, when what is
+    /// known was fetched is in `refresh`.
     #[inline(never)]
     fn second_glance(&self, record: &Record<V>, now_ms: u64, refresh: &mut Option<u64>) -> Option<State> {
         let standing = record.standing(now_ms, &self.terms);
@@ -128,7 +136,7 @@ where
         if record.value.is_none() {
             self.hits.missing();
         }
-        if standing.refresh && record.claim(now_ms, &self.terms) {
+        if standing.refresh {
             *refresh = Some(record.fetched_at_ms());
         }
         Some(state)
@@ -150,14 +158,21 @@ where
         })?
     }
 
-    /// What is left where the source failed or is slow.
+    /// What is left where the source failed or is slow: an expired entry, or what somebody has written meanwhile.
     pub(super) fn rescue(&self, hash: u64, key: &K) -> Option<Answer<V>> {
         let now_ms = self.time.now();
         let answer = self.store.peek(hash, key, |record| {
             let standing = record.standing(now_ms, &self.terms);
-            standing.rescues.then(|| served(record, State::Rescued, now_ms))
+            let state = match standing.staleness {
+                Staleness::Fresh => State::Fresh,
+                Staleness::Stale => State::Stale,
+                Staleness::Expired => State::Rescued,
+            };
+            standing.rescues.then(|| served(record, state, now_ms))
         })??;
-        count(&self.counters.rescued);
+        if answer.state == State::Rescued {
+            count(&self.counters.rescued);
+        }
         Some(answer)
     }
 
@@ -184,6 +199,7 @@ where
             let flight = match self.flights.board(hash, &key, kept, begin, |flight| self.join(flight)) {
                 Boarded::LookAgain => continue,
                 Boarded::Full => {
+                    count(&self.counters.misses);
                     let rescued = self.rescue(hash, &key);
                     return Err(rescued.ok_or(CacheError::Overloaded));
                 }
@@ -195,8 +211,10 @@ where
                 Boarded::Began(flight) => {
                     count(&self.counters.misses);
                     count(&self.counters.flights);
-                    begun.push(Leg::new(hash, key.clone(), &flight, ByTiers::Any));
-                    flight
+                    // The key first goes on its way: from there on the flight ends even if the clone panics.
+                    begun.push(Leg::new(hash, key, &flight, ByTiers::Any));
+                    let key = begun.last().expect("just pushed").key().clone();
+                    return Ok(self.waiting(hash, key, flight));
                 }
             };
             return Ok(self.waiting(hash, key, flight));
@@ -209,6 +227,10 @@ where
             hash,
             key,
             flight,
+            rescue_at: self
+                .settings
+                .soft_timeout
+                .and_then(|limit| Instant::now().checked_add(limit)),
         }
     }
 
@@ -224,9 +246,9 @@ where
 
     /// A reader's way when memory could not answer.
     pub(super) async fn obtain(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
-        let mut begun = Vec::new();
-        let boarded = self.board(hash, key, &mut begun);
-        self.depart(begun);
+        let mut departure = Departure::new(&self);
+        let boarded = self.board(hash, key, departure.legs());
+        drop(departure);
         match boarded {
             Ok(waiting) => waiting.landed().await,
             Err(at_once) => at_once,
@@ -260,9 +282,10 @@ where
             return Err(CacheError::Overloaded);
         };
         count(&self.counters.flights);
-        let waiting = self.waiting(hash, key.clone(), Arc::clone(&flight));
-        self.depart(vec![Leg::new(hash, key, &flight, ByTiers::No)]);
-        waiting.outcome().await
+        let mut departure = Departure::new(&self);
+        departure.legs().push(Leg::new(hash, key.clone(), &flight, ByTiers::No));
+        drop(departure);
+        self.waiting(hash, key, flight).outcome().await
     }
 
     /// Keeps what the application says is the value.
@@ -320,6 +343,7 @@ where
         for key in self.flights.keys() {
             self.source.invalidate(&key);
         }
+        self.source.invalidate_all();
         self.flights.supersede_all(|| {
             if !self.tiers.is_empty() {
                 self.tiers.clear();
@@ -368,6 +392,13 @@ where
         }
     }
 
+    /// Makes a timer, say, of the runtime that flights run in, wherever it is then awaited. `None`: there is no runtime.
+    pub(super) fn in_the_runtime<R>(&self, make: impl FnOnce() -> R) -> Option<R> {
+        let runtime = self.runtime()?;
+        let _inside = runtime.enter();
+        Some(make())
+    }
+
     pub(super) fn runtime(&self) -> Option<Handle> {
         self.settings.runtime.clone().or_else(|| Handle::try_current().ok())
     }
@@ -398,11 +429,13 @@ where
     /// What the flight brings, or what rescues from it.
     pub(super) async fn landed(self) -> Result<Answer<V>, CacheError<E>> {
         let core = &self.core;
-        if let Some(limit) = core.settings.soft_timeout
+        if let Some(deadline) = self.rescue_at
             && core.could_rescue(self.hash, &self.key)
-            && tokio::time::timeout(limit, self.flight.wait()).await.is_err()
+            && let Some(waiting) = core.in_the_runtime(|| timeout_at(deadline, self.flight.wait()))
+            && waiting.await.is_err()
             && let Some(answer) = core.rescue(self.hash, &self.key)
         {
+            self.flight.go_on();
             return Ok(answer);
         }
         match self.outcome().await {
@@ -442,6 +475,8 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
         });
         if called_off {
             count(&core.counters.called_off);
+            // Who claimed a refresh meanwhile left it to this flight.
+            core.store.peek(self.hash, &self.key, Record::unclaim);
         }
         drop(trip);
     }

@@ -6,13 +6,14 @@
 //! Does not know sources, keys or the other flights.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
 use super::answer::State;
 use super::error::CacheError;
 use super::flights::Numbered;
+use crate::panics::quietly;
 
 /// What a flight brought.
 #[derive(Clone, Debug)]
@@ -30,9 +31,17 @@ pub(super) struct Flight<V, E> {
     /// Who waits now. Changed under the lock of the flights' shard.
     waiting: AtomicUsize,
     /// Whether it is wanted though nobody waits: a refresh.
-    background: bool,
+    background: AtomicBool,
     outcome: OnceLock<Outcome<V, E>>,
     ended: Notify,
+}
+
+impl<V, E> Drop for Flight<V, E> {
+    /// Whoever lets go last, of those who waited and those who landed it: a panic of the value's drop is not theirs.
+    fn drop(&mut self) {
+        let outcome = self.outcome.take();
+        quietly(|| drop(outcome));
+    }
 }
 
 impl<V, E> Numbered for Flight<V, E> {
@@ -46,7 +55,7 @@ impl<V, E> Flight<V, E> {
         Self {
             number,
             waiting: AtomicUsize::new(0),
-            background,
+            background: AtomicBool::new(background),
             outcome: OnceLock::new(),
             ended: Notify::new(),
         }
@@ -68,7 +77,12 @@ impl<V, E> Flight<V, E> {
     }
 
     pub(super) fn background(&self) -> bool {
-        self.background
+        self.background.load(Ordering::Relaxed)
+    }
+
+    /// From now on it is wanted though nobody waits. Who says so still waits itself, and leaves under the shard's lock.
+    pub(super) fn go_on(&self) {
+        self.background.store(true, Ordering::Relaxed);
     }
 
     /// Its end, for all who wait. Only the first counts.

@@ -158,7 +158,8 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         Begun::New(flight)
     }
 
-    /// Takes all flights of the key out of the air and begins a new one; `None` when there are as many as there may be.
+    /// Takes all flights of the key out of the air and begins a new one. `None`, and nothing has changed, when there are as many
+    /// as there may be.
     pub(super) fn begin_anew(
         &self,
         hash: u64,
@@ -171,15 +172,14 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
     {
         let mut table = self.shard(hash).table.lock();
         let key_of_entry = key.clone();
+        // First, so that what flies goes on where nothing takes its place.
+        let flight = self.begin(begin)?;
         let before = Self::take(&mut table, hash, key);
-        let flight = self.begin(begin);
-        if let Some(flight) = &flight {
-            join(flight);
-            Self::put(&mut table, hash, key_of_entry, flight);
-        }
+        join(&flight);
+        Self::put(&mut table, hash, key_of_entry, &flight);
         drop(table);
         drop(before);
-        flight
+        Some(flight)
     }
 
     /// The flight's end: takes it out of the air and, unless it was superseded, runs `keep` under the lock. To be called
@@ -301,5 +301,142 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         if table.capacity() > 64 && table.len() * 8 < table.capacity() {
             table.shrink_to(table.len() * 2, |entry| entry.hash);
         }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Flight(u64);
+
+    impl Numbered for Flight {
+        fn number(&self) -> u64 {
+            self.0
+        }
+    }
+
+    const HASH: u64 = 7;
+
+    fn flights(per_key: usize, max: usize) -> Flights<&'static str, Flight> {
+        Flights::new(4, per_key, max)
+    }
+
+    fn board(flights: &Flights<&'static str, Flight>, kept: u64) -> Boarded<Flight> {
+        flights.board(HASH, &"key", kept, Flight, |_| {})
+    }
+
+    fn began(flights: &Flights<&'static str, Flight>) -> Arc<Flight> {
+        match board(flights, flights.kept(HASH)) {
+            Boarded::Began(flight) => flight,
+            _ => panic!("it is to begin a flight"),
+        }
+    }
+
+    /// No flight is in the air, and the table is empty.
+    fn assert_quiet(flights: &Flights<&'static str, Flight>) {
+        assert_eq!((flights.begun(), flights.keys().len()), (0, 0));
+    }
+
+    /// Else a reader who looks in between finds nothing, sees no change and begins a fetch of what has just come.
+    #[test]
+    fn what_is_kept_is_counted_only_after_it_is_there() {
+        let flights = flights(1, 9);
+        let before = flights.kept(HASH);
+        let flight = began(&flights);
+        let during = flights.land(HASH, &"key", &flight, || flights.kept(HASH));
+        assert_eq!(during, Some(before));
+        assert!(matches!(board(&flights, before), Boarded::LookAgain));
+        let before = flights.kept(HASH);
+        assert_eq!(flights.supersede(HASH, &"key", || flights.kept(HASH)), before);
+        assert!(matches!(board(&flights, before), Boarded::LookAgain));
+        let before = flights.kept(HASH);
+        assert_eq!(flights.supersede_all(|| flights.kept(HASH)), before);
+        assert!(matches!(board(&flights, before), Boarded::LookAgain));
+        assert_quiet(&flights);
+    }
+
+    #[test]
+    fn a_reader_joins_the_flight_in_the_air_and_its_end_is_of_both() {
+        let flights = flights(1, 9);
+        let flight = began(&flights);
+        let Boarded::Joined(joined) = board(&flights, flights.kept(HASH)) else {
+            panic!("it is to join");
+        };
+        assert!(Arc::ptr_eq(&flight, &joined));
+        assert!(matches!(flights.begin_if_none(HASH, &"key", Flight), Begun::InTheAir));
+        // Of the same hash and not of the same key.
+        assert!(matches!(flights.begin_if_none(HASH, &"other", Flight), Begun::New(_)));
+        assert_eq!(flights.land(HASH, &"key", &flight, || ()), Some(()));
+        assert_eq!((flights.begun(), flights.keys()), (1, vec!["other"]));
+    }
+
+    #[test]
+    fn what_a_superseded_flight_brings_is_not_kept_and_its_room_is_given_back() {
+        let flights = flights(1, 9);
+        let supersede: [fn(&Flights<&'static str, Flight>); 3] = [
+            |flights| flights.supersede(HASH, &"key", || ()),
+            |flights| flights.supersede_all(|| ()),
+            |flights| drop(flights.begin_anew(HASH, &"key", Flight, |_| {})),
+        ];
+        for (round, supersede) in supersede.into_iter().enumerate() {
+            let flight = began(&flights);
+            supersede(&flights);
+            assert_eq!(flights.land(HASH, &"key", &flight, || ()), None, "round {round}");
+        }
+        assert_eq!(flights.begun(), 1, "the one that was begun anew");
+    }
+
+    #[test]
+    fn of_flights_of_one_key_what_began_last_is_kept() {
+        let flights = flights(3, 9);
+        let [first, second, third] = [began(&flights), began(&flights), began(&flights)];
+        assert!(matches!(board(&flights, flights.kept(HASH)), Boarded::Joined(last) if Arc::ptr_eq(&last, &third)));
+        assert_eq!(flights.land(HASH, &"key", &second, || ()), Some(()));
+        assert_eq!(
+            flights.land(HASH, &"key", &first, || ()),
+            None,
+            "older than what is there"
+        );
+        assert_eq!(flights.land(HASH, &"key", &third, || ()), Some(()));
+        assert_quiet(&flights);
+    }
+
+    #[test]
+    fn there_are_never_more_flights_than_may_be_superseded_ones_included() {
+        let flights = flights(1, 2);
+        let first = began(&flights);
+        flights.supersede(HASH, &"key", || ());
+        let second = began(&flights);
+        assert!(matches!(
+            flights.board(HASH, &"other", flights.kept(HASH), Flight, |_| {}),
+            Boarded::Full
+        ));
+        assert!(matches!(flights.begin_if_none(HASH, &"other", Flight), Begun::Full));
+        assert!(flights.begin_anew(HASH, &"key", Flight, |_| {}).is_none());
+        assert_eq!(flights.land(HASH, &"key", &first, || ()), None);
+        assert_eq!(
+            flights.land(HASH, &"key", &second, || ()),
+            Some(()),
+            "the refused one superseded nothing"
+        );
+        assert_quiet(&flights);
+    }
+
+    #[test]
+    fn a_flight_that_is_abandoned_is_gone_and_one_that_is_not_stays() {
+        let flights = flights(1, 9);
+        let flight = began(&flights);
+        assert!(!flights.abandon(HASH, &"key", &flight, || false));
+        assert_eq!(flights.begun(), 1);
+        assert!(flights.abandon(HASH, &"key", &flight, || true));
+        assert_quiet(&flights);
+        // One that was superseded before gives its room back, and leaves the next one alone.
+        let before = began(&flights);
+        let after = flights.begin_anew(HASH, &"key", Flight, |_| {}).expect("there is room");
+        assert!(flights.abandon(HASH, &"key", &before, || true));
+        assert_eq!(flights.land(HASH, &"key", &after, || ()), Some(()));
+        assert_quiet(&flights);
     }
 }

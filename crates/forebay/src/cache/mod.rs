@@ -57,6 +57,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::core::{Core, served};
+use self::trip::Departure;
 use crate::load::Key;
 
 /// Keeps what a source answered, and asks it once for what many want.
@@ -143,7 +144,7 @@ where
     }
 
     /// As [`get`](Self::get), for a reader who waits no longer than `limit`; then it gets what could rescue, or
-    /// [`WaitedTooLong`](CacheError::WaitedTooLong). The flight goes on.
+    /// [`WaitedTooLong`](CacheError::WaitedTooLong). The flight goes on, as when the reader is cancelled.
     ///
     /// # Errors
     ///
@@ -162,7 +163,11 @@ where
             self.core.used(key);
             return Ok(value);
         }
-        match tokio::time::timeout(limit, self.obtain(hash, key)).await {
+        let limited = || tokio::time::timeout(limit, self.obtain(hash, key));
+        let Some(limited) = self.core.in_the_runtime(limited) else {
+            return Err(CacheError::Stopped);
+        };
+        match limited.await {
             Ok(outcome) => outcome.map(|answer| answer.value),
             Err(_) => match self.core.rescue(hash, &key.to_owned()) {
                 Some(answer) => Ok(answer.value),
@@ -189,7 +194,7 @@ where
     ///
     /// As [`get`](Self::get), for all of them.
     pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
-        let mut begun = Vec::new();
+        let mut departure = Departure::new(&self.core);
         let boarded: Vec<_> = keys
             .into_iter()
             .map(|key| {
@@ -197,11 +202,11 @@ where
                 self.core.used(&key);
                 match self.core.glance(hash, &key, served) {
                     Some(answer) => Err(Ok(answer)),
-                    None => self.core.board(hash, key, &mut begun),
+                    None => self.core.board(hash, key, departure.legs()),
                 }
             })
             .collect();
-        self.core.depart(begun);
+        drop(departure);
         let mut answers = Vec::with_capacity(boarded.len());
         for reader in boarded {
             answers.push(match reader {

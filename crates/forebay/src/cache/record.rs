@@ -230,3 +230,139 @@ impl Windows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn terms(fresh_ms: u64, stale_ms: u64) -> Terms<u64> {
+        Terms {
+            present: Windows { fresh_ms, stale_ms },
+            missing: Windows {
+                fresh_ms: fresh_ms / 10,
+                stale_ms: stale_ms / 10,
+            },
+            stale_if_error_ms: 50,
+            jitter: 0,
+            ahead: 1024,
+            rule: None,
+            surely_fresh_ms: [0, 0],
+            retry_after_ms: (100, 1_000),
+            lease_ms: 5_000,
+        }
+        .complete()
+    }
+
+    const NOW: u64 = 1 << 41;
+
+    fn record() -> Record<u64> {
+        Record::new(Some(1), NOW, 0)
+    }
+
+    #[test]
+    fn one_claims_a_refresh_at_a_time_and_a_lost_claim_ends_with_its_lease() {
+        let (record, terms) = (record(), terms(100, 100));
+        assert!(record.claim(NOW, &terms));
+        assert!(!record.claim(NOW, &terms) && !record.claim(NOW + 4_999, &terms));
+        assert!(!record.backs_off(NOW, &terms), "a claim is no failure");
+        assert!(record.claim(NOW + 5_000, &terms));
+        record.unclaim();
+        assert!(record.claim(NOW + 5_000, &terms));
+        record.mark_stale();
+        assert!(record.claim(NOW + 5_000, &terms));
+    }
+
+    #[test]
+    fn the_back_off_doubles_up_to_its_limit_and_never_overflows() {
+        let (record, terms) = (record(), terms(100, 100));
+        for expected_ms in [100, 200, 400, 800, 1_000, 1_000] {
+            record.failed(NOW, &terms);
+            assert!(record.backs_off(NOW + expected_ms - 1, &terms));
+            assert!(!record.claim(NOW + expected_ms - 1, &terms));
+            assert!(!record.backs_off(NOW + expected_ms, &terms));
+        }
+        for _ in 0..70_000 {
+            record.failed(NOW, &terms);
+        }
+        assert!(record.backs_off(NOW + 999, &terms) && !record.backs_off(NOW + 1_000, &terms));
+        assert!(record.claim(NOW + 1_000, &terms));
+        record.unclaim();
+        assert_eq!(record.fetched_at_ms(), NOW, "neighbouring bits are as they were");
+    }
+
+    #[test]
+    fn a_wait_from_the_future_is_none() {
+        let (record, terms) = (record(), terms(100, 100));
+        record.failed(NOW + 1_000_000, &terms);
+        assert!(!record.backs_off(NOW, &terms) && record.claim(NOW, &terms));
+    }
+
+    #[test]
+    fn what_was_marked_is_stale_and_nothing_else_of_it_changes() {
+        let (record, terms) = (record(), terms(100, 100));
+        record.mark_stale();
+        let at = |age_ms| record.standing(NOW + age_ms, &terms);
+        assert!(!record.surely_fresh(NOW, &terms));
+        assert_eq!((at(0).staleness, at(0).refresh), (Staleness::Stale, true));
+        assert_eq!(at(199).staleness, Staleness::Stale);
+        assert_eq!(
+            (at(200).staleness, at(200).refresh, at(200).rescues),
+            (Staleness::Expired, false, true)
+        );
+        assert!(at(249).rescues && !at(250).rescues);
+        assert_eq!(
+            (record.fetched_at_ms(), record.age(NOW + 7)),
+            (NOW, Duration::from_millis(7))
+        );
+    }
+
+    #[test]
+    fn times_beyond_what_a_record_can_hold_are_the_last_that_it_can() {
+        let record = Record::new(Some(1), u64::MAX, u64::MAX);
+        assert_eq!(record.fetched_at_ms(), AT_MAX);
+        assert_eq!(record.standing(AT_MAX, &terms(100, 100)).staleness, Staleness::Fresh);
+    }
+
+    #[test]
+    fn others_keep_a_value_until_it_could_not_even_rescue() {
+        let terms = terms(100, 100);
+        assert_eq!(keep_for(false, 0, &terms), Duration::from_millis(250));
+        assert_eq!(keep_for(false, 249, &terms), Duration::from_millis(1));
+        assert_eq!(keep_for(false, 300, &terms), Duration::ZERO);
+        assert_eq!(keep_for(true, 0, &terms), Duration::from_millis(70));
+    }
+
+    fn window() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(0), 1_u64..2_000, Just(u64::MAX)]
+    }
+
+    proptest! {
+        /// Whatever the windows and the dice: the states follow one another, jitter only shortens, and by no more than asked;
+        /// and what is surely fresh by a glance is so by a second one.
+        #[test]
+        fn states_follow_one_another_and_jitter_only_shortens(
+            fresh in window(), stale in window(), jitter in 0_u64..=1024, ahead in 0_u64..=1024, dice: u64, age in 0_u64..5_000,
+            missing: bool,
+        ) {
+            let windows = Windows { fresh_ms: fresh, stale_ms: stale };
+            let mut terms = terms(0, 0);
+            (terms.present, terms.missing, terms.jitter, terms.ahead) = (windows, windows, jitter, ahead);
+            let terms = terms.complete();
+            let record = Record::new((!missing).then_some(1), NOW, dice);
+            let standing = record.standing(NOW + age, &terms);
+            match standing.staleness {
+                Staleness::Fresh => prop_assert!(age < fresh),
+                Staleness::Stale => prop_assert!(age < fresh.saturating_add(stale) && standing.refresh),
+                Staleness::Expired => prop_assert!(age >= fresh.saturating_add(stale) && !standing.refresh),
+            }
+            if age < fresh - per_mille(fresh, jitter) {
+                prop_assert_eq!(standing.staleness, Staleness::Fresh);
+            }
+            if record.surely_fresh(NOW + age, &terms) {
+                prop_assert_eq!((standing.staleness, standing.refresh), (Staleness::Fresh, false));
+            }
+            prop_assert!(standing.rescues || standing.staleness == Staleness::Expired);
+        }
+    }
+}

@@ -65,6 +65,10 @@ pub trait Source<K>: Send + Sync + 'static {
 
     /// From now on a fetch of this key must not be answered from what was read before. Default: nothing to do.
     fn invalidate(&self, _key: &K) {}
+
+    /// The same for all keys. Of those that the cache itself is asking for, the source is told one by one in any case. Default:
+    /// nothing to do.
+    fn invalidate_all(&self) {}
 }
 
 impl<K, V, E, F, Fut> Source<K> for F
@@ -139,6 +143,10 @@ where
     fn invalidate(&self, key: &K) {
         drop(Cache::invalidate(self, key));
     }
+
+    fn invalidate_all(&self) {
+        drop(self.clear());
+    }
 }
 
 /// The one outcome of a fetch of one key.
@@ -150,6 +158,7 @@ pub(super) trait AnySource<K, V, E>: Send + Sync {
     fn fetch(&self, key: K) -> BoxFuture<'_, Outcome<V, E>>;
     fn fetch_many(&self, keys: Vec<K>) -> BoxFuture<'_, Vec<Outcome<V, E>>>;
     fn invalidate(&self, key: &K);
+    fn invalidate_all(&self);
 }
 
 impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
@@ -167,5 +176,9 @@ impl<K: Key, S: Source<K>> AnySource<K, S::Value, S::Error> for S {
 
     fn invalidate(&self, key: &K) {
         Source::invalidate(self, key);
+    }
+
+    fn invalidate_all(&self) {
+        Source::invalidate_all(self);
     }
 }

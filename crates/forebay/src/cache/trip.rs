@@ -25,6 +25,7 @@ use super::flights::Numbered;
 use super::record::{Record, Staleness};
 use super::source::Fetched;
 use super::stats::count;
+use super::tier::Kept;
 use crate::load::Key;
 use crate::panics::{panic_message, quietly};
 
@@ -61,6 +62,10 @@ impl<K, V, E> Leg<K, V, E> {
             by_tiers,
         }
     }
+
+    pub(super) fn key(&self) -> &K {
+        &self.key
+    }
 }
 
 impl<K, V, E> Trip<K, V, E> {
@@ -75,6 +80,44 @@ impl<K, V, E> Trip<K, V, E> {
 
     fn rank(&self) -> usize {
         self.legs.iter().map(|leg| leg.flight.waiting()).sum()
+    }
+}
+
+/// Flights that have begun, and depart together when this is dropped: also by a panic of the user's code that begins them, for
+/// others may have joined already.
+pub(super) struct Departure<'a, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    core: &'a Arc<Core<K, V, E>>,
+    legs: Vec<Leg<K, V, E>>,
+}
+
+impl<'a, K, V, E> Departure<'a, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    pub(super) fn new(core: &'a Arc<Core<K, V, E>>) -> Self {
+        Self { core, legs: Vec::new() }
+    }
+
+    pub(super) fn legs(&mut self) -> &mut Vec<Leg<K, V, E>> {
+        &mut self.legs
+    }
+}
+
+impl<K, V, E> Drop for Departure<'_, K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        self.core.depart(std::mem::take(&mut self.legs));
     }
 }
 
@@ -104,34 +147,44 @@ where
         let mut travelling = Travelling::new(&self, legs);
         let keys: Vec<K> = travelling.legs.iter().map(|leg| leg.key.clone()).collect();
         let found = self.tiers.get_many(&keys).await;
+        // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
+        let mut found = found.into_iter();
+        let good_enough: Vec<_> = travelling
+            .legs
+            .iter()
+            .map(|leg| self.good_enough(leg, found.next().flatten()?))
+            .collect();
         let mut rest = Vec::new();
-        for (leg, kept) in std::mem::take(&mut travelling.legs).into_iter().zip(found) {
-            let Some(kept) = kept else {
+        for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
+            let Some((record, state)) = landing else {
                 rest.push(leg);
                 continue;
             };
-            let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
-            let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
-            let staleness = record.standing(self.time.now(), &self.terms).staleness;
-            let state = match (leg.by_tiers, staleness) {
-                (ByTiers::Any, Staleness::Fresh) => State::Fetched,
-                (ByTiers::Any, Staleness::Stale) => State::Stale,
-                (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
-                _ => {
-                    rest.push(leg);
-                    continue;
-                }
-            };
             count(&self.counters.flights_by_tier);
-            let (hash, key) = (leg.hash, leg.key.clone());
+            let fetched_at_ms = record.fetched_at_ms();
             self.land_value(&leg, record, state, false);
             if state == State::Stale {
-                self.refresh_in_background(hash, key, fetched_at_ms);
+                self.refresh_in_background(leg.hash, leg.key, fetched_at_ms);
             }
         }
         if !rest.is_empty() {
             self.to_the_source(rest);
         }
+    }
+
+    /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
+    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
+        let fetched_at_ms = self.time.from_the_wall(kept.fetched_at);
+        let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
+        let standing = || record.standing(self.time.now(), &self.terms);
+        let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
+        let state = match (leg.by_tiers, standing.staleness) {
+            (ByTiers::Any, Staleness::Fresh) => State::Fetched,
+            (ByTiers::Any, Staleness::Stale) => State::Stale,
+            (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
+            _ => return None,
+        };
+        Some((record, state))
     }
 
     fn to_the_source(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
@@ -193,7 +246,9 @@ where
             Ok(prepared) => prepared,
             Err(panic) => return self.land_error(leg, panicked(panic)),
         };
+        let mut cargo = Some((put, owned, record));
         let kept = self.flights.land(*hash, key, flight, || {
+            let (put, owned, record) = cargo.take().expect("a flight lands once");
             if let Some(put) = put {
                 self.tiers.fill(put);
             }
@@ -204,6 +259,8 @@ where
             None => count(&self.counters.late_dropped),
         }
         flight.end(Ok(landed));
+        // What came too late is dropped last: its panics are nobody's who waited.
+        quietly(|| drop(cargo));
     }
 
     /// A flight's end without one.

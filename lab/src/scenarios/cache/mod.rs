@@ -1,8 +1,9 @@
-//! `cache`: what a hit costs, beside the caches of others.
+//! `cache`: what a hit costs, and the part of requests that memory answers, beside the caches of others.
 //!
 //! Promises: the systems take turns within one run. Knows which parts there are; each is in a folder of its own.
 
 mod hit_path;
+mod hit_ratio;
 
 use std::rc::Rc;
 
@@ -31,7 +32,7 @@ impl Scenario for Cache {
     }
 
     fn about(&self) -> String {
-        hit_path::about()
+        format!("{}\n{}", hit_path::about(), hit_ratio::about())
     }
 
     fn versions(&self) -> Vec<(String, String)> {
@@ -53,12 +54,16 @@ impl Scenario for Cache {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        hit_path::goals()
+        let mut goals = hit_path::goals();
+        goals.extend(hit_ratio::goals());
+        goals
     }
 }
 
 fn trials(go: Option<&Rc<Go>>) -> Vec<Box<dyn Trial>> {
-    hit_path::trials(go)
+    let mut trials = hit_path::trials(go);
+    trials.extend(hit_ratio::trials());
+    trials
 }
 
 #[cfg(test)]

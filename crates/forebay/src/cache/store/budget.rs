@@ -84,3 +84,44 @@ impl Drop for Reservation<'_> {
         self.budget.give_back(self.held);
     }
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reserved_and_not_spent_goes_back() {
+        let budget = Budget::new(10);
+        let mut one = budget.reserve();
+        assert!(one.raise_to(6) && one.raise_to(4), "it holds more than that");
+        let mut other = budget.reserve();
+        assert!(!other.raise_to(5) && other.raise_to(4), "all or nothing");
+        assert_eq!((budget.taken(), one.missing(8), other.missing(4)), (10, 2, 0));
+        one.spend(5);
+        drop((one, other));
+        assert_eq!(budget.taken(), 5, "what is spent stays taken");
+        let mut third = budget.reserve();
+        third.inherit(5);
+        assert!(third.raise_to(10) && !third.raise_to(11));
+        drop(third);
+        assert_eq!(budget.taken(), 0);
+        assert!(!budget.reserve().raise_to(u64::MAX), "no overflow");
+    }
+
+    #[test]
+    fn reservations_at_once_stay_within() {
+        let budget = Budget::new(7);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2_000 {
+                        let mut reservation = budget.reserve();
+                        reservation.raise_to(3);
+                        assert!(budget.taken() <= 7);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.taken(), 0);
+    }
+}

@@ -98,3 +98,71 @@ impl Ghosts {
         }
     }
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    /// Tags that fall into different buckets.
+    fn tag(key: u32) -> u32 {
+        key.wrapping_mul(0x9E37_79B9)
+    }
+
+    #[test]
+    fn remembers_for_less_than_a_capacity_and_answers_once() {
+        let mut ghosts = Ghosts::new(100);
+        assert_eq!(
+            ghosts.take(tag(1)),
+            None,
+            "nothing is remembered before the first eviction"
+        );
+        for key in 0..100 {
+            ghosts.remember(tag(key), 1, 100);
+        }
+        assert_eq!(ghosts.take(tag(99)), Some(0));
+        assert_eq!(ghosts.take(tag(99)), None, "forgotten with the answer");
+        assert_eq!(ghosts.take(tag(50)), Some(49), "its age is what was evicted since");
+        assert_eq!(ghosts.take(tag(5)), None, "0.9 capacities are the horizon");
+        let remembered = (10..99)
+            .filter(|&key| key != 50 && ghosts.take(tag(key)).is_some())
+            .count();
+        assert!(remembered > 60, "{remembered} of 88: few buckets overflow");
+    }
+
+    #[test]
+    fn a_full_bucket_forgets_its_oldest() {
+        let mut ghosts = Ghosts::new(1_000);
+        for key in 0..9 {
+            ghosts.remember(key + 1, 1, 8);
+        }
+        assert_eq!(ghosts.take(1), None);
+        assert!((1..9).all(|key| ghosts.take(key + 1).is_some()));
+    }
+
+    #[test]
+    fn grows_with_the_entries_and_keeps_what_it_knows() {
+        let mut ghosts = Ghosts::new(10_000);
+        ghosts.remember(tag(1), 1, 4);
+        ghosts.remember(tag(2), 1, 8_000);
+        assert!(ghosts.buckets.len() >= 1_000, "a place for each");
+        assert!(ghosts.take(tag(1)).is_some() && ghosts.take(tag(2)).is_some());
+    }
+
+    #[test]
+    fn large_weights_do_not_wrap_the_clock() {
+        let mut ghosts = Ghosts::new(1 << 40);
+        ghosts.remember(tag(1), 1 << 31, 1);
+        ghosts.remember(tag(2), 1 << 39, 2);
+        assert_eq!(ghosts.take(tag(1)), Some(1 << 39));
+        ghosts.remember(tag(3), 1 << 39, 2);
+        ghosts.remember(tag(4), 1 << 39, 2);
+        assert_eq!(ghosts.take(tag(2)), None);
+    }
+
+    #[test]
+    fn a_capacity_of_nothing_remembers_nothing() {
+        let mut ghosts = Ghosts::new(0);
+        ghosts.remember(1, 1, 0);
+        assert_eq!(ghosts.take(1), None);
+    }
+}

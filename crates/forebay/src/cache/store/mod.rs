@@ -34,6 +34,11 @@ mod slab;
 mod slots;
 mod sync;
 
+#[cfg(all(test, forebay_loom))]
+mod model;
+#[cfg(all(test, not(forebay_loom)))]
+mod tests;
+
 pub(super) use readers::thread_number;
 
 use std::borrow::Borrow;

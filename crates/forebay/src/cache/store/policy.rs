@@ -231,3 +231,159 @@ impl Policy {
         self.main.validate(nodes);
     }
 }
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::super::node::Node;
+    use super::*;
+
+    struct Field(Vec<Node>);
+
+    impl Nodes for Field {
+        fn node(&self, number: u32) -> &Node {
+            &self.0[number as usize]
+        }
+    }
+
+    /// Entries of weight 1, whose tags are their numbers spread out.
+    fn field(len: u32) -> Field {
+        let node = |number: u32| {
+            let node = Node::free();
+            node.begin(number.wrapping_mul(0x9E37_79B9), 1);
+            node
+        };
+        Field((0..len).map(node).collect())
+    }
+
+    /// A full shard of 400: the first ones in `main`, the last few on trial in `small`.
+    fn full(nodes: &Field) -> Policy {
+        let mut policy = Policy::new(400);
+        for number in 0..400 {
+            policy.store_has_room(1);
+            policy.admit(nodes, number, Place::Small, true);
+        }
+        policy.validate(nodes);
+        assert_eq!((policy.small.len, policy.main.len), (2, 398), "main fills first");
+        policy
+    }
+
+    /// As the shard does for a key that is not there.
+    fn insert(policy: &mut Policy, nodes: &Field, number: u32) -> Vec<u32> {
+        let mut gone = Vec::new();
+        let mut place = Place::Small;
+        let tag = nodes.node(number).tag();
+        policy.store_is_full();
+        if let Some(age) = policy.recall(tag) {
+            let victim = policy.challenge(nodes);
+            policy.adapt(age, 1, victim.is_some());
+            if victim.is_some() {
+                place = Place::Main;
+            }
+            gone.extend(victim);
+        }
+        if gone.is_empty() {
+            gone.extend(policy.evict(nodes));
+        }
+        nodes.node(number).set_uses(0);
+        policy.admit(nodes, number, place, false);
+        policy.validate(nodes);
+        gone
+    }
+
+    #[test]
+    fn what_is_unused_on_trial_goes_in_order() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        assert_eq!(insert(&mut policy, &nodes, 400), [398]);
+        assert_eq!(insert(&mut policy, &nodes, 401), [399]);
+        assert_eq!(insert(&mut policy, &nodes, 402), [400]);
+    }
+
+    #[test]
+    fn what_is_used_on_trial_moves_to_main() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        nodes.node(398).mark_used(USES_MAX);
+        assert_eq!(
+            insert(&mut policy, &nodes, 400),
+            [0],
+            "main is full: its oldest unused one goes"
+        );
+        assert_eq!(nodes.node(398).place(), MAIN);
+        assert_eq!(nodes.node(398).uses(), 0, "it has to earn its place again");
+    }
+
+    #[test]
+    fn a_returning_key_challenges_main() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        assert_eq!(insert(&mut policy, &nodes, 400), [398]);
+        for number in 0..2 {
+            nodes.node(number).mark_used(USES_MAX);
+        }
+        let before = policy.small_target;
+        assert_eq!(insert(&mut policy, &nodes, 398), [2], "the oldest that is unused");
+        assert_eq!(nodes.node(398).place(), MAIN);
+        assert_eq!(policy.small_target, before + 1, "a win so soon: small is too small");
+    }
+
+    #[test]
+    fn a_lost_challenge_costs_the_oldest_one_use() {
+        let nodes = field(1_000);
+        let mut policy = full(&nodes);
+        assert_eq!(insert(&mut policy, &nodes, 400), [398]);
+        for number in 0..4 {
+            nodes.node(number).set_uses(2);
+        }
+        policy.small_target = 5;
+        insert(&mut policy, &nodes, 398);
+        assert_eq!(nodes.node(398).place(), SMALL);
+        let uses: Vec<u8> = (0..4).map(|number| nodes.node(number).uses()).collect();
+        // The second one is the eviction's, which takes from main while small is below its share.
+        assert!(uses[0] < 2 && uses.iter().all(|&uses| uses > 0), "{uses:?}");
+        assert_eq!(policy.small_target, 4);
+    }
+
+    #[test]
+    fn smalls_share_has_its_limits() {
+        let mut policy = Policy::new(1_000);
+        for _ in 0..1_000 {
+            policy.adapt(0, 7, true);
+        }
+        assert_eq!(policy.small_target, 200);
+        policy.adapt(201, 7, false);
+        assert_eq!(policy.small_target, 200, "long ago says nothing");
+        for _ in 0..1_000 {
+            policy.adapt(0, 7, false);
+        }
+        assert_eq!(policy.small_target, 5);
+    }
+
+    #[test]
+    fn an_eviction_looks_at_a_bounded_number() {
+        let nodes = field(1_000);
+        let mut policy = Policy::new(900);
+        for number in 0..900 {
+            policy.store_has_room(1);
+            policy.admit(&nodes, number, Place::Main, true);
+            nodes.node(number).set_uses(USES_MAX);
+        }
+        policy.store_is_full();
+        assert!(policy.evict(&nodes).is_some());
+        let passed = (0..900).filter(|&number| nodes.node(number).uses() < USES_MAX).count();
+        assert!(passed <= SWEEP_STEPS, "{passed}");
+    }
+
+    #[test]
+    fn an_empty_one_has_nothing_to_give() {
+        let nodes = field(2);
+        let mut policy = Policy::new(0);
+        assert_eq!((policy.evict(&nodes), policy.challenge(&nodes)), (None, None));
+        policy.admit(&nodes, 0, Place::Small, false);
+        policy.remove(&nodes, 0);
+        assert_eq!(policy.evict(&nodes), None, "on hold");
+        policy.put_back(&nodes, 1, 0);
+        assert_eq!(policy.evict(&nodes), Some(1));
+        assert_eq!((policy.len(), policy.weight()), (0, 0));
+    }
+}

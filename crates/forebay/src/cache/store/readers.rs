@@ -114,14 +114,18 @@ impl Readers {
     /// Loads of what writers unlink must be sequentially consistent, and come after this.
     #[inline]
     pub(super) fn enter(&self) -> Section<'_> {
-        let number = THREAD.with(|thread| {
-            thread.depth.set(thread.depth.get() + 1);
-            match thread.number.get() {
-                0 => thread.numbered(),
-                number => number,
-            }
+        let number = THREAD.with(|thread| match thread.number.get() {
+            0 => thread.numbered(),
+            number => number,
         });
-        let word = &self.stripes[number & (self.stripes.len() - 1)].0;
+        self.enter_stripe(number & (self.stripes.len() - 1))
+    }
+
+    /// As [`enter`](Self::enter), on a stripe that a model names.
+    #[inline]
+    pub(super) fn enter_stripe(&self, stripe: usize) -> Section<'_> {
+        THREAD.with(|thread| thread.depth.set(thread.depth.get() + 1));
+        let word = &self.stripes[stripe].0;
         let before = word.fetch_add(1, Ordering::SeqCst);
         if before & TOO_MANY != 0 {
             // As for `Arc`'s count: past it the count would spill, and entries would be freed under their readers.
@@ -184,5 +188,64 @@ impl Drop for Section<'_> {
     fn drop(&mut self) {
         self.word.fetch_add(self.leave, Ordering::Release);
         THREAD.with(|thread| thread.depth.set(thread.depth.get() - 1));
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_ends_when_the_sections_do() {
+        let readers = Readers::new(4);
+        assert!(readers.look(&mut readers.watch()), "nobody is there");
+        let outer = readers.enter();
+        let inner = readers.enter();
+        let mut watch = readers.watch();
+        assert!(is_reading() && !readers.look(&mut watch));
+        drop(inner);
+        assert!(is_reading() && !readers.look(&mut watch), "the outer one is open");
+        drop(outer);
+        assert!(!is_reading() && readers.look(&mut watch));
+        assert_eq!((readers.counted(), readers.open()), (0, 0));
+    }
+
+    #[test]
+    fn stripes_need_not_be_empty_at_the_same_time() {
+        let readers = Readers::new(2);
+        let first = readers.enter_stripe(0);
+        let mut watch = readers.watch();
+        assert!(!readers.look(&mut watch));
+        let second = readers.enter_stripe(1);
+        drop(first);
+        assert!(readers.look(&mut watch), "the second one was empty at the first look");
+        drop(second);
+    }
+
+    #[test]
+    fn counts_hits_beside_open_sections() {
+        let readers = Readers::new(1);
+        let _open = readers.enter();
+        for hit in 0..1_000 {
+            let mut section = readers.enter();
+            if hit % 4 != 0 {
+                section.count();
+                section.count();
+            }
+        }
+        assert_eq!((readers.counted(), readers.open()), (750, 1));
+    }
+
+    #[test]
+    fn many_stripes_are_all_watched() {
+        let readers = Readers::new(usize::MAX);
+        assert_eq!(readers.stripes.len(), STRIPES_MAX);
+        for stripe in [0, 63, 64, STRIPES_MAX - 1] {
+            let section = readers.enter_stripe(stripe);
+            let mut watch = readers.watch();
+            assert!(!readers.look(&mut watch));
+            drop(section);
+            assert!(readers.look(&mut watch));
+        }
     }
 }

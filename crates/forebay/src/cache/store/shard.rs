@@ -479,6 +479,18 @@ impl<K, T> Locked<'_, K, T> {
         too_much || (settle == Settle::All && waiting.entries + waiting.retired > 0)
     }
 
+    /// Chunks and buckets: what the memory of a shard goes by.
+    #[cfg(test)]
+    pub(super) fn footprint(&self) -> (usize, usize) {
+        (self.writer.slab.chunks(), self.table().slots.buckets())
+    }
+
+    /// What waits for readers.
+    #[cfg(test)]
+    pub(super) fn backlog(&self) -> super::limbo::Backlog {
+        self.writer.limbo.backlog()
+    }
+
     /// All that must hold between writes.
     pub(super) fn validate(&self) {
         let Writer { slab, policy, limbo } = &*self.writer;

@@ -23,10 +23,10 @@
 
 use super::sync::{AtomicU64, Ordering, OwnCacheLine};
 
-/// Slots of a bucket.
-const WAYS: usize = 4;
+/// Slots of a bucket; few in the model, where every load is a step.
+const WAYS: usize = if cfg!(forebay_loom) { 2 } else { 4 };
 /// Of a bucket's slots so many are filled on average before the table grows.
-const FILLED_MAX: usize = 3;
+const FILLED_MAX: usize = WAYS - 1;
 /// Searches that were overtaken before the reader lets other threads go first.
 #[cfg(not(forebay_loom))]
 const SEARCHES_BEFORE_YIELD: usize = 64;
@@ -281,4 +281,69 @@ fn pause(searches: usize) {
 #[cfg(forebay_loom)]
 fn pause(_searches: usize) {
     loom::thread::yield_now();
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Tags crowd at the last home, so that entries are driven on, over the end, and moved back.
+        #[test]
+        fn agrees_with_a_map(buckets in 1_usize..9, steps in prop::collection::vec((any::<bool>(), 0_u32..64), 1..300)) {
+            let slots = Slots::new(buckets);
+            let tag = |number: u32| if number.is_multiple_of(2) { u32::MAX - number } else { number.wrapping_mul(0x0800_0001) };
+            let mut model = HashMap::new();
+            for (adds, number) in steps {
+                if adds && model.len() < slots.entries_max() && !model.contains_key(&number) {
+                    slots.insert(tag(number), number);
+                    model.insert(number, tag(number));
+                } else if model.remove(&number).is_some() {
+                    slots.remove(slots.position_of(tag(number), number));
+                }
+                for number in 0..64 {
+                    let found = slots.find(tag(number), |candidate| candidate == number);
+                    prop_assert_eq!(found, model.contains_key(&number).then_some(number));
+                }
+                slots.validate();
+            }
+            let larger = Slots::new(Slots::room_for(model.len() + 1));
+            larger.fill_from(&slots);
+            let mut seen = HashMap::new();
+            larger.for_each(|tag, number| {
+                seen.insert(number, tag);
+            });
+            prop_assert_eq!(seen, model);
+        }
+    }
+
+    #[test]
+    fn a_tag_of_zero_is_no_empty_slot() {
+        let slots = Slots::new(2);
+        assert_eq!(slots.find(0, |_| true), None);
+        slots.insert(0, 0);
+        slots.insert(0, u32::MAX - 1);
+        assert_eq!(
+            slots.find(0, |number| number == 0),
+            Some(0),
+            "found beside another of its tag"
+        );
+        assert_eq!(slots.find(0, |number| number == u32::MAX - 1), Some(u32::MAX - 1));
+        assert_eq!(slots.find(0, |_| false), None);
+    }
+
+    #[test]
+    fn there_is_room_for_what_is_asked() {
+        for entries in 0..10_000 {
+            let slots = Slots::room_for(entries);
+            assert!(slots * FILLED_MAX >= entries);
+            assert!(slots * WAYS <= entries * 2 + WAYS, "eight to sixteen bytes an entry");
+        }
+    }
 }
