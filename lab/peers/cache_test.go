@@ -39,11 +39,16 @@ func TestAMissAndAWrongValueFailAll(t *testing.T) {
 			}
 			return &held{key}
 		},
-		"7 was answered with 8": func(key uint32) *held { return &held{key + key/7*1} },
+		"7 was answered with 8": func(key uint32) *held { return &held{key + key/7} },
 	} {
-		_, err := getInTurns(get, everyKey(8)[:getsABatch], 1, time.Millisecond)
-		if err == nil || !strings.Contains(err.Error(), said) {
-			t.Errorf("%s: %v", said, err)
+		for _, each := range []func(*getter, time.Time) error{(*getter).count, (*getter).time} {
+			err := each(&getter{get: get, sequence: everyKey(8)[:getsABatch]}, time.Now())
+			if err == nil || !strings.Contains(err.Error(), said) {
+				t.Errorf("%s: %v", said, err)
+			}
+		}
+		if _, err := getInTurns(get, everyKey(8)[:getsABatch], 2, time.Millisecond); err == nil {
+			t.Errorf("%s: a failure of one getter is none of all", said)
 		}
 	}
 }
