@@ -146,11 +146,11 @@ async fn uncached_page(State(shop): State<Shop>, Path(id): Path<i64>) -> Result<
 }
 
 #[derive(Deserialize)]
-struct PriceChange {
-    price_cents: i64,
+pub(crate) struct PriceChange {
+    pub(crate) price_cents: i64,
 }
 
-async fn change_price(
+pub(crate) async fn change_price(
     State(shop): State<Shop>,
     Path(id): Path<i64>,
     Json(change): Json<PriceChange>,
@@ -193,7 +193,7 @@ async fn stats(State(shop): State<Shop>) -> Json<Counted> {
 }
 
 /// What a visitor is told when it did not work.
-struct Failure(StatusCode, String);
+pub(crate) struct Failure(StatusCode, String);
 
 impl Failure {
     fn new(error: impl Error) -> Self {
@@ -249,7 +249,7 @@ async fn fill(database: &Sqlite, writer: &Writer, products: i64, orders_each: i6
             product(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM product WHERE id < ?1),
             place(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM place WHERE number < ?2)
         INSERT OR REPLACE INTO orders
-        SELECT id, number, (id * 31 + number * 7919) % 3001, 1 + (id + number * number) % 5 FROM product, place";
+        SELECT id, number, (id + number * number) % 9001, min(5, 2 + (id + number * number) % 7) FROM product, place";
     writer.execute(orders, (products, orders_each)).await?;
     let rows = "WITH RECURSIVE product(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM product WHERE id < ?1)
         INSERT INTO products SELECT id, 'Product ' || id, 1000 + id * 37 % 900 FROM product";
@@ -269,7 +269,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind(address).await?;
     let began = Instant::now();
-    let shop = Shop::open(&folder, 200, 5_000).await?;
+    let shop = Shop::open(&folder, 100, 10_000).await?;
     println!("shop in {}, opened in {:.1?}", folder.display(), began.elapsed());
     let began = Instant::now();
     println!("{} products warmed in {:.1?}", shop.warm().await?, began.elapsed());

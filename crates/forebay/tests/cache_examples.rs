@@ -2,16 +2,24 @@
 //!
 //! What is fresh is told by the real clock, so nothing here asks whether an answer was fresh or stale already.
 
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 #[path = "../examples/cache_axum.rs"]
 #[expect(dead_code, reason = "its `main`, which waits for Ctrl-C")]
 mod cache_axum;
 
-use cache_axum::{Counted, Product, Shop};
+use std::future::ready;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use cache_axum::{Counted, PriceChange, Product, Shop};
 use futures_util::future::try_join_all;
 use reqwest::{Client, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, yield_now};
+use tokio::time::timeout;
 
 type Ended = Result<(), Box<dyn std::error::Error>>;
 
@@ -110,6 +118,34 @@ async fn a_change_of_price_is_seen_at_once() -> Ended {
         assert_eq!(page.json::<Product>().await?.price_cents, price_cents);
     }
     assert_eq!(open.change_price(404, 1).await?, StatusCode::NOT_FOUND);
+    open.close().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_visitor_who_hangs_up_still_changes_the_price_for_all() -> Ended {
+    let folder = tempfile::tempdir()?;
+    let open = Open::new(&folder).await;
+    open.product("/products/3").await?;
+
+    let change = PriceChange { price_cents: 990 };
+    let changing = cache_axum::change_price(State(open.shop.clone()), Path(3), Json(change));
+    tokio::select! {
+        biased;
+        _ = changing => panic!("a change of price takes a trip to the disk"),
+        () = ready(()) => {} // Begun, and dropped.
+    }
+    let products = &open.shop.products;
+    timeout(Duration::from_secs(30), async {
+        // What is stale would be refreshed some time, and be no miss.
+        while products.stats().misses < 2 {
+            products.get(&3).await?;
+            yield_now().await;
+        }
+        assert_eq!(products.get(&3).await?.unwrap().price_cents, 990);
+        Ended::Ok(())
+    })
+    .await??;
     open.close().await;
     Ok(())
 }
