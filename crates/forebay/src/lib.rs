@@ -3,6 +3,7 @@
 //! | concurrent callers want | they share | part |
 //! |---|---|---|
 //! | different keys at about the same time | one fetch | [`load`]: the `Loader` |
+//! | the same key, now or a moment ago | one flight, then memory | [`cache`]: the `Cache` |
 //! | to write at about the same time | one commit | [`write`](mod@write): the `Writer` |
 //! | anything else that is cheaper together | one call | [`batch`]: the `Batcher` |
 //!
@@ -13,17 +14,21 @@
 //! |---|---|
 //! | a query of SQLite for one key, run for many at a time | [`load::sqlite`] |
 //! | an async function of many keys | [`Loader`](load::Loader) |
+//! | memory in front of either, or of an async function of a key | [`Cache`](cache::Cache) |
 //! | durable writes to SQLite | [`Writer`](write::Writer) |
 //! | an async function of many items | [`Batcher`](batch::Batcher) |
 //!
 //! # Features
 //!
-//! - `sqlite` (default): [`write`](mod@write) and [`load::sqlite`], with SQLite built in. Without it, `batch` and `load` are left.
+//! - `sqlite` (default): [`write`](mod@write) and [`load::sqlite`], with SQLite built in. Without it, `batch`, `load` and `cache`
+//!   are left.
+//! - `serde` (with `sqlite`): [`cache::HotKeys`] can be saved and loaded.
 //!
 //! # What it stands on
 //!
-//! A tokio runtime, with its timer where windows or timeouts are used. `load` and `write` stand on `batch`, which knows of
-//! neither; `load::sqlite` reads through `write::sqlite`. No part knows of any wire protocol.
+//! A tokio runtime, with its timer where windows or timeouts are used (a cache has a timeout unless told otherwise). `load` and
+//! `write` stand on `batch`, which knows of neither; `load::sqlite` reads through `write::sqlite`; `cache` takes a `Loader` as a
+//! source. No part knows of any wire protocol.
 
 pub mod batch;
 pub mod cache;

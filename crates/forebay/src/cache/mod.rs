@@ -14,6 +14,141 @@
 //! How it is built: `store` keeps `record`s and reads them without a lock; `core` says what a record is good for and who must
 //! fetch; `flights` keeps the one order in which flights land and writers write; `trip` is a flight's way through `tier`s and
 //! `turns` to the `source`.
+//!
+//! # In a web handler
+//!
+//! One cache lives as long as the program; every handler has a handle to it. However many requests want a page at a time, the
+//! database is asked once. [`lookup`](Cache::lookup) tells how old the answer is. Whole program: `examples/cache_axum.rs`.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use axum::{Json, Router, extract::{Path, State}, http::StatusCode, routing::get};
+//! use forebay::{cache::Cache, load::{LoadError, sqlite::ReadError}, write::sqlite::Sqlite};
+//!
+//! #[derive(Clone, serde::Deserialize, serde::Serialize)]
+//! struct Product { id: i64, name: String }
+//!
+//! type Products = Cache<i64, Product, LoadError<ReadError>>;
+//!
+//! async fn page(State(products): State<Products>, Path(id): Path<i64>) -> Result<Json<Product>, StatusCode> {
+//!     match products.get(&id).await {
+//!         Ok(Some(product)) => Ok(Json(product)),
+//!         Ok(None) => Err(StatusCode::NOT_FOUND),
+//!         Err(_) => Err(StatusCode::SERVICE_UNAVAILABLE),
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let loader = Sqlite::open("app.db")?.loader("SELECT id, name FROM products WHERE id = ?1");
+//! let products: Products = Cache::builder(loader)
+//!     .fresh_for(Duration::from_secs(5))   // Served.
+//!     .stale_for(Duration::from_secs(600)) // Served, and refreshed in the background.
+//!     .missing_fresh_for(Duration::from_secs(1))
+//!     .missing_stale_for(Duration::ZERO)
+//!     .max_fetches(4)                      // What the database is to do at a time.
+//!     .build();
+//! let app: Router = Router::new().route("/products/{id}", get(page)).with_state(products);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # After a write
+//!
+//! Write, then [`invalidate`](Cache::invalidate), in this order: a get that begins after the call is answered by a fetch that
+//! begins after it. Fetches that were on their way with the old value still answer those who waited for them, and are kept nowhere.
+//!
+//! ```
+//! use std::{convert::Infallible, sync::atomic::{AtomicU64, Ordering::SeqCst}};
+//! use forebay::cache::Cache;
+//!
+//! static PRICE: AtomicU64 = AtomicU64::new(1_000); // Say that this is the database.
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let prices = Cache::builder(|_: u64| async { Ok::<_, Infallible>(Some(PRICE.load(SeqCst))) }).build();
+//! assert_eq!(prices.get(&1).await.unwrap(), Some(1_000));
+//!
+//! PRICE.store(990, SeqCst);
+//! assert_eq!(prices.get(&1).await.unwrap(), Some(1_000)); // Nobody has told the cache.
+//! prices.invalidate(&1).await;
+//! assert_eq!(prices.get(&1).await.unwrap(), Some(990));
+//! # }
+//! ```
+//!
+//! - Invalidate also where the write failed, if it may have happened all the same.
+//! - A handler is dropped when its client hangs up, between the write and `invalidate` perhaps: let a task of its own do both
+//!   (`tokio::spawn`).
+//! - [`mark_stale`](Cache::mark_stale) keeps the old value for readers until the new one is there: nobody waits.
+//!   [`insert`](Cache::insert) spares the fetch, where whoever writes knows the whole value and nobody else writes the key.
+//! - All of them hold from the call on. What they return is awaited for the tiers' sake; without tiers it is ready at once.
+//!
+//! # When the source fails
+//!
+//! | memory has | a reader gets |
+//! |---|---|
+//! | a fresh or stale entry | that; a refresh that fails is tried again after a back-off ([`retry_after`](Builder::retry_after)) |
+//! | an expired one, for [`stale_if_error_for`](Builder::stale_if_error_for) | that, as [`State::Rescued`], once the fetch has failed; during the back-off at once |
+//! | nothing | a [`CacheError`], the same for all who waited; the next get asks again |
+//!
+//! ```
+//! use std::{sync::atomic::{AtomicBool, Ordering::SeqCst}, time::Duration};
+//! use forebay::cache::{Cache, CacheError, State};
+//!
+//! static DOWN: AtomicBool = AtomicBool::new(false);
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let ask = |n: u64| async move { if DOWN.load(SeqCst) { Err("no route to host") } else { Ok(Some(n * n)) } };
+//! let squares = Cache::builder(ask)
+//!     .fresh_for(Duration::ZERO) // So each get asks.
+//!     .stale_if_error_for(Duration::from_secs(3600))
+//!     .build();
+//! assert_eq!(squares.lookup(&12).await.unwrap().state, State::Fetched);
+//!
+//! DOWN.store(true, SeqCst);
+//! let answer = squares.lookup(&12).await.unwrap();
+//! assert_eq!((answer.value, answer.state), (Some(144), State::Rescued));
+//! let error = squares.lookup(&13).await.unwrap_err(); // Nothing is known of it.
+//! assert_eq!(error.source_error(), Some(&"no route to host"));
+//! # }
+//! ```
+//!
+//! A source that hangs is one that fails, after the [`fetch_timeout`](Builder::fetch_timeout). Where an expired entry could
+//! answer, the [`soft_timeout`](Builder::soft_timeout) says how long a reader waits for better; and with
+//! [`get_within`](Cache::get_within) a reader says it for itself. The flight goes on.
+//!
+//! # Warm starts
+//!
+//! [`hot_keys`](Cache::hot_keys) lists what is in demand, by a sample of the uses; [`warm`](Cache::warm) fetches it before anybody
+//! asks, most used first. [`HotKeys`] is plain data, and serializable with the feature `serde`.
+//!
+//! ```
+//! # use std::convert::Infallible;
+//! # use forebay::cache::{Cache, HotKeys};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let build = || Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).build();
+//! # let (last_run, squares) = (build(), build());
+//! # for _ in 0..2_000 { last_run.get(&12).await?; }
+//! let saved = serde_json::to_string(&last_run.hot_keys(1_000))?; // At the stop, or now and then.
+//!
+//! let hot_keys: HotKeys<u64> = serde_json::from_str(&saved)?; // At the start.
+//! let warmed = squares.warm(hot_keys, |so_far| println!("{} of {}", so_far.done, so_far.keys)).await;
+//! assert_eq!((warmed.present, squares.get_if_fresh(&12)), (1, Some(Some(144))));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it counts
+//!
+//! [`stats`](Cache::stats) is a reading of all counters. To judge a cache look at three: [`hit_rate`](Stats::hit_rate), the share
+//! of lookups that memory answered; `joined` of the `misses`, which would have been fetches without sharing; and `evictions`
+//! beside `entries`, which say whether the capacity is too small. `fetches` counts trips to the source: over a loader one brings
+//! many keys (`keys_fetched`).
+//!
+//! A cache with a [`name`](Builder::name) publishes them once a second through the facade `metrics`, as `forebay_cache_hits_total`
+//! (labels `cache` and `state`), `forebay_cache_misses_total`, `forebay_cache_fetches_total` and so on, and the time of each fetch
+//! as `forebay_cache_fetch_seconds`. Flights are `tracing` spans, `flight`, at the level debug.
 
 mod answer;
 mod builder;
