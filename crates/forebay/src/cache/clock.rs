@@ -106,6 +106,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "it is real time that is compared")]
     fn the_clock_of_the_machine_follows_real_time_within_its_resolution() {
         let time = Time::new(None);
         let (began, real) = (time.now(), std::time::Instant::now());

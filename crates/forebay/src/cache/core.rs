@@ -297,10 +297,11 @@ where
         let now_ms = self.time.now();
         let weight = self.weigh(&key, value.as_ref());
         let for_tiers = (!self.tiers.is_empty()).then(|| self.prepare(&key, &value, now_ms));
-        let mut entry = Some((key.clone(), Record::new(value, now_ms, dice(hash, now_ms))));
-        let (replaced, inserted) = self.flights.supersede(hash, &key, || {
+        let of_flights = key.clone();
+        let mut entry = Some((key, Record::new(value, now_ms, dice(hash, now_ms))));
+        let (replaced, inserted) = self.flights.supersede(hash, &of_flights, || {
             let replaced = for_tiers.map(|prepared| self.tiers.insert(prepared));
-            (replaced, self.shelve(hash, &key, weight, &mut entry))
+            (replaced, self.shelve(hash, &of_flights, weight, &mut entry))
         });
         quietly(|| drop((replaced, entry)));
         self.inserted(hash, inserted);

@@ -261,11 +261,13 @@ impl<K: Hash + Eq, T> Store<K, T> {
 
     /// Calls `visit` with every entry that is there throughout, and with some of those that come or go meanwhile. Holds no lock
     /// then.
+    #[cfg(test)]
     pub(super) fn for_each(&self, visit: impl FnMut(&K, &T)) {
         self.shards.for_each(visit);
     }
 
     /// Asserts all that must hold while no other thread is at work.
+    #[cfg(test)]
     pub(super) fn validate(&self) {
         let mut weight = 0;
         for shard in 0..self.shards.count() {

@@ -222,6 +222,7 @@ impl Policy {
         number
     }
 
+    #[cfg(test)]
     pub(super) fn validate(&self, nodes: &impl Nodes) {
         assert!(
             (self.small_min()..=self.small_max()).contains(&self.small_target),

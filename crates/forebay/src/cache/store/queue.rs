@@ -65,6 +65,7 @@ impl Queue {
         self.weight -= node.weight();
     }
 
+    #[cfg(test)]
     pub(super) fn validate(&self, nodes: &impl Nodes) {
         let (mut number, mut older, mut len, mut weight) = (self.oldest, NONE, 0, 0);
         while number != NONE {

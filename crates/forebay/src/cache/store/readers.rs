@@ -169,6 +169,7 @@ impl Readers {
     }
 
     /// The sections open now, for tests at rest.
+    #[cfg(test)]
     pub(super) fn open(&self) -> u64 {
         let open = |stripe: &OwnCacheLine<AtomicU64>| stripe.0.load(Ordering::Relaxed) & OPEN;
         self.stripes.iter().map(open).sum()

@@ -198,6 +198,7 @@ impl<K, T> Shards<K, T> {
     }
 
     /// Calls `visit` with each entry that is there when its shard's turn comes. No lock is held during it.
+    #[cfg(test)]
     pub(super) fn for_each(&self, mut visit: impl FnMut(&K, &T)) {
         for index in 0..self.shards.len() {
             let _section = self.readers.enter();
@@ -492,6 +493,7 @@ impl<K, T> Locked<'_, K, T> {
     }
 
     /// All that must hold between writes.
+    #[cfg(test)]
     pub(super) fn validate(&self) {
         let Writer { slab, policy, limbo } = &*self.writer;
         policy.validate(slab);

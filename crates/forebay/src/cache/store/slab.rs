@@ -90,11 +90,6 @@ impl<K, T> Slab<K, T> {
         unsafe { chunk.add(number as usize % CHUNK).as_ref() }
     }
 
-    /// The next number that [`fill`](Self::fill) will give out, when no entry may have it any more.
-    pub(super) fn is_full(&self) -> bool {
-        self.free == NONE && self.unused == NONE
-    }
-
     /// Makes sure that the next [`fill`](Self::fill) has a chunk.
     pub(super) fn reserve(&mut self) {
         if self.free == NONE && self.unused as usize == self.chunks.len() * CHUNK {
@@ -152,6 +147,7 @@ impl<K, T> Slab<K, T> {
     }
 
     /// Numbers that wait to be given out again, for tests.
+    #[cfg(test)]
     pub(super) fn free_numbers(&self) -> usize {
         let mut count = 0;
         let mut number = self.free;
@@ -164,6 +160,7 @@ impl<K, T> Slab<K, T> {
     }
 
     /// Numbers that were given out at some time.
+    #[cfg(test)]
     pub(super) fn used_numbers(&self) -> usize {
         self.unused as usize
     }

@@ -258,6 +258,7 @@ impl Slots {
     }
 
     /// Asserts that every entry can be found from its home.
+    #[cfg(test)]
     pub(super) fn validate(&self) {
         let mut entries = 0;
         self.for_each(|tag, number| {

@@ -135,11 +135,6 @@ impl<K, V> Form<K, V> {
         opened.ok()
     }
 
-    /// Counts a stored value that is not even bytes.
-    pub(super) fn count_unreadable(&self) {
-        self.undecodable.fetch_add(1, Relaxed);
-    }
-
     pub(super) fn undecodable(&self) -> u64 {
         self.undecodable.load(Relaxed)
     }
