@@ -110,6 +110,10 @@ where
     fn invalidate(&self, key: &K) {
         Loader::invalidate(self, key);
     }
+
+    fn invalidate_all(&self) {
+        Loader::invalidate_all(self);
+    }
 }
 
 impl<K, V, E> Source<K> for Cache<K, V, E>

@@ -171,6 +171,12 @@ where
         drop(forgotten);
     }
 
+    /// The same for all keys.
+    pub(super) fn invalidate_all(&self) {
+        let forgotten = self.outer.shared.intake.with_line(Keys::forget_all);
+        drop(forgotten);
+    }
+
     /// The fetches that still run may load what they need: the inner way closes last.
     pub(super) async fn drain(&self) {
         self.outer.shared.drain().await;

@@ -184,6 +184,22 @@ impl<K, V, E> Keys<K, V, E> {
         entry.key.take()
     }
 
+    /// The same for all keys.
+    pub(super) fn forget_all(&mut self) -> Vec<K> {
+        let (table, entries) = (&mut self.table, &mut self.entries);
+        let mut forgotten = Vec::new();
+        table.retain(|name| {
+            let entry = &mut entries[*name as usize];
+            if entry.stage != Stage::InFlight {
+                return true;
+            }
+            entry.listed = false;
+            forgotten.extend(entry.key.take());
+            false
+        });
+        forgotten
+    }
+
     /// Whether a load of this key would wait with others.
     pub(super) fn has(&self, key: &Hashed<K>) -> bool {
         let is_key = |name: &u32| {

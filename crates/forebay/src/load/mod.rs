@@ -278,6 +278,11 @@ where
         self.engine.invalidate(key);
     }
 
+    /// Loads that come from now on, of whatever key, are answered by fetches that begin from now on.
+    pub fn invalidate_all(&self) {
+        self.engine.invalidate_all();
+    }
+
     /// A memory for one request: what is loaded through it is loaded once.
     #[must_use]
     pub fn scope(&self) -> Scope<K, V, E> {

@@ -165,6 +165,26 @@ async fn a_refresh_does_not_join_an_older_fetch_of_the_loader() {
     assert_eq!(refresh.await.unwrap().unwrap(), Some(11));
 }
 
+/// Also not one that somebody else began, of whom the cache knows nothing.
+#[tokio::test(start_paused = true)]
+async fn a_get_after_a_clear_does_not_join_an_older_fetch_of_the_loader() {
+    let database = Database::shut().with(1, 10);
+    let loader = database.loader_of(Loader::builder().max_in_flight(4));
+    let cache = Cache::builder(loader.clone()).build();
+    let direct = tokio::spawn(async move { loader.load(1).await });
+    settle().await;
+    database.set(1, 11);
+    cache.clear();
+    let after = {
+        let cache = cache.clone();
+        tokio::spawn(async move { cache.get(&1).await })
+    };
+    settle().await;
+    database.let_through(2);
+    assert_eq!(direct.await.unwrap().unwrap(), Some(10));
+    assert_eq!(after.await.unwrap().unwrap(), Some(11));
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_keys_error_is_its_own_and_a_fetchs_error_is_of_all_its_keys() {
     let loader: Loader<u64, u64, String> = Loader::builder().build(|keys: Vec<u64>| async move {

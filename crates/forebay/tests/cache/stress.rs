@@ -298,7 +298,7 @@ async fn round_over_a_function(seed: u64) {
 
 /// Over a loader, which gathers and shares fetches of its own.
 async fn round_over_a_loader(seed: u64) {
-    let mut round = Round::new(seed, false);
+    let mut round = Round::new(seed, true);
     let shared = Arc::clone(&round.shared);
     let loader: Loader<u64, u64, Infallible> = Loader::builder()
         .max_items(round.random.random_range(1..8))
