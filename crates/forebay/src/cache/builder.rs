@@ -196,7 +196,8 @@ where
     }
 
     /// Most fetches that run at a time, for all keys: for example the connections that the source has. The others wait in
-    /// line; the key that most readers wait for goes first, refreshes in the background last. Default: no limit.
+    /// line; the key whose readers have waited longest, their times added up, goes first: so one that many want soon overtakes,
+    /// and one that a single reader wants is not overtaken for ever. Refreshes in the background go last. Default: no limit.
     ///
     /// # Panics
     ///

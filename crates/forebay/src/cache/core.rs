@@ -243,7 +243,7 @@ where
         if let Some(turns) = &self.turns
             && waiting > 1
         {
-            turns.rank(flight.number(), waiting);
+            turns.waiters(flight.number(), waiting);
         }
     }
 
@@ -478,7 +478,7 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
             let left = flight.leave();
             let Some(turns) = &core.turns else { return false };
             if left > 0 || flight.background() {
-                turns.rank(flight.number(), left);
+                turns.waiters(flight.number(), left);
                 return false;
             }
             trip = turns.withdraw(flight.number());

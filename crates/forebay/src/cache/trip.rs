@@ -69,8 +69,8 @@ impl<K, V, E> Leg<K, V, E> {
 }
 
 impl<K, V, E> Trip<K, V, E> {
-    /// By what it is known in line: a flight's own number, so that its rank can follow those who wait for it. Trips of many
-    /// keys have numbers that no flight has: they keep the rank that they came with.
+    /// By what it is known in line: a flight's own number, so that the line knows of those who come to wait for it. Trips
+    /// of many keys have numbers that no flight has: they keep the waiters that they came with.
     fn number(&self) -> u64 {
         match &self.legs[..] {
             [leg] => leg.flight.number(),
@@ -78,7 +78,7 @@ impl<K, V, E> Trip<K, V, E> {
         }
     }
 
-    fn rank(&self) -> usize {
+    fn waiters(&self) -> usize {
         self.legs.iter().map(|leg| leg.flight.waiting()).sum()
     }
 }
@@ -201,7 +201,7 @@ where
         match &self.turns {
             None => self.go(trip),
             Some(turns) => {
-                if let Some(trip) = turns.ask(trip.number(), trip.rank(), trip) {
+                if let Some(trip) = turns.ask(trip.number(), trip.waiters(), trip) {
                     self.go(trip);
                 }
             }

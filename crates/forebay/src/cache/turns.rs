@@ -1,32 +1,44 @@
-//! Who may fetch next, when only so many may at a time: whoever most wait for.
+//! Who may fetch next, when only so many may at a time: whoever has been waited for most.
 //!
-//! Promises: never more than `limit` turns are out. A turn that is given back goes to what has the highest rank, and among
-//! equals to what asked first. Taking part costs O(log n).
+//! Promises:
+//! - Never more than `limit` turns are out.
+//! - A turn that is given back goes to the item whose waiters have waited longest, all their times added up. So of items that
+//!   have waited equally long, the one that most wait for goes first, and one that nobody else wants is not overtaken for ever.
+//!   Among equals: more waiters, then the first to ask. What nobody waits for goes last.
+//! - Taking part costs O(log n); giving a turn back O(m log n), with m different numbers of waiters in line.
 //!
 //! Does not know flights: what waits is any `T`, named by a number.
+//!
+//! How: an item with w waiters has waited for w·t + c in all at the time t, and c changes only when w does. So among those with
+//! the same w the order stands still; the first of each are compared when a turn is given.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// A limited number of turns, and the line for them.
 pub(super) struct Turns<T> {
     limit: usize,
+    began: Instant,
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
     out: usize,
-    /// First the highest rank, then the earliest to ask. An item is in `line` exactly if its number is in `ranks`.
-    line: BTreeMap<(Reverse<usize>, u64), T>,
-    ranks: HashMap<u64, Place>,
+    /// An item is in `line` exactly if its number is in `places`.
+    line: BTreeMap<Place, T>,
+    places: HashMap<u64, Place>,
     asked: u64,
 }
 
-#[derive(Clone, Copy)]
+/// Ordered so that of the same waiters who has waited longest comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    rank: usize,
+    waiters: i64,
+    /// The negative of c, in microseconds.
+    handicap: i64,
     asked: u64,
 }
 
@@ -34,42 +46,51 @@ impl<T> Turns<T> {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
+            began: Instant::now(),
             state: Mutex::new(State {
                 out: 0,
                 line: BTreeMap::new(),
-                ranks: HashMap::new(),
+                places: HashMap::new(),
                 asked: 0,
             }),
         }
     }
 
     /// Gives the item back if it may have a turn now; else it waits in line under that number, which must be its own.
-    pub(super) fn ask(&self, number: u64, rank: usize, item: T) -> Option<T> {
+    pub(super) fn ask(&self, number: u64, waiters: usize, item: T) -> Option<T> {
+        let now_us = self.now_us();
         let mut state = self.state.lock();
         if state.out < self.limit {
             state.out += 1;
             return Some(item);
         }
         let place = Place {
-            rank,
+            waiters: whole(waiters),
+            handicap: 0,
             asked: state.asked,
         };
+        let place = place.with(0, place.waiters, now_us);
         state.asked += 1;
-        let before = state.ranks.insert(number, place);
+        let before = state.places.insert(number, place);
         debug_assert!(before.is_none(), "two items with one number");
-        state.line.insert(place.key(), item);
+        state.line.insert(place, item);
         None
     }
 
-    /// Gives it that rank, if it waits in line.
-    pub(super) fn rank(&self, number: u64, rank: usize) {
+    /// So many wait for it now, if it waits in line. Who has left takes an equal share of the time waited.
+    pub(super) fn waiters(&self, number: u64, waiters: usize) {
+        let now_us = self.now_us();
         let mut state = self.state.lock();
-        let Some(place) = state.ranks.get_mut(&number) else {
+        let Some(place) = state.places.get_mut(&number) else {
             return;
         };
-        let before = place.key();
-        place.rank = rank;
-        let after = place.key();
+        let (before, waiters) = (*place, whole(waiters));
+        let mut waited_us = before.waited_us(now_us);
+        if waiters < before.waiters {
+            waited_us = waited_us / before.waiters * waiters;
+        }
+        *place = before.with(waited_us, waiters, now_us);
+        let after = *place;
         if let Some(item) = state.line.remove(&before) {
             state.line.insert(after, item);
         }
@@ -78,23 +99,35 @@ impl<T> Turns<T> {
     /// Takes it out of the line, if it waits there.
     pub(super) fn withdraw(&self, number: u64) -> Option<T> {
         let mut state = self.state.lock();
-        let place = state.ranks.remove(&number)?;
-        state.line.remove(&place.key())
+        let place = state.places.remove(&number)?;
+        state.line.remove(&place)
     }
 
     /// A turn is given back: whose it is now. `number` tells the number of an item.
     pub(super) fn give_back(&self, number: impl FnOnce(&T) -> u64) -> Option<T> {
+        let now_us = self.now_us();
         let mut state = self.state.lock();
-        match state.line.pop_first() {
-            Some((_, item)) => {
-                state.ranks.remove(&number(&item));
-                Some(item)
+        let mut chosen: Option<Place> = None;
+        let mut next = state.line.first_key_value().map(|(place, _)| *place);
+        while let Some(place) = next {
+            // From few waiters to many: of equals the later is the better.
+            if chosen.is_none_or(|best| place.waited_us(now_us) >= best.waited_us(now_us)) {
+                chosen = Some(place);
             }
-            None => {
-                state.out -= 1;
-                None
-            }
+            let more = Place {
+                waiters: place.waiters + 1,
+                handicap: i64::MIN,
+                asked: 0,
+            };
+            next = state.line.range(more..).next().map(|(place, _)| *place);
         }
+        let Some(place) = chosen else {
+            state.out -= 1;
+            return None;
+        };
+        let item = state.line.remove(&place).expect("it was found there");
+        state.places.remove(&number(&item));
+        Some(item)
     }
 
     /// Turns that are out, and items in line.
@@ -102,39 +135,97 @@ impl<T> Turns<T> {
         let state = self.state.lock();
         (state.out, state.line.len())
     }
+
+    fn now_us(&self) -> i64 {
+        micros(Instant::now().saturating_duration_since(self.began))
+    }
 }
 
 impl Place {
-    fn key(self) -> (Reverse<usize>, u64) {
-        (Reverse(self.rank), self.asked)
+    /// What all its waiters together have waited.
+    fn waited_us(self, now_us: i64) -> i64 {
+        self.waiters.saturating_mul(now_us).saturating_sub(self.handicap)
     }
+
+    /// The same item, which has waited for that long, with so many waiters from now on.
+    fn with(self, waited_us: i64, waiters: i64, now_us: i64) -> Self {
+        Self {
+            waiters,
+            handicap: waiters.saturating_mul(now_us).saturating_sub(waited_us),
+            asked: self.asked,
+        }
+    }
+}
+
+fn whole(waiters: usize) -> i64 {
+    i64::try_from(waiters).unwrap_or(i64::MAX - 1)
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::advance;
 
     fn next(turns: &Turns<u64>) -> Option<u64> {
         turns.give_back(|item| *item)
     }
 
-    #[test]
-    fn the_highest_rank_goes_first_and_among_equals_the_first_to_ask() {
+    #[tokio::test(start_paused = true)]
+    async fn of_those_who_have_waited_equally_long_the_most_waited_for_goes_first_and_then_the_first_to_ask() {
         let turns = Turns::new(1);
         assert_eq!(turns.ask(0, 0, 0), Some(0), "a free turn is given at once");
-        for (number, rank) in [(1, 0), (2, 5), (3, 1), (4, 5)] {
-            assert_eq!(turns.ask(number, rank, number), None);
+        for (number, waiters) in [(1, 0), (2, 5), (3, 1), (4, 5)] {
+            assert_eq!(turns.ask(number, waiters, number), None);
         }
-        turns.rank(1, 9);
-        turns.rank(77, 9); // Nobody: nothing.
+        turns.waiters(3, 9);
+        turns.waiters(77, 9); // Nobody: nothing.
         assert_eq!(turns.counts(), (1, 4));
+        advance(Duration::from_millis(10)).await;
         let order: Vec<_> = std::iter::from_fn(|| next(&turns)).collect();
-        assert_eq!(order, [1, 2, 4, 3]);
+        assert_eq!(order, [3, 2, 4, 1]);
         assert_eq!(turns.counts(), (0, 0));
     }
 
-    #[test]
-    fn no_more_turns_are_out_than_the_limit() {
+    #[tokio::test(start_paused = true)]
+    async fn one_that_only_one_waits_for_is_not_overtaken_for_ever() {
+        let turns = Turns::new(1);
+        turns.ask(0, 0, 0);
+        turns.ask(1, 1, 1);
+        advance(Duration::from_millis(100)).await;
+        turns.ask(2, 3, 2);
+        advance(Duration::from_millis(40)).await;
+        // 140 ms against three times 40 ms.
+        assert_eq!(next(&turns), Some(1));
+        turns.ask(3, 1, 3);
+        advance(Duration::from_millis(10)).await;
+        // 150 ms against 10 ms.
+        assert_eq!(next(&turns), Some(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_waited_for_stays_with_those_who_stay() {
+        let turns = Turns::new(1);
+        turns.ask(0, 0, 0);
+        turns.ask(1, 4, 1);
+        turns.ask(2, 3, 2);
+        advance(Duration::from_millis(100)).await;
+        turns.waiters(1, 2);
+        // 200 ms against 300 ms; then 2 and 3 grow on.
+        assert_eq!(next(&turns), Some(2));
+        turns.ask(3, 1, 3);
+        turns.waiters(3, 5);
+        advance(Duration::from_millis(100)).await;
+        // 200 + 200 ms against 500 ms.
+        assert_eq!(next(&turns), Some(3));
+        assert_eq!(next(&turns), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_turns_are_out_than_the_limit() {
         let turns = Turns::new(2);
         let given: Vec<_> = (0..5).filter_map(|number| turns.ask(number, 0, number)).collect();
         assert_eq!(given, [0, 1]);
@@ -145,5 +236,42 @@ mod tests {
         assert_eq!(next(&turns), Some(4));
         assert_eq!((next(&turns), next(&turns)), (None, None));
         assert_eq!(turns.ask(9, 0, 9), Some(9));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn agrees_with_adding_up_everybodys_time() {
+        let mut dice = 7_u64;
+        let mut roll = |sides: u64| {
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 33) % sides
+        };
+        let turns = Turns::new(1);
+        turns.ask(0, 0, 0);
+        // Of each in line: its number, its waiters, what they have waited (ms).
+        let mut model: Vec<(u64, u64, u64)> = Vec::new();
+        for number in 1..2_000 {
+            let waiters = roll(4);
+            turns.ask(number, waiters as usize, number);
+            model.push((number, waiters, 0));
+            let at = roll(model.len() as u64) as usize;
+            model[at].1 += 1;
+            turns.waiters(model[at].0, model[at].1 as usize);
+            let passed = roll(20);
+            advance(Duration::from_millis(passed)).await;
+            for (_, waiters, waited) in &mut model {
+                *waited += *waiters * passed;
+            }
+            if roll(2) == 0 {
+                let best = model
+                    .iter()
+                    .map(|(number, waiters, waited)| (*waited, *waiters, u64::MAX - number))
+                    .max();
+                let best = u64::MAX - best.unwrap().2;
+                assert_eq!(next(&turns), Some(best));
+                model.retain(|(number, ..)| *number != best);
+            }
+        }
     }
 }
