@@ -23,6 +23,7 @@
 //! - `sqlite` (default): [`write`](mod@write) and [`load::sqlite`], with SQLite built in. Without it, `batch`, `load` and `cache`
 //!   are left.
 //! - `serde` (with `sqlite`): [`cache::HotKeys`] can be saved and loaded.
+//! - `tier-sqlite`, `redis`: [tiers](cache::tier) of a cache, in a SQLite file or in Redis or Valkey; `lz4`, `zstd`: compressed.
 //!
 //! # What it stands on
 //!

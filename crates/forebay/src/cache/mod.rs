@@ -117,6 +117,30 @@
 //! answer, the [`soft_timeout`](Builder::soft_timeout) says how long a reader waits for better; and with
 //! [`get_within`](Cache::get_within) a reader says it for itself. The flight goes on.
 //!
+//! # Tiers
+//!
+//! Below memory there may be further [`tier`]s, which are asked before the source is: a SQLite file, so that the next start finds what
+//! this one fetched (feature `tier-sqlite`), or a Redis or Valkey that many processes share (`redis`). Ages go with the values, so a
+//! copy is fresh, stale or expired wherever it comes from.
+//!
+//! ```no_run
+//! use std::convert::Infallible;
+//! use forebay::cache::{Cache, tier::{Form, KeyForm, Postcard, sqlite::SqliteTier}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let form: Form<u64, u64> = Form::new("squares", KeyForm::display(), Postcard);
+//! let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+//!     .tier(SqliteTier::builder("squares.cache", form).open()?)
+//!     .build();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A tier that fails, hangs or is down is skipped and counted ([`Stats::tiers`]), never a reader's error. `insert`, `invalidate` and
+//! `clear` go through all of them: what was invalidated is not read from a tier again from the call on, and a tier that was down is
+//! told when it is back. Await what they return ([`Settled`]) to know that other processes cannot read it there any more; that
+//! may take as long as the tier is down. Their own memory is theirs to invalidate.
+//!
 //! # Warm starts
 //!
 //! [`hot_keys`](Cache::hot_keys) lists what is in demand, by a sample of the uses; [`warm`](Cache::warm) fetches it before anybody
