@@ -2,21 +2,26 @@
 //!
 //! Promises:
 //! - Never more than `limit` turns are out.
-//! - A turn that is given back goes to the item whose waiters have waited longest, all their times added up. So of items that
-//!   have waited equally long, the one that most wait for goes first, and one that nobody else wants is not overtaken for ever.
-//!   Among equals: more waiters, then the first to ask. What nobody waits for goes last.
+//! - A turn that is given back goes to the item whose waiters have waited longest, all their times added up, the first waiter's
+//!   [`FIRST_COUNTS`] times. So of items that have waited equally long, the one that most wait for goes first, and one that a
+//!   single reader wants is not overtaken for ever. Among equals: more waiters, then the first to ask. What nobody waits for
+//!   goes last.
 //! - Taking part costs O(log n); giving a turn back O(m log n), with m different numbers of waiters in line.
 //!
 //! Does not know flights: what waits is any `T`, named by a number.
 //!
-//! How: an item with w waiters has waited for w·t + c in all at the time t, and c changes only when w does. So among those with
-//! the same w the order stands still; the first of each are compared when a turn is given.
+//! How: an item whose waiters have the weight w has waited for w·t + c in all at the time t, and c changes only when w does. So
+//! among those with the same w the order stands still; the first of each are compared when a turn is given.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+/// As how many the first who waits for an item counts. With 1 a key of a single reader is overtaken too often: measured by the
+/// longest waits of a cold start; with many more a stampede waits behind all who came before it.
+const FIRST_COUNTS: i64 = 4;
 
 /// A limited number of turns, and the line for them.
 pub(super) struct Turns<T> {
@@ -36,7 +41,7 @@ struct State<T> {
 /// Ordered so that of the same waiters who has waited longest comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    waiters: i64,
+    weight: i64,
     /// The negative of c, in microseconds.
     handicap: i64,
     asked: u64,
@@ -65,11 +70,11 @@ impl<T> Turns<T> {
             return Some(item);
         }
         let place = Place {
-            waiters: whole(waiters),
+            weight: weight(waiters),
             handicap: 0,
             asked: state.asked,
         };
-        let place = place.with(0, place.waiters, now_us);
+        let place = place.with(0, place.weight, now_us);
         state.asked += 1;
         let before = state.places.insert(number, place);
         debug_assert!(before.is_none(), "two items with one number");
@@ -84,12 +89,12 @@ impl<T> Turns<T> {
         let Some(place) = state.places.get_mut(&number) else {
             return;
         };
-        let (before, waiters) = (*place, whole(waiters));
+        let (before, weight) = (*place, weight(waiters));
         let mut waited_us = before.waited_us(now_us);
-        if waiters < before.waiters {
-            waited_us = waited_us / before.waiters * waiters;
+        if weight < before.weight {
+            waited_us = waited_us / before.weight * weight;
         }
-        *place = before.with(waited_us, waiters, now_us);
+        *place = before.with(waited_us, weight, now_us);
         let after = *place;
         if let Some(item) = state.line.remove(&before) {
             state.line.insert(after, item);
@@ -110,12 +115,12 @@ impl<T> Turns<T> {
         let mut chosen: Option<Place> = None;
         let mut next = state.line.first_key_value().map(|(place, _)| *place);
         while let Some(place) = next {
-            // From few waiters to many: of equals the later is the better.
+            // From little weight to much: of equals the later is the better.
             if chosen.is_none_or(|best| place.waited_us(now_us) >= best.waited_us(now_us)) {
                 chosen = Some(place);
             }
             let more = Place {
-                waiters: place.waiters + 1,
+                weight: place.weight + 1,
                 handicap: i64::MIN,
                 asked: 0,
             };
@@ -144,21 +149,26 @@ impl<T> Turns<T> {
 impl Place {
     /// What all its waiters together have waited.
     fn waited_us(self, now_us: i64) -> i64 {
-        self.waiters.saturating_mul(now_us).saturating_sub(self.handicap)
+        self.weight.saturating_mul(now_us).saturating_sub(self.handicap)
     }
 
-    /// The same item, which has waited for that long, with so many waiters from now on.
-    fn with(self, waited_us: i64, waiters: i64, now_us: i64) -> Self {
+    /// The same item, which has waited for that long, with waiters of that weight from now on.
+    fn with(self, waited_us: i64, weight: i64, now_us: i64) -> Self {
         Self {
-            waiters,
-            handicap: waiters.saturating_mul(now_us).saturating_sub(waited_us),
+            weight,
+            handicap: weight.saturating_mul(now_us).saturating_sub(waited_us),
             asked: self.asked,
         }
     }
 }
 
-fn whole(waiters: usize) -> i64 {
-    i64::try_from(waiters).unwrap_or(i64::MAX - 1)
+/// What so many waiters count together.
+fn weight(waiters: usize) -> i64 {
+    match i64::try_from(waiters) {
+        Ok(0) => 0,
+        Ok(waiters) => waiters.saturating_add(FIRST_COUNTS - 1),
+        Err(_) => i64::MAX - 1,
+    }
 }
 
 fn micros(time: Duration) -> i64 {
@@ -197,12 +207,14 @@ mod tests {
         turns.ask(1, 1, 1);
         advance(Duration::from_millis(100)).await;
         turns.ask(2, 3, 2);
-        advance(Duration::from_millis(40)).await;
-        // 140 ms against three times 40 ms.
+        advance(Duration::from_millis(150)).await;
+        // 4 × 250 ms against 6 × 150 ms.
         assert_eq!(next(&turns), Some(1));
         turns.ask(3, 1, 3);
+        turns.ask(4, 100, 4);
         advance(Duration::from_millis(10)).await;
-        // 150 ms against 10 ms.
+        // 6 × 160 ms against 4 × 10 ms and 103 × 10 ms.
+        assert_eq!(next(&turns), Some(4));
         assert_eq!(next(&turns), Some(2));
     }
 
@@ -210,16 +222,16 @@ mod tests {
     async fn what_was_waited_for_stays_with_those_who_stay() {
         let turns = Turns::new(1);
         turns.ask(0, 0, 0);
-        turns.ask(1, 4, 1);
+        turns.ask(1, 7, 1);
         turns.ask(2, 3, 2);
         advance(Duration::from_millis(100)).await;
         turns.waiters(1, 2);
-        // 200 ms against 300 ms; then 2 and 3 grow on.
+        // 5/10 of 1,000 ms against 600 ms; then 1 grows on.
         assert_eq!(next(&turns), Some(2));
         turns.ask(3, 1, 3);
-        turns.waiters(3, 5);
+        turns.waiters(3, 8);
         advance(Duration::from_millis(100)).await;
-        // 200 + 200 ms against 500 ms.
+        // 500 + 500 ms against 1,100 ms.
         assert_eq!(next(&turns), Some(3));
         assert_eq!(next(&turns), Some(1));
     }
@@ -261,7 +273,8 @@ mod tests {
             let passed = roll(20);
             advance(Duration::from_millis(passed)).await;
             for (_, waiters, waited) in &mut model {
-                *waited += *waiters * passed;
+                let weight = if *waiters == 0 { 0 } else { *waiters + 3 };
+                *waited += weight * passed;
             }
             if roll(2) == 0 {
                 let best = model
