@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
 mod batcher;
+mod cache_ends;
 mod cache_faults;
 mod cancelled_masses;
 mod panicking_types;
