@@ -286,7 +286,9 @@ where
         };
         count(&self.counters.flights);
         let mut departure = Departure::new(&self);
-        departure.legs().push(Leg::new(hash, key.clone(), &flight, ByTiers::No));
+        // The key first goes on its way, as when boarding.
+        departure.legs().push(Leg::new(hash, key, &flight, ByTiers::No));
+        let key = departure.legs()[0].key().clone();
         drop(departure);
         self.waiting(hash, key, flight).outcome().await
     }
@@ -474,7 +476,7 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
         }
         let (core, flight) = (&self.core, &self.flight);
         let mut trip = None;
-        let called_off = core.flights.abandon(self.hash, &self.key, flight, || {
+        let called_off = core.flights.abandon(self.hash, flight, || {
             let left = flight.leave();
             let Some(turns) = &core.turns else { return false };
             if left > 0 || flight.background() {
@@ -487,9 +489,11 @@ impl<K: Key, V, E> Drop for Waiting<K, V, E> {
         if called_off {
             count(&core.counters.called_off);
             // Who claimed a refresh meanwhile left it to this flight.
-            core.store.peek(self.hash, &self.key, Record::unclaim);
+            quietly(|| {
+                core.store.peek(self.hash, &self.key, Record::unclaim);
+            });
         }
-        drop(trip);
+        quietly(|| drop(trip));
     }
 }
 

@@ -89,7 +89,8 @@ impl<V, E> Flight<V, E> {
     pub(super) fn end(&self, outcome: Outcome<V, E>) {
         // An outcome that was there before is the first.
         drop(self.outcome.set(outcome));
-        self.ended.notify_waiters();
+        // The wakers are the executors' code: what they do is not the next flight's business.
+        quietly(|| self.ended.notify_waiters());
     }
 
     pub(super) fn has_ended(&self) -> bool {

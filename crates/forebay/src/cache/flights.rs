@@ -3,8 +3,9 @@
 //! Promises, a key at a time:
 //! - A reader joins the flight that is in the air, or begins one if fewer than `per_key` are. It begins none if something has
 //!   been kept since it last looked.
-//! - What a flight brings is kept only if it is still in the air, and nothing that began after it has landed before it. To
+//! - What a flight brings is kept only if it is still in the air, and nothing that began after it has brought a value before it. To
 //!   supersede a key takes all its flights out of the air: what they bring reaches those who waited, and is kept nowhere.
+//! - A flight that began can end, whatever the user's code does: its end calls none.
 //! - Whatever is done to the key's entry (`keep`) is done under one lock with that decision.
 //!
 //! Does not know what a flight does, where entries are kept, or that there is time.
@@ -17,6 +18,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
 use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::panics::quietly;
 
 /// What the table must know of a flight.
 pub(super) trait Numbered {
@@ -55,8 +57,25 @@ struct Entry<K, F> {
     key: K,
     /// In the order of their numbers; never empty while the entry is in the table.
     flights: Vec<Arc<F>>,
-    /// The highest number of those that have landed.
+    /// The highest number of those that have landed with a value.
     landed: u64,
+}
+
+impl<K, F: Numbered> Entry<K, F> {
+    fn new(hash: u64, key: K, flight: &Arc<F>) -> Self {
+        Self {
+            hash,
+            key,
+            flights: vec![Arc::clone(flight)],
+            landed: 0,
+        }
+    }
+
+    fn index_of(&self, number: u64) -> Option<usize> {
+        self.flights
+            .binary_search_by_key(&number, |flight| flight.number())
+            .ok()
+    }
 }
 
 /// What became of a reader who wants a flight.
@@ -125,19 +144,30 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         if shard.kept.load(Ordering::Relaxed) != kept {
             return Boarded::LookAgain;
         }
-        if let Some(entry) = table.find(hash, |entry| entry.key == *key)
-            && (entry.flights.len() >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max)
-        {
-            let flight = Arc::clone(entry.flights.last().expect("an entry in the table has flights"));
-            join(&flight);
-            return Boarded::Joined(flight);
-        }
-        let key = key.clone();
-        let Some(flight) = self.begin(begin) else {
-            return Boarded::Full;
+        let flight = match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
+            Place::Occupied(place) => {
+                let flights = &mut place.into_mut().flights;
+                if flights.len() >= self.per_key || self.begun.load(Ordering::Relaxed) >= self.max {
+                    let flight = Arc::clone(flights.last().expect("an entry in the table has flights"));
+                    join(&flight);
+                    return Boarded::Joined(flight);
+                }
+                let Some(flight) = self.begin(begin) else {
+                    return Boarded::Full;
+                };
+                flights.push(Arc::clone(&flight));
+                flight
+            }
+            Place::Vacant(place) => {
+                let key = key.clone();
+                let Some(flight) = self.begin(begin) else {
+                    return Boarded::Full;
+                };
+                place.insert(Entry::new(hash, key, &flight));
+                flight
+            }
         };
         join(&flight);
-        Self::put(&mut table, hash, key, &flight);
         Boarded::Began(flight)
     }
 
@@ -147,14 +177,14 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         K: Clone,
     {
         let mut table = self.shard(hash).table.lock();
-        if table.find(hash, |entry| entry.key == *key).is_some() {
+        let Place::Vacant(place) = table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) else {
             return Begun::InTheAir;
-        }
+        };
         let key = key.clone();
         let Some(flight) = self.begin(begin) else {
             return Begun::Full;
         };
-        Self::put(&mut table, hash, key, &flight);
+        place.insert(Entry::new(hash, key, &flight));
         Begun::New(flight)
     }
 
@@ -171,58 +201,74 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         K: Clone,
     {
         let mut table = self.shard(hash).table.lock();
-        let key_of_entry = key.clone();
-        // First, so that what flies goes on where nothing takes its place.
-        let flight = self.begin(begin)?;
-        let before = Self::take(&mut table, hash, key);
+        let mut before = Vec::new();
+        // It begins first, so that what flies goes on where nothing takes its place.
+        let flight = match table.entry(hash, |entry| entry.key == *key, |entry| entry.hash) {
+            Place::Occupied(place) => {
+                let flight = self.begin(begin)?;
+                let entry = place.into_mut();
+                before = std::mem::replace(&mut entry.flights, vec![Arc::clone(&flight)]);
+                entry.landed = 0;
+                flight
+            }
+            Place::Vacant(place) => {
+                let key = key.clone();
+                let flight = self.begin(begin)?;
+                place.insert(Entry::new(hash, key, &flight));
+                flight
+            }
+        };
         join(&flight);
-        Self::put(&mut table, hash, key_of_entry, &flight);
         drop(table);
         drop(before);
         Some(flight)
     }
 
-    /// The flight's end: takes it out of the air and, unless it was superseded, runs `keep` under the lock. To be called
-    /// once for each flight that began.
-    pub(super) fn land<R>(&self, hash: u64, key: &K, flight: &Arc<F>, keep: impl FnOnce() -> R) -> Option<R> {
+    /// The flight's end with a value: takes it out of the air and, unless it was superseded or something newer has landed, runs
+    /// `keep` under the lock. To be called once for each flight that began, or [`fail`](Self::fail).
+    pub(super) fn land<R>(&self, hash: u64, flight: &F, keep: impl FnOnce() -> R) -> Option<R> {
+        self.end(hash, flight, true, keep)
+    }
+
+    /// The flight's end without a value, for which an older flight may yet bring one; else as [`land`](Self::land).
+    pub(super) fn fail<R>(&self, hash: u64, flight: &F, keep: impl FnOnce() -> R) -> Option<R> {
+        self.end(hash, flight, false, keep)
+    }
+
+    fn end<R>(&self, hash: u64, flight: &F, brings: bool, keep: impl FnOnce() -> R) -> Option<R> {
         let shard = self.shard(hash);
         let mut table = shard.table.lock();
         self.begun.fetch_sub(1, Ordering::Relaxed);
-        let Ok(mut place) = table.find_entry(hash, |entry| entry.key == *key) else {
-            return None;
-        };
-        let entry = place.get_mut();
-        let index = entry.flights.iter().position(|other| Arc::ptr_eq(other, flight))?;
-        entry.flights.remove(index);
-        let newest = entry.landed < flight.number();
-        entry.landed = entry.landed.max(flight.number());
-        let gone = entry.flights.is_empty().then(|| place.remove().0);
+        let (newest, gone) = Self::take_one(&mut table, hash, flight, brings)?;
         let kept = newest.then(|| shard.keeping(keep));
-        Self::shrink(&mut table);
         drop(table);
-        drop(gone);
+        quietly(|| drop(gone));
         kept
     }
 
     /// Takes a flight out of the air that will bring nothing, if `abandon` says under the lock that nobody wants it. Then it must
     /// not land.
-    pub(super) fn abandon(&self, hash: u64, key: &K, flight: &Arc<F>, abandon: impl FnOnce() -> bool) -> bool {
+    pub(super) fn abandon(&self, hash: u64, flight: &F, abandon: impl FnOnce() -> bool) -> bool {
         let mut table = self.shard(hash).table.lock();
         if !abandon() {
             return false;
         }
         self.begun.fetch_sub(1, Ordering::Relaxed);
-        let mut gone = None;
-        if let Ok(mut place) = table.find_entry(hash, |entry| entry.key == *key) {
-            let entry = place.get_mut();
-            entry.flights.retain(|other| !Arc::ptr_eq(other, flight));
-            if entry.flights.is_empty() {
-                gone = Some(place.remove().0);
-            }
-        }
-        Self::shrink(&mut table);
+        let gone = Self::take_one(&mut table, hash, flight, false);
         drop(table);
-        drop(gone);
+        quietly(|| drop(gone));
+        true
+    }
+
+    /// Gives up a flight whose outcome would reach nobody: it was superseded, and `unwanted` says under the lock that nobody
+    /// waits for it. Then it must not land.
+    pub(super) fn abandon_superseded(&self, hash: u64, flight: &F, unwanted: impl FnOnce() -> bool) -> bool {
+        let table = self.shard(hash).table.lock();
+        let flies = |entry: &Entry<K, F>| entry.index_of(flight.number()).is_some();
+        if table.find(hash, flies).is_some() || !unwanted() {
+            return false;
+        }
+        self.begun.fetch_sub(1, Ordering::Relaxed);
         true
     }
 
@@ -233,7 +279,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         let before = Self::take(&mut table, hash, key);
         let kept = shard.keeping(keep);
         drop(table);
-        drop(before);
+        quietly(|| drop(before));
         kept
     }
 
@@ -246,7 +292,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
             shard.keeping(|| {});
         }
         drop(tables);
-        drop(before);
+        quietly(|| drop(before));
         kept
     }
 
@@ -275,25 +321,33 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         Some(Arc::new(begin(self.numbers.fetch_add(1, Ordering::Relaxed))))
     }
 
-    fn put(table: &mut HashTable<Entry<K, F>>, hash: u64, key: K, flight: &Arc<F>) {
-        match table.entry(hash, |entry| entry.key == key, |entry| entry.hash) {
-            Place::Occupied(mut place) => place.get_mut().flights.push(Arc::clone(flight)),
-            Place::Vacant(place) => {
-                place.insert(Entry {
-                    hash,
-                    key,
-                    flights: vec![Arc::clone(flight)],
-                    landed: 0,
-                });
-            }
-        }
-    }
-
     fn take(table: &mut HashTable<Entry<K, F>>, hash: u64, key: &K) -> Option<Entry<K, F>> {
         let place = table.find_entry(hash, |entry| entry.key == *key).ok()?;
         let entry = place.remove().0;
         Self::shrink(table);
         Some(entry)
+    }
+
+    /// Takes a flight out of the air, and with the last one the key's entry out of the table: whether nothing newer has landed,
+    /// and that entry. `None` when it was superseded. Found by its number, for the end of a flight must not hang on the key's
+    /// `Eq`.
+    fn take_one(
+        table: &mut HashTable<Entry<K, F>>,
+        hash: u64,
+        flight: &F,
+        brings: bool,
+    ) -> Option<(bool, Option<Entry<K, F>>)> {
+        let number = flight.number();
+        let mut place = table.find_entry(hash, |entry| entry.index_of(number).is_some()).ok()?;
+        let entry = place.get_mut();
+        entry.flights.remove(entry.index_of(number)?);
+        let newest = entry.landed < number;
+        if brings {
+            entry.landed = entry.landed.max(number);
+        }
+        let gone = entry.flights.is_empty().then(|| place.remove().0);
+        Self::shrink(table);
+        Some((newest, gone))
     }
 
     /// Gives back what a spike took.
@@ -345,7 +399,7 @@ mod tests {
         let flights = flights(1, 9);
         let before = flights.kept(HASH);
         let flight = began(&flights);
-        let during = flights.land(HASH, &"key", &flight, || flights.kept(HASH));
+        let during = flights.land(HASH, &flight, || flights.kept(HASH));
         assert_eq!(during, Some(before));
         assert!(matches!(board(&flights, before), Boarded::LookAgain));
         let before = flights.kept(HASH);
@@ -368,7 +422,7 @@ mod tests {
         assert!(matches!(flights.begin_if_none(HASH, &"key", Flight), Begun::InTheAir));
         // Of the same hash and not of the same key.
         assert!(matches!(flights.begin_if_none(HASH, &"other", Flight), Begun::New(_)));
-        assert_eq!(flights.land(HASH, &"key", &flight, || ()), Some(()));
+        assert_eq!(flights.land(HASH, &flight, || ()), Some(()));
         assert_eq!((flights.begun(), flights.keys()), (1, vec!["other"]));
     }
 
@@ -383,7 +437,7 @@ mod tests {
         for (round, supersede) in supersede.into_iter().enumerate() {
             let flight = began(&flights);
             supersede(&flights);
-            assert_eq!(flights.land(HASH, &"key", &flight, || ()), None, "round {round}");
+            assert_eq!(flights.land(HASH, &flight, || ()), None, "round {round}");
         }
         assert_eq!(flights.begun(), 1, "the one that was begun anew");
     }
@@ -393,13 +447,33 @@ mod tests {
         let flights = flights(3, 9);
         let [first, second, third] = [began(&flights), began(&flights), began(&flights)];
         assert!(matches!(board(&flights, flights.kept(HASH)), Boarded::Joined(last) if Arc::ptr_eq(&last, &third)));
-        assert_eq!(flights.land(HASH, &"key", &second, || ()), Some(()));
-        assert_eq!(
-            flights.land(HASH, &"key", &first, || ()),
-            None,
-            "older than what is there"
-        );
-        assert_eq!(flights.land(HASH, &"key", &third, || ()), Some(()));
+        assert_eq!(flights.land(HASH, &second, || ()), Some(()));
+        assert_eq!(flights.land(HASH, &first, || ()), None, "older than what is there");
+        assert_eq!(flights.land(HASH, &third, || ()), Some(()));
+        assert_quiet(&flights);
+    }
+
+    #[test]
+    fn what_failed_does_not_stand_in_the_way_of_what_an_older_flight_brings() {
+        let flights = flights(2, 9);
+        let [first, second] = [began(&flights), began(&flights)];
+        assert_eq!(flights.fail(HASH, &second, || ()), Some(()));
+        assert_eq!(flights.land(HASH, &first, || ()), Some(()));
+        assert_quiet(&flights);
+        let [first, second] = [began(&flights), began(&flights)];
+        assert_eq!(flights.land(HASH, &second, || ()), Some(()));
+        assert_eq!(flights.fail(HASH, &first, || ()), None, "older than what is there");
+        assert_quiet(&flights);
+    }
+
+    #[test]
+    fn only_what_was_superseded_and_is_not_wanted_is_given_up() {
+        let flights = flights(1, 9);
+        let flight = began(&flights);
+        assert!(!flights.abandon_superseded(HASH, &flight, || true), "it flies");
+        flights.supersede(HASH, &"key", || ());
+        assert!(!flights.abandon_superseded(HASH, &flight, || false), "it is wanted");
+        assert!(flights.abandon_superseded(HASH, &flight, || true));
         assert_quiet(&flights);
     }
 
@@ -415,9 +489,9 @@ mod tests {
         ));
         assert!(matches!(flights.begin_if_none(HASH, &"other", Flight), Begun::Full));
         assert!(flights.begin_anew(HASH, &"key", Flight, |_| {}).is_none());
-        assert_eq!(flights.land(HASH, &"key", &first, || ()), None);
+        assert_eq!(flights.land(HASH, &first, || ()), None);
         assert_eq!(
-            flights.land(HASH, &"key", &second, || ()),
+            flights.land(HASH, &second, || ()),
             Some(()),
             "the refused one superseded nothing"
         );
@@ -428,15 +502,15 @@ mod tests {
     fn a_flight_that_is_abandoned_is_gone_and_one_that_is_not_stays() {
         let flights = flights(1, 9);
         let flight = began(&flights);
-        assert!(!flights.abandon(HASH, &"key", &flight, || false));
+        assert!(!flights.abandon(HASH, &flight, || false));
         assert_eq!(flights.begun(), 1);
-        assert!(flights.abandon(HASH, &"key", &flight, || true));
+        assert!(flights.abandon(HASH, &flight, || true));
         assert_quiet(&flights);
         // One that was superseded before gives its room back, and leaves the next one alone.
         let before = began(&flights);
         let after = flights.begin_anew(HASH, &"key", Flight, |_| {}).expect("there is room");
-        assert!(flights.abandon(HASH, &"key", &before, || true));
-        assert_eq!(flights.land(HASH, &"key", &after, || ()), Some(()));
+        assert!(flights.abandon(HASH, &before, || true));
+        assert_eq!(flights.land(HASH, &after, || ()), Some(()));
         assert_quiet(&flights);
     }
 }

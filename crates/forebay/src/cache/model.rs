@@ -65,7 +65,7 @@ impl Cache {
         self.fetches.fetch_add(1, Ordering::SeqCst);
         let value = self.source.load(Ordering::SeqCst);
         self.flights
-            .land(HASH, &KEY, flight, || *self.kept.lock().unwrap() = Some(value));
+            .land(HASH, flight, || *self.kept.lock().unwrap() = Some(value));
         *flight.outcome.lock().unwrap() = Some(value);
         value
     }

@@ -10,10 +10,11 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use tokio::runtime::Handle;
 use tracing::Instrument;
 
 use super::answer::State;
@@ -51,6 +52,9 @@ pub(super) enum ByTiers {
 /// Keys that the source is asked for together.
 pub(super) struct Trip<K, V, E> {
     legs: Vec<Leg<K, V, E>>,
+    /// The runtime to fetch in, for those who waited in line: their own, for whoever gives them the turn may be of another, or
+    /// at the end of its runtime.
+    runtime: Option<Handle>,
 }
 
 impl<K, V, E> Leg<K, V, E> {
@@ -164,7 +168,9 @@ where
             let fetched_at_ms = record.fetched_at_ms();
             self.land_value(&leg, record, state, false);
             if state == State::Stale {
-                self.refresh_in_background(leg.hash, leg.key, fetched_at_ms);
+                quietly(|| self.refresh_in_background(leg.hash, leg.key, fetched_at_ms));
+            } else {
+                quietly(|| drop(leg));
             }
         }
         if !rest.is_empty() {
@@ -189,35 +195,39 @@ where
 
     fn to_the_source(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
         if self.source.gathers() {
-            return self.in_turn(Trip { legs });
+            return self.in_turn(legs);
         }
         for leg in legs {
-            self.in_turn(Trip { legs: vec![leg] });
+            self.in_turn(vec![leg]);
         }
     }
 
     /// Fetches as soon as there is a turn for it.
-    fn in_turn(self: &Arc<Self>, trip: Trip<K, V, E>) {
-        match &self.turns {
-            None => self.go(trip),
-            Some(turns) => {
-                if let Some(trip) = turns.ask(trip.number(), trip.waiters(), trip) {
-                    self.go(trip);
-                }
-            }
+    fn in_turn(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
+        let Some(turns) = &self.turns else {
+            return self.go(Travelling::new(self, legs), self.runtime());
+        };
+        let runtime = self.runtime();
+        let trip = Trip { legs, runtime };
+        if let Some(trip) = turns.ask(trip.number(), trip.waiters(), trip)
+            && !self.go_with_turn(trip)
+        {
+            self.next_turn();
         }
     }
 
-    /// Fetches now; the turn is there.
-    fn go(self: &Arc<Self>, trip: Trip<K, V, E>) {
-        let travelling = Travelling {
-            core: Arc::clone(self),
-            legs: trip.legs,
-            has_turn: self.turns.is_some(),
-        };
-        let Some(runtime) = self.runtime() else {
-            return;
-        };
+    /// Fetches now; the turn is there. False if it came back at once.
+    fn go_with_turn(self: &Arc<Self>, trip: Trip<K, V, E>) -> bool {
+        let turn = Arc::new(AtomicU8::new(LEAVING));
+        let mut travelling = Travelling::new(self, trip.legs);
+        travelling.turn = Some(Turn(Arc::clone(&turn)));
+        self.go(travelling, trip.runtime);
+        turn.swap(DEPARTED, Ordering::AcqRel) != BACK
+    }
+
+    /// Fetches now; without a runtime all end.
+    fn go(&self, travelling: Travelling<K, V, E>, runtime: Option<Handle>) {
+        let Some(runtime) = runtime else { return };
         let span = tracing::debug_span!("flight", cache = &*self.settings.name, keys = travelling.legs.len());
         runtime.spawn(travelling.fetch().instrument(span));
     }
@@ -244,13 +254,27 @@ where
         }));
         let (weight, mut for_tiers, owned, landed) = match prepared {
             Ok(prepared) => prepared,
-            Err(panic) => return self.land_error(leg, panicked(panic)),
+            Err(panic) => {
+                self.land_error(leg, panicked(panic));
+                return quietly(|| drop(record));
+            }
         };
         let mut entry = Some((owned, record));
-        let kept = self.flights.land(*hash, key, flight, || {
-            let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared));
-            (replaced, self.shelve(*hash, key, weight, &mut entry))
-        });
+        let kept = || {
+            self.flights.land(*hash, flight, || {
+                let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared));
+                (replaced, self.shelve(*hash, key, weight, &mut entry))
+            })
+        };
+        let kept = match catch_unwind(AssertUnwindSafe(kept)) {
+            Ok(kept) => kept,
+            // The key's `Eq`: it is out of the air and kept nowhere.
+            Err(panic) => {
+                count(&self.counters.failures);
+                flight.end(Err(panicked(panic)));
+                return quietly(|| drop((for_tiers, entry, landed)));
+            }
+        };
         let replaced = match kept {
             Some((replaced, inserted)) => {
                 self.inserted(*hash, inserted);
@@ -270,12 +294,26 @@ where
     /// A flight's end without one.
     fn land_error(&self, leg: &Leg<K, V, E>, error: CacheError<E>) {
         count(&self.counters.failures);
-        let now_ms = self.time.now();
-        self.flights.land(leg.hash, &leg.key, &leg.flight, || {
-            let failed = |record: &Record<V>| record.failed(now_ms, &self.terms);
-            self.store.peek(leg.hash, &leg.key, failed);
+        let mut now_ms = None;
+        quietly(|| now_ms = Some(self.time.now()));
+        quietly(|| {
+            self.flights.fail(leg.hash, &leg.flight, || {
+                let now_ms = now_ms?;
+                let failed = |record: &Record<V>| record.failed(now_ms, &self.terms);
+                self.store.peek(leg.hash, &leg.key, failed)
+            });
         });
         leg.flight.end(Err(error));
+    }
+
+    /// Whether a flight that has not begun its fetch may as well not: its outcome would reach nobody.
+    fn call_off(&self, leg: &Leg<K, V, E>) -> bool {
+        let unwanted = || leg.flight.waiting() == 0;
+        let called_off = unwanted() && self.flights.abandon_superseded(leg.hash, &leg.flight, unwanted);
+        if called_off {
+            count(&self.counters.called_off);
+        }
+        called_off
     }
 }
 
@@ -293,8 +331,20 @@ where
 {
     core: Arc<Core<K, V, E>>,
     legs: Vec<Leg<K, V, E>>,
-    has_turn: bool,
+    turn: Option<Turn>,
 }
+
+/// A turn that somebody has.
+///
+/// A runtime that has shut down drops what is spawned on it before `spawn` returns. If that gave the turn to the next in line
+/// it would do so each inside of the one before; so whoever gave it takes it back, and gives it to the next.
+struct Turn(Arc<AtomicU8>);
+
+/// It is being spawned.
+const LEAVING: u8 = 0;
+const DEPARTED: u8 = 1;
+/// It was dropped while it was being spawned.
+const BACK: u8 = 2;
 
 impl<K, V, E> Travelling<K, V, E>
 where
@@ -306,13 +356,21 @@ where
         Self {
             core: Arc::clone(core),
             legs,
-            has_turn: false,
+            turn: None,
         }
     }
 
     /// Asks the source, and lands.
     async fn fetch(mut self) {
         let core = Arc::clone(&self.core);
+        let (called_off, legs) = std::mem::take(&mut self.legs)
+            .into_iter()
+            .partition::<Vec<_>, _>(|leg| core.call_off(leg));
+        self.legs = legs;
+        quietly(|| drop(called_off));
+        if self.legs.is_empty() {
+            return;
+        }
         count(&core.counters.fetches);
         core.counters
             .keys_fetched
@@ -331,9 +389,7 @@ where
                 }
                 Err(error) => core.land_error(&leg, error),
             }
-        }
-        if std::mem::take(&mut self.has_turn) {
-            core.next_turn();
+            quietly(|| drop(leg));
         }
     }
 }
@@ -386,11 +442,13 @@ where
         events::fetch_took(&self.settings.name, time);
     }
 
-    /// Gives a turn back, to whom it is due.
+    /// Gives a turn back, to whom it is due: to who can begin a fetch. Those whose runtime has shut down end.
     fn next_turn(self: &Arc<Self>) {
         let turns = self.turns.as_ref().expect("a turn comes from somewhere");
-        if let Some(trip) = turns.give_back(Trip::number) {
-            self.go(trip);
+        while let Some(trip) = turns.give_back(Trip::number) {
+            if self.go_with_turn(trip) {
+                return;
+            }
         }
     }
 }
@@ -403,17 +461,12 @@ where
     fn drop(&mut self) {
         for leg in self.legs.drain(..) {
             self.core.land_error(&leg, CacheError::Stopped);
+            quietly(|| drop(leg));
         }
-        // There is no runtime to go on with. Who waits in line could wait for ever, so they are told too: here, one after the
-        // other, and not each by the one before it.
-        while std::mem::take(&mut self.has_turn) {
-            let turns = self.core.turns.as_ref().expect("a turn comes from somewhere");
-            if let Some(trip) = turns.give_back(Trip::number) {
-                self.has_turn = true;
-                for leg in trip.legs {
-                    self.core.land_error(&leg, CacheError::Stopped);
-                }
-            }
+        if let Some(turn) = self.turn.take()
+            && turn.0.swap(BACK, Ordering::AcqRel) == DEPARTED
+        {
+            self.core.next_turn();
         }
     }
 }

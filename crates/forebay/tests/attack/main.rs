@@ -1,4 +1,4 @@
-//! What a hostile or broken caller may do to a `Batcher` or a `Loader`: whatever it is, every other call ends, and with its own
+//! What a hostile or broken caller may do to a `Batcher`, a `Loader` or a `Cache`: whatever it is, every other call ends, and with its own
 //! outcome.
 //!
 //! Each test is one attack through the public interface: types that panic, callers that leave in masses while a fetch hangs,
@@ -7,6 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
 mod batcher;
+mod cache_ends;
+mod cache_faults;
 mod cancelled_masses;
 mod panicking_types;
 #[cfg(feature = "sqlite")]

@@ -310,6 +310,7 @@ impl<'a> Write<'a> {
     /// on hold; or how much is needed when the shard has no more to give.
     fn make_room<K: Eq, T>(&mut self, locked: &mut Locked<'_, K, T>, key: &K) -> Result<Option<u32>, u64> {
         let weight = u64::from(self.weight);
+        locked.reserve();
         let existing = locked.find(self.hash, key);
         if let Some(number) = existing {
             let needed = weight.saturating_sub(locked.weight_of(number));

@@ -294,6 +294,11 @@ impl<K, T> Locked<'_, K, T> {
         self.writer.slab.node(number).weight()
     }
 
+    /// Makes sure of a number for one more entry, while nothing has been changed that a panic would leave half done.
+    pub(super) fn reserve(&mut self) {
+        self.writer.slab.reserve();
+    }
+
     /// The number of the key's entry. Runs the key's `Eq`.
     pub(super) fn find<Q>(&self, hash: u64, key: &Q) -> Option<u32>
     where

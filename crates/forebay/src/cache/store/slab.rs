@@ -90,8 +90,16 @@ impl<K, T> Slab<K, T> {
         unsafe { chunk.add(number as usize % CHUNK).as_ref() }
     }
 
-    /// Makes sure that the next [`fill`](Self::fill) has a chunk.
+    /// Makes sure that the next [`fill`](Self::fill) has a number and a chunk.
+    ///
+    /// # Panics
+    ///
+    /// When the numbers have come to an end, with 2^32 - 1 entries in one shard. So it comes before anything else is changed.
     pub(super) fn reserve(&mut self) {
+        assert!(
+            self.free != NONE || self.unused < NONE,
+            "a shard has at most 2^32 - 1 entries"
+        );
         if self.free == NONE && self.unused as usize == self.chunks.len() * CHUNK {
             let chunk: Box<[Entry<K, T>]> = (0..CHUNK).map(|_| Entry::free()).collect();
             self.chunks.push(NonNull::from(Box::leak(chunk)).cast());
@@ -251,5 +259,22 @@ impl<K, T> Directory<K, T> {
         // SAFETY: the writer put the chunk into the directory before it published the number; the chunk has CHUNK entries and is
         // freed only with the slab.
         unsafe { &*chunk.add(number as usize % CHUNK) }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_the_numbers_have_come_to_an_end_none_is_given_out_twice() {
+        let mut slab: Slab<u64, u64> = Slab::new();
+        slab.unused = NONE;
+        let reserves = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| slab.reserve()));
+        assert!(reserves.is_err());
+        slab.unused = 0;
+        slab.reserve();
+        assert_eq!(slab.fill(0, 1, 7, 7), 0);
+        slab.node(0).set_place(super::super::node::WAITING);
     }
 }
