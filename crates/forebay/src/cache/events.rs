@@ -102,7 +102,10 @@ fn tell_of_tier(name: &Arc<str>, tier: &str, stats: &TierStats) {
     counter("forebay_cache_tier_reads_total", stats.read_latency.count);
     counter("forebay_cache_tier_read_microseconds_total", us(&stats.read_latency));
     counter("forebay_cache_tier_changes_total", stats.change_latency.count);
-    counter("forebay_cache_tier_change_microseconds_total", us(&stats.change_latency));
+    counter(
+        "forebay_cache_tier_change_microseconds_total",
+        us(&stats.change_latency),
+    );
     gauge("forebay_cache_tier_owed", stats.owed as f64);
     gauge("forebay_cache_tier_breaker", breaker(stats.breaker));
 }
