@@ -128,6 +128,21 @@ async fn a_background_refresh_asks_the_source_where_the_tier_has_nothing_fresher
     }
 }
 
+/// With the real clocks: they tick differently, so that the same copy's age seems to be now this, now that.
+#[tokio::test]
+async fn a_background_refresh_is_not_content_with_the_copy_that_memory_has() {
+    let (database, tier) = (Database::open().with(1, 10), Fake::new("tier"));
+    let cache = database.cache(tier.clone()).refresh_ahead(0.0).build();
+    for times in 1..=30 {
+        assert_eq!(value(&cache, 1).await, Some(10));
+        until("the flight", async || cache.stats().in_flight == 0).await;
+        settled(&cache).await;
+        assert_eq!(database.fetched().len(), times);
+        // So that the clocks go on by something in between.
+        tokio::time::sleep(ms(3)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refresh_that_is_asked_for_never_takes_the_tiers_word() {
     let (database, tier) = (Database::open().with(1, 10), Fake::new("tier"));
