@@ -51,7 +51,7 @@ async fn what_was_invalidated_before_the_end_is_not_there_after_it() {
     let path = folder.path().join("tier");
     let database = Database::open().with(1, 10).with(2, 20);
     let cache = database.cache(open(&path).await).build();
-    (value(&cache, 1).await, value(&cache, 2).await);
+    assert_eq!((value(&cache, 1).await, value(&cache, 2).await), (Some(10), Some(20)));
     settled(&cache).await;
     database.set(1, 11);
     cache.invalidate(&1).await;
