@@ -22,8 +22,12 @@
 //!
 //! - `sqlite` (default): [`write`](mod@write) and [`load::sqlite`], with SQLite built in. Without it, `batch`, `load` and `cache`
 //!   are left.
-//! - `serde` (with `sqlite`): [`cache::HotKeys`] can be saved and loaded.
-//! - `tier-sqlite`, `redis`: [tiers](cache::tier) of a cache, in a SQLite file or in Redis or Valkey; `lz4`, `zstd`: compressed.
+//! - `serde` (with all of the others): [`cache::HotKeys`] can be saved and loaded.
+//! - `tier-codec` (with each of the following): the form in which a tier keeps keys and values outside the process.
+//! - `tier-sqlite`: a cache's tier in a SQLite file of its own: warm after a restart.
+//! - `redis`: a cache's tier in Redis or Valkey, shared by many processes.
+//! - `lz4`: fast compression of values in a tier.
+//! - `zstd`: strong compression of values in a tier.
 //!
 //! # What it stands on
 //!

@@ -13,7 +13,7 @@ use crate::load::Key;
 /// Resolves when all tiers have heard of what was written before; at once where there are none.
 ///
 /// What was written holds from the call on, whether this is awaited or not. A tier that is down is told when it is back, so
-/// this may wait for as long; it is safe to drop.
+/// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop.
 pub struct Settled {
     tiers: Option<BoxFuture<'static, ()>>,
 }

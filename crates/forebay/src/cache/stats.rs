@@ -1,6 +1,7 @@
 //! What a cache counts about itself.
 //!
-//! Promises: counters only grow. A hit costs one addition, on a cache line of the thread's own core.
+//! Promises: counters only grow. A hit costs one addition, on a cache line of the thread's own core. What tiers count is theirs
+//! (`tier::stats`); a reading brings it along.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -57,7 +58,8 @@ pub struct Stats {
     pub weight: u64,
     /// The most that they may weigh.
     pub capacity: u64,
-    /// The tiers below memory, in order.
+    /// The tiers below memory, in order, each with its own counts. Whether a tier is well is told by its `breaker`, `errors`
+    /// and `timeouts`; whether it has heard of all that was written, by `owed`.
     pub tiers: Vec<TierStats>,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Leg<K, V, E> {
 pub(super) enum ByTiers {
     /// All that may be served.
     Any,
-    /// Fresh ones, fetched later than that (ms).
+    /// Fresh ones, fetched later than that (ms), and surely so.
     NewerThan(u64),
     /// None.
     No,
@@ -182,12 +182,17 @@ where
     fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
         let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
         let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
-        let standing = || record.standing(self.time.now(), &self.terms);
+        let now_ms = self.time.now();
+        let standing = || record.standing(now_ms, &self.terms);
         let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
         let state = match (leg.by_tiers, standing.staleness) {
             (ByTiers::Any, Staleness::Fresh) => State::Fetched,
             (ByTiers::Any, Staleness::Stale) => State::Stale,
-            (ByTiers::NewerThan(known_ms), Staleness::Fresh) if fetched_at_ms > known_ms => State::Fetched,
+            (ByTiers::NewerThan(known_ms), Staleness::Fresh)
+                if fetched_at_ms > known_ms.saturating_add(apart_ms(now_ms.saturating_sub(known_ms))) =>
+            {
+                State::Fetched
+            }
             _ => return None,
         };
         Some((record, state))
@@ -315,6 +320,12 @@ where
         }
         called_off
     }
+}
+
+/// By how much the same copy, that old, may seem to be newer when it is read back. Entries age by the kernel's coarse clock,
+/// which lags by up to 10 ms, copies by the wall clock, which is slewed by up to 500 ppm.
+fn apart_ms(age_ms: u64) -> u64 {
+    20 + age_ms / 1_000
 }
 
 fn panicked<E>(panic: Box<dyn Any + Send>) -> CacheError<E> {

@@ -106,6 +106,7 @@ impl<K, V> Form<K, V> {
         check_namespace(&self.namespace)
     }
 
+    #[cfg(feature = "redis")]
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }

@@ -30,13 +30,17 @@ mod stats;
 mod stripes;
 mod tiers;
 
+// The features that only say how values are written are of use to tiers, which are features of their own: alone they are dead code.
 #[cfg(feature = "tier-codec")]
 mod codec;
 #[cfg(feature = "tier-codec")]
+#[cfg_attr(not(any(feature = "redis", feature = "tier-sqlite")), allow(dead_code))]
 mod envelope;
 #[cfg(feature = "tier-codec")]
+#[cfg_attr(not(any(feature = "redis", feature = "tier-sqlite")), allow(dead_code))]
 mod form;
 #[cfg(feature = "tier-codec")]
+#[cfg_attr(not(any(feature = "redis", feature = "tier-sqlite")), allow(dead_code))]
 mod key;
 #[cfg(feature = "redis")]
 pub mod redis;

@@ -259,9 +259,11 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     }
 
     /// Completes when all that was asked before this call was acknowledged by every tier or, as fetched values may be, given up.
-    /// For as long as a tier is down, something owed to it is neither.
+    /// For as long as a tier is down, something owed to it is neither. It is a handle too: as long as it is kept, nothing owed
+    /// is given up.
     pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<K, V> {
-        let inner = Arc::clone(self.inner());
+        let handle = Arc::clone(&self.handle);
+        let inner = &handle.inner;
         let (mut numbers, mut to_drain) = (Vec::new(), Vec::new());
         for (at, queue) in inner.state.lock().queues.iter_mut().enumerate() {
             numbers.push(queue.latest());
@@ -270,6 +272,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
         self.drain(to_drain);
         async move {
+            let inner = &handle.inner;
             loop {
                 let mut told = std::pin::pin!(inner.settling.notified());
                 // Before the look, so that what happens after it is heard of.
