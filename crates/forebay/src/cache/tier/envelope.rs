@@ -24,7 +24,9 @@ use super::codec::{Codec, CodecError};
 const MAGIC: [u8; 2] = *b"FB";
 const VERSION: u8 = 1;
 const MISSING: u8 = 1;
+#[cfg(any(test, feature = "lz4"))]
 const LZ4: u8 = 1 << 1;
+#[cfg(any(test, feature = "zstd"))]
 const ZSTD: u8 = 2 << 1;
 const COMPRESSION: u8 = 3 << 1;
 const SUM: usize = 17;
