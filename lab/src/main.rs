@@ -36,6 +36,7 @@ use failure::Failure;
 use scenario::Scenario;
 use scenarios::batcher::Batcher;
 use scenarios::cache::Cache;
+use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
 use scenarios::loader::Loader;
 use scenarios::server::Server;
@@ -63,6 +64,14 @@ enum Chosen {
     },
     /// Hits, beside the caches of others.
     Cache {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Everything at once on a cache whose database and tiers fail, and every answer judged: none may be wrong.
+    CacheSoak {
+        /// Makes the same choices as the run that told this seed.
+        #[arg(long)]
+        seed: Option<u64>,
         #[command(flatten)]
         options: Options,
     },
@@ -134,6 +143,15 @@ impl Options {
             ..self
         }
     }
+
+    /// One round of that many seconds, quick or not, unless the user wants otherwise or it is to be tiny.
+    fn usually_once_for(self, seconds: u32) -> Self {
+        Self {
+            rounds: self.rounds.or(Some(1)),
+            seconds: self.seconds.or((!self.tiny).then_some(seconds)),
+            ..self
+        }
+    }
 }
 
 fn run(command: Command) -> Result<bool, Failure> {
@@ -144,6 +162,14 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::ColdStart { options } => {
             let options = options.usually_for(cold_start::SECONDS);
             (Box::new(ColdStart::new(options.quick)), options)
+        }
+        Chosen::CacheSoak { seed, options } => {
+            let seconds = if options.quick {
+                cache_soak::QUICK_SECONDS
+            } else {
+                cache_soak::SECONDS
+            };
+            (Box::new(CacheSoak::new(seed)), options.usually_once_for(seconds))
         }
         Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
         Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
@@ -188,6 +214,7 @@ mod tests {
             | Chosen::Loader { options }
             | Chosen::Cache { options }
             | Chosen::ColdStart { options }
+            | Chosen::CacheSoak { options, .. }
             | Chosen::Writes { options, .. }
             | Chosen::Server { options, .. }) = command.scenario
             else {
@@ -217,5 +244,23 @@ mod tests {
             Effort::quick().duration.as_secs_f64()
         );
         assert_eq!(seconds("lab cold-start --tiny"), Effort::tiny().duration.as_secs_f64());
+    }
+
+    #[test]
+    fn a_soak_is_one_round_unless_the_user_wants_more() {
+        let effort = |line: &str| {
+            let Chosen::CacheSoak { options, .. } = Command::try_parse_from(line.split(' ')).unwrap().scenario else {
+                panic!("{line} is another scenario");
+            };
+            let effort = options.usually_once_for(60).effort();
+            (effort.rounds, effort.duration.as_millis())
+        };
+        assert_eq!(effort("lab cache-soak"), (1, 60_000));
+        assert_eq!(effort("lab cache-soak --quick"), (1, 60_000));
+        assert_eq!(effort("lab cache-soak --seed 7 --seconds 9 --rounds 2"), (2, 9_000));
+        assert_eq!(
+            effort("lab cache-soak --tiny"),
+            (1, Effort::tiny().duration.as_millis())
+        );
     }
 }

@@ -60,6 +60,13 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "hit rate",
                 "hit ratio",
                 "database use",
+                "wrong answers",
+                "late answers",
+                "errors given",
+                "faults injected",
+                "invalidations",
+                "cancelled",
+                "longest stall",
             ]
             .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
@@ -250,6 +257,22 @@ fn cold_start() {
         !go_is_here() || !report.contains("not measured"),
         "every goal is judged:\n{report}"
     );
+}
+
+#[test]
+fn cache_soak() {
+    let (report, results) = run(&["cache-soak", "--seed", "7"]);
+    let seen = check("cache-soak", &report, &results);
+    let wrong = results.iter().filter(|record| record["metric"] == "wrong answers");
+    assert!(wrong.clone().count() >= 3 && wrong.clone().all(|record| record["value"] == 0.0));
+    for case in ["single", "gathered", "with SQLite"] {
+        has(&seen, "forebay", case);
+    }
+    if Command::new("redis-server").arg("--version").output().is_ok() {
+        has(&seen, "forebay", "with Redis");
+        assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+    }
+    assert!(report.contains("Seed 7."), "{report}");
 }
 
 #[test]

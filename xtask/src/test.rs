@@ -25,6 +25,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["batcher"],
     &["loader"],
     &["cache"],
+    &["cache-soak"],
     &["cold-start"],
     &["writes"],
     &["server", "--forebay", THE_SERVER],
