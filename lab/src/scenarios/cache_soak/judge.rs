@@ -381,8 +381,8 @@ mod tests {
             ..judge.asked(KEY)
         };
         let served = FRESH_FOR + STALE_FOR + AGE_SLACK;
-        judge.answered(&later_by(served), row.as_ref(), FRESH);
-        judge.answered(&later_by(served + RESCUES_FOR), row.as_ref(), None);
+        judge.answered(&later_by(served - SOFT_TIMEOUT), row.as_ref(), FRESH);
+        judge.answered(&later_by(served + RESCUES_FOR - SOFT_TIMEOUT), row.as_ref(), None);
         assert_eq!(told(&judge), "");
         judge.answered(&later_by(served + SOFT_TIMEOUT), row.as_ref(), FRESH);
         assert!(told(&judge).contains("too old"));
