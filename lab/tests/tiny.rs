@@ -67,6 +67,7 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "invalidations",
                 "cancelled",
                 "longest stall",
+                "machine stalled",
             ]
             .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");

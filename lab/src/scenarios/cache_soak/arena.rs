@@ -56,6 +56,8 @@ pub(crate) struct Soaked {
     pub(crate) faults: u64,
     pub(crate) counts: Vec<Arc<Counts>>,
     pub(crate) seconds: f64,
+    /// How long the machine stood still meanwhile.
+    pub(crate) stalled: Duration,
 }
 
 /// Runs both caches for so long.
@@ -68,7 +70,8 @@ pub(crate) async fn soak(
 ) -> Result<Soaked, Failure> {
     let databases = [1, 2].map(|number| Arc::new(Database::new(KEYS, seed ^ number)));
     let rooms = [Room::Tight, Room::Roomy];
-    let judges = [0, 1].map(|at| Arc::new(Judge::new(&databases[at], rooms[at] == Room::Roomy, gathers)));
+    let judge = |at: usize| Judge::new(&databases[at], rooms[at] == Room::Roomy, gathers).map(Arc::new);
+    let judges = [judge(0)?, judge(1)?];
     let counts = [Arc::<Counts>::default(), Arc::default()];
     let begun = Instant::now();
     let traffic = |at: usize| {
@@ -102,6 +105,7 @@ pub(crate) async fn soak(
         faults: databases.iter().map(|database| database.faults()).sum(),
         counts: counts.into(),
         seconds: begun.elapsed().as_secs_f64(),
+        stalled: judges[0].stalled(),
     })
 }
 

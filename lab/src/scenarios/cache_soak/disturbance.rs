@@ -109,6 +109,10 @@ impl Disturbance {
     ) -> Result<Self, Failure> {
         let ends = Arc::clone(is_over);
         let thread = thread::Builder::new().name("disturbance".to_owned());
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "a thread of its own, which has nothing to do until the time has come"
+        )]
         let thread = thread.spawn(move || {
             let mut random = StdRng::seed_from_u64(seed);
             let pause = |random: &mut StdRng, most: Duration| {

@@ -5,7 +5,8 @@
 //! error while nothing was wrong with the source; an error while memory could answer; a get that ended more than a second
 //! after its deadline; memory over its capacity. A get that ended less late is late, and only counted.
 //!
-//! Promises: what it calls wrong is wrong whatever the interleaving; where it cannot tell it says nothing. Knows no cache's
+//! Promises: what it calls wrong is wrong whatever the interleaving, and whenever the machine stalls; where it cannot tell it
+//! says nothing. Knows no cache's
 //! insides.
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 use forebay::cache::{CacheError, State};
 
 use super::database::{Database, Row};
+use super::stalls::Stalls;
+use crate::failure::Failure;
 
 /// The windows of the caches. A missing row is fresh for half as long, and stale for as much longer.
 pub(crate) const FRESH_FOR: Duration = Duration::from_millis(300);
@@ -57,6 +60,8 @@ pub(crate) struct Asked {
     acknowledged: u64,
     changes: u64,
     known: Option<Known>,
+    /// Of the machine, before it began.
+    stalled: Duration,
 }
 
 /// Judges one cache.
@@ -67,6 +72,7 @@ pub(crate) struct Judge {
     known: Option<Vec<Mutex<Option<Known>>>>,
     /// A fetch may join one that its source's batches began before.
     joins: Duration,
+    stalls: Arc<Stalls>,
     wrong: AtomicU64,
     told: Mutex<Vec<String>>,
     answers: AtomicU64,
@@ -76,9 +82,9 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// `is_roomy`: the cache evicts nothing. `gathers`: its source is a loader.
-    pub(crate) fn new(database: &Arc<Database>, is_roomy: bool, gathers: bool) -> Self {
+    pub(crate) fn new(database: &Arc<Database>, is_roomy: bool, gathers: bool) -> Result<Self, Failure> {
         let nothing = || (0..database.keys()).map(|_| Mutex::new(None)).collect();
-        Self {
+        Ok(Self {
             database: Arc::clone(database),
             known: is_roomy.then(nothing),
             joins: if gathers { FETCH_TIMEOUT } else { Duration::ZERO },
@@ -87,7 +93,8 @@ impl Judge {
             answers: AtomicU64::new(0),
             late: AtomicU64::new(0),
             errors: Mutex::default(),
-        }
+            stalls: Stalls::watch()?,
+        })
     }
 
     /// To be called before a get of the key.
@@ -101,6 +108,7 @@ impl Judge {
             known,
             acknowledged: slot.acknowledged(),
             began_us: self.database.now_us(),
+            stalled: self.stalls.so_far(),
             began: Instant::now(),
         }
     }
@@ -131,7 +139,9 @@ impl Judge {
             Some(State::Fetched) => FRESH_FOR.max(FETCH_TIMEOUT),
             _ => FRESH_FOR + STALE_FOR + RESCUES_FOR,
         };
-        let oldest_us = asked.began_us.saturating_sub(us(limit + AGE_SLACK + self.joins));
+        let oldest_us = asked
+            .began_us
+            .saturating_sub(us(limit + AGE_SLACK + self.joins + self.stalls.so_far()));
         match value {
             Some(row) if row.key != asked.key || !row.is_whole() => wrong("not its row"),
             Some(row) if row.version > versions.newest => wrong("never written"),
@@ -155,7 +165,8 @@ impl Judge {
         {
             let left = (FRESH_FOR + STALE_FOR + RESCUES_FOR).saturating_sub(age);
             *lock(&known[asked.key as usize]) = Some(Known {
-                until_us: self.database.now_us() + us(left),
+                // From the beginning: the age was told at some later moment, and a stall may have come between.
+                until_us: asked.began_us + us(left),
                 changes: asked.changes,
             });
         }
@@ -185,13 +196,19 @@ impl Judge {
         }
     }
 
+    /// How long the machine stood still.
+    pub(crate) fn stalled(&self) -> Duration {
+        self.stalls.so_far()
+    }
+
     /// Whether the get ended by its deadline.
     pub(crate) fn in_time(&self, asked: &Asked, deadline: Duration) {
         let took = asked.began.elapsed();
         if took > deadline + LATE {
             self.late.fetch_add(1, SeqCst);
         }
-        if took > deadline + TOO_LATE {
+        // The machine's own stalls are nobody's fault.
+        if took > deadline + TOO_LATE + self.stalls.so_far().saturating_sub(asked.stalled) {
             self.wrong(format!(
                 "key {}: {took:?}, where {deadline:?} was the deadline",
                 asked.key
@@ -281,7 +298,7 @@ mod tests {
 
     fn judge() -> (Arc<Database>, Judge) {
         let database = Arc::new(Database::new(10, 1));
-        let judge = Judge::new(&database, true, false);
+        let judge = Judge::new(&database, true, false).unwrap();
         (database, judge)
     }
 
@@ -364,8 +381,8 @@ mod tests {
             ..judge.asked(KEY)
         };
         let served = FRESH_FOR + STALE_FOR + AGE_SLACK;
-        judge.answered(&later_by(served), row.as_ref(), FRESH);
-        judge.answered(&later_by(served + RESCUES_FOR), row.as_ref(), None);
+        judge.answered(&later_by(served - SOFT_TIMEOUT), row.as_ref(), FRESH);
+        judge.answered(&later_by(served + RESCUES_FOR - SOFT_TIMEOUT), row.as_ref(), None);
         assert_eq!(told(&judge), "");
         judge.answered(&later_by(served + SOFT_TIMEOUT), row.as_ref(), FRESH);
         assert!(told(&judge).contains("too old"));

@@ -10,6 +10,7 @@ mod arena;
 mod database;
 mod disturbance;
 mod judge;
+mod stalls;
 mod traffic;
 
 use std::path::PathBuf;
@@ -39,7 +40,10 @@ const ERRORS: &str = "errors given";
 const FAULTS: &str = "faults injected";
 const INVALIDATIONS: &str = "invalidations";
 const CANCELLED: &str = "cancelled";
+/// Of the runtime's timers.
 const STALL: &str = "longest stall";
+/// Of a thread that does nothing else.
+const STALLED: &str = "machine stalled";
 
 /// A case in a full run, unless a user wants otherwise; and in a quick one.
 pub(crate) const SECONDS: u32 = 60;
@@ -87,8 +91,8 @@ impl Scenario for CacheSoak {
              gets are for 12 keys; one version in\nfive is no row. Writers change a key, then invalidate or insert it, mark it stale, \
              clear the cache, or tell it nothing. For seconds the\ndatabase fails, hangs, panics or is slow for 70 % of fetches; one \
              get in 13 is dropped while it waits. gathered: over a Loader, up to 32\nkeys a fetch. with Redis: a real one below \
-             memory, killed and restarted, paused, cut off, held up, answering garbage; over a Loader in turn with\nsingle fetches. \
-             with SQLite: a file below memory, locked now and then.\nWrong: older than what was acknowledged before the get began, \
+             memory, killed and restarted, paused, cut off, held up, answering garbage; with SQLite: a file below\nmemory, locked now and \
+             then. These two are over a Loader where the seed (plus the rounds before) is even.\nWrong: older than what was acknowledged before the get began, \
              another key's, missing where it never was (or the reverse), older than the\nwindows allow, a rescue or an error \
              without trouble, an error where memory could answer, more than 1 s after its deadline, memory over\nits capacity. Late: \
              more than 50 ms after its deadline; see the longest stall, which is the machine's.",
@@ -199,7 +203,7 @@ impl SoakTrial {
                 let address = format!("redis://{}/", proxy.address());
                 let open = |namespace| {
                     Ok::<_, Failure>(Below::Redis(
-                        RedisTier::open(&address, form(namespace)).map_err(unopened)?,
+                        RedisTier::open(&address, form(namespace)).map_err(|error| unopened(&error))?,
                     ))
                 };
                 let below = [open("tight")?, open("roomy")?];
@@ -211,7 +215,7 @@ impl SoakTrial {
                     .into();
                 let open = |at: usize| {
                     let tier = SqliteTier::builder(&files[at], form("soak")).open();
-                    Ok::<_, Failure>(Below::Sqlite(tier.map_err(unopened)?))
+                    Ok::<_, Failure>(Below::Sqlite(tier.map_err(|error| unopened(&error))?))
                 };
                 let below = [open(0)?, open(1)?];
                 Ok((below, Disturbance::of_files(&files, seed, is_over)?))
@@ -220,7 +224,7 @@ impl SoakTrial {
     }
 }
 
-fn unopened(error: OpenError) -> Failure {
+fn unopened(error: &OpenError) -> Failure {
     Failure::Wrong(format!("a tier was not opened: {error}"))
 }
 
@@ -228,9 +232,10 @@ fn readings(soaked: &Soaked, disturbances: u64, seed: u64) -> Result<Vec<Reading
     let verdict = &soaked.verdict;
     if verdict.wrong > 0 {
         return Err(Failure::Wrong(format!(
-            "{} of {} answers (seed {seed}): {}",
+            "{} of {} answers (seed {seed}; the machine stood still for {:?}): {}",
             verdict.wrong,
             verdict.answers,
+            soaked.stalled,
             verdict.told.join("; ")
         )));
     }
@@ -248,6 +253,7 @@ fn readings(soaked: &Soaked, disturbances: u64, seed: u64) -> Result<Vec<Reading
         Reading::new(INVALIDATIONS, "calls", invalidations),
         Reading::new(CANCELLED, "gets", sum(|counts| &counts.cancelled)),
         Reading::new(STALL, "ms", longest_us as f64 / 1_000.0),
+        Reading::new(STALLED, "ms", soaked.stalled.as_secs_f64() * 1_000.0),
     ])
 }
 
@@ -266,6 +272,7 @@ mod tests {
             faults: 3,
             counts: vec![Arc::default(), Arc::default()],
             seconds: 2.0,
+            stalled: std::time::Duration::ZERO,
         };
         soaked.counts[0].clears.store(1, Relaxed);
         soaked.counts[1].invalidations.store(2, Relaxed);

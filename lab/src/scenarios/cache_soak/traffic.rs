@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 
-use super::database::{Database, Row};
+use super::database::{Database, Row, Slot};
 use super::judge::Judge;
 use crate::failure::Failure;
 
@@ -100,12 +100,12 @@ impl<E: fmt::Display + Send + Sync + 'static> Traffic<E> {
                 0..70 => self.lookup(key).await,
                 70..78 => {
                     self.get_within(key, Duration::from_millis(random.random_range(1..50)))
-                        .await
+                        .await;
                 }
                 78..82 => self.lookup_many(&mut random).await,
                 82..90 => {
                     self.cancelled(key, Duration::from_millis(random.random_range(0..8)))
-                        .await
+                        .await;
                 }
                 90..99 => self.if_fresh(key),
                 _ => self.refresh(key).await,
@@ -226,7 +226,7 @@ impl<E: fmt::Display + Send + Sync + 'static> Traffic<E> {
     fn clear(&self) -> Settled {
         let slots = || (0..self.database.keys()).map(|key| self.database.slot(key));
         let written: Vec<u64> = slots().map(|slot| slot.versions().newest).collect();
-        slots().for_each(|slot| slot.change_begins());
+        slots().for_each(Slot::change_begins);
         let settled = self.cache.clear();
         for (slot, version) in slots().zip(written) {
             slot.change_returned();
