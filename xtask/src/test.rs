@@ -40,6 +40,13 @@ pub(crate) fn run(quick: bool) -> bool {
     steps.step("licences of dependencies", dependencies);
     steps.step("unused dependencies", unused_dependencies);
     steps.command("build", cargo(["build", "--workspace", "--all-targets", "--quiet"]));
+    // Tests that need a server fail without it: what could be installed is, before them.
+    steps.step("set-up of servers", || {
+        match setup::servers().and_then(|()| setup::redis()) {
+            Ok(()) => Outcome::Passed,
+            Err(why) => Outcome::DidNotRun(why),
+        }
+    });
     let tests = [
         "test",
         "--workspace",
@@ -62,10 +69,6 @@ pub(crate) fn run(quick: bool) -> bool {
     if !quick {
         steps.step("promised compiler", promised_compiler);
         steps.step("models", models);
-        steps.step("set-up of clients", || match setup::servers() {
-            Ok(()) => Outcome::Passed,
-            Err(why) => Outcome::DidNotRun(why),
-        });
         for client in setup::CLIENTS {
             steps.step(&format!("client {}", client.name), || real_client(client));
         }

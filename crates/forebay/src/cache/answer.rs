@@ -21,7 +21,8 @@ pub enum State {
     Fresh,
     /// It was there, and stale: a refresh runs in the background, or will after its back-off.
     Stale,
-    /// It was fetched for this lookup, or for another that this one joined.
+    /// It was brought for this lookup, by the source or a tier, or for another that this one joined. One that a tier had kept,
+    /// or a source that is itself a cache, has an age; [`Stats::flights_by_tier`](super::Stats::flights_by_tier) counts the former.
     Fetched,
     /// It was there and had expired, and the source failed, or took longer than the soft timeout.
     Rescued,

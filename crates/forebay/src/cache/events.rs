@@ -6,6 +6,7 @@
 //! Each tier has counters and gauges of its own, by the label `tier`: its name, and from the second tier of that name on its
 //! place among them (`redis`, `redis-2`). The time of its calls is a sum and a count, for averages over any period.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -24,17 +25,29 @@ pub(super) fn fetch_took(name: &Arc<str>, time: Duration) {
     }
 }
 
-/// Publishes until the cache is gone.
+/// Publishes until the cache is gone. Where its runtime goes first, the next flight begins another.
 pub(super) async fn publish<K, V, E>(core: Weak<Core<K, V, E>>)
 where
     K: Key,
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
+    let publishing = Publishing(core);
     loop {
         tokio::time::sleep(PERIOD).await;
-        let Some(core) = core.upgrade() else { return };
+        let Some(core) = publishing.0.upgrade() else { return };
         tell(&core.settings.name, &core.stats());
+    }
+}
+
+/// While it lives, the cache's counters are published.
+struct Publishing<K, V, E>(Weak<Core<K, V, E>>);
+
+impl<K, V, E> Drop for Publishing<K, V, E> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0.upgrade() {
+            core.publishes.store(false, Ordering::Relaxed);
+        }
     }
 }
 

@@ -11,6 +11,8 @@
 //!
 //! Does not know SQL, nor what its source and tiers are.
 //!
+//! Asked of its users: `Hash`, `Eq` and `Clone` of keys run under locks, so they must be quick and not call the cache.
+//!
 //! How it is built: `store` keeps `record`s and reads them without a lock; `core` says what a record is good for and who must
 //! fetch; `flights` keeps the one order in which flights land and writers write; `trip` is a flight's way through `tier`s and
 //! `turns` to the `source`.
@@ -80,7 +82,8 @@
 //!   (`tokio::spawn`).
 //! - [`mark_stale`](Cache::mark_stale) keeps the old value for readers until the new one is there: nobody waits.
 //!   [`insert`](Cache::insert) spares the fetch, where whoever writes knows the whole value and nobody else writes the key.
-//! - All of them hold from the call on. What they return is awaited for the tiers' sake; without tiers it is ready at once.
+//! - All of them hold in this process from the call on. With tiers, await what they return: a deletion that no tier has heard
+//!   of when the process ends is lost, and the next start finds the old value. Without tiers it is ready at once.
 //!
 //! # When the source fails
 //!
@@ -135,6 +138,10 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! What is fetched goes to the tiers in the background: await [`settled`](Cache::settled) before the program ends, or the last of
+//! it is not there at the next start. A file is open in one process at a time, and is the tier's alone. A tier also remembers
+//! across a crash between a write and its `invalidate`: the windows bound how old a value may then be.
 //!
 //! A tier that fails, hangs or is down is skipped and counted ([`Stats::tiers`]), never a reader's error. `insert`, `invalidate` and
 //! `clear` go through all of them: what was invalidated is not read from a tier again from the call on, and a tier that was down is

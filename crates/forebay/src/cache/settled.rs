@@ -12,7 +12,9 @@ use crate::load::Key;
 
 /// Resolves when all tiers have heard of what was written before; at once where there are none.
 ///
-/// What was written holds from the call on, whether this is awaited or not. A tier that is down is told when it is back, so
+/// In this process what was written holds from the call on, whether this is awaited or not. But a deletion that no tier has
+/// heard of when the process ends is lost, and a tier that outlives it (a file, Redis) serves the old value to the next: so
+/// await it, where there are tiers, before a write is acknowledged. A tier that is down is told when it is back, so
 /// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop.
 pub struct Settled {
     tiers: Option<BoxFuture<'static, ()>>,

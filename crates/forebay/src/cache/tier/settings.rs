@@ -8,6 +8,14 @@ use std::time::{Duration, SystemTime};
 pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// How tiers are guarded. The defaults suit a cache server in the same data centre.
+///
+/// ```
+/// # use std::time::Duration;
+/// use forebay::cache::tier::TierSettings;
+///
+/// let mut settings = TierSettings::default();
+/// settings.timeout = Duration::from_millis(50);
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TierSettings {
@@ -29,10 +37,10 @@ pub struct TierSettings {
     pub retry_after: (Duration, Duration),
     /// A value fetched so much later than now is not used: some clock is wrong. 5 s.
     pub max_clock_skew: Duration,
-    /// How old a value may get that is carried from a lower tier into the ones above it. One hour.
-    pub keep_for: Duration,
-    /// The same, for keys which the source has no value of. One minute.
-    pub keep_missing_for: Duration,
+    /// How old a value may get that is carried from a lower tier into the ones above it. The cache's windows say.
+    pub(crate) keep_for: Duration,
+    /// The same, for keys which the source has no value of.
+    pub(crate) keep_missing_for: Duration,
     pub(crate) wall_clock: WallClock,
 }
 
