@@ -283,7 +283,7 @@ impl<K: Eq, F: Numbered> Flights<K, F> {
         kept
     }
 
-    /// Takes all flights of all keys out of the air, and runs `keep` with their keys under all locks.
+    /// Takes all flights of all keys out of the air, and runs `keep` under all locks.
     pub(super) fn supersede_all<R>(&self, keep: impl FnOnce() -> R) -> R {
         let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.table.lock()).collect();
         let before: Vec<_> = tables.iter_mut().map(|table| std::mem::take(&mut **table)).collect();

@@ -6,7 +6,8 @@
 //! - One flight a key: readers of a key that is not there join the one fetch of it, which runs in a task of its own. Who leaves
 //!   takes nobody with them.
 //! - What is inserted, invalidated, marked stale or cleared wins over every fetch that began before.
-//! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call.
+//! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call; but for one in 256, on
+//!   average, which is recorded for [`hot_keys`](Cache::hot_keys) unless none are watched: it never waits for a lock either.
 //! - A source that fails, hangs or panics is a typed error, or a value that rescues; never a hang beyond the timeout.
 //!
 //! Does not know SQL, nor what its source and tiers are.

@@ -113,7 +113,7 @@ impl<V> Record<V> {
             terms.missing
         };
         let share = (times >> 1) & ((1 << JITTER_BITS) - 1);
-        let taken_off = per_mille(windows.fresh_ms, terms.jitter);
+        let taken_off = parts_of_1024(windows.fresh_ms, terms.jitter);
         let fresh_ms = windows.fresh_ms - ((u128::from(taken_off) * u128::from(share)) >> JITTER_BITS) as u64;
         let served_ms = windows.fresh_ms.saturating_add(windows.stale_ms);
         let by_rule = match &terms.rule {
@@ -128,7 +128,7 @@ impl<V> Record<V> {
             other => other,
         };
         let refresh = match staleness {
-            Staleness::Fresh => terms.ahead < 1024 && age_ms >= per_mille(fresh_ms, terms.ahead),
+            Staleness::Fresh => terms.ahead < 1024 && age_ms >= parts_of_1024(fresh_ms, terms.ahead),
             Staleness::Stale => true,
             Staleness::Expired => false,
         };
@@ -187,9 +187,9 @@ impl<V> Record<V> {
     }
 }
 
-/// That many 1/1024 of a time; of one that is for ever, for ever.
+/// So many of 1,024 parts of a time; all of one that is for ever is for ever.
 #[inline]
-fn per_mille(time_ms: u64, parts: u64) -> u64 {
+fn parts_of_1024(time_ms: u64, parts: u64) -> u64 {
     if parts == 1024 {
         time_ms
     } else {
@@ -211,8 +211,8 @@ impl<V> Terms<V> {
     /// These terms, with what follows from them.
     pub(super) fn complete(mut self) -> Self {
         let sure = |windows: Windows| {
-            let sure_ms = windows.fresh_ms - per_mille(windows.fresh_ms, self.jitter);
-            per_mille(sure_ms, self.ahead)
+            let sure_ms = windows.fresh_ms - parts_of_1024(windows.fresh_ms, self.jitter);
+            parts_of_1024(sure_ms, self.ahead)
         };
         self.surely_fresh_ms = match self.rule {
             None => [sure(self.missing), sure(self.present)],
@@ -356,7 +356,7 @@ mod tests {
                 Staleness::Stale => prop_assert!(age < fresh.saturating_add(stale) && standing.refresh),
                 Staleness::Expired => prop_assert!(age >= fresh.saturating_add(stale) && !standing.refresh),
             }
-            if age < fresh - per_mille(fresh, jitter) {
+            if age < fresh - parts_of_1024(fresh, jitter) {
                 prop_assert_eq!(standing.staleness, Staleness::Fresh);
             }
             if record.surely_fresh(NOW + age, &terms) {
