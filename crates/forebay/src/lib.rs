@@ -39,7 +39,7 @@ pub mod batch;
 pub mod cache;
 pub mod load;
 mod panics;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod write;
 
 /// The README's examples, which are compiled and run with the other tests of the documentation.

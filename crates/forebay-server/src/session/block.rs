@@ -5,8 +5,8 @@
 //! SERIALIZABLE blocks hold a snapshot if they only read, and the right to write from their first statement otherwise, so
 //! that none of them ever fails to serialize.
 
-use forebay::write::sqlite::{Reader, Transaction};
-use forebay::write::{CancelToken, WriteError, Writer};
+use forebay::write::sqlite::{Reader, Sqlite, Transaction};
+use forebay::write::{CancelToken, WriteError};
 
 use super::settings::Settings;
 use crate::sql::Isolation;
@@ -99,13 +99,13 @@ impl Block {
     /// The transaction to write in; begins it, in its turn, if that has not happened yet.
     pub(super) async fn writing(
         &mut self,
-        writer: &Writer,
+        sqlite: &Sqlite,
         token: &CancelToken,
     ) -> Result<&mut Transaction, WriteError> {
         if self.write.is_none() {
             let begun = tokio::select! {
                 biased;
-                begun = writer.begin() => begun?,
+                begun = sqlite.begin() => begun?,
                 error = token.fired() => return Err(error),
             };
             let transaction = self.write.insert(begun);

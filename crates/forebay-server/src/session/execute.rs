@@ -173,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let message = format!("{} cannot run inside a transaction block", statement.tag.words());
                 return Err(WireError::new("25001", message).into());
             }
-            Some(block) => match block.writing(writer, token).await {
+            Some(block) => match block.writing(&self.shared.sqlite, token).await {
                 Ok(transaction) => transaction.execute_with(sql, parameters, token.clone()).await,
                 Err(error) => Err(error),
             },
@@ -367,7 +367,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Some(block) = &mut self.block {
             if block.needs_one_state() && !block.failed {
                 if !block.read_only {
-                    block.writing(&self.shared.writer, token).await?;
+                    block.writing(&self.shared.sqlite, token).await?;
                 } else if block.snapshot().is_none() {
                     let reader = reader(&self.shared.sqlite, token).await?;
                     reader.hold_snapshot().await?;

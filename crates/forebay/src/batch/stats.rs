@@ -20,3 +20,18 @@ pub struct Stats {
     /// Batches that run now, until their callers have their outcomes.
     pub in_flight: usize,
 }
+
+impl Stats {
+    /// Both together, for parts that are made of several batchers.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            batches: self.batches + other.batches,
+            cancelled: self.cancelled + other.cancelled,
+            queued: self.queued + other.queued,
+            waiting: self.waiting + other.waiting,
+            in_flight: self.in_flight + other.in_flight,
+        }
+    }
+}

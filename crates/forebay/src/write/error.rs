@@ -17,6 +17,13 @@ pub enum WriteError {
         /// How long was waited.
         waited: Duration,
     },
+    /// The database could not be reached, or was lost before the commit, for as long as is tried. Nothing was written. Try
+    /// again later.
+    #[error("the database cannot be reached: {cause}")]
+    Unavailable {
+        /// What was tried, and what it said last.
+        cause: String,
+    },
     /// This statement is not taken here; the message says what to use instead.
     #[error("{reason}")]
     Refused {
@@ -59,8 +66,12 @@ pub enum WriteError {
 pub struct StatementError {
     /// What kind of failure, in words that hold for every database.
     pub kind: StatementErrorKind,
-    /// The database's own code; for SQLite the extended result code.
+    /// The database's own code: SQLite's extended result code, MariaDB's error number; 0 where it has no numbers (PostgreSQL).
     pub code: i32,
+    /// The five characters that SQL calls its state, where the database tells them (PostgreSQL, MariaDB).
+    pub sqlstate: Option<Box<str>>,
+    /// The name of the constraint that was violated, where the database tells it (PostgreSQL).
+    pub constraint: Option<Box<str>>,
     /// The database's own message.
     pub message: String,
     /// Where in the statement's text, in bytes from its start, if the database said so.
@@ -73,6 +84,8 @@ impl StatementError {
         Self {
             kind,
             code,
+            sqlstate: None,
+            constraint: None,
             message: message.into(),
             offset: None,
         }
@@ -111,6 +124,12 @@ pub enum StatementErrorKind {
     Io,
     /// The file is damaged, or is no database.
     Corrupt,
+    /// Another transaction held a lock for longer than is waited for one.
+    LockTimeout,
+    /// It ran for longer than the database lets statements run.
+    Timeout,
+    /// The user that the connection was made for may not do this.
+    Permission,
     /// A concurrent transaction was there first; the transaction can be tried again.
     Conflict,
     /// Anything else; the message says what.

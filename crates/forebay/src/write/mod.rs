@@ -9,10 +9,18 @@
 
 mod cancel;
 mod error;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 mod outcome;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[allow(dead_code, reason = "the databases over the network are being built on it")]
+mod shape;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod statement;
+mod transaction;
 mod value;
 mod writer;
 
@@ -20,5 +28,6 @@ pub use cancel::CancelToken;
 pub use error::{StatementError, StatementErrorKind, WriteError};
 pub use outcome::Outcome;
 pub use statement::{Sql, Write};
+pub use transaction::Transaction;
 pub use value::{Parameters, Value};
 pub use writer::{Backend, Builder, Writer};

@@ -1,6 +1,7 @@
 //! One write as it is handed over: text, parameters, and the limits its caller sets.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,8 @@ pub struct Write {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
     pub(crate) acceptance: Option<Acceptance>,
+    /// The hash of the key that it is ordered by.
+    pub(crate) order: Option<u64>,
 }
 
 /// Whether the caller takes an outcome; if not, why.
@@ -74,6 +77,11 @@ impl Acceptance {
     pub(crate) fn of(&self, outcome: &Outcome) -> Result<(), WriteError> {
         (self.0)(outcome).map_err(|reason| WriteError::Refused { reason })
     }
+}
+
+/// The same in every process and for every writer: nothing depends on it but which writes wait for one another.
+fn order_of(key: &(impl Hash + ?Sized)) -> u64 {
+    foldhash::fast::FixedState::default().hash_one(key)
 }
 
 impl fmt::Debug for Acceptance {
@@ -91,6 +99,7 @@ impl Write {
             max_wait: None,
             cancel: None,
             acceptance: None,
+            order: None,
         }
     }
 
@@ -106,6 +115,22 @@ impl Write {
     pub fn cancel(mut self, token: CancelToken) -> Self {
         self.cancel = Some(token);
         self
+    }
+
+    /// Keeps its place among the writes of the same key: they are committed in the order of their arrival, also where several
+    /// batches are in flight. Equal keys are those that hash alike; a few different ones do too, which only costs speed.
+    ///
+    /// Without a key, order is kept among writes of the same text; and among all writes, where one batch is in flight at a
+    /// time, as with SQLite.
+    #[must_use]
+    pub fn ordered_by(mut self, key: impl Hash) -> Self {
+        self.order = Some(order_of(&key));
+        self
+    }
+
+    /// What it is ordered by.
+    pub(crate) fn order(&self) -> u64 {
+        self.order.unwrap_or_else(|| order_of(&*self.sql))
     }
 
     /// Asks `accept` before the commit. An outcome that it does not take is undone, and its reason is the caller's

@@ -1,6 +1,7 @@
 //! Values that cross the Writer's border: what a parameter may be, and what a RETURNING row holds.
 //!
-//! The five storage classes of SQLite, which every SQL database can map its own types onto. Nothing here knows a dialect.
+//! The five storage classes of SQLite, which every SQL database can map its own types onto, and lists of them. Nothing here
+//! knows a dialect.
 
 use std::borrow::Cow;
 
@@ -18,6 +19,8 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Blob(Vec<u8>),
+    /// A list, for databases that have arrays; of lists, if it has several dimensions.
+    Array(Vec<Value>),
 }
 
 impl Value {
@@ -26,6 +29,7 @@ impl Value {
         match self {
             Self::Text(text) => text.len(),
             Self::Blob(bytes) => bytes.len(),
+            Self::Array(values) => values.iter().map(|value| size_of_val(value) + value.heap_bytes()).sum(),
             Self::Null | Self::Integer(_) | Self::Real(_) => 0,
         }
     }
@@ -99,6 +103,39 @@ impl From<Vec<u8>> for Value {
         Self::Blob(value)
     }
 }
+
+impl<T: Into<Value>> FromIterator<T> for Value {
+    /// A list.
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        Self::Array(values.into_iter().map(Into::into).collect())
+    }
+}
+
+macro_rules! lists {
+    ($($kind:ty),*) => {$(
+        impl From<Vec<$kind>> for Value {
+            fn from(values: Vec<$kind>) -> Self {
+                values.into_iter().collect()
+            }
+        }
+    )*};
+}
+// Not u8: its vectors are bytes.
+lists!(
+    i16,
+    i32,
+    i64,
+    bool,
+    f32,
+    f64,
+    &str,
+    String,
+    Vec<u8>,
+    Option<i32>,
+    Option<i64>,
+    Option<f64>,
+    Option<String>
+);
 
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {

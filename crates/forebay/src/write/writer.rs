@@ -1,9 +1,11 @@
 //! The Writer itself: a [`Batcher`] whose batches are transactions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::sqlite::{Sqlite, Transaction};
-use super::{Outcome, Parameters, Sql, Write, WriteError};
+#[cfg(feature = "sqlite")]
+use super::sqlite::Sqlite;
+use super::{Outcome, Parameters, Sql, Transaction, Write, WriteError};
 use crate::batch::{self, Batcher, CallError};
 
 /// Writes for many callers at once. Clones are handles to the same writer.
@@ -27,7 +29,9 @@ use crate::batch::{self, Batcher, CallError};
 /// ```
 #[derive(Clone)]
 pub struct Writer {
-    batcher: Batcher<Write, Result<Outcome, WriteError>>,
+    /// As many as batches may be in flight. A write goes to the lane that its order says, and each lane has one batch in
+    /// flight, so that what is in one lane is committed in the order of its arrival.
+    lanes: Arc<[Batcher<Write, Result<Outcome, WriteError>>]>,
     backend: Backend,
 }
 
@@ -36,9 +40,29 @@ pub struct Writer {
 #[non_exhaustive]
 pub enum Backend {
     /// SQLite, embedded.
+    #[cfg(feature = "sqlite")]
     Sqlite(Sqlite),
 }
 
+impl Backend {
+    /// Writes a batch; one outcome a write, in order.
+    async fn write(&self, batch: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.write(batch).await,
+        }
+    }
+
+    /// How many batches may be in flight, if nothing was asked for; and the most that can be of use.
+    fn in_flight(&self) -> (usize, usize) {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => (1, 1),
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
 impl From<Sqlite> for Backend {
     fn from(sqlite: Sqlite) -> Self {
         Self::Sqlite(sqlite)
@@ -52,6 +76,7 @@ pub struct Builder {
     max_weight: usize,
     max_wait: Duration,
     max_queued: usize,
+    max_in_flight: Option<usize>,
 }
 
 impl Default for Builder {
@@ -61,6 +86,7 @@ impl Default for Builder {
             max_weight: 16 << 20,
             max_wait: Duration::ZERO,
             max_queued: 100_000,
+            max_in_flight: None,
         }
     }
 }
@@ -88,7 +114,24 @@ impl Builder {
         self
     }
 
-    /// The most statements that wait; what is over waits outside, in order. Default: 100,000.
+    /// The most batches in flight at a time, each on a connection of its own. With 1, all writes are committed in the order of
+    /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text. Default: 4, or what the
+    /// database's pool has room for; with SQLite always 1, as it has one writer.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[must_use]
+    pub fn max_in_flight(mut self, max_in_flight: usize) -> Self {
+        assert!(
+            max_in_flight > 0,
+            "a writer without a batch in flight would never write"
+        );
+        self.max_in_flight = Some(max_in_flight);
+        self
+    }
+
+    /// The most statements that wait, for each of the batches that may be in flight; what is over waits outside, in order.
+    /// Default: 100,000.
     #[must_use]
     pub fn max_queued(mut self, max_queued: usize) -> Self {
         self.max_queued = max_queued;
@@ -101,7 +144,16 @@ impl Builder {
     /// Outside a tokio runtime, or if a limit is 0 that must not be.
     pub fn build(self, backend: impl Into<Backend>) -> Writer {
         let backend = backend.into();
-        let writing = backend.clone();
+        let (default, most) = backend.in_flight();
+        let lanes = self.max_in_flight.unwrap_or(default).min(most);
+        Writer {
+            lanes: (0..lanes).map(|_| self.lane(&backend)).collect(),
+            backend,
+        }
+    }
+
+    fn lane(&self, backend: &Backend) -> Batcher<Write, Result<Outcome, WriteError>> {
+        let backend = backend.clone();
         let mut batcher = Batcher::<Write, Result<Outcome, WriteError>>::builder()
             .max_items(self.max_items)
             .max_weight(self.max_weight, Write::weight)
@@ -110,15 +162,10 @@ impl Builder {
         if !self.max_wait.is_zero() {
             batcher = batcher.max_wait(self.max_wait);
         }
-        let batcher = batcher.build(move |batch: Vec<Write>| {
-            let backend = writing.clone();
-            async move {
-                match backend {
-                    Backend::Sqlite(sqlite) => Ok(sqlite.write(batch).await),
-                }
-            }
-        });
-        Writer { batcher, backend }
+        batcher.build(move |batch: Vec<Write>| {
+            let backend = backend.clone();
+            async move { Ok(backend.write(batch).await) }
+        })
     }
 }
 
@@ -156,9 +203,10 @@ impl Writer {
     /// As [`execute`](Self::execute).
     pub async fn submit(&self, write: Write) -> Result<Outcome, WriteError> {
         let token = write.cancel.clone();
+        let lane = self.lane_of(&write);
         let call = match write.max_wait {
-            None => self.batcher.call(write),
-            Some(max_wait) => self.batcher.call_within(write, max_wait),
+            None => lane.call(write),
+            Some(max_wait) => lane.call_within(write, max_wait),
         };
         let answer = match token {
             None => call.await,
@@ -187,19 +235,27 @@ impl Writer {
     /// # Cancel safety
     /// As [`execute`](Self::execute).
     pub async fn submit_alone(&self, write: Write) -> Result<Outcome, WriteError> {
-        match &self.backend {
-            Backend::Sqlite(sqlite) => {
-                let token = write.cancel.clone().unwrap_or_default();
-                tokio::select! {
-                    biased;
-                    mut outcomes = sqlite.write(vec![write]) => outcomes.pop().expect("one outcome a write"),
-                    () = token.withdrawn() => Err(token.reason()),
-                }
+        let token = write.cancel.clone().unwrap_or_default();
+        tokio::select! {
+            biased;
+            mut outcomes = self.backend.write(vec![write]) => outcomes.pop().expect("one outcome a write"),
+            () = token.withdrawn() => Err(token.reason()),
+        }
+    }
+
+    /// The lane in which what must stay in order is.
+    fn lane_of(&self, write: &Write) -> &Batcher<Write, Result<Outcome, WriteError>> {
+        match &*self.lanes {
+            [only] => only,
+            lanes => {
+                let lanes_count = lanes.len() as u64;
+                let place = usize::try_from(write.order() % lanes_count).expect("less than there are lanes");
+                &lanes[place]
             }
         }
     }
 
-    /// Begins a transaction of the caller's own. Nobody else writes while it is open, so keep it short.
+    /// Begins a transaction of the caller's own. On SQLite nobody else writes while it is open, so keep it short.
     ///
     /// # Errors
     /// [`WriteError::Busy`], [`WriteError::Closed`].
@@ -208,7 +264,8 @@ impl Writer {
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
         match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.begin().await,
+            #[cfg(feature = "sqlite")]
+            Backend::Sqlite(sqlite) => Ok(sqlite.begin().await?.into()),
         }
     }
 
@@ -218,11 +275,14 @@ impl Writer {
     /// # Cancel safety
     /// Dropped before it completes, the writer stays closed and goes on emptying its queue.
     pub async fn drain(&self) {
-        self.batcher.drain().await;
+        futures_util::future::join_all(self.lanes.iter().map(Batcher::drain)).await;
     }
 
     /// What the writer has done so far.
     pub fn stats(&self) -> batch::Stats {
-        self.batcher.stats()
+        self.lanes
+            .iter()
+            .map(Batcher::stats)
+            .fold(batch::Stats::default(), batch::Stats::and)
     }
 }

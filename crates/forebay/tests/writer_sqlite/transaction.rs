@@ -177,8 +177,8 @@ async fn after_an_interrupted_statement_nothing_more_is_written() {
             Ok(1)
         })
     });
-    let writer = Writer::new(sqlite);
-    let mut own = writer.begin().await.unwrap();
+    let writer = Writer::new(sqlite.clone());
+    let mut own = sqlite.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     {
         let endless =
@@ -209,8 +209,8 @@ async fn after_an_interrupted_statement_nothing_more_is_written() {
 #[tokio::test]
 async fn a_token_cancels_a_statement_of_it() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::new(database.open());
-    let mut own = writer.begin().await.unwrap();
+    let sqlite = database.open();
+    let mut own = sqlite.begin().await.unwrap();
     let token = CancelToken::new();
     token.cancel();
     let answer = own
@@ -233,8 +233,9 @@ async fn a_token_cancels_a_statement_of_it() {
 #[tokio::test]
 async fn a_job_that_panics_rolls_back() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::new(database.open());
-    let mut own = writer.begin().await.unwrap();
+    let sqlite = database.open();
+    let writer = Writer::new(sqlite.clone());
+    let mut own = sqlite.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     let answer = own
         .run(&CancelToken::new(), |_| -> () { std::panic::panic_any("as asked") })
@@ -257,8 +258,8 @@ async fn a_job_that_panics_rolls_back() {
 #[tokio::test]
 async fn a_cursor_in_it_sees_what_it_wrote() {
     let database = Database::new("CREATE TABLE t (n)");
-    let writer = Writer::new(database.open());
-    let mut own = writer.begin().await.unwrap();
+    let sqlite = database.open();
+    let mut own = sqlite.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1), (2)", ()).await.unwrap();
     let token = CancelToken::new();
     let seen = own.run(&token, |session| {

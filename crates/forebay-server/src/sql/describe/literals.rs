@@ -136,7 +136,8 @@ impl Place {
 /// The value as SQLite's literal; in parentheses where it could grow together with what stands beside it.
 fn literal_of(value: &Value) -> Option<String> {
     Some(match value {
-        Value::Null => return None,
+        // SQLite has no arrays, and none is ever read from it.
+        Value::Null | Value::Array(_) => return None,
         Value::Integer(integer) => format!("({integer})"),
         Value::Real(real) if real.is_infinite() => {
             format!("({}9e999)", if *real < 0.0 { "-" } else { "" })

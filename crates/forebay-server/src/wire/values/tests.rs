@@ -19,6 +19,7 @@ fn stored(value: &Value) -> ValueRef<'_> {
         Value::Real(real) => ValueRef::Real(*real),
         Value::Text(text) => ValueRef::Text(text.as_bytes()),
         Value::Blob(bytes) => ValueRef::Blob(bytes),
+        Value::Array(_) => unreachable!("SQLite has no arrays"),
     }
 }
 

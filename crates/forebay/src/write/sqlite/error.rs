@@ -42,10 +42,8 @@ pub(super) fn statement_error(error: &rusqlite::Error) -> StatementError {
         _ => kind(code),
     };
     StatementError {
-        kind,
-        code,
-        message,
         offset,
+        ..StatementError::new(kind, code, message)
     }
 }
 

@@ -168,8 +168,14 @@ impl Sqlite {
             .await?
     }
 
-    /// Begins a transaction that may write, when its turn has come.
-    pub(super) async fn begin(&self) -> Result<Transaction, WriteError> {
+    /// Begins a transaction that may write, when its turn has come. Nobody else writes while it is open, so keep it short.
+    ///
+    /// # Errors
+    /// [`WriteError::Busy`], [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, nothing has happened.
+    pub async fn begin(&self) -> Result<Transaction, WriteError> {
         Transaction::begin(Arc::clone(&self.inner)).await
     }
 

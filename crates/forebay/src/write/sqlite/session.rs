@@ -691,6 +691,13 @@ fn bind(statement: &mut CachedStatement<'_>, program: &Program, parameters: &Par
             Value::Real(real) => ValueRef::Real(*real),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
             Value::Blob(bytes) => ValueRef::Blob(bytes),
+            Value::Array(_) => {
+                return Err(WriteError::Statement(StatementError::new(
+                    StatementErrorKind::Type,
+                    ffi::SQLITE_MISMATCH,
+                    format!("parameter {number} is a list, and SQLite has no arrays: give it as JSON text"),
+                )));
+            }
         });
         statement
             .raw_bind_parameter(index + 1, value)
