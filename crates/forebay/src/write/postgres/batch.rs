@@ -341,7 +341,7 @@ impl<'a> Batch<'a> {
 
     /// Parts the statement that waits for a lock from its neighbours.
     async fn part(&mut self, group: Group, place: usize, error: StatementError) {
-        if self.is_patient {
+        if self.is_patient || group.manner == Manner::Patient {
             // It has waited for as long as it may.
             self.tell(place, Err(error.into()));
         } else if self.writes[place].order.is_some() {

@@ -116,7 +116,7 @@ fn numbers() -> Vec<(&'static str, Vec<Case>)> {
                 same(5e-324, "5e-324"),
                 same(f64::MAX, "1.7976931348623157e+308"),
                 same(f64::NEG_INFINITY, "-Infinity"),
-                other(1_i64 << 53, "9007199254740992", 9_007_199_254_740_992.0),
+                other(1_i64 << 53, "9.007199254740992e+15", 9_007_199_254_740_992.0),
                 other("1e23", "1e+23", 1e23),
                 other("-0", "-0", -0.0),
             ],
@@ -380,7 +380,7 @@ fn others() -> Vec<(&'static str, Vec<Case>)> {
                         .into_iter()
                         .collect::<Value>(),
                     "{7,8,NULL}",
-                    { Value::from(vec![Some(7), Some(8), None]) },
+                    Value::from(vec![Some(7), Some(8), None]),
                 ),
             ],
         ),

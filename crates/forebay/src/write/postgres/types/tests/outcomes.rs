@@ -210,7 +210,7 @@ fn more_than_a_message_may_weigh_is_refused() {
 
 #[test]
 fn what_the_server_sends_is_not_believed_blindly() {
-    use super::super::read::{Unreadable, decode};
+    use super::read::{Unreadable, decode};
     // Two billion elements, and no bytes for them.
     let mut array = Vec::new();
     for word in [1, 0, 23, i32::MAX, 1] {
@@ -249,7 +249,7 @@ proptest! {
     #[test]
     fn no_bytes_make_reading_panic(raw in prop::collection::vec(any::<u8>(), 0..64)) {
         for read in &TYPES {
-            let _ = super::super::read::decode(read, &raw);
+            let _ = read::decode(read, &raw);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Texts that are read here are read as the server reads them.
 
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 use super::{super::super::test_server::session, *};
 

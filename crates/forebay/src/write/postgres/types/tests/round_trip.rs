@@ -153,7 +153,7 @@ async fn what_only_comes_out_is_read() {
     let row = session
         .query_one(
             "SELECT pg_advisory_unlock_all(), '2 3'::int2vector, '[5:6]={1,2}'::int[], 'x'::unknown,
-                    '2024-02-29 12:00:00+00'::timestamptz, '2024-02-29'::date, '\\377'::bytea, -1::int8::bit(9), pg_typeof(1)",
+                    '2024-02-29 12:00:00+00'::timestamptz, '2024-02-29'::date, '\\377'::bytea, (-1)::int8::bit(9), pg_typeof(1)",
             &[],
         )
         .await
