@@ -19,7 +19,7 @@ enum Database {
     #[cfg(feature = "sqlite")]
     Sqlite(sqlite::Transaction),
     #[cfg(feature = "postgres")]
-    Postgres(postgres::Transaction),
+    Postgres(Box<postgres::Transaction>),
 }
 
 #[cfg(feature = "sqlite")]
@@ -35,7 +35,7 @@ impl From<sqlite::Transaction> for Transaction {
 impl From<postgres::Transaction> for Transaction {
     fn from(transaction: postgres::Transaction) -> Self {
         Self {
-            of: Database::Postgres(transaction),
+            of: Database::Postgres(Box::new(transaction)),
         }
     }
 }

@@ -66,7 +66,8 @@ impl Backend {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.write(batch).await.into_iter().map(Answer::Told).collect(),
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.write(batch).await,
+            // Boxed, so that callers' futures stay small.
+            Self::Postgres(postgres) => Box::pin(postgres.write(batch)).await,
         }
     }
 
@@ -79,7 +80,7 @@ impl Backend {
                 #[cfg(feature = "sqlite")]
                 Self::Sqlite(_) => unreachable!("SQLite has one writer, whom no other's lock can be in the way of"),
                 #[cfg(feature = "postgres")]
-                Self::Postgres(postgres) => postgres.write_patiently(*write).await,
+                Self::Postgres(postgres) => Box::pin(postgres.write_patiently(*write)).await,
             },
         }
     }

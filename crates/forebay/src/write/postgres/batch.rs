@@ -492,7 +492,7 @@ impl<'a> Batch<'a> {
                 (Step::Singles(places), _) => {
                     let answers = self.singles(connection, begin.take(), places, texts).await?;
                     for (&place, answer) in places.iter().zip(answers) {
-                        let outcome = answer.map_err(|error| trouble(fate_of(error, &self.plans[place].sql), place))?;
+                        let outcome = answer.map_err(|error| trouble(fate(&error, &self.plans[place].sql), place))?;
                         told.push((place, self.outcome(place, texts, &outcome)));
                         if told.last().is_some_and(|(_, told)| told.is_err()) {
                             return Err(Trouble::Guilty);
@@ -699,7 +699,7 @@ impl<'a> Batch<'a> {
                 let place = part[position];
                 let told = match answer {
                     Ok(answered) => self.outcome(place, texts, &answered),
-                    Err(error) => match fate_of(error, &self.plans[place].sql) {
+                    Err(error) => match fate(&error, &self.plans[place].sql) {
                         Fate::Statement(error) => Err(error.into()),
                         other => return Err(trouble(other, place)),
                     },
@@ -769,7 +769,7 @@ impl<'a> Batch<'a> {
         let written = match written.expect("one answer a message") {
             Ok(written) => written,
             Err(error) => {
-                return match fate_of(error, &set.plan.sql) {
+                return match fate(&error, &set.plan.sql) {
                     Fate::Statement(error) => {
                         if error.kind == StatementErrorKind::Unique {
                             set.plan.expect_conflicts();
@@ -926,7 +926,7 @@ impl<'a> Batch<'a> {
         for &place in places {
             match answers.next().expect("one answer a message") {
                 Ok(_) => unexpected.push(place),
-                Err(error) => match fate_of(error, &self.plans[place].sql) {
+                Err(error) => match fate(&error, &self.plans[place].sql) {
                     Fate::Statement(error) => told.push((place, Err(error.into()))),
                     other => return Err(trouble(other, place)),
                 },
@@ -1041,10 +1041,6 @@ fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told
         columns: columns.to_vec(),
         rows: rows?,
     })
-}
-
-fn fate_of(error: tokio_postgres::Error, sql: &str) -> Fate {
-    fate(&error, sql)
 }
 
 /// What an error means for the transaction, when it is known whose it is.

@@ -47,6 +47,7 @@ enum Form<'a> {
 ///
 /// # Errors
 /// With the reason, in words for the caller: "the integer 7 cannot be of type bool: 0, 1 or text is wanted".
+#[cfg(test)]
 pub(crate) fn takes(parameter: &Type, value: &Value) -> Result<(), String> {
     form(parameter, value).map(drop).map_err(|misfit| misfit.0)
 }
