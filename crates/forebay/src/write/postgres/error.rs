@@ -30,6 +30,25 @@ pub(crate) enum Fate {
     Lost(String),
 }
 
+impl Fate {
+    /// What the statement's own caller is told, where nothing else is done about it.
+    pub(crate) fn statement(self) -> StatementError {
+        match self {
+            Self::Statement(error)
+            | Self::Conflict(error)
+            | Self::Lock(error)
+            | Self::Alone(error)
+            | Self::Replan(error) => error,
+            Self::Skipped => StatementError::new(
+                Kind::Other,
+                0,
+                "not run: a statement before it in its transaction had failed",
+            ),
+            Self::Lost(cause) => StatementError::new(Kind::Io, 0, cause),
+        }
+    }
+}
+
 /// What an error of a statement with that text means.
 pub(crate) fn fate(error: &tokio_postgres::Error, sql: &str) -> Fate {
     match error.as_db_error() {
