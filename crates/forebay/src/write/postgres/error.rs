@@ -141,7 +141,7 @@ fn kind(code: &str) -> Kind {
         "23514" => Kind::Check,
         "25006" => Kind::ReadOnly,
         "42501" => Kind::Permission,
-        "42P02" | "08P01" => Kind::ParameterCount,
+        "42P02" => Kind::ParameterCount,
         "53100" => Kind::Full,
         "53200" => Kind::OutOfMemory,
         "58030" | "58000" => Kind::Io,

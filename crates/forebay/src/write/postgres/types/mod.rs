@@ -3,7 +3,7 @@
 //! Promises: a value is never read differently from how the server reads it, in or out; what cannot be sent is known before
 //! anything is sent, and [`check`] and [`fits_column`] say so with exactly the outcome that encoding has; a column that
 //! cannot be read is known before the statement runs ([`returnable`]). What comes out of a row, sent back as a parameter of
-//! the same type, is the same value.
+//! the same type, is the same value (but for `int2vector` and `oidvector`, which only come out).
 //!
 //! Does not know: connections, transactions, the statement's text.
 //!

@@ -47,10 +47,7 @@ fn version_6(bytes: [u8; 16]) -> String {
             index += length;
             continue;
         }
-        if index == 6
-            && start == 0
-            && (length == 6 || (length == 7 && words[7] != 1) || (length == 5 && words[5] == 0xffff))
-        {
+        if index == 6 && start == 0 && (length == 6 || (length == 5 && words[5] == 0xffff)) {
             let [.., a, b, c, d] = bytes;
             write!(text, "{}", Ipv4Addr::new(a, b, c, d)).expect("a String grows as it must");
             return text;

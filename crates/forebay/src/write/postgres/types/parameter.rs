@@ -84,12 +84,16 @@ pub(crate) fn check(types: &[Type], values: &[Value]) -> Result<(), StatementErr
 /// Not less than what the value weighs on the wire, whatever its type.
 fn wire_bytes_max(value: &Value) -> usize {
     match value {
-        Value::Null | Value::Integer(_) | Value::Real(_) => 32,
+        Value::Null | Value::Integer(_) | Value::Real(_) => 28,
         Value::Text(text) => text.len() + 5,
         Value::Blob(bytes) => bytes.len() + 4,
         Value::Array(values) => values.iter().fold(64, |sum: usize, value| {
-            // In a literal, each byte may need an escape or be two digits.
-            sum.saturating_add(wire_bytes_max(value).saturating_mul(2))
+            let element = match value {
+                // In a literal, each byte may need an escape or be two digits; quotes, a comma and `\\\\x` are around them.
+                Value::Text(_) | Value::Blob(_) => wire_bytes_max(value).saturating_mul(2),
+                _ => wire_bytes_max(value),
+            };
+            sum.saturating_add(element)
         }),
     }
 }

@@ -29,7 +29,7 @@ async fn both_read_alike(element: Type, texts: impl Strategy<Value = String>, fi
         returned.push((stored, value));
     }
     // What came out is the same again.
-    for (stored, value) in returned.iter().take(200) {
+    for (stored, value) in returned.iter().take(50) {
         let (again, same) = through_a_parameter(&session, element.name(), value).await.unwrap();
         assert_eq!((&again, &same), (stored, value), "{element}");
     }
@@ -97,7 +97,7 @@ async fn lists_of_texts_come_back_as_they_went() {
     let lists = prop::collection::vec(prop::option::of("[a-c\"\\\\,{} \nNUL'ä😀]{0,6}"), 0..6);
     // Binary, and as a literal.
     for type_name in ["text", "name"] {
-        for _ in 0..300 {
+        for _ in 0..100 {
             let list: Value = lists.new_tree(&mut runner).unwrap().current().into_iter().collect();
             let (_, returned) = through_a_parameter(&session, &format!("{type_name}[]"), &list)
                 .await
@@ -126,7 +126,40 @@ async fn numbers_are_spelled_as_the_server_spells_them() {
         .collect();
     let spelled = through_a_column(&session, &Type::TEXT, &numbers).await;
     let printed = through_a_column(&session, &Type::FLOAT8, &numbers).await;
+    let mut same = 0;
     for ((spelled, _), (printed, _)) in spelled.into_iter().zip(printed) {
-        assert_eq!(spelled, printed);
+        let (spelled, printed) = (spelled.unwrap(), printed.unwrap());
+        assert_eq!(spelled.parse::<f64>(), printed.parse::<f64>());
+        assert_eq!(spelled.contains('e'), printed.contains('e'));
+        // The server has no use for digits that lie just between two numbers, and prints one more of them.
+        assert!(spelled.len() <= printed.len(), "{spelled} {printed}");
+        same += usize::from(spelled == printed);
     }
+    assert!(same > 1_900, "{same}");
+}
+
+#[tokio::test]
+async fn addresses_are_printed_as_the_server_prints_them() {
+    let session = session().await;
+    let mut runner = TestRunner::deterministic();
+    let words = prop::collection::vec(prop::sample::select(vec!["0", "0", "0", "1", "abc", "ffff"]), 8);
+    let addresses: Value = (0..3_000)
+        .map(|index| {
+            let address = words.new_tree(&mut runner).unwrap().current().join(":");
+            if index % 2 == 0 {
+                address
+            } else {
+                format!("{address}/{}", index % 129)
+            }
+        })
+        .collect();
+    let row = session
+        .query_one(
+            "SELECT array_agg(a ORDER BY at), array_agg(format('%s', a) ORDER BY at)
+             FROM unnest($1::inet[]) WITH ORDINALITY AS u (a, at)",
+            &[&Parameter(&addresses)],
+        )
+        .await
+        .unwrap();
+    assert_eq!(value(&row, 0).unwrap(), value(&row, 1).unwrap());
 }

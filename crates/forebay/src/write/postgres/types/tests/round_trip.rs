@@ -9,8 +9,14 @@ async fn every_type_is_stored_and_returned_as_it_should_be() {
     for (type_name, cases) in cases::all() {
         let table = format!("CREATE TEMP TABLE kept (value {type_name})");
         session.batch_execute(&table).await.unwrap();
+        // A cast of an inet to text always adds the length of its prefix; printing it does not.
+        let text = if type_name == "inet" {
+            "format('%s', value)"
+        } else {
+            "value::text"
+        };
         let statement = session
-            .prepare("INSERT INTO kept VALUES ($1) RETURNING value::text, value")
+            .prepare(&format!("INSERT INTO kept VALUES ($1) RETURNING {text}, value"))
             .await
             .unwrap();
         let [parameter] = statement.params() else { panic!() };
