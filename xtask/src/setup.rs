@@ -1,7 +1,7 @@
-//! Installs what the tests need and a machine may lack: PostgreSQL with its tools, Redis, each client with its
-//! language, a browser.
+//! Installs what the tests and the lab need and a machine may lack: PostgreSQL with its tools, MariaDB, Redis, programs that
+//! load a web service, each client with its language, a browser.
 //!
-//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but PostgreSQL, Redis and the browser
+//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but what the system's packages bring
 //! goes below `target/clients`, where the client tests look for it; what cannot be installed is said in one line with what to do.
 
 use std::{
@@ -71,7 +71,9 @@ pub(crate) fn run() -> bool {
     };
     let mut steps = Steps::default();
     steps.step("PostgreSQL", move || outcome(servers()));
+    steps.step("MariaDB", move || outcome(mariadb()));
     steps.step("Redis", move || outcome(redis()));
+    steps.step("load generators", move || outcome(load_generators()));
     for client in CLIENTS {
         steps.step(&format!("client {}", client.name), move || {
             outcome(client.prepare().map(drop))
@@ -89,16 +91,8 @@ pub(crate) fn browser() -> Result<(), String> {
             .into_iter()
             .any(is_installed)
     };
-    if is_here() {
-        return Ok(());
-    }
     // A browser without fonts shows no letters to measure.
-    apt_install(&["chromium", "fonts-dejavu-core"])?;
-    if is_here() {
-        Ok(())
-    } else {
-        Err("the package came without the program chromium".into())
-    }
+    install_unless(&is_here, &["chromium", "fonts-dejavu-core"], "chromium")
 }
 
 /// Makes sure that PostgreSQL's server and tools are here.
@@ -107,30 +101,48 @@ pub(crate) fn servers() -> Result<(), String> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     INSTALLED
         .get_or_init(|| {
-            if postgresql_is_installed() {
-                return Ok(());
-            }
-            apt_install(&["postgresql", "postgresql-client", "postgresql-contrib"])?;
-            if postgresql_is_installed() {
-                Ok(())
-            } else {
-                Err("the packages came without psql, pgbench or initdb".into())
-            }
+            let packages = ["postgresql", "postgresql-client", "postgresql-contrib"];
+            install_unless(&postgresql_is_installed, &packages, "psql, pgbench or initdb")
         })
         .clone()
+}
+
+/// Makes sure that a MariaDB is here, and its command-line client; a server that is named to test against does not do, because
+/// tests also kill servers.
+pub(crate) fn mariadb() -> Result<(), String> {
+    // As the testbed looks for it: daemons are in nobody's PATH.
+    let server_is_here = || {
+        is_installed("mariadbd")
+            || ["/usr/sbin/mariadbd", "/usr/libexec/mariadbd"]
+                .iter()
+                .any(|path| Path::new(path).is_file())
+    };
+    let is_here = || server_is_here() && is_installed("mariadb-install-db") && is_installed("mariadb");
+    install_unless(&is_here, &["mariadb-server"], "mariadbd, mariadb-install-db or mariadb")
 }
 
 /// Makes sure that a Redis is here, or one is named that may be run instead.
 pub(crate) fn redis() -> Result<(), String> {
     let is_here = || std::env::var_os("FOREBAY_TEST_REDIS").is_some() || is_installed("redis-server");
+    install_unless(&is_here, &["redis-server"], "redis-server")
+}
+
+/// Makes sure that the programs are here by which the lab loads a web service.
+pub(crate) fn load_generators() -> Result<(), String> {
+    let is_here = || is_installed("ab") && is_installed("wrk");
+    install_unless(&is_here, &["apache2-utils", "wrk"], "ab or wrk")
+}
+
+/// Installs these packages if need be; `programs` says in words what they bring.
+fn install_unless(is_here: &dyn Fn() -> bool, packages: &[&str], programs: &str) -> Result<(), String> {
     if is_here() {
         return Ok(());
     }
-    apt_install(&["redis-server"])?;
+    apt_install(packages)?;
     if is_here() {
         Ok(())
     } else {
-        Err("the package came without the program redis-server".into())
+        Err(format!("the packages {} came without {programs}", packages.join(", ")))
     }
 }
 

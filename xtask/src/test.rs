@@ -42,9 +42,20 @@ pub(crate) fn run(quick: bool) -> bool {
     steps.command("build", cargo(["build", "--workspace", "--all-targets", "--quiet"]));
     // Tests that need a server fail without it: what could be installed is, before them.
     steps.step("set-up of servers", || {
-        match setup::servers().and_then(|()| setup::redis()) {
-            Ok(()) => Outcome::Passed,
-            Err(why) => Outcome::DidNotRun(why),
+        // Each is tried, so that one run tells of all that are missing.
+        let missing: Vec<String> = [
+            setup::servers(),
+            setup::mariadb(),
+            setup::redis(),
+            setup::load_generators(),
+        ]
+        .into_iter()
+        .filter_map(Result::err)
+        .collect();
+        if missing.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::DidNotRun(missing.join("; "))
         }
     });
     let tests = [

@@ -8,8 +8,10 @@
 //!
 //! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays and garbles.
 //!
-//! A further server (MariaDB, …) is one more file beside `postgres.rs`: find the program, prepare a [`Folder`],
-//! run a [`Process`], wait for it to answer.
+//! Tests that need a PostgreSQL or a MySQL of any make ask for `for_tests()`: an environment variable may name another one.
+//!
+//! A further server is one more file beside `postgres.rs`: find the program, prepare a [`Folder`], run a [`Process`], wait
+//! for it to answer; what such files share is in `start.rs`.
 //!
 //! ```no_run
 //! let postgres = testbed::Postgres::start()?;
@@ -22,21 +24,26 @@
 mod account;
 mod error;
 mod folder;
+mod for_tests;
 mod forebay;
 mod http;
 mod launcher;
+mod mariadb;
 mod output;
 mod port;
 mod postgres;
 mod process;
 mod proxy;
 mod redis;
+mod start;
 
 pub use account::Account;
 pub use error::Error;
 pub use folder::Folder;
+pub use for_tests::ForTests;
 pub use forebay::{Forebay, ForebayBuilder};
 pub use http::{Response, http_get};
+pub use mariadb::{MariaDb, MariaDbBuilder};
 pub use port::free_port;
 pub use postgres::{Postgres, PostgresBuilder};
 pub use process::{Ended, Process, Program};

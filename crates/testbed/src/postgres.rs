@@ -12,13 +12,17 @@ use std::{
     time::Duration,
 };
 
-use crate::{Account, Ended, Error, Folder, Process, Program, free_port};
+use crate::{
+    Ended, Error, Folder, ForTests, Process, Program,
+    start::{account_unless_root, start_on_a_free_port},
+};
 
 /// initdb writes some 40 MB.
 const PREPARED_WITHIN: Duration = Duration::from_secs(120);
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// A free port may be taken by another program before the server binds it.
-const PORTS_TRIED_MAX: usize = 5;
+/// Names, by its URL, a server to test against instead.
+const URL_VARIABLE: &str = "FOREBAY_TEST_POSTGRES";
+const ACCOUNTS: &[&str] = &["postgres", "nobody"];
 const USER: &str = "postgres";
 const INSTALL: &str = "apt-get install postgresql";
 
@@ -51,7 +55,7 @@ impl PostgresBuilder {
     /// When PostgreSQL is not installed, or does not start; the error shows its log.
     pub fn start(self) -> Result<Postgres, Error> {
         let programs = find_programs()?;
-        let account = account_to_run_as()?;
+        let account = account_unless_root("PostgreSQL", ACCOUNTS)?;
         let folder = Folder::new("postgres", self.parent.as_deref())?;
         if let Some(account) = account {
             folder.give_to(account)?;
@@ -78,7 +82,7 @@ impl PostgresBuilder {
                 .arguments
                 .extend(["-c".into(), format!("{name}={value}").into()]);
         }
-        let (port, process) = start_on_a_free_port(&program)?;
+        let (port, process) = start_and_wait(&program)?;
         Ok(Postgres {
             process,
             program,
@@ -112,6 +116,14 @@ impl Postgres {
     #[must_use]
     pub fn builder() -> PostgresBuilder {
         PostgresBuilder::default()
+    }
+
+    /// The server to test against: the one that `FOREBAY_TEST_POSTGRES` names by its URL, or else a new one.
+    ///
+    /// # Errors
+    /// As [`PostgresBuilder::start`].
+    pub fn for_tests() -> Result<ForTests<Self>, Error> {
+        ForTests::named_or_started(URL_VARIABLE, Self::start, Self::url)
     }
 
     /// Where it listens.
@@ -161,8 +173,8 @@ impl Postgres {
             self.process.stop(libc::SIGINT)?;
         }
         // Workers of a killed server notice within moments and let go of the data; until then a new one refuses to start,
-        // and says so. `start_on_a_free_port` tries again.
-        (self.port, self.process) = start_on_a_free_port(&self.program)?;
+        // and says so. `start_and_wait` tries again.
+        (self.port, self.process) = start_and_wait(&self.program)?;
         Ok(())
     }
 }
@@ -195,22 +207,8 @@ fn find_programs() -> Result<PathBuf, Error> {
         })
 }
 
-/// Who to run it as: ourselves, unless that is root.
-fn account_to_run_as() -> Result<Option<Account>, Error> {
-    if !Account::is_root() {
-        return Ok(None);
-    }
-    let accounts = ["postgres", "nobody"];
-    Account::first_of(&accounts).map(Some).ok_or_else(|| Error::NoAccount {
-        program: "PostgreSQL".into(),
-        tried: accounts.join(", "),
-    })
-}
-
-fn start_on_a_free_port(program: &Program) -> Result<(u16, Process), Error> {
-    let mut tries_left = PORTS_TRIED_MAX;
-    loop {
-        let port = free_port()?;
+fn start_and_wait(program: &Program) -> Result<(u16, Process), Error> {
+    let launch = |port: u16| {
         let mut on_port = program.clone();
         let settings = [
             format!("port={port}"),
@@ -221,13 +219,10 @@ fn start_on_a_free_port(program: &Program) -> Result<(u16, Process), Error> {
             on_port.arguments.extend(["-c".into(), setting.into()]);
         }
         let mut process = on_port.start()?;
-        tries_left -= 1;
-        match process.wait_until(READY_WITHIN, || answers((Ipv4Addr::LOCALHOST, port).into())) {
-            Ok(()) => return Ok((port, process)),
-            Err(Error::EndedEarly { output, .. }) if tries_left > 0 && may_pass(&output) => {}
-            Err(error) => return Err(error),
-        }
-    }
+        process.wait_until(READY_WITHIN, || answers((Ipv4Addr::LOCALHOST, port).into()))?;
+        Ok(process)
+    };
+    start_on_a_free_port(launch, may_pass)
 }
 
 /// Whether the server ended for a reason that another try on another port may not meet.

@@ -13,11 +13,12 @@ use std::{
     time::Duration,
 };
 
-use crate::{Ended, Error, Folder, Process, Program, free_port};
+use crate::{
+    Ended, Error, Folder, Process, Program,
+    start::{self, start_on_a_free_port},
+};
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// A free port may be taken by another program before the server binds it.
-const PORTS_TRIED_MAX: usize = 5;
 /// Names the program to run instead of the system's.
 const PROGRAM_VARIABLE: &str = "FOREBAY_TEST_REDIS";
 const PROGRAM: &str = "redis-server";
@@ -71,26 +72,21 @@ impl RedisBuilder {
         program.folder = Some(folder.path().to_path_buf());
         // The one signal that also ends a paused process; the data is thrown away.
         program.stop_signal = libc::SIGKILL;
-        let mut tries_left = PORTS_TRIED_MAX;
-        loop {
-            let port = free_port()?;
+        let on_port = |port: u16| {
             let mut on_port = program.clone();
             on_port.arguments.extend(["--port".into(), port.to_string().into()]);
-            tries_left -= 1;
-            match launch(&on_port, port) {
-                Ok(process) => {
-                    return Ok(Redis {
-                        process,
-                        program: on_port,
-                        port,
-                        folder,
-                    });
-                }
-                Err(Error::EndedEarly { output, .. })
-                    if tries_left > 0 && output.contains("Address already in use") => {}
-                Err(error) => return Err(error),
-            }
-        }
+            on_port
+        };
+        let (port, process) = start_on_a_free_port(
+            |port| launch(&on_port(port), port),
+            |output| output.contains("Address already in use"),
+        )?;
+        Ok(Redis {
+            process,
+            program: on_port(port),
+            port,
+            folder,
+        })
     }
 }
 
@@ -220,15 +216,11 @@ fn find_program() -> Result<PathBuf, Error> {
     if let Some(named) = env::var_os(PROGRAM_VARIABLE) {
         return Ok(named.into());
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut candidates = env::split_paths(&path).map(|folder| folder.join(PROGRAM));
-    candidates
-        .find(|candidate| candidate.is_file())
-        .ok_or_else(|| Error::NotInstalled {
-            program: format!("Redis ({PROGRAM})"),
-            looked_in: format!("PATH; {PROGRAM_VARIABLE} may name it"),
-            install: INSTALL.into(),
-        })
+    start::find_program(PROGRAM, &[]).ok_or_else(|| Error::NotInstalled {
+        program: format!("Redis ({PROGRAM})"),
+        looked_in: format!("PATH; {PROGRAM_VARIABLE} may name it"),
+        install: INSTALL.into(),
+    })
 }
 
 fn launch(program: &Program, port: u16) -> Result<Process, Error> {
