@@ -29,7 +29,7 @@ mod read;
 mod tests;
 
 pub(crate) use column::{Column, array_of, fits_column};
-pub(crate) use parameter::{PARAMETERS_BYTES_MAX, Parameter, check, takes};
+pub(crate) use parameter::{Parameter, check};
 pub(crate) use read::{returnable, unreturnable, value};
 
 use postgres_types::{Kind, Type};
