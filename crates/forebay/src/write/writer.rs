@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "mysql")]
+use super::mysql::MySql;
 #[cfg(feature = "postgres")]
 use super::postgres::Postgres;
 #[cfg(feature = "sqlite")]
@@ -47,6 +49,9 @@ pub enum Backend {
     /// PostgreSQL, over the network.
     #[cfg(feature = "postgres")]
     Postgres(Postgres),
+    /// MariaDB or MySQL, over the network.
+    #[cfg(feature = "mysql")]
+    MySql(MySql),
 }
 
 /// What a batch has for the caller of a write.
@@ -68,6 +73,8 @@ impl Backend {
             #[cfg(feature = "postgres")]
             // Boxed, so that callers' futures stay small.
             Self::Postgres(postgres) => Box::pin(postgres.write(batch)).await,
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => Box::pin(mysql.write(batch)).await,
         }
     }
 
@@ -81,6 +88,8 @@ impl Backend {
                 Self::Sqlite(_) => unreachable!("SQLite has one writer, whom no other's lock can be in the way of"),
                 #[cfg(feature = "postgres")]
                 Self::Postgres(postgres) => Box::pin(postgres.write_patiently(*write)).await,
+                #[cfg(feature = "mysql")]
+                Self::MySql(mysql) => Box::pin(mysql.write_patiently(*write)).await,
             },
         }
     }
@@ -92,6 +101,8 @@ impl Backend {
             Self::Sqlite(_) => (1, 1),
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.in_flight(),
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.in_flight(),
         }
     }
 }
@@ -107,6 +118,13 @@ impl From<Sqlite> for Backend {
 impl From<Postgres> for Backend {
     fn from(postgres: Postgres) -> Self {
         Self::Postgres(postgres)
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl From<MySql> for Backend {
+    fn from(mysql: MySql) -> Self {
+        Self::MySql(mysql)
     }
 }
 
@@ -311,6 +329,8 @@ impl Writer {
             Backend::Sqlite(sqlite) => Ok(sqlite.begin().await?.into()),
             #[cfg(feature = "postgres")]
             Backend::Postgres(postgres) => Ok(postgres.begin().await?.into()),
+            #[cfg(feature = "mysql")]
+            Backend::MySql(mysql) => Ok(mysql.begin().await?.into()),
         }
     }
 

@@ -100,7 +100,7 @@ fn each_type_has_its_exact_bytes() {
     check(&Type::UNKNOWN, "1", "1", "1", b"1");
     check(&Type::CHAR, "r", "r", "r", b"r");
     check(&Type::CHAR, "", "", "", &[0]);
-    check(&Type::BYTEA, "\\x00fF 10", vec![0, 255, 16], "\\x00ff10", &[0, 255, 16]);
+    check(&Type::BYTEA, "\\x00fF 10", vec![0u8, 255, 16], "\\x00ff10", &[0, 255, 16]);
     check(&Type::BYTEA, "a\\\\\\001", b"a\\\x01".to_vec(), "\\x615c01", b"a\\\x01");
     check(
         &Type::NUMERIC,
@@ -414,7 +414,7 @@ fn a_stored_value_of_another_class_is_sent_when_it_is_exact() {
     assert_eq!(text_of(&Type::BYTEA, "text"), "\\x74657874");
     assert_eq!(text_of(&Type::JSON, 1), "1");
     assert_eq!(
-        text_of(&Type::UUID, vec![0; 16]),
+        text_of(&Type::UUID, vec![0u8; 16]),
         "00000000-0000-0000-0000-000000000000"
     );
     assert_eq!(text_of(&Type::DATE, "2024-01-31 00:00:00"), "2024-01-31");
