@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Inner;
-use super::error::{Failure, found_here};
+use super::error::Failure;
 use super::facts::Facts;
 use super::link::{Link, changes_rows};
 use super::plan::Plan;
@@ -23,7 +23,7 @@ use super::pool::{Lent, Permit};
 use crate::write::retry::Backoff;
 use crate::write::shape::Role;
 use crate::write::writer::Answer;
-use crate::write::{Outcome, StatementErrorKind as Kind, Write, WriteError};
+use crate::write::{CancelToken, Outcome, Write, WriteError};
 
 type Told = Result<Outcome, WriteError>;
 
@@ -671,7 +671,7 @@ impl Stopped {
 }
 
 fn claim(write: &Write) -> Result<(), WriteError> {
-    write.cancel.as_ref().map_or(Ok(()), |token| token.claim())
+    write.cancel.as_ref().map_or(Ok(()), CancelToken::claim)
 }
 
 /// It may or may not be there.

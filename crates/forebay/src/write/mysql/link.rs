@@ -83,12 +83,6 @@ impl Link {
         &self.server
     }
 
-    /// The connection's number, by which others can end it.
-    #[cfg(test)]
-    pub(super) fn id(&self) -> u32 {
-        self.conn.id()
-    }
-
     /// Whether no statement can be sent on it any more.
     pub(super) fn is_broken(&self) -> bool {
         self.state == State::Broken
@@ -452,11 +446,6 @@ impl Prepared {
         self.0
             .as_ref()
             .map_or(0, |statement| usize::from(statement.num_params()))
-    }
-
-    /// Whether it returns rows.
-    pub(super) fn returns_rows(&self) -> bool {
-        self.0.as_ref().is_some_and(|statement| statement.num_columns() > 0)
     }
 }
 
