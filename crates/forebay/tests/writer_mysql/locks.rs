@@ -136,3 +136,55 @@ async fn a_deadlock_is_tried_again_and_nothing_is_written_twice() {
         ["101", "101", "1"]
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_rolls_all_back_on_a_timeout_loses_nobodys_write() {
+    let server = testbed::MariaDb::builder()
+        .setting("innodb_rollback_on_timeout", "ON")
+        .start()
+        .unwrap();
+    let database = Database::on(&server.url(), SCHEMA).await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
+    let mysql = database
+        .builder()
+        .retry_for(Duration::from_secs(1))
+        .connect()
+        .await
+        .unwrap();
+    let answers = crate::together_plainly(
+        &mysql,
+        &[
+            "INSERT INTO t (n) VALUES (50)",
+            "UPDATE t SET v = v + 1 WHERE n = 1",
+            "INSERT INTO t (n) VALUES (51)",
+        ],
+    )
+    .await;
+    assert_eq!(kind(&answers[1]), Kind::LockTimeout);
+    assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+    assert_eq!(
+        database.read("SELECT n FROM t ORDER BY n").await,
+        ["1", "2", "50", "51"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_one_writing_connection_who_waits_for_a_lock_leaves_it_to_others() {
+    let database = Database::new(SCHEMA).await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
+    let writer = Writer::new(database.builder().connections(2).connect().await.unwrap());
+    let blocked = tokio::spawn({
+        let writer = writer.clone();
+        async move { writer.execute("UPDATE t SET v = v + 1 WHERE n = 1", ()).await }
+    });
+    crate::lock_waiter(&database).await;
+    for n in 10..13 {
+        let begun = Instant::now();
+        writer.execute("INSERT INTO t (n) VALUES (?)", [n]).await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+    other.query_drop("COMMIT").await.unwrap();
+    assert_ok(&blocked.await.unwrap());
+}

@@ -294,3 +294,47 @@ async fn rows_that_are_large_are_parted_by_the_size_of_a_packet() {
         [(59 * 60 / 2 * 50_000).to_string()]
     );
 }
+
+#[tokio::test]
+async fn where_the_server_is_not_strict_rows_are_written_as_alone() {
+    let server = MariaDb::builder().setting("sql_mode", "").start().unwrap();
+    let schema = "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT NOT NULL)";
+    let database = Database::on(&server.url(), schema).await;
+    let mut writes: Vec<Write> = (0..30).map(insert).collect();
+    // Alone it fails; in an INSERT of many rows it would become 0.
+    writes[7] = Write::new("INSERT INTO t (n) VALUES (?)", [Value::Null]);
+    let answers = together(&database.open().await, writes).await;
+    assert_eq!(kind(&answers[7]), Kind::NotNull);
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 29);
+    assert_eq!(database.read("SELECT COUNT(*) FROM t WHERE n = 0").await, ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_changed_all_the_time_is_written_rightly() {
+    let database = Database::new("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT UNIQUE)").await;
+    let mysql = database.open().await;
+    let changing = tokio::spawn({
+        let mut conn = database.plain().await;
+        async move {
+            use mysql_async::prelude::Queryable;
+            for _ in 0..60 {
+                let trigger = "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.id = 1000000 - NEW.n";
+                conn.query_drop(trigger).await.unwrap();
+                conn.query_drop("DROP TRIGGER x").await.unwrap();
+            }
+        }
+    });
+    let mut told = Vec::new();
+    let mut next = 0;
+    while !changing.is_finished() {
+        let batch: Vec<i64> = (next..next + 40).collect();
+        next += 40;
+        let answers = together(&mysql, batch.iter().copied().map(insert).collect()).await;
+        told.extend(batch.iter().zip(&answers).map(|(n, answer)| {
+            let id = assert_ok(answer).last_insert_id;
+            format!("{}|{n}", id.unwrap())
+        }));
+    }
+    changing.await.unwrap();
+    assert_eq!(database.read("SELECT id, n FROM t ORDER BY n").await, told);
+}

@@ -500,9 +500,10 @@ pub(super) fn changes_rows(sql: &str) -> bool {
 /// What is said to a new connection, and to one that was reset.
 fn set_up(session: &Session) -> String {
     let seconds = session.lock_timeout.as_secs().max(1);
-    // Times of the type TIMESTAMP are UTC, whatever zone the server is in.
+    // Times of the type TIMESTAMP are UTC, whatever zone the server is in. A commit ends a transaction and begins none, and
+    // `id IS NULL` asks for NULLs, whatever the server's defaults are.
     format!(
         "SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}, \
-         autocommit = 1"
+         autocommit = 1, completion_type = 'NO_CHAIN', sql_auto_is_null = 0"
     )
 }
