@@ -66,19 +66,8 @@ async fn a_batch_whose_connection_is_killed_is_written_again_and_once() {
         writes.extend((0..20).map(insert));
         together(&mysql, writes).await
     });
-    // The batch waits in its middle.
-    let name = database.url.rsplit_once('/').unwrap().1;
-    let waiting = format!(
-        "SELECT x.trx_mysql_thread_id FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p
-         ON p.ID = x.trx_mysql_thread_id WHERE p.DB = '{name}' AND x.trx_state = 'LOCK WAIT'"
-    );
+    let id = crate::lock_waiter(&database).await;
     let mut conn = database.plain().await;
-    let id = loop {
-        if let Some(id) = crate::rows_of(&mut conn, &waiting).await.pop() {
-            break id;
-        }
-        tokio::task::yield_now().await;
-    };
     conn.query_drop(format!("KILL {id}")).await.unwrap();
     other.query_drop("COMMIT").await.unwrap();
     let answers = writing.await.unwrap();
@@ -208,7 +197,6 @@ async fn what_was_acknowledged_survives_a_killed_server_and_writing_goes_on() {
     server.restart().unwrap();
     let mut acknowledged = Vec::new();
     for lane in writing {
-        lane.abort_handle();
         acknowledged.extend(lane.await.unwrap());
     }
     let now = database.url.rsplit_once('/').unwrap().1;
@@ -248,18 +236,8 @@ async fn what_cannot_be_undone_is_not_done_again() {
         let blocked = Write::new("UPDATE t SET n = n + 1 WHERE id = 1", ());
         together(&mysql, vec![kept(1), blocked, kept(2)]).await
     });
-    let name = database.url.rsplit_once('/').unwrap().1;
-    let waiting = format!(
-        "SELECT x.trx_mysql_thread_id FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p
-         ON p.ID = x.trx_mysql_thread_id WHERE p.DB = '{name}' AND x.trx_state = 'LOCK WAIT'"
-    );
+    let id = crate::lock_waiter(&database).await;
     let mut conn = database.plain().await;
-    let id = loop {
-        if let Some(id) = crate::rows_of(&mut conn, &waiting).await.pop() {
-            break id;
-        }
-        tokio::task::yield_now().await;
-    };
     conn.query_drop(format!("KILL {id}")).await.unwrap();
     other.query_drop("COMMIT").await.unwrap();
     let answers = writing.await.unwrap();

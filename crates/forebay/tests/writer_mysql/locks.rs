@@ -10,19 +10,6 @@ use crate::{Database, assert_ok, kind};
 
 const SCHEMA: &str = "CREATE TABLE t (n INT PRIMARY KEY, v INT DEFAULT 0); INSERT INTO t (n) VALUES (1), (2)";
 
-/// Waits until somebody waits for a lock in that database.
-async fn somebody_waits(database: &Database) {
-    let name = database.url.rsplit_once('/').unwrap().1;
-    let waits = format!(
-        "SELECT 1 FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
-         WHERE p.DB = '{name}' AND x.trx_state = 'LOCK WAIT'"
-    );
-    let mut conn = database.plain().await;
-    while crate::rows_of(&mut conn, &waits).await.is_empty() {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_waits_does_not_hold_its_neighbours_and_is_written_in_the_end() {
     let database = Database::new(SCHEMA).await;
@@ -105,7 +92,7 @@ async fn what_is_ordered_keeps_its_place_when_it_waits() {
     let neighbour = Write::new("UPDATE t SET v = 7 WHERE n = 2", ()).ordered_by(1);
     let writing =
         tokio::spawn(async move { tokio::join!(writer.submit(neighbour), writer.submit(double), writer.submit(add)) });
-    somebody_waits(&database).await;
+    crate::lock_waiter(&database).await;
     other.query_drop("COMMIT").await.unwrap();
     let (first, second, third) = writing.await.unwrap();
     assert!(first.is_ok() && second.is_ok() && third.is_ok(), "{second:?} {third:?}");
@@ -139,7 +126,7 @@ async fn a_deadlock_is_tried_again_and_nothing_is_written_twice() {
         )
         .await
     });
-    somebody_waits(&database).await;
+    crate::lock_waiter(&database).await;
     other.query_drop("UPDATE t SET v = 100 WHERE n = 1").await.unwrap();
     other.query_drop("COMMIT").await.unwrap();
     let answers = writing.await.unwrap();
@@ -148,4 +135,56 @@ async fn a_deadlock_is_tried_again_and_nothing_is_written_twice() {
         database.read("SELECT v FROM t WHERE n IN (1, 2, 50) ORDER BY n").await,
         ["101", "101", "1"]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_rolls_all_back_on_a_timeout_loses_nobodys_write() {
+    let server = testbed::MariaDb::builder()
+        .setting("innodb_rollback_on_timeout", "ON")
+        .start()
+        .unwrap();
+    let database = Database::on(&server.url(), SCHEMA).await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
+    let mysql = database
+        .builder()
+        .retry_for(Duration::from_secs(1))
+        .connect()
+        .await
+        .unwrap();
+    let answers = crate::together_plainly(
+        &mysql,
+        &[
+            "INSERT INTO t (n) VALUES (50)",
+            "UPDATE t SET v = v + 1 WHERE n = 1",
+            "INSERT INTO t (n) VALUES (51)",
+        ],
+    )
+    .await;
+    assert_eq!(kind(&answers[1]), Kind::LockTimeout);
+    assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+    assert_eq!(
+        database.read("SELECT n FROM t ORDER BY n").await,
+        ["1", "2", "50", "51"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_one_writing_connection_who_waits_for_a_lock_leaves_it_to_others() {
+    let database = Database::new(SCHEMA).await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
+    let writer = Writer::new(database.builder().connections(2).connect().await.unwrap());
+    let blocked = tokio::spawn({
+        let writer = writer.clone();
+        async move { writer.execute("UPDATE t SET v = v + 1 WHERE n = 1", ()).await }
+    });
+    crate::lock_waiter(&database).await;
+    for n in 10..13 {
+        let begun = Instant::now();
+        writer.execute("INSERT INTO t (n) VALUES (?)", [n]).await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+    other.query_drop("COMMIT").await.unwrap();
+    assert_ok(&blocked.await.unwrap());
 }

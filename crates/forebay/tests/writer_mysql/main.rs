@@ -55,10 +55,14 @@ impl Database {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("t{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mut conn = Conn::from_url(server).await.unwrap();
-        conn.query_drop(format!("CREATE DATABASE {name}")).await.unwrap();
+        conn.query_drop(format!("CREATE DATABASE {name} CHARACTER SET utf8mb4"))
+            .await
+            .unwrap();
         let url = format!("{}/{name}", server.rsplit_once('/').unwrap().0);
         let database = Self { url };
-        database.run(schema).await;
+        if !schema.is_empty() {
+            database.run(schema).await;
+        }
         database
     }
 
@@ -101,6 +105,31 @@ async fn rows_of(conn: &mut Conn, sql: &str) -> Vec<String> {
             texts.collect::<Vec<_>>().join("|")
         })
         .collect()
+}
+
+/// Waits until a connection of that database waits for a lock; its number.
+async fn lock_waiter(database: &Database) -> u64 {
+    let mut conn = database.plain().await;
+    let name = database.url.rsplit_once('/').unwrap().1;
+    let here = format!("SELECT ID FROM information_schema.PROCESSLIST WHERE DB = '{name}'");
+    loop {
+        let ids = rows_of(&mut conn, &here).await;
+        // Not INNODB_TRX, which is not brought up to date while it is looked at.
+        let status = rows_of(&mut conn, "SHOW ENGINE INNODB STATUS").await;
+        let waiting = status[0]
+            .split("---TRANSACTION")
+            .filter(|transaction| transaction.contains("LOCK WAIT"));
+        for transaction in waiting {
+            let id = transaction
+                .split("thread id ")
+                .nth(1)
+                .and_then(|rest| rest.split(',').next());
+            if let Some(id) = id.filter(|id| ids.iter().any(|here| here == id)) {
+                return id.parse().unwrap();
+            }
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Writes all of it as one batch, in this order.

@@ -123,3 +123,34 @@ async fn what_is_closed_takes_no_more() {
     assert_eq!(mysql.query("SELECT 1", ()).await, Err(WriteError::Closed));
     assert!(matches!(writer.begin().await, Err(WriteError::Closed)));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_server_takes_no_more_connections_one_is_waited_for() {
+    let server = testbed::MariaDb::builder()
+        .setting("max_connections", "10")
+        .start()
+        .unwrap();
+    let database = Database::on(&server.url(), "CREATE TABLE t (n INT)").await;
+    let mysql = database.builder().connections(2).connect().await.unwrap();
+    let writer = Writer::new(mysql.clone());
+    // One is taken by the transaction, so that the query needs another.
+    let transaction = writer.begin().await.unwrap();
+    let mut others = Vec::new();
+    let options = mysql_async::OptsBuilder::from_opts(mysql_async::Opts::from_url(&database.url).unwrap());
+    while let Ok(conn) = mysql_async::Conn::new(options.clone().prefer_socket(false)).await {
+        others.push(conn);
+    }
+    let reading = tokio::spawn(async move { mysql.query("SELECT 1", ()).await });
+    assert!(
+        tokio::time::timeout(Duration::from_millis(200), async {
+            while !reading.is_finished() {
+                tokio::task::yield_now().await
+            }
+        })
+        .await
+        .is_err()
+    );
+    drop(others);
+    reading.await.unwrap().unwrap();
+    transaction.rollback().await.unwrap();
+}

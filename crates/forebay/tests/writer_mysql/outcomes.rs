@@ -103,6 +103,22 @@ async fn returning_rows_are_the_callers_own() {
 }
 
 #[tokio::test]
+async fn what_was_ignored_is_not_counted_where_rows_are_returned() {
+    let database = Database::new(SCHEMA).await;
+    let answers = together_plainly(
+        &database.open().await,
+        &[
+            "INSERT INTO keyed VALUES ('x', 1)",
+            "INSERT IGNORE INTO keyed VALUES ('x', 9), ('y', 9) RETURNING k",
+            "INSERT IGNORE INTO keyed VALUES ('x', 9) RETURNING k",
+        ],
+    )
+    .await;
+    assert_eq!(assert_ok(&answers[1]).rows_affected, 1, "{answers:?}");
+    assert_eq!(assert_ok(&answers[2]).rows_affected, 0, "{answers:?}");
+}
+
+#[tokio::test]
 async fn statements_run_in_the_order_of_their_arrival() {
     let database = Database::new("CREATE TABLE t (at INT AUTO_INCREMENT PRIMARY KEY, n INT)").await;
     let writes = (0..200).map(|n| {

@@ -12,7 +12,7 @@ mod many;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Inner;
 use super::error::{Failure, found_here};
@@ -23,7 +23,7 @@ use super::pool::{Lent, Permit};
 use crate::write::retry::Backoff;
 use crate::write::shape::Role;
 use crate::write::writer::Answer;
-use crate::write::{Outcome, StatementErrorKind as Kind, Write, WriteError};
+use crate::write::{CancelToken, Outcome, StatementErrorKind as Kind, Write, WriteError};
 
 type Told = Result<Outcome, WriteError>;
 
@@ -48,10 +48,17 @@ pub(super) async fn run(inner: &Inner, writes: Vec<Write>) -> Vec<Answer> {
 
 /// Runs one that waits for locks for as long as is tried at all.
 pub(super) async fn run_patiently(inner: &Inner, write: Write) -> Told {
+    let begun = Instant::now();
     // So many at a time, that those who wait for locks leave connections to those who do not.
-    let _permit = inner.patient.acquire().await;
+    let Ok(_permit) = tokio::time::timeout(inner.retry_for, inner.patient.acquire()).await else {
+        return Err(found_here(
+            Kind::LockTimeout,
+            "another transaction's lock was in the way for as long as is tried (retry_for)".to_owned(),
+        ));
+    };
     let writes = [write];
     let mut batch = Batch::new(inner, &writes, true);
+    batch.backoff = Backoff::new(inner.retry_for.saturating_sub(begun.elapsed()));
     batch.run().await;
     match batch.settled.pop().flatten().expect("the only write is answered") {
         Settled::Told(told) => told,
@@ -138,12 +145,19 @@ impl<'a> Batch<'a> {
     }
 
     async fn run(&mut self) {
-        let permit = match self.inner.links.permit_to_write().await {
-            Ok(permit) => permit,
-            Err(error) => return self.give_up(&error),
-        };
+        let mut right: Option<Permit> = None;
         let mut kept: Option<Lent> = None;
         while let Some(group) = self.groups.pop() {
+            let permit = match right.take() {
+                Some(permit) => permit,
+                None => match self.inner.links.permit_to_write().await {
+                    Ok(permit) => permit,
+                    Err(error) => {
+                        self.groups.push(group);
+                        return self.give_up(&error);
+                    }
+                },
+            };
             let mut lent = match kept.take() {
                 Some(lent) if lent.link.is_as_set_up() => lent,
                 // What has changed its session is set up anew on its way through the pool.
@@ -161,15 +175,17 @@ impl<'a> Batch<'a> {
             match self.run_group(&mut lent.link, group).await {
                 Ended::Well => kept = Some(lent),
                 Ended::Wait(delay) => {
-                    // Others may have the connection meanwhile.
-                    drop(lent);
+                    // Others may write meanwhile.
+                    drop((lent, permit));
                     tokio::time::sleep(delay).await;
+                    continue;
                 }
                 Ended::Lost { group, executed, cause } => {
                     drop(lent);
                     self.after_loss(&permit, group, executed, cause).await;
                 }
             }
+            right = Some(permit);
         }
     }
 
@@ -671,7 +687,7 @@ impl Stopped {
 }
 
 fn claim(write: &Write) -> Result<(), WriteError> {
-    write.cancel.as_ref().map_or(Ok(()), |token| token.claim())
+    write.cancel.as_ref().map_or(Ok(()), CancelToken::claim)
 }
 
 /// It may or may not be there.

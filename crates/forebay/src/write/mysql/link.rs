@@ -83,12 +83,6 @@ impl Link {
         &self.server
     }
 
-    /// The connection's number, by which others can end it.
-    #[cfg(test)]
-    pub(super) fn id(&self) -> u32 {
-        self.conn.id()
-    }
-
     /// Whether no statement can be sent on it any more.
     pub(super) fn is_broken(&self) -> bool {
         self.state == State::Broken
@@ -453,11 +447,6 @@ impl Prepared {
             .as_ref()
             .map_or(0, |statement| usize::from(statement.num_params()))
     }
-
-    /// Whether it returns rows.
-    pub(super) fn returns_rows(&self) -> bool {
-        self.0.as_ref().is_some_and(|statement| statement.num_columns() > 0)
-    }
 }
 
 /// The first result's columns and rows; those of a procedure's further results are read and left.
@@ -511,9 +500,10 @@ pub(super) fn changes_rows(sql: &str) -> bool {
 /// What is said to a new connection, and to one that was reset.
 fn set_up(session: &Session) -> String {
     let seconds = session.lock_timeout.as_secs().max(1);
-    // Times of the type TIMESTAMP are UTC, whatever zone the server is in.
+    // Times of the type TIMESTAMP are UTC, whatever zone the server is in. A commit ends a transaction and begins none, and
+    // `id IS NULL` asks for NULLs, whatever the server's defaults are.
     format!(
         "SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}, \
-         autocommit = 1"
+         autocommit = 1, completion_type = 'NO_CHAIN', sql_auto_is_null = 0"
     )
 }

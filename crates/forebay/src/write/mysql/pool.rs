@@ -27,19 +27,19 @@ pub(super) struct Manager {
 }
 
 impl managed::Manager for Manager {
-    type Type = Link;
+    type Type = Box<Link>;
     type Error = Error;
 
-    async fn create(&self) -> Result<Link, Error> {
+    async fn create(&self) -> Result<Box<Link>, Error> {
         let losses = self.losses.load(Ordering::Relaxed);
         let opening = Link::open(self.options.clone(), self.session.clone(), losses);
         match tokio::time::timeout(self.connect_timeout, opening).await {
-            Ok(opened) => opened,
+            Ok(opened) => opened.map(Box::new),
             Err(_) => Err(Error::from(std::io::Error::from(std::io::ErrorKind::TimedOut))),
         }
     }
 
-    async fn recycle(&self, link: &mut Link, _: &managed::Metrics) -> RecycleResult<Error> {
+    async fn recycle(&self, link: &mut Box<Link>, _: &managed::Metrics) -> RecycleResult<Error> {
         let losses = self.losses.load(Ordering::Relaxed);
         // A server that says nothing is as good as none.
         match tokio::time::timeout(self.connect_timeout, link.is_fit_again(losses)).await {
