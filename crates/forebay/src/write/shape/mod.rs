@@ -7,11 +7,13 @@ mod insert;
 mod lexer;
 mod role;
 mod syntax;
+mod verb;
 
 #[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use insert::insert;
 #[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use role::{Role, role};
+pub(crate) use verb::{Verb, verb};
 
 /// Whose grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
