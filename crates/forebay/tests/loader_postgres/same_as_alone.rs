@@ -30,7 +30,7 @@ const OF_NUMBERS: &[&str] = &[
     "SELECT 10 / $1::int, 'x'",
     "SELECT id, word FROM t WHERE NOT EXISTS (SELECT FROM u WHERE t_id = id AND t_id = $1) AND id = $1",
     "VALUES ($1::int, 'a')",
-    "SELECT $1::int, current_setting('transaction_read_only') WHERE $1 IN (SELECT id FROM t)",
+    "SELECT $1::int, current_setting('search_path') WHERE $1 IN (SELECT id FROM t)",
 ];
 
 const OF_TEXTS: &[&str] = &[
@@ -101,7 +101,7 @@ fn the_loader_gives_what_the_query_gives_alone() {
     let numbers = prop::collection::vec(-25_i64..45, 1..12);
     let texts = prop::collection::vec("[a-dA-D]|x[0-7]|%|x_|[0-9](\\.[0-9]{1,2})?|'|\\\\", 1..8);
     let mut runner = TestRunner::new(Config {
-        cases: 48,
+        cases: 200,
         failure_persistence: None,
         ..Config::default()
     });

@@ -3,14 +3,16 @@
 //! Promises: nothing is written; what is read in one call is read in one snapshot; a read whose future is dropped is cancelled
 //! at the server, and its connection is nobody else's. Knows nothing of keys.
 
+use std::time::Instant;
+
 use deadpool::managed::Object;
 use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
 
-use super::Taken;
 use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
 use super::error::{Fate, fate};
 use super::types;
+use super::{Postgres, Taken};
 use crate::write::{StatementError, StatementErrorKind, Value, WriteError};
 
 /// One snapshot, in which nothing can be written.
@@ -77,11 +79,16 @@ impl From<Fate> for Unread {
     }
 }
 
-impl Reading {
-    pub(super) fn on(taken: Taken) -> Self {
-        Self { taken: Some(taken) }
+impl Postgres {
+    /// A connection to read from.
+    pub(crate) async fn reading(&self) -> Result<Reading, WriteError> {
+        let until = Instant::now() + self.inner.retry_for;
+        let taken = self.inner.take(&self.inner.reading, until).await?;
+        Ok(Reading { taken: Some(taken) })
     }
+}
 
+impl Reading {
     fn connection(&mut self) -> &mut Connection {
         let taken = self.taken.as_mut().expect("it is there until it is dropped");
         &mut taken.connection
