@@ -3,6 +3,8 @@
 //! Promises: nothing of it is seen before [`commit`](Transaction::commit) has returned `Ok`; dropped, it rolls back. What each
 //! database adds (who waits meanwhile, isolation) its own module says.
 
+#[cfg(feature = "mysql")]
+use super::mysql;
 #[cfg(feature = "postgres")]
 use super::postgres;
 #[cfg(feature = "sqlite")]
@@ -20,6 +22,8 @@ enum Database {
     Sqlite(sqlite::Transaction),
     #[cfg(feature = "postgres")]
     Postgres(postgres::Transaction),
+    #[cfg(feature = "mysql")]
+    MySql(mysql::Transaction),
 }
 
 #[cfg(feature = "sqlite")]
@@ -40,6 +44,15 @@ impl From<postgres::Transaction> for Transaction {
     }
 }
 
+#[cfg(feature = "mysql")]
+impl From<mysql::Transaction> for Transaction {
+    fn from(transaction: mysql::Transaction) -> Self {
+        Self {
+            of: Database::MySql(transaction),
+        }
+    }
+}
+
 /// Does the same with each database's own transaction.
 macro_rules! each {
     ($database:expr, $transaction:ident => $do:expr) => {
@@ -48,6 +61,8 @@ macro_rules! each {
             Database::Sqlite($transaction) => $do,
             #[cfg(feature = "postgres")]
             Database::Postgres($transaction) => $do,
+            #[cfg(feature = "mysql")]
+            Database::MySql($transaction) => $do,
         }
     };
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "mysql")]
+use super::mysql::MySql;
 #[cfg(feature = "postgres")]
 use super::postgres::Postgres;
 #[cfg(feature = "sqlite")]
@@ -47,6 +49,9 @@ pub enum Backend {
     /// PostgreSQL, over the network.
     #[cfg(feature = "postgres")]
     Postgres(Postgres),
+    /// MariaDB or MySQL, over the network.
+    #[cfg(feature = "mysql")]
+    MySql(MySql),
 }
 
 /// What a batch has for the caller of a write.
@@ -67,6 +72,8 @@ impl Backend {
             Self::Sqlite(sqlite) => sqlite.write(batch).await.into_iter().map(Answer::Told).collect(),
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.write(batch).await,
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.write(batch).await,
         }
     }
 
@@ -80,6 +87,8 @@ impl Backend {
                 Self::Sqlite(_) => unreachable!("SQLite has one writer, whom no other's lock can be in the way of"),
                 #[cfg(feature = "postgres")]
                 Self::Postgres(postgres) => postgres.write_patiently(*write).await,
+                #[cfg(feature = "mysql")]
+                Self::MySql(mysql) => mysql.write_patiently(*write).await,
             },
         }
     }
@@ -91,6 +100,8 @@ impl Backend {
             Self::Sqlite(_) => (1, 1),
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.in_flight(),
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.in_flight(),
         }
     }
 }
@@ -106,6 +117,13 @@ impl From<Sqlite> for Backend {
 impl From<Postgres> for Backend {
     fn from(postgres: Postgres) -> Self {
         Self::Postgres(postgres)
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl From<MySql> for Backend {
+    fn from(mysql: MySql) -> Self {
+        Self::MySql(mysql)
     }
 }
 
@@ -310,6 +328,8 @@ impl Writer {
             Backend::Sqlite(sqlite) => Ok(sqlite.begin().await?.into()),
             #[cfg(feature = "postgres")]
             Backend::Postgres(postgres) => Ok(postgres.begin().await?.into()),
+            #[cfg(feature = "mysql")]
+            Backend::MySql(mysql) => Ok(mysql.begin().await?.into()),
         }
     }
 
