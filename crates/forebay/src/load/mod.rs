@@ -9,7 +9,7 @@
 //! - No memory: once answered, the next load fetches again. A [`Scope`] remembers, for one request.
 //! - Bounded: keys a fetch, fetches in flight, keys in line, keys that a scope remembers, and, if asked for, a fetch's time.
 //!
-//! Does not know SQL (but for the feature-gated `sqlite`, which brings fetches that read it) or caches.
+//! Does not know SQL (but for the feature-gated `sqlite`, `postgres` and `mysql`, which bring fetches that read them) or caches.
 //!
 //! How it is built: a [`Load`] puts its key into a slot of the [`Batcher`](crate::batch::Batcher)'s lanes, by one of the two ways
 //! of the `engine`. A runner collects the lanes into the `line`, where equal keys meet, and takes a batch of keys to `fetch`,
@@ -99,7 +99,15 @@ mod engine;
 mod error;
 mod fetch;
 mod future;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod key;
 mod line;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod read;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod rows;
 mod scope;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -41,42 +41,19 @@
 //! more than an element of a list (`docs/decisions/0004-loader.md` has figures). For a set-based query of your own give
 //! [`Loader::new`] a function that binds the keys as JSON: `… JOIN json_each(?1) AS k ON users.id = k.value`.
 
-mod key;
 mod row;
 
-use std::future::Future;
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
 
-pub use self::key::SqlKey;
+pub use super::key::SqlKey;
+pub use super::read::{Answered, Read, ReadError};
 use super::{Key, Loader};
 use crate::write::sqlite::{Session, Sqlite};
-use crate::write::{CancelToken, Parameters, Sql, WriteError};
-
-/// Why a key was not read.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The database refused the query or failed on it; the error says what to do.
-    #[error(transparent)]
-    Database(#[from] WriteError),
-    /// A row does not fit the type that it is read into. Mend the type or the query's columns.
-    #[error("a row cannot be read: {cause}")]
-    Row {
-        /// What does not fit, and in which column if that is known.
-        cause: String,
-    },
-}
-
-/// What a fetch over SQLite answers with: an outcome a key, or an error that all of them share.
-pub type Answered<V> = Result<Vec<Result<Option<V>, ReadError>>, ReadError>;
-
-/// A running fetch over SQLite.
-pub type Read<V> = Pin<Box<dyn Future<Output = Answered<V>> + Send>>;
+use crate::write::{CancelToken, Parameters, Sql};
 
 impl Sqlite {
     /// A loader with the default limits that runs `sql` for a key: `?1` is the key, or its parts in order, and the first

@@ -18,7 +18,7 @@ pub mod postgres;
 mod retry;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 #[allow(dead_code, reason = "the databases over the network are being built on it")]
-mod shape;
+pub(crate) mod shape;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod statement;

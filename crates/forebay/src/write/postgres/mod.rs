@@ -16,11 +16,12 @@ mod connection;
 mod error;
 mod facts;
 mod plan;
+pub(crate) mod reading;
 mod set;
 #[cfg(test)]
 mod test_server;
 mod transaction;
-mod types;
+pub(crate) mod types;
 
 use std::str::FromStr;
 use std::sync::Arc;

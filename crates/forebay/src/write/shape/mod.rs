@@ -4,6 +4,8 @@
 //! asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
 
 mod insert;
+#[cfg(feature = "postgres")]
+mod lateral;
 mod lexer;
 mod role;
 mod syntax;
@@ -11,6 +13,8 @@ mod verb;
 
 #[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use insert::insert;
+#[cfg(feature = "postgres")]
+pub(crate) use lateral::{Lateral, Parameter, lateral};
 #[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use role::{Role, role};
 pub(crate) use verb::{Verb, verb};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::write::{Parameters, Value};
 
-/// What can be a key of a query: integers, text, bytes (also as an array, for a UUID), and tuples of values, whose parts
-/// are `?1`, `?2` and so on. A type of your own says here which parameters it is:
+/// What can be a key of a query: integers, text, bytes (also as an array, for a UUID), and tuples of values, whose parts are the
+/// query's parameters in order: `?1`, `?2` for SQLite, `$1`, `$2` for PostgreSQL, the `?`s of MariaDB and MySQL. A type of your
+/// own says here which parameters it is:
 ///
 /// ```
 /// use forebay::{load::sqlite::SqlKey, write::Parameters};
@@ -23,7 +24,7 @@ use crate::write::{Parameters, Value};
 /// ```
 ///
 /// A text key is compared as the query says: by the collation of its column, for one. Two keys that differ for Rust and
-/// are equal for the column (`"ABC"` and `"abc"` under `NOCASE`) both get the row.
+/// are equal for the column (`"ABC"` and `"abc"` under a collation without case) both get the row.
 pub trait SqlKey: Send + 'static {
     /// The key's parameters, first parameter first.
     fn into_parameters(self) -> Parameters;
