@@ -1,0 +1,216 @@
+//! Many: a run of INSERTs of one text, written many rows at a time inside the batch's transaction.
+//!
+//! Promises: as one by one, but faster. A row that fails is answered by being executed alone, for its own error; its neighbours'
+//! rows are written all the same, in order. What was relied on of the table is read again before the commit, while the
+//! transaction keeps the table's definition from being changed.
+
+use super::*;
+use crate::write::Parameters;
+use crate::write::mysql::set::{Returned, Set};
+use crate::write::mysql::value;
+
+/// From so many rows on a set is cheaper than its parts and the look at the table.
+pub(super) const ROWS_MIN: usize = 8;
+/// Below so many rows, one by one.
+const PART_MIN: usize = 2;
+/// After so many transactions whose sets were not what they must be, a batch writes none.
+const MISTAKES_MAX: u32 = 3;
+
+/// What became of a run.
+pub(super) enum Wrote {
+    /// All are answered.
+    All,
+    /// Nothing was done: it cannot be written as a set.
+    None,
+}
+
+impl Batch<'_> {
+    /// How many of the statements at the front can be written as one set, as far as they themselves tell.
+    pub(super) fn run_length(&self, plan: &Plan, indices: &[usize]) -> usize {
+        let Some(set) = plan.set.as_ref().filter(|set| !set.is_distrusted()) else {
+            return 0;
+        };
+        if self.mistakes >= MISTAKES_MAX {
+            return 0;
+        }
+        let first = &self.writes[indices[0]];
+        indices
+            .iter()
+            .take_while(|&&index| {
+                let write = &self.writes[index];
+                write.sql == first.sql && write.acceptance.is_none() && write.parameters.len() == set.parameters()
+            })
+            .count()
+    }
+
+    /// Writes the run. The transaction is open.
+    pub(super) async fn write_many(
+        &mut self,
+        link: &mut Link,
+        plan: &Arc<Plan>,
+        run: &[usize],
+    ) -> Result<Wrote, Stopped> {
+        let set = plan.set.as_ref().expect("a run is of a text that has a set");
+        let facts = match set.facts() {
+            Some(facts) => facts,
+            None => match Facts::read(link, set.schema.as_deref(), &set.table).await {
+                Ok(facts) => {
+                    set.know(Some(facts));
+                    set.facts().ok_or(Stopped::Again)?
+                }
+                Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+                Err(_) => return Ok(Wrote::None),
+            },
+        };
+        let server = Arc::clone(link.server());
+        let Some(returned) = set.returned(&facts, &server) else {
+            if *facts == Facts::Unfit {
+                // Looked at again with the next batch: the table may not be there yet.
+                set.know(None);
+            }
+            return Ok(Wrote::None);
+        };
+        if !self.sets.iter().any(|(other, _)| Arc::ptr_eq(other, plan)) {
+            self.sets.push((Arc::clone(plan), Arc::clone(&facts)));
+        }
+        let mut at = 0;
+        // Where the next row that fails is known to be.
+        let mut bad: Option<usize> = None;
+        while at < run.len() {
+            let until = bad.unwrap_or(run.len());
+            if at == until {
+                bad = None;
+                self.execute_one(link, plan, run[at]).await?;
+                at += 1;
+                continue;
+            }
+            let part = self.part(set, &server, &run[at..until]);
+            if part.len() < PART_MIN {
+                self.execute_one(link, plan, run[at]).await?;
+                at += 1;
+                continue;
+            }
+            let Some(part) = self.claimed(part) else {
+                // One of them was cancelled: it is answered by itself, and the rest comes together again.
+                self.execute_one(link, plan, run[at]).await?;
+                at += 1;
+                continue;
+            };
+            let executed_before = self.executed.len();
+            self.executed.extend_from_slice(&part);
+            match self.write_part(link, set, &returned, &part).await {
+                Ok(outcome) => {
+                    let Some(outcomes) = set.outcomes(part.len(), &returned, server.increment, outcome) else {
+                        tracing::warn!(
+                            table = set.table,
+                            "an INSERT of many rows did not return what it must; written one by one"
+                        );
+                        set.distrust();
+                        return Err(Stopped::Again);
+                    };
+                    for (&index, outcome) in part.iter().zip(outcomes) {
+                        self.tell(index, Ok(outcome));
+                    }
+                    set.went_well(part.len());
+                    at += part.len();
+                }
+                Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+                Err(failure) if failure.is_deadlock() => return Err(Stopped::Conflict(failure)),
+                Err(failure) => {
+                    // First of all: the next statement makes the server forget it.
+                    let row = link.row_of_error().await.map_err(Stopped::of)?;
+                    if !failure.leaves_transaction() && !link.is_in_transaction().await.map_err(Stopped::of)? {
+                        return Err(Stopped::Conflict(failure));
+                    }
+                    self.executed.truncate(executed_before);
+                    match row.filter(|row| (1..=part.len()).contains(row)) {
+                        Some(row) if failure.is_lock_timeout() => {
+                            // It has waited already. Those before it are written first.
+                            let guilty = at + row - 1;
+                            if row > 1 {
+                                bad = Some(guilty);
+                                set.went_badly(row);
+                                continue;
+                            }
+                            self.executed.push(run[guilty]);
+                            self.after_failure(link, run[guilty], failure).await?;
+                            at = guilty + 1;
+                        }
+                        Some(row) => {
+                            set.went_badly(row);
+                            bad = Some(at + row - 1);
+                        }
+                        None => set.went_badly(part.len()),
+                    }
+                    if row.is_none() && part.len() <= ROWS_MIN {
+                        // Too few to look for it by halves.
+                        for &index in &part {
+                            self.execute_one(link, plan, index).await?;
+                        }
+                        at += part.len();
+                    }
+                }
+            }
+        }
+        Ok(Wrote::All)
+    }
+
+    /// As many of them, a power of two, as are tried at a time and fit into a packet.
+    fn part(&self, set: &Set, server: &crate::write::mysql::server::Server, run: &[usize]) -> Vec<usize> {
+        // Half a packet: the text and the parameters are sent in packets of their own.
+        let bytes_max = server.max_allowed_packet / 2;
+        let mut bytes = 1024;
+        let fit = run
+            .iter()
+            .take(set.chunk())
+            .take_while(|&&index| {
+                bytes += value::packet_bytes(self.writes[index].parameters.values()) + set.row_bytes();
+                bytes <= bytes_max
+            })
+            .count();
+        let rows = if fit == 0 { 0 } else { 1 << fit.ilog2() };
+        run[..rows].to_vec()
+    }
+
+    /// The part, if all of it may be executed; a caller who has cancelled is not in it.
+    fn claimed(&self, part: Vec<usize>) -> Option<Vec<usize>> {
+        let cancelled = part.iter().position(|&index| claim(&self.writes[index]).is_err());
+        match cancelled {
+            None => Some(part),
+            Some(0) => None,
+            Some(some) => {
+                let rows = 1 << some.ilog2();
+                (rows >= PART_MIN).then(|| part[..rows].to_vec())
+            }
+        }
+    }
+
+    async fn write_part(
+        &self,
+        link: &mut Link,
+        set: &Set,
+        returned: &Returned,
+        part: &[usize],
+    ) -> Result<Outcome, Failure> {
+        let text = set.text(part.len(), returned);
+        let values = part
+            .iter()
+            .flat_map(|&index| self.writes[index].parameters.values().iter().cloned());
+        let parameters = Parameters::from(values.collect::<Vec<_>>());
+        link.execute(&text, &parameters).await
+    }
+
+    /// Whether the tables that sets were written to are still as they were known to be. The transaction holds their definitions.
+    pub(super) async fn are_facts_true(&mut self, link: &mut Link) -> Result<bool, Failure> {
+        for (plan, known) in std::mem::take(&mut self.sets) {
+            let set = plan.set.as_ref().expect("only such plans are noted");
+            let now = Facts::read(link, set.schema.as_deref(), &set.table).await?;
+            if now != *known {
+                set.know(None);
+                self.mistakes += 1;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
