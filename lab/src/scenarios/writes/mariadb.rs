@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use forebay::write::Writer;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
 
@@ -137,5 +138,11 @@ impl Served for MariaDb {
 
     async fn by_hand(&self) -> Result<ByHand, Failure> {
         mariadb_systems::by_hand(self.connect().await?).await
+    }
+
+    const WRITER: bool = true;
+
+    async fn writer(&self) -> Result<Writer, Failure> {
+        mariadb_systems::writer(&self.server.url()).await
     }
 }

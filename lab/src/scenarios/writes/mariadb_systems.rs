@@ -1,4 +1,4 @@
-//! How each system writes rows to MariaDB: in bulk, row by row, and by hand.
+//! How each system writes rows to MariaDB: in bulk, row by row, and by hand; and Forebay's handle.
 //!
 //! All prepare their statement before the clock starts, and answer only after the commit.
 
@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay::write::Writer;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Statement, Value};
 use tokio::sync::{Mutex, mpsc};
@@ -136,4 +137,12 @@ async fn write_what_waits(
         }
     }
     Ok(())
+}
+
+/// A writer with all limits at their defaults.
+pub(super) async fn writer(url: &str) -> Result<Writer, Failure> {
+    let mysql = forebay::write::mysql::MySql::connect(url)
+        .await
+        .map_err(|error| Failure::Wrong(error.to_string()))?;
+    Ok(Writer::new(mysql))
 }
