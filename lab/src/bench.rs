@@ -46,8 +46,37 @@ fn name(trial: &dyn Trial) -> String {
 }
 
 impl Bench {
-    /// Runs it all and prints the report. Says whether all outcomes were right.
-    pub(crate) fn run(&self, scenario: &dyn Scenario) -> Result<bool, Failure> {
+    /// Runs them one after another and prints their reports. Says whether all outcomes were right. Of several, one whose
+    /// server is not here is left out, and so is one that has nothing by the name that was chosen, unless none has.
+    pub(crate) fn run(&self, scenarios: &[Box<dyn Scenario>]) -> Result<bool, Failure> {
+        let mut all = Ran::default();
+        let mut left_out = Vec::new();
+        for scenario in scenarios {
+            match self.run_one(&**scenario) {
+                Ok(ran) => all = all.and(&ran),
+                Err(failure @ (Failure::Absent { .. } | Failure::NothingChosen { .. })) => {
+                    left_out.push((scenario.name(), failure));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if left_out.len() == scenarios.len()
+            && let Some((_, failure)) = left_out.pop()
+        {
+            return Err(failure);
+        }
+        for (scenario, failure) in left_out {
+            if let Failure::Absent { .. } = failure {
+                println!("left out     {scenario}: {failure}");
+            }
+        }
+        if let Some(path) = self.json.as_ref().filter(|_| !all.lines.is_empty()) {
+            record::write_file(path, &all.lines)?;
+        }
+        Ok(!all.was_wrong)
+    }
+
+    fn run_one(&self, scenario: &dyn Scenario) -> Result<Ran, Failure> {
         std::fs::create_dir_all(&self.folder)
             .map_err(Failure::system(format!("make the folder {}", self.folder.display())))?;
         let own = tempfile::Builder::new()
@@ -59,12 +88,11 @@ impl Bench {
             effort: self.effort,
         };
         let header = Header::read(scenario, &stage)?;
-        println!("{header}");
-        println!("{}\n", scenario.about());
-
         let mut absent = Vec::new();
         let mut trials = scenario.prepare(&stage, &mut absent)?;
         self.choose(&mut trials)?;
+        println!("{header}");
+        println!("{}\n", scenario.about());
         let order: Vec<(String, String)> = trials
             .iter()
             .map(|trial| (trial.system().to_owned(), trial.case().to_owned()))
@@ -84,10 +112,18 @@ impl Bench {
             println!("FAILED       {failure}");
         }
         println!("load average before {}, after {}", header.load(), Header::load_now());
-        if wrong.is_empty() {
-            self.keep(scenario, header, &measurements, &absent)?;
+        if !wrong.is_empty() {
+            return Ok(Ran {
+                was_wrong: true,
+                lines: String::new(),
+            });
         }
-        Ok(wrong.is_empty())
+        let lines = record::lines(&scenario.name(), &measurements);
+        self.keep(scenario, header, &measurements, &lines, &absent)?;
+        Ok(Ran {
+            was_wrong: false,
+            lines,
+        })
     }
 
     fn choose(&self, trials: &mut Vec<Box<dyn Trial>>) -> Result<(), Failure> {
@@ -116,19 +152,34 @@ impl Bench {
         scenario: &dyn Scenario,
         header: Header,
         measurements: &Measurements,
+        lines: &str,
         absent: &[Failure],
     ) -> Result<(), Failure> {
-        let lines = record::lines(&scenario.name(), measurements);
-        if let Some(path) = &self.json {
-            record::write_file(path, &lines)?;
-        }
         if self.effort.meaningful && self.only.is_none() && !cfg!(debug_assertions) {
             let run = run_of(scenario, header, measurements, absent);
             let results = results_folder();
-            record::write_file(&record::figures_file(&results, &scenario.name()), &lines)?;
+            record::write_file(&record::figures_file(&results, &scenario.name()), lines)?;
             record::write_file(&record::run_file(&results, &scenario.name()), &run.json())?;
         }
         Ok(())
+    }
+}
+
+/// What came of a scenario, or of several.
+#[derive(Debug, Default)]
+struct Ran {
+    /// Some outcome was wrong or missing.
+    was_wrong: bool,
+    /// The results of those that were right.
+    lines: String,
+}
+
+impl Ran {
+    fn and(self, other: &Self) -> Self {
+        Self {
+            was_wrong: self.was_wrong || other.was_wrong,
+            lines: self.lines + &other.lines,
+        }
     }
 }
 
@@ -291,6 +342,110 @@ mod tests {
                 })
                 .into()
         }
+    }
+
+    /// A scenario of one trial, or of none because its server is absent.
+    struct Single {
+        name: &'static str,
+        system: &'static str,
+        is_here: bool,
+        fails: bool,
+    }
+
+    impl Scenario for Single {
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
+        fn about(&self) -> String {
+            String::new()
+        }
+
+        fn versions(&self) -> Vec<(String, String)> {
+            Vec::new()
+        }
+
+        fn prepare(&self, _: &Stage<'_>, _: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+            if !self.is_here {
+                return Err(Failure::Absent {
+                    what: "the server".to_owned(),
+                    cause: "not found".to_owned(),
+                    remedy: "install it".to_owned(),
+                });
+            }
+            Ok(vec![Box::new(Noted {
+                system: self.system,
+                fails_in: self.fails.then_some(1),
+                turns: 0,
+                notes: Rc::default(),
+            })])
+        }
+
+        fn yardsticks(&self) -> Yardsticks {
+            Yardsticks::default()
+        }
+
+        fn goals(&self) -> Vec<Goal> {
+            Vec::new()
+        }
+    }
+
+    /// Runs a scenario a letter: of system `a`, `b` and so on; `-` is absent, an upper-case letter fails.
+    fn run_several(kinds: &str, only: Option<&str>) -> (Result<bool, Failure>, Vec<String>) {
+        std::fs::create_dir_all(default_folder()).unwrap();
+        let folder = tempfile::tempdir_in(default_folder()).unwrap();
+        let json = folder.path().join("results.jsonl");
+        let scenarios = ["a", "b", "c"].iter().zip(kinds.chars()).map(|(system, kind)| {
+            let single: Box<dyn Scenario> = Box::new(Single {
+                name: system,
+                system,
+                is_here: kind != '-',
+                fails: kind.is_uppercase(),
+            });
+            single
+        });
+        let bench = Bench {
+            effort: Effort::tiny(),
+            folder: folder.path().to_owned(),
+            only: only.map(str::to_owned),
+            json: Some(json.clone()),
+        };
+        let ran = bench.run(&scenarios.collect::<Vec<_>>());
+        let lines = std::fs::read_to_string(&json).unwrap_or_default();
+        let of = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["scenario"].to_string();
+        (ran, lines.lines().map(of).collect())
+    }
+
+    #[test]
+    fn results_of_several_scenarios_are_in_one_file() {
+        let (ran, results) = run_several("abc", None);
+        assert!(ran.unwrap());
+        assert_eq!(results, ["\"a\"", "\"b\"", "\"c\""]);
+    }
+
+    #[test]
+    fn a_wrong_outcome_in_one_of_several_fails_the_run_and_has_no_results() {
+        let (ran, results) = run_several("aB", None);
+        assert!(!ran.unwrap());
+        assert_eq!(results, ["\"a\""]);
+    }
+
+    #[test]
+    fn of_several_scenarios_those_that_can_are_run() {
+        let (ran, results) = run_several("-b", None);
+        assert!(ran.unwrap());
+        assert_eq!(results, ["\"b\""]);
+        assert!(matches!(run_several("-", None).0, Err(Failure::Absent { .. })));
+        assert!(matches!(run_several("--", None).0, Err(Failure::Absent { .. })));
+    }
+
+    #[test]
+    fn what_is_chosen_must_be_in_one_of_several_scenarios() {
+        let (ran, results) = run_several("abc", Some("b, case"));
+        assert!(ran.unwrap());
+        assert_eq!(results, ["\"b\""]);
+        let nothing = run_several("ab", Some("nothing like that")).0;
+        assert!(matches!(nothing, Err(Failure::NothingChosen { .. })));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Concurrent callers: tasks that each insert a row, wait for its own outcome, and insert the next, until time is up.
 //!
 //! Promises: every call is timed and its outcome noted, the id that each row was given and each refusal. `verify` then holds
-//! what the callers were told against what the table has: each acknowledged row is there under the id its caller was given
-//! and with the value that this caller wrote, no id was given twice, nothing else is there, and exactly the rows that break
-//! the constraint were refused.
+//! what the callers were told against what the table has: each acknowledged row is there once, with the value that this
+//! caller wrote and under the id its caller was given, nothing else is there, and exactly the rows that break the constraint
+//! were refused. Whether callers are told ids is known beforehand: an id too many is as wrong as one that is missing.
 //!
 //! Knows no system: what inserts is behind [`Insert`]. Noting costs each call a clock reading and eight bytes, the same for
 //! every system.
@@ -22,10 +22,22 @@ pub(crate) const ONE_BAD_ROW_IN: u32 = 100;
 /// What bad rows try to insert; no good row has it.
 pub(crate) const TAKEN: i64 = -1;
 
+/// How long half of the calls took at most.
+pub(crate) const LATENCY_P50: &str = "latency p50";
+
 /// What inserts a row for a caller.
 pub(crate) trait Insert: Clone + Send + 'static {
-    /// Inserts a row and gives its id, once it is durable.
-    fn insert(&self, value: i64, created_at: i64) -> impl Future<Output = Result<i64, Refused>> + Send;
+    /// Inserts a row and returns once it is durable, with its id if the system tells it.
+    fn insert(&self, row: Row) -> impl Future<Output = Result<Option<i64>, Refused>> + Send;
+}
+
+/// A row to insert, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    /// Callers are numbered from 0.
+    pub(crate) caller: u32,
+    pub(crate) value: i64,
+    pub(crate) created_at: i64,
 }
 
 /// Why there is no row.
@@ -45,15 +57,22 @@ pub(crate) struct Callers {
     pub(crate) count: u32,
     /// Whether one row in [`ONE_BAD_ROW_IN`] breaks a constraint.
     pub(crate) bad_rows: bool,
+    /// Whether each is told the id of its row.
+    pub(crate) ids: bool,
 }
 
 /// One call's outcome.
 #[derive(Debug, Clone, Copy)]
 struct Noted {
-    /// 0: refused.
+    /// [`REFUSED`], [`UNTOLD`] or the row's own.
     id: u32,
     took_us: u32,
 }
+
+/// In place of an id: there is no row.
+const REFUSED: u32 = 0;
+/// In place of an id: there is a row, and its id was not told.
+const UNTOLD: u32 = u32::MAX;
 
 /// What all callers were told.
 #[derive(Debug)]
@@ -73,6 +92,13 @@ impl Callers {
         } else {
             i64::from(call) * i64::from(self.count) + i64::from(caller)
         }
+    }
+
+    /// Whose call it is that inserts this value.
+    fn writer_of(self, value: i64) -> Option<(usize, usize)> {
+        let value = usize::try_from(value).ok()?;
+        let count = self.count as usize;
+        Some((value % count, value / count))
     }
 
     fn is_bad(self, caller: u32, call: u32) -> bool {
@@ -108,6 +134,26 @@ impl Callers {
         })
     }
 
+    /// What is noted of an outcome, if it is what the row deserves.
+    fn note(self, outcome: Result<Option<i64>, Refused>, is_bad: bool) -> Result<u32, Failure> {
+        let id = match outcome {
+            Err(Refused::NotUnique) if is_bad => return Ok(REFUSED),
+            Err(refused) if is_bad => Err(format!("a bad row was refused for another reason: {refused}")),
+            Err(refused) => Err(format!("a good row was refused: {refused}")),
+            Ok(id) if is_bad => Err(format!("a bad row was taken, as {id:?}")),
+            Ok(None) if !self.ids => Ok(UNTOLD),
+            Ok(Some(id)) if self.ids => u32::try_from(id)
+                .ok()
+                .filter(|id| ![REFUSED, UNTOLD].contains(id))
+                .ok_or_else(|| format!("a row was given the id {id}")),
+            Ok(id) => Err(format!(
+                "a row was given the id {id:?}, where ids are told: {}",
+                self.ids
+            )),
+        };
+        id.map_err(Failure::Wrong)
+    }
+
     /// One caller's life.
     async fn call(
         self,
@@ -119,17 +165,14 @@ impl Callers {
         let mut noted = Vec::new();
         let mut before = Instant::now();
         for call in 0.. {
-            let outcome = insert.insert(self.value(caller, call), created_at).await;
-            let now = Instant::now();
-            let id = match outcome {
-                Ok(id) if !self.is_bad(caller, call) => u32::try_from(id)
-                    .ok()
-                    .filter(|id| *id > 0)
-                    .ok_or_else(|| Failure::Wrong(format!("a row was given the id {id}")))?,
-                Err(Refused::NotUnique) if self.is_bad(caller, call) => 0,
-                Ok(id) => return Err(Failure::Wrong(format!("a bad row was taken, as {id}"))),
-                Err(refused) => return Err(Failure::Wrong(format!("a good row was refused: {refused}"))),
+            let row = Row {
+                caller,
+                value: self.value(caller, call),
+                created_at,
             };
+            let outcome = insert.insert(row).await;
+            let now = Instant::now();
+            let id = self.note(outcome, self.is_bad(caller, call))?;
             let took_us = u32::try_from((now - before).as_micros()).unwrap_or(u32::MAX);
             noted.push(Noted { id, took_us });
             if now >= until {
@@ -144,35 +187,42 @@ impl Callers {
 impl Told {
     /// Holds what callers were told against the table's rows, given as (id, value, created_at) in any order.
     pub(crate) fn verify(&self, rows: impl Iterator<Item = Result<(i64, i64, i64), Failure>>) -> Result<(), Failure> {
-        let highest = self.noted.iter().flatten().map(|noted| noted.id).max().unwrap_or(0);
-        // By id: the value that the caller who was given the id has written.
-        let mut written: Vec<Option<i64>> = vec![None; highest as usize + 1];
-        for (caller, calls) in (0..).zip(&self.noted) {
-            for (call, noted) in (0..).zip(calls) {
-                if noted.id == 0 {
-                    continue;
-                }
-                let value = self.callers.value(caller, call);
-                if written[noted.id as usize].replace(value).is_some() {
-                    return Err(Failure::Wrong(format!("two callers were given the id {}", noted.id)));
-                }
-            }
-        }
+        let mut found: Vec<Vec<bool>> = self.noted.iter().map(|calls| vec![false; calls.len()]).collect();
         for row in rows {
             let (id, value, created_at) = row?;
             if value == TAKEN {
                 // It was there before.
                 continue;
             }
-            let told = usize::try_from(id).ok().and_then(|id| written.get_mut(id)?.take());
-            if told != Some(value) || created_at != self.created_at {
+            let call = self.callers.writer_of(value);
+            let noted = call.and_then(|(caller, call)| {
+                let noted = self.noted.get(caller)?.get(call)?;
+                Some((noted.id, &mut found[caller][call]))
+            });
+            let Some((told, found)) = noted.filter(|(told, _)| *told != REFUSED) else {
                 return Err(Failure::Wrong(format!(
-                    "the row {id} has the value {value} of {created_at}; its caller wrote {told:?} of {}",
+                    "the row {id} has the value {value}, which nobody was told is there"
+                )));
+            };
+            if told != UNTOLD && i64::from(told) != id {
+                return Err(Failure::Wrong(format!(
+                    "the caller who wrote {value} was given the id {told}; its row is {id}"
+                )));
+            }
+            if created_at != self.created_at {
+                return Err(Failure::Wrong(format!(
+                    "the row {id} is of {created_at}; its caller wrote {}",
                     self.created_at
                 )));
             }
+            if std::mem::replace(found, true) {
+                return Err(Failure::Wrong(format!(
+                    "the value {value} is there twice, also as {id}"
+                )));
+            }
         }
-        match written.iter().flatten().count() {
+        let acknowledged = self.noted.iter().flatten().filter(|noted| noted.id != REFUSED).count();
+        match acknowledged - found.iter().flatten().filter(|found| **found).count() {
             0 => Ok(()),
             lost => Err(Failure::Wrong(format!("{lost} acknowledged rows are not there"))),
         }
@@ -185,12 +235,12 @@ impl Told {
         let mut acknowledged = 0_u32;
         for noted in self.noted.iter().flatten() {
             took_us.saturating_record(noted.took_us.into());
-            acknowledged += u32::from(noted.id > 0);
+            acknowledged += u32::from(noted.id != REFUSED);
         }
         let quantile_ms = |quantile| took_us.value_at_quantile(quantile) as f64 / 1000.0;
         let mut readings = vec![
             self.took.throughput(acknowledged),
-            Reading::new("latency p50", "ms", quantile_ms(0.50)),
+            Reading::new(LATENCY_P50, "ms", quantile_ms(0.50)),
             Reading::new("latency p99", "ms", quantile_ms(0.99)),
         ];
         readings.extend(self.took.processor(acknowledged));
@@ -211,23 +261,28 @@ mod tests {
         takes_bad_rows: bool,
         /// Tells every caller the id before its own.
         ids_shifted: i64,
+        tells_no_ids: bool,
     }
 
     impl Insert for Memory {
-        async fn insert(&self, value: i64, _: i64) -> Result<i64, Refused> {
+        async fn insert(&self, row: Row) -> Result<Option<i64>, Refused> {
             tokio::task::yield_now().await;
-            if value == TAKEN && !self.takes_bad_rows {
+            if row.value == TAKEN && !self.takes_bad_rows {
                 return Err(Refused::NotUnique);
             }
             let mut rows = self.rows.lock().unwrap();
-            rows.push(value);
-            Ok(i64::try_from(rows.len()).unwrap() - self.ids_shifted)
+            rows.push(row.value);
+            Ok((!self.tells_no_ids).then(|| i64::try_from(rows.len()).unwrap() - self.ids_shifted))
         }
     }
 
     fn told(memory: &Memory, bad_rows: bool) -> Result<Told, Failure> {
         let runtime = Runtime::new().unwrap();
-        let callers = Callers { count: 7, bad_rows };
+        let callers = Callers {
+            count: 7,
+            bad_rows,
+            ids: !memory.tells_no_ids,
+        };
         callers.run(&runtime, memory, 5, Duration::from_millis(20))
     }
 
@@ -241,7 +296,7 @@ mod tests {
         let memory = Memory::default();
         let told = told(&memory, true).unwrap();
         verify(&told, &memory).unwrap();
-        let refused = told.noted.iter().flatten().filter(|noted| noted.id == 0).count();
+        let refused = told.noted.iter().flatten().filter(|noted| noted.id == REFUSED).count();
         let rows = memory.rows.lock().unwrap().len();
         assert!(refused > 0 && refused <= rows / 50, "{refused} of {rows}");
         let throughput = told.readings()[0];
@@ -279,23 +334,84 @@ mod tests {
         assert!(verify(&told, &memory).is_err());
     }
 
-    #[test]
-    fn an_id_given_twice_is_seen() {
-        let noted = vec![vec![Noted { id: 1, took_us: 1 }]; 2];
-        let told = Told {
+    fn of_two(id: u32) -> Told {
+        Told {
             callers: Callers {
                 count: 2,
                 bad_rows: false,
+                ids: id != UNTOLD,
             },
             created_at: 5,
-            noted,
+            noted: vec![vec![Noted { id, took_us: 1 }]; 2],
             took: Took {
                 seconds: 1.0,
                 processor_seconds: None,
             },
+        }
+    }
+
+    #[test]
+    fn an_id_given_twice_is_seen() {
+        let error = of_two(1).verify([Ok((1, 0, 5)), Ok((2, 1, 5))].into_iter());
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("was given the id 1; its row is 2")
+        );
+    }
+
+    #[test]
+    fn rows_are_held_against_what_was_told_also_without_ids() {
+        let verify = |rows: &[(i64, i64, i64)]| of_two(UNTOLD).verify(rows.iter().copied().map(Ok));
+        verify(&[(8, 1, 5), (9, 0, 5)]).unwrap();
+        for (wrong, rows) in [
+            ("lost", &[(8, 1, 5)][..]),
+            ("twice", &[(8, 1, 5), (9, 0, 5), (10, 1, 5)]),
+            ("never written", &[(8, 1, 5), (9, 0, 5), (10, 2, 5)]),
+            ("of another time", &[(8, 1, 5), (9, 0, 6)]),
+        ] {
+            assert!(verify(rows).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_refused_row_that_is_there_is_seen() {
+        assert!(of_two(REFUSED).verify([Ok((1, 0, 5))].into_iter()).is_err());
+        of_two(REFUSED).verify([].into_iter()).unwrap();
+    }
+
+    #[test]
+    fn callers_that_are_told_no_ids_pass_and_an_id_too_many_or_too_few_is_seen() {
+        let memory = Memory {
+            tells_no_ids: true,
+            ..Memory::default()
         };
-        let error = told.verify([Ok((1, 0, 5)), Ok((2, 1, 5))].into_iter()).unwrap_err();
-        assert!(error.to_string().contains("two callers"), "{error}");
+        verify(&told(&memory, true).unwrap(), &memory).unwrap();
+        let note = |ids, id| {
+            let callers = Callers {
+                count: 1,
+                bad_rows: false,
+                ids,
+            };
+            callers.note(Ok(id), false)
+        };
+        assert_eq!((note(true, Some(3)).unwrap(), note(false, None).unwrap()), (3, UNTOLD));
+        assert!(note(true, None).is_err() && note(false, Some(3)).is_err());
+        assert!(note(true, Some(0)).is_err() && note(true, Some(UNTOLD.into())).is_err());
+    }
+
+    #[test]
+    fn a_refusal_for_another_reason_is_no_right_outcome() {
+        let callers = Callers {
+            count: 1,
+            bad_rows: true,
+            ids: true,
+        };
+        let note = |refused, is_bad| callers.note(Err(refused), is_bad);
+        assert_eq!(note(Refused::NotUnique, true).unwrap(), REFUSED);
+        assert!(note(Refused::Otherwise("no table".into()), true).is_err());
+        assert!(note(Refused::NotUnique, false).is_err());
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub(crate) enum Failure {
     /// SQLite failed where it must not.
     #[error("SQLite: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL failed where it must not.
+    #[error("PostgreSQL: {0}")]
+    Postgres(#[from] tokio_postgres::Error),
+    /// MariaDB failed where it must not.
+    #[error("MariaDB: {0}")]
+    MariaDb(Box<mysql_async::Error>),
     /// The system refused something.
     #[error("cannot {what}: {cause}")]
     System {
@@ -72,6 +78,12 @@ pub(crate) enum Failure {
         /// What could have been chosen.
         names: String,
     },
+}
+
+impl From<mysql_async::Error> for Failure {
+    fn from(error: mysql_async::Error) -> Self {
+        Self::MariaDb(Box::new(error))
+    }
 }
 
 impl Failure {

@@ -27,6 +27,7 @@ mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -40,7 +41,7 @@ use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
 use scenarios::loader::Loader;
 use scenarios::server::Server;
-use scenarios::writes::{Database, Writes};
+use scenarios::writes::{self, Database, Writes};
 
 /// Measures Forebay beside its peers and beside the limit.
 #[derive(Debug, Parser)]
@@ -82,9 +83,9 @@ enum Chosen {
     },
     /// Rows into a real database; every caller waits for its own durable outcome.
     Writes {
-        /// The database written to.
-        #[arg(long, value_enum, default_value_t = Database::Sqlite)]
-        database: Database,
+        /// The database written to. Default: each of them, one after another.
+        #[arg(long, value_enum)]
+        database: Option<Database>,
         #[command(flatten)]
         options: Options,
     },
@@ -123,13 +124,19 @@ struct Options {
     /// Runs only what has this text in "SYSTEM, CASE", for example to profile it. The last results stay as they were.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// What a quick measurement takes, instead of the usual.
+    #[arg(skip)]
+    quickly: Option<Duration>,
 }
 
 impl Options {
     fn effort(&self) -> Effort {
         let usual = match (self.quick, self.tiny) {
             (_, true) => Effort::tiny(),
-            (true, _) => Effort::quick(),
+            (true, _) => Effort {
+                duration: self.quickly.unwrap_or(Effort::quick().duration),
+                ..Effort::quick()
+            },
             _ => Effort::full(),
         };
         usual.with(self.rounds, self.seconds)
@@ -140,6 +147,14 @@ impl Options {
         let is_full = !self.quick && !self.tiny;
         Self {
             seconds: self.seconds.or(is_full.then_some(seconds)),
+            ..self
+        }
+    }
+
+    /// A quick measurement takes that long, unless the user wants otherwise.
+    fn quickly_for(self, duration: Duration) -> Self {
+        Self {
+            quickly: Some(duration),
             ..self
         }
     }
@@ -155,13 +170,13 @@ impl Options {
 }
 
 fn run(command: Command) -> Result<bool, Failure> {
-    let (scenario, options): (Box<dyn Scenario>, Options) = match command.scenario {
-        Chosen::Batcher { options } => (Box::new(Batcher), options),
-        Chosen::Loader { options } => (Box::new(Loader), options),
-        Chosen::Cache { options } => (Box::new(Cache), options),
+    let (scenarios, options): (Vec<Box<dyn Scenario>>, Options) = match command.scenario {
+        Chosen::Batcher { options } => (vec![Box::new(Batcher)], options),
+        Chosen::Loader { options } => (vec![Box::new(Loader)], options),
+        Chosen::Cache { options } => (vec![Box::new(Cache)], options),
         Chosen::ColdStart { options } => {
             let options = options.usually_for(cold_start::SECONDS);
-            (Box::new(ColdStart::new(options.quick)), options)
+            (vec![Box::new(ColdStart::new(options.quick))], options)
         }
         Chosen::CacheSoak { seed, options } => {
             let seconds = if options.quick {
@@ -169,10 +184,10 @@ fn run(command: Command) -> Result<bool, Failure> {
             } else {
                 cache_soak::SECONDS
             };
-            (Box::new(CacheSoak::new(seed)), options.usually_once_for(seconds))
+            (vec![Box::new(CacheSoak::new(seed))], options.usually_once_for(seconds))
         }
-        Chosen::Writes { database, options } => (Box::new(Writes::new(database)), options),
-        Chosen::Server { forebay, options } => (Box::new(Server::new(forebay)), options),
+        Chosen::Writes { database, options } => (Writes::on(database), options.quickly_for(writes::QUICKLY)),
+        Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
     };
     let bench = Bench {
@@ -181,7 +196,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         only: options.only,
         json: options.json,
     };
-    bench.run(&*scenario)
+    bench.run(&scenarios)
 }
 
 fn main() -> ExitCode {
@@ -225,6 +240,7 @@ mod tests {
         assert_eq!(effort("lab writes"), Effort::full());
         assert_eq!(effort("lab writes --database sqlite --quick"), Effort::quick());
         assert_eq!(effort("lab server --tiny"), Effort::tiny());
+        assert_eq!(effort("lab writes --tiny"), Effort::tiny());
         let own = effort("lab server --quick --rounds 9 --seconds 2");
         assert_eq!((own.rounds, own.duration.as_secs()), (9, 2));
     }
@@ -244,6 +260,23 @@ mod tests {
             Effort::quick().duration.as_secs_f64()
         );
         assert_eq!(seconds("lab cold-start --tiny"), Effort::tiny().duration.as_secs_f64());
+    }
+
+    #[test]
+    fn writes_are_quicker_than_others_and_go_to_every_database_unless_one_is_named() {
+        let writes = |line: &str| {
+            let Chosen::Writes { database, options } = Command::try_parse_from(line.split(' ')).unwrap().scenario
+            else {
+                panic!("{line} is another scenario");
+            };
+            let names: Vec<String> = Writes::on(database).iter().map(|scenario| scenario.name()).collect();
+            (names.join(" "), options.quickly_for(writes::QUICKLY).effort().duration)
+        };
+        let all = "writes-sqlite writes-postgres writes-mariadb".to_owned();
+        assert_eq!(writes("lab writes"), (all.clone(), Effort::full().duration));
+        assert_eq!(writes("lab writes --quick"), (all, writes::QUICKLY));
+        let one = writes("lab writes --database mariadb --quick --seconds 2");
+        assert_eq!(one, ("writes-mariadb".to_owned(), Duration::from_secs(2)));
     }
 
     #[test]

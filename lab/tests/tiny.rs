@@ -282,18 +282,73 @@ fn writes_to_sqlite() {
     let seen = check("writes-sqlite", &report, &results);
     has(&seen, "limit", "1,000 rows a transaction");
     has(&seen, "one by one", "1 caller");
+    has(&seen, "by hand", "10,000 callers");
+    forebay_wrote(&seen, &report);
+}
+
+/// What Forebay writes to every database, and what is expected to be judged.
+fn forebay_wrote(seen: &BTreeSet<(String, String)>, report: &str) {
     for case in [
         "1 caller",
         "10 callers",
         "100 callers",
         "1,000 callers",
         "10,000 callers",
+        "10,000 callers, unique column",
+        "10,000 callers, unique column, 1 % bad",
+    ] {
+        has(seen, "forebay", case);
+    }
+    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+/// What row by row and by hand writes to every database over the network.
+fn peers_wrote(seen: &BTreeSet<(String, String)>) {
+    for case in ["1 caller", "10 callers", "50 callers", "100 callers"] {
+        has(seen, "unbatched", case);
+    }
+    has(seen, "by hand", "10,000 callers");
+    has(seen, "by hand", "10,000 callers, unique column, 1 % bad");
+}
+
+#[test]
+fn writes_to_postgres() {
+    let (report, results) = run(&["writes", "--database", "postgres"]);
+    let seen = check("writes-postgres", &report, &results);
+    has(&seen, "limit", "COPY");
+    has(&seen, "unnest", "1,000 rows a statement");
+    has(&seen, "pgbench", "50 callers");
+    peers_wrote(&seen);
+    forebay_wrote(&seen, &report);
+    for case in [
+        "10,000 callers, ordered by caller",
+        "10,000 callers, RETURNING id",
+        "10,000 callers, unique column, 1 % bad, RETURNING id",
     ] {
         has(&seen, "forebay", case);
     }
-    has(&seen, "by hand", "10,000 callers");
-    has(&seen, "forebay", "10,000 callers, unique column, 1 % bad");
-    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
+fn writes_to_mariadb() {
+    let (report, results) = run(&["writes", "--database", "mariadb"]);
+    let seen = check("writes-mariadb", &report, &results);
+    has(&seen, "limit", "1,000 rows a statement");
+    has(&seen, "text", "1,000 rows a statement");
+    peers_wrote(&seen);
+    forebay_wrote(&seen, &report);
+    has(&seen, "forebay", "10,000 callers, ordered by caller");
+}
+
+#[test]
+fn writes_go_to_every_database_unless_one_is_named() {
+    let (report, results) = run(&["writes", "--only", "1 caller"]);
+    let scenarios: BTreeSet<&str> = results
+        .iter()
+        .filter_map(|record| record["scenario"].as_str())
+        .collect();
+    let all = ["writes-mariadb", "writes-postgres", "writes-sqlite"];
+    assert_eq!(scenarios, BTreeSet::from(all), "{report}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! durability; no transaction failed, and the table has exactly the rows that pgbench reported. Knows which systems and
 //! cases there are; how pgbench is run and read is in `pgbench`.
 
-mod pgbench;
+pub(super) mod pgbench;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -21,7 +21,7 @@ const TRANSACTIONS_A_CLIENT: u32 = 10;
 
 /// Which messages of the protocol carry a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(in crate::scenarios) enum Mode {
     /// Text with the values in it.
     Simple,
     /// Parsed, bound and executed each time.
@@ -32,36 +32,36 @@ pub(super) enum Mode {
 
 /// How pgbench is to load a server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
+pub(in crate::scenarios) struct Load {
     /// Its name in results.
-    pub(super) case: &'static str,
-    pub(super) clients: u32,
+    pub(in crate::scenarios) case: &'static str,
+    pub(in crate::scenarios) clients: u32,
     mode: Mode,
 }
 
 impl Load {
-    pub(super) const fn new(case: &'static str, clients: u32, mode: Mode) -> Self {
+    pub(in crate::scenarios) const fn new(case: &'static str, clients: u32, mode: Mode) -> Self {
         Self { case, clients, mode }
     }
 }
 
 /// What pgbench reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Summary {
-    pub(super) processed: u64,
-    pub(super) failed: u64,
-    pub(super) transactions_a_second: f64,
-    pub(super) latency_mean_ms: f64,
+pub(in crate::scenarios) struct Summary {
+    pub(in crate::scenarios) processed: u64,
+    pub(in crate::scenarios) failed: u64,
+    pub(in crate::scenarios) transactions_a_second: f64,
+    pub(in crate::scenarios) latency_mean_ms: f64,
 }
 
 /// The installed programs, and the script.
-pub(super) struct Pgbench {
+pub(in crate::scenarios) struct Pgbench {
     script: PathBuf,
 }
 
 impl Pgbench {
     /// Finds them, and puts the script into `folder`.
-    pub(super) fn find(folder: &Path) -> Result<Self, Failure> {
+    pub(in crate::scenarios) fn find(folder: &Path) -> Result<Self, Failure> {
         for program in ["pgbench", "psql"] {
             let version = first_line_of(program, &["--version"]);
             if !version.contains("PostgreSQL") {
@@ -78,7 +78,7 @@ impl Pgbench {
     }
 
     /// Executes one statement and gives what it returns, unaligned.
-    pub(super) fn psql(&self, url: &str, statement: &str) -> Result<String, Failure> {
+    pub(in crate::scenarios) fn psql(&self, url: &str, statement: &str) -> Result<String, Failure> {
         let arguments = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command"];
         let arguments = arguments.into_iter().chain([statement, url]);
         let mut psql = Program::new("psql", arguments);
@@ -89,7 +89,7 @@ impl Pgbench {
     }
 
     /// Loads the server for that long.
-    pub(super) fn run(&self, url: &str, load: Load, duration: Duration) -> Result<Summary, Failure> {
+    pub(in crate::scenarios) fn run(&self, url: &str, load: Load, duration: Duration) -> Result<Summary, Failure> {
         let mode = match load.mode {
             Mode::Simple => "simple",
             Mode::Extended => "extended",

@@ -1,11 +1,21 @@
 //! `writes`: rows into a real database, every caller waiting for its own durable outcome.
 //!
 //! Promises: every system writes the same rows into the same table on the same disk with the same durability, and nothing
-//! counts that was not acknowledged and then found in the database. Knows the table and the cases; each database has a file
-//! of its own.
+//! counts that was not acknowledged and then found in the database. Knows which databases there are; each has files of its
+//! own, and what those over the network have in common is in `served`.
 
+mod by_hand;
+mod cases;
+mod forebay;
+mod mariadb;
+mod mariadb_systems;
+mod postgres;
+mod postgres_systems;
+mod served;
 mod sqlite;
 mod sqlite_systems;
+
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -13,11 +23,18 @@ use crate::failure::Failure;
 use crate::goal::Goal;
 use crate::scenario::{Scenario, Stage, Trial, Yardsticks};
 
+/// What a measurement takes when it is to be quick: there are some twenty a database, each with a table to make and to read.
+pub(crate) const QUICKLY: Duration = Duration::from_millis(450);
+
 /// The databases written to.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Database {
     /// SQLite, WAL, synchronous=FULL.
     Sqlite,
+    /// PostgreSQL, with its own durability.
+    Postgres,
+    /// MariaDB, with its own durability.
+    Mariadb,
 }
 
 /// The scenario, on one database.
@@ -27,45 +44,63 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    pub(crate) fn new(database: Database) -> Self {
-        Self { database }
+    /// The scenario on that database; without one on each of them, one after another.
+    pub(crate) fn on(database: Option<Database>) -> Vec<Box<dyn Scenario>> {
+        let all = Database::value_variants();
+        let databases = database.as_ref().map_or(all, std::slice::from_ref);
+        let on = |database: &Database| -> Box<dyn Scenario> { Box::new(Self { database: *database }) };
+        databases.iter().map(on).collect()
     }
 }
 
 impl Scenario for Writes {
     fn name(&self) -> String {
-        match self.database {
-            Database::Sqlite => "writes-sqlite".to_owned(),
-        }
+        let database = match self.database {
+            Database::Sqlite => "sqlite",
+            Database::Postgres => "postgres",
+            Database::Mariadb => "mariadb",
+        };
+        format!("writes-{database}")
     }
 
     fn about(&self) -> String {
-        match self.database {
-            Database::Sqlite => sqlite::ABOUT.to_owned(),
-        }
+        let about = match self.database {
+            Database::Sqlite => sqlite::ABOUT,
+            Database::Postgres => postgres::ABOUT,
+            Database::Mariadb => mariadb::ABOUT,
+        };
+        about.to_owned()
     }
 
     fn versions(&self) -> Vec<(String, String)> {
         match self.database {
             Database::Sqlite => vec![("SQLite".to_owned(), rusqlite::version().to_owned())],
+            Database::Postgres => postgres::versions(),
+            Database::Mariadb => mariadb::versions(),
         }
     }
 
-    fn prepare(&self, _: &Stage<'_>, _: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+    fn prepare(&self, stage: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
         match self.database {
             Database::Sqlite => Ok(sqlite::trials()),
+            Database::Postgres => postgres::trials(stage, absent),
+            Database::Mariadb => mariadb::trials(stage),
         }
     }
 
     fn yardsticks(&self) -> Yardsticks {
         match self.database {
             Database::Sqlite => sqlite::yardsticks(),
+            Database::Postgres => postgres::yardsticks(),
+            Database::Mariadb => mariadb::yardsticks(),
         }
     }
 
     fn goals(&self) -> Vec<Goal> {
         match self.database {
             Database::Sqlite => sqlite::goals(),
+            Database::Postgres => postgres::goals(),
+            Database::Mariadb => mariadb::goals(),
         }
     }
 }

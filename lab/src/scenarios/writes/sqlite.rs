@@ -4,19 +4,21 @@
 //! Afterwards a connection of the lab's own reads the table back.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
 
-use super::sqlite_systems::{ByHand, OneConnection, forebay};
+use super::cases::{
+    BY_HAND, COUNTS, MANY, MANY_BAD, MANY_UNIQUE, ONE, SHARED, at_least, callers, many, many_bad, now_ms, two_workers,
+    with_bad_rows,
+};
+use super::forebay::{Forebay, Id, Statement};
+use super::sqlite_systems::{OneConnection, by_hand, writer};
 use crate::callers::{Callers, TAKEN, Told};
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Goal, Key};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial, Yardsticks};
-use crate::stopwatch::{THROUGHPUT, Took};
 
 pub(super) const ABOUT: &str = "Rows into SQLite, WAL, synchronous=FULL, a new file each turn. Callers are tokio tasks on 2 worker \
     threads; each inserts\na row, waits for its own durable outcome (rows affected, its id), and inserts the next. Every row is \
@@ -29,13 +31,8 @@ pub(super) const ABOUT: &str = "Rows into SQLite, WAL, synchronous=FULL, a new f
 pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES (?1, ?2)";
 
 const BULK: &str = "1,000 rows a transaction";
-const MANY: &str = "10,000 callers";
-const MANY_UNIQUE: &str = "10,000 callers, unique column";
-const MANY_BAD: &str = "10,000 callers, unique column, 1 % bad";
 const ONE_BY_ONE: &str = "one by one";
-const BY_HAND: &str = "by hand";
 const SAVEPOINTS: &str = "savepoints";
-const ONE: &str = "1 caller";
 
 /// Everything that takes part.
 pub(super) fn trials() -> Vec<Box<dyn Trial>> {
@@ -47,27 +44,21 @@ pub(super) fn trials() -> Vec<Box<dyn Trial>> {
             kind,
         })
     };
-    let callers = |count| Kind::Forebay(Callers { count, bad_rows: false });
-    let many = Callers {
-        count: 10_000,
-        bad_rows: false,
-    };
-    let many_bad = Callers { bad_rows: true, ..many };
-    vec![
+    let mut trials = vec![
         trial(LIMIT, BULK, false, Kind::Limit { savepoints: false }),
         trial(SAVEPOINTS, BULK, false, Kind::Limit { savepoints: true }),
         trial(ONE_BY_ONE, ONE, false, Kind::OneByOne),
-        trial(FOREBAY, ONE, false, callers(1)),
-        trial(FOREBAY, "10 callers", false, callers(10)),
-        trial(FOREBAY, "100 callers", false, callers(100)),
-        trial(FOREBAY, "1,000 callers", false, callers(1_000)),
-        trial(BY_HAND, MANY, false, Kind::ByHand(many)),
-        trial(FOREBAY, MANY, false, Kind::Forebay(many)),
-        trial(BY_HAND, MANY_UNIQUE, true, Kind::ByHand(many)),
-        trial(FOREBAY, MANY_UNIQUE, true, Kind::Forebay(many)),
-        trial(BY_HAND, MANY_BAD, true, Kind::ByHand(many_bad)),
-        trial(FOREBAY, MANY_BAD, true, Kind::Forebay(many_bad)),
-    ]
+    ];
+    for (case, count) in COUNTS {
+        trials.push(trial(FOREBAY, case, false, Kind::Forebay(callers(count, true))));
+    }
+    let (many, many_bad) = (many(true), many_bad(true));
+    trials.push(trial(BY_HAND, MANY, false, Kind::ByHand(many)));
+    for (case, callers) in [(MANY_UNIQUE, many), (MANY_BAD, many_bad)] {
+        trials.push(trial(BY_HAND, case, true, Kind::ByHand(callers)));
+        trials.push(trial(FOREBAY, case, true, Kind::Forebay(callers)));
+    }
+    trials
 }
 
 pub(super) fn yardsticks() -> Yardsticks {
@@ -78,28 +69,11 @@ pub(super) fn yardsticks() -> Yardsticks {
 }
 
 pub(super) fn goals() -> Vec<Goal> {
-    let goal = |text: &str, ours, theirs, ratio_min| Goal {
-        text: text.to_owned(),
-        metric: THROUGHPUT,
-        ours,
-        beside: Beside::Ratio(vec![theirs]),
-        wanted: Wanted::AtLeast(ratio_min),
-    };
-    let forebay = || Key::new(FOREBAY, MANY);
+    let one_by_one = vec![Key::new(ONE_BY_ONE, ONE)];
     vec![
-        goal("10,000 callers ÷ limit", forebay(), Key::new(LIMIT, BULK), 0.6),
-        goal(
-            "10,000 callers ÷ one by one",
-            forebay(),
-            Key::new(ONE_BY_ONE, ONE),
-            100.0,
-        ),
-        goal(
-            "1 % bad rows ÷ the same table without",
-            Key::new(FOREBAY, MANY_BAD),
-            Key::new(FOREBAY, MANY_UNIQUE),
-            0.5,
-        ),
+        at_least("10,000 callers ÷ limit", MANY, vec![Key::new(LIMIT, BULK)], 0.6),
+        at_least("10,000 callers ÷ one by one", MANY, one_by_one, 100.0),
+        with_bad_rows(),
     ]
 }
 
@@ -137,56 +111,42 @@ impl Trial for SqliteTrial {
             Kind::Limit { savepoints } => {
                 let mut connection = OneConnection::open(table.path())?;
                 let written = connection.transactions(duration, created_at, savepoints)?;
-                table.verify_sum(written)
+                written.verify(table.sum()?)
             }
             Kind::OneByOne => {
                 let mut connection = OneConnection::open(table.path())?;
                 let written = connection.one_by_one(duration, created_at)?;
-                table.verify_sum(written)
+                written.verify(table.sum()?)
             }
             Kind::ByHand(callers) => {
                 let runtime = two_workers()?;
-                let by_hand = ByHand::start(table.path())?;
+                let by_hand = by_hand(table.path())?;
                 let told = callers.run(&runtime, &by_hand, created_at, duration)?;
                 drop(by_hand);
                 table.verify(&told)
             }
             Kind::Forebay(callers) => {
                 let runtime = two_workers()?;
-                let writer = {
+                let forebay = {
                     let _inside = runtime.enter();
-                    forebay(table.path())?
+                    Forebay {
+                        writer: writer(table.path())?,
+                        statement: Statement {
+                            sql: INSERT,
+                            id: Id::Last,
+                        },
+                        by_caller: false,
+                    }
                 };
-                let told = callers.run(&runtime, &writer, created_at, duration)?;
-                let stats = writer.stats();
-                drop(writer);
+                let told = callers.run(&runtime, &forebay, created_at, duration)?;
+                let rows_a_commit = forebay.rows_a_commit();
+                drop(forebay);
                 let mut readings = table.verify(&told)?;
-                let rows_a_commit = stats.calls as f64 / stats.batches as f64;
-                readings.push(Reading::new("shared by a commit", "rows", rows_a_commit));
+                readings.push(Reading::new(SHARED, "rows", rows_a_commit));
                 Ok(readings)
             }
         }
     }
-}
-
-fn two_workers() -> Result<Runtime, Failure> {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(Failure::system("start a runtime"))
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).expect("before the year 292,000,000")
-}
-
-/// What a system without callers has written, of values 0, 1, 2, …
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Written {
-    pub(super) rows: u32,
-    pub(super) took: Took,
 }
 
 /// A new database with the table, in a folder of its own that goes with it.
@@ -232,66 +192,31 @@ impl Table {
         Ok(told.readings())
     }
 
-    fn verify_sum(&self, written: Written) -> Result<Vec<Reading>, Failure> {
-        let read = "SELECT count(*), coalesce(sum(value), 0), coalesce(max(id), 0) FROM entry";
-        let found: (i64, i64, i64) = self
-            .open()?
-            .query_row(read, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let rows = i64::from(written.rows);
-        let expected = (rows, rows * (rows - 1) / 2, rows);
-        if found != expected {
-            return Err(Failure::Wrong(format!(
-                "count, sum and highest id are {found:?} where {expected:?} were acknowledged"
-            )));
-        }
-        let mut readings = vec![written.took.throughput(written.rows)];
-        readings.extend(written.took.processor(written.rows));
-        Ok(readings)
+    fn sum(&self) -> Result<(i64, i64), Failure> {
+        let read = "SELECT count(*), coalesce(sum(value), 0) FROM entry";
+        Ok(self.open()?.query_row(read, (), |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenarios::writes::cases::check_names;
 
     #[test]
-    fn what_was_not_written_or_not_told_is_seen() {
+    fn count_and_sum_are_those_of_the_table() {
         let folder = tempfile::tempdir().unwrap();
         let table = Table::create(folder.path(), false).unwrap();
         let connection = Connection::open(table.path()).unwrap();
+        assert_eq!(table.sum().unwrap(), (0, 0));
         for value in 0..3 {
             connection.execute(INSERT, (value, 7)).unwrap();
         }
-        let took = Took {
-            seconds: 1.5,
-            processor_seconds: Some(3e-6),
-        };
-        let verified = |rows| table.verify_sum(Written { rows, took });
-        let values: Vec<f64> = verified(3).unwrap().iter().map(|reading| reading.value).collect();
-        assert_eq!(values, [2.0, 1.0]);
-        assert!(verified(2).is_err());
-        assert!(verified(4).is_err());
-        connection
-            .execute("UPDATE entry SET value = 5 WHERE id = 2", ())
-            .unwrap();
-        assert!(verified(3).is_err());
+        assert_eq!(table.sum().unwrap(), (3, 3));
     }
 
     #[test]
     fn every_yardstick_and_goal_names_something_that_is_measured() {
-        let trials = trials();
-        let goals = goals();
-        let named: Vec<Key> = goals
-            .iter()
-            .flat_map(|goal| goal.keys().into_iter().cloned())
-            .chain(yardsticks().limit)
-            .chain(yardsticks().forebay)
-            .collect();
-        for key in named {
-            let measured = trials
-                .iter()
-                .any(|trial| trial.system() == key.system && trial.case() == key.case);
-            assert!(measured, "{key:?}");
-        }
+        check_names(&trials(), &goals(), &yardsticks());
     }
 }

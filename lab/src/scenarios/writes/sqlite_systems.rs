@@ -6,20 +6,17 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use forebay::write::Writer;
 use forebay::write::sqlite::Sqlite;
-use forebay::write::{StatementErrorKind, WriteError, Writer};
 use rusqlite::{Connection, ErrorCode, ffi};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::sqlite::{INSERT, Written};
-use crate::callers::{Insert, Refused};
+use super::by_hand::{ByHand, ROWS_A_TRANSACTION, Waiting};
+use super::cases::Written;
+use super::sqlite::INSERT;
+use crate::callers::Refused;
 use crate::failure::Failure;
 use crate::stopwatch::Stopwatch;
-
-/// Rows that share a transaction, in the limit and in what one writes by hand.
-const ROWS_A_TRANSACTION: usize = 1_000;
-/// More than callers, so that none ever waits to be let in.
-const QUEUED_MAX: usize = 16_384;
 
 /// One connection that nobody waits for: the machine's own cost of the rows.
 pub(super) struct OneConnection {
@@ -90,55 +87,41 @@ impl OneConnection {
     }
 }
 
-/// What one writes by hand: a channel to a thread that takes what waits, commits it, and answers each caller.
-#[derive(Clone)]
-pub(super) struct ByHand {
-    rows: mpsc::Sender<Row>,
+/// What one writes by hand: a thread that takes what waits, commits it, and answers each caller.
+pub(super) fn by_hand(path: PathBuf) -> Result<ByHand, Failure> {
+    let OneConnection { connection } = OneConnection::open(path)?;
+    let (by_hand, waiting) = ByHand::new();
+    let _: JoinHandle<()> = std::thread::Builder::new()
+        .name("by-hand".to_owned())
+        .spawn(move || {
+            if let Err(error) = write_what_waits(&connection, waiting) {
+                // Callers whose answers are dropped see it too.
+                eprintln!("by hand: {error}");
+            }
+        })
+        .map_err(Failure::system("start a thread"))?;
+    Ok(by_hand)
 }
 
-struct Row {
-    value: i64,
-    created_at: i64,
-    answer: oneshot::Sender<Result<i64, Refused>>,
-}
-
-impl ByHand {
-    pub(super) fn start(path: PathBuf) -> Result<Self, Failure> {
-        let OneConnection { connection } = OneConnection::open(path)?;
-        let (rows, waiting) = mpsc::channel(QUEUED_MAX);
-        let _: JoinHandle<()> = std::thread::Builder::new()
-            .name("by-hand".to_owned())
-            .spawn(move || {
-                if let Err(error) = write_what_waits(&connection, waiting) {
-                    // Callers whose answers are dropped see it too.
-                    eprintln!("by hand: {error}");
-                }
-            })
-            .map_err(Failure::system("start a thread"))?;
-        Ok(Self { rows })
-    }
-}
-
-fn write_what_waits(connection: &Connection, mut waiting: mpsc::Receiver<Row>) -> rusqlite::Result<()> {
+fn write_what_waits(connection: &Connection, mut waiting: mpsc::Receiver<Waiting>) -> rusqlite::Result<()> {
     let (mut begin, mut commit) = (connection.prepare("BEGIN IMMEDIATE")?, connection.prepare("COMMIT")?);
     let mut insert = connection.prepare(INSERT)?;
     let mut batch = Vec::with_capacity(ROWS_A_TRANSACTION);
     let mut outcomes = Vec::with_capacity(ROWS_A_TRANSACTION);
     while waiting.blocking_recv_many(&mut batch, ROWS_A_TRANSACTION) > 0 {
         begin.execute(())?;
-        for row in &batch {
+        for Waiting { row, .. } in &batch {
             // A row that breaks a constraint undoes only itself.
             outcomes.push(match insert.execute((row.value, row.created_at)) {
-                Ok(1) => Ok(connection.last_insert_rowid()),
+                Ok(1) => Ok(Some(connection.last_insert_rowid())),
                 Ok(count) => Err(Refused::Otherwise(format!("{count} rows"))),
                 Err(error) if is_unique(&error) => Err(Refused::NotUnique),
                 Err(error) => Err(Refused::Otherwise(error.to_string())),
             });
         }
         commit.execute(())?;
-        for (row, outcome) in batch.drain(..).zip(outcomes.drain(..)) {
-            // A caller that has gone wants no answer.
-            let _ = row.answer.send(outcome);
+        for (waiting, outcome) in batch.drain(..).zip(outcomes.drain(..)) {
+            waiting.answer(outcome);
         }
     }
     Ok(())
@@ -149,35 +132,8 @@ fn is_unique(error: &rusqlite::Error) -> bool {
         if failure.code == ErrorCode::ConstraintViolation && failure.extended_code == ffi::SQLITE_CONSTRAINT_UNIQUE)
 }
 
-impl Insert for ByHand {
-    async fn insert(&self, value: i64, created_at: i64) -> Result<i64, Refused> {
-        let gone = || Refused::Otherwise("the thread has ended".to_owned());
-        let (answer, answered) = oneshot::channel();
-        let row = Row {
-            value,
-            created_at,
-            answer,
-        };
-        self.rows.send(row).await.map_err(|_| gone())?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
-    }
-}
-
-/// Forebay as its documentation shows it, with all limits at their defaults.
-pub(super) fn forebay(path: PathBuf) -> Result<Writer, Failure> {
+/// A writer with all limits at their defaults.
+pub(super) fn writer(path: PathBuf) -> Result<Writer, Failure> {
     let sqlite = Sqlite::open(path).map_err(|error| Failure::Wrong(error.to_string()))?;
     Ok(Writer::new(sqlite))
-}
-
-impl Insert for Writer {
-    async fn insert(&self, value: i64, created_at: i64) -> Result<i64, Refused> {
-        match self.execute(INSERT, (value, created_at)).await {
-            Ok(outcome) if outcome.rows_affected == 1 => outcome
-                .last_insert_id
-                .ok_or_else(|| Refused::Otherwise("no id".to_owned())),
-            Ok(outcome) => Err(Refused::Otherwise(format!("{} rows", outcome.rows_affected))),
-            Err(WriteError::Statement(error)) if error.kind == StatementErrorKind::Unique => Err(Refused::NotUnique),
-            Err(error) => Err(Refused::Otherwise(error.to_string())),
-        }
-    }
 }

@@ -1,0 +1,230 @@
+//! The cases on PostgreSQL: its server, the table, and pgbench.
+//!
+//! Promises: PostgreSQL's own defaults for all that durability costs; only the number of connections is raised. A checkpoint
+//! before each turn, so that what one turn left to be written does not reach into the next. Who writes is in
+//! `postgres_systems`.
+
+use std::rc::Rc;
+
+use futures_util::TryStreamExt;
+use tokio_postgres::{Client, NoTls};
+
+use super::by_hand::ByHand;
+use super::cases::{Written, two_workers};
+use super::forebay::{Id, Statement};
+use super::postgres_systems::{self, Unbatched};
+use super::served::{self, Bulk, CONNECTIONS_MAX, Served};
+use crate::callers::TAKEN;
+use crate::effort::Effort;
+use crate::failure::Failure;
+use crate::goal::{Goal, Key};
+use crate::machine::first_line_of;
+use crate::measurement::Reading;
+use crate::scenario::{LIMIT, Stage, Trial, Yardsticks};
+use crate::scenarios::server::pgbench::{Load, Mode, Pgbench, Summary};
+use crate::stopwatch::THROUGHPUT;
+
+pub(super) const ABOUT: &str = "Rows into PostgreSQL with its own durability (fsync and synchronous_commit on), over loopback TCP, \
+    server and callers on the\nsame machine; the table is new and a checkpoint done before each turn. Callers are tokio tasks \
+    on 2 worker threads; each inserts\na row, waits for its own durable outcome (rows affected; with RETURNING, its id), and \
+    inserts the next. Every row is found\nagain, under the id that its caller was told. Processor time is that of the callers' \
+    side alone.\n\
+    limit: COPY of 500,000 rows in binary by one connection, nobody to answer. \
+    unnest: one connection, 1,000 rows a statement.\n\
+    unbatched: a prepared INSERT a row, each caller with a connection of its own. pgbench: the same, by PostgreSQL's own \
+    program.\n\
+    by hand: an mpsc channel to a task that sends what waits, up to 1,000 rows, through one connection as one pipelined \
+    transaction,\na oneshot a caller; a row that fails is left out, and the rest sent again.";
+
+pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES ($1, $2)";
+const INSERT_RETURNING: &str = "INSERT INTO entry (value, created_at) VALUES ($1, $2) RETURNING id";
+
+const PGBENCH: &str = "pgbench";
+const LOAD: Load = Load::new("50 callers", 50, Mode::Prepared);
+
+/// The server.
+pub(super) struct Postgres {
+    server: testbed::Postgres,
+}
+
+pub(super) fn versions() -> Vec<(String, String)> {
+    vec![("server".to_owned(), first_line_of("pg_config", &["--version"]))]
+}
+
+/// Everything that takes part, on a server in the stage's folder.
+pub(super) fn trials(stage: &Stage<'_>, absent: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+    let server = testbed::Postgres::builder()
+        .folder_in(stage.folder)
+        .setting("max_connections", CONNECTIONS_MAX)
+        .start();
+    let server = Rc::new(Postgres {
+        server: server.map_err(served::absent("PostgreSQL"))?,
+    });
+    let mut trials = served::trials(&server);
+    match Pgbench::find(stage.folder) {
+        Ok(pgbench) => trials.push(Box::new(PgbenchTrial { server, pgbench })),
+        Err(missed @ Failure::Absent { .. }) => absent.push(missed),
+        Err(failure) => return Err(failure),
+    }
+    Ok(trials)
+}
+
+pub(super) fn yardsticks() -> Yardsticks {
+    served::yardsticks::<Postgres>()
+}
+
+pub(super) fn goals() -> Vec<Goal> {
+    served::goals::<Postgres>(&[Key::new(PGBENCH, LOAD.case)])
+}
+
+/// A connection, whose other half is driven by a task until the client is dropped.
+pub(super) async fn connect(url: &str) -> Result<Client, Failure> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    // Whoever asks the client sees why the connection ended.
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+impl Postgres {
+    async fn connect(&self) -> Result<Client, Failure> {
+        connect(&self.server.url()).await
+    }
+}
+
+impl Served for Postgres {
+    // In text it takes a tenth to a quarter longer.
+    const BULKS: &'static [Bulk] = &[
+        Bulk {
+            system: LIMIT,
+            case: "COPY",
+        },
+        Bulk {
+            system: "unnest",
+            case: "1,000 rows a statement",
+        },
+    ];
+    const INSERT: Statement = Statement {
+        sql: INSERT,
+        id: Id::Untold,
+    };
+    const INSERT_RETURNING: Option<Statement> = Some(Statement {
+        sql: INSERT_RETURNING,
+        id: Id::Returned,
+    });
+
+    type Unbatched = Unbatched;
+
+    async fn renew(&self, unique: bool) -> Result<(), Failure> {
+        let client = self.connect().await?;
+        let (unique, taken) = if unique {
+            (
+                " UNIQUE",
+                format!("INSERT INTO entry (value, created_at) VALUES ({TAKEN}, 0);"),
+            )
+        } else {
+            ("", String::new())
+        };
+        let table = format!(
+            "DROP TABLE IF EXISTS entry; \
+             CREATE TABLE entry (id BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, value INT{unique}, created_at BIGINT); \
+             {taken}"
+        );
+        client.batch_execute(&table).await?;
+        Ok(client.batch_execute("CHECKPOINT").await?)
+    }
+
+    async fn rows(&self) -> Result<Vec<(i64, i64, i64)>, Failure> {
+        let client = self.connect().await?;
+        let none: [i64; 0] = [];
+        let rows = client.query_raw("SELECT id, value, created_at FROM entry", none);
+        let read = |row: tokio_postgres::Row| {
+            let value: i32 = row.try_get(1)?;
+            Ok((row.try_get(0)?, i64::from(value), row.try_get(2)?))
+        };
+        let rows: Result<Vec<_>, tokio_postgres::Error> = rows
+            .await?
+            .and_then(|row| std::future::ready(read(row)))
+            .try_collect()
+            .await;
+        Ok(rows?)
+    }
+
+    async fn sum(&self) -> Result<(i64, i64), Failure> {
+        let read = "SELECT count(*), coalesce(sum(value), 0)::BIGINT FROM entry";
+        let row = self.connect().await?.query_one(read, &[]).await?;
+        Ok((row.try_get(0)?, row.try_get(1)?))
+    }
+
+    async fn bulk(&self, bulk: &Bulk, effort: Effort, created_at: i64) -> Result<Written, Failure> {
+        let client = self.connect().await?;
+        if bulk.system == LIMIT {
+            postgres_systems::copy(&client, effort, created_at).await
+        } else {
+            postgres_systems::unnest(&client, effort, created_at).await
+        }
+    }
+
+    async fn unbatched(&self, connections: u32) -> Result<Unbatched, Failure> {
+        Unbatched::connect(&self.server.url(), connections).await
+    }
+
+    async fn by_hand(&self) -> Result<ByHand, Failure> {
+        postgres_systems::by_hand(self.connect().await?).await
+    }
+}
+
+struct PgbenchTrial {
+    server: Rc<Postgres>,
+    pgbench: Pgbench,
+}
+
+impl Trial for PgbenchTrial {
+    fn system(&self) -> &str {
+        PGBENCH
+    }
+
+    fn case(&self) -> &str {
+        LOAD.case
+    }
+
+    fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
+        let runtime = two_workers()?;
+        runtime.block_on(self.server.renew(false))?;
+        let summary = self
+            .pgbench
+            .run(&self.server.server.url(), LOAD, stage.effort.duration)?;
+        let (rows, _) = runtime.block_on(self.server.sum())?;
+        check(&summary, rows)?;
+        Ok(vec![Reading::new(THROUGHPUT, "rows/s", summary.transactions_a_second)])
+    }
+}
+
+/// Holds what pgbench was told against what the table has.
+fn check(summary: &Summary, rows: i64) -> Result<(), Failure> {
+    let Summary { processed, failed, .. } = *summary;
+    if failed != 0 || processed == 0 || i64::try_from(processed) != Ok(rows) {
+        return Err(Failure::Wrong(format!(
+            "pgbench was told of {processed} rows and of {failed} failures; the table has {rows}"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pgbench_lost_or_made_up_is_seen() {
+        let summary = |processed, failed| Summary {
+            processed,
+            failed,
+            transactions_a_second: 1.0,
+            latency_mean_ms: 1.0,
+        };
+        check(&summary(7, 0), 7).unwrap();
+        assert!(check(&summary(7, 0), 6).is_err());
+        assert!(check(&summary(7, 1), 7).is_err());
+        assert!(check(&summary(0, 0), 0).is_err(), "nothing was measured");
+    }
+}
