@@ -15,6 +15,8 @@ mod outcome;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
+mod retry;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 #[allow(dead_code, reason = "the databases over the network are being built on it")]
 mod shape;
 #[cfg(feature = "sqlite")]

@@ -3,6 +3,8 @@
 //! Promises: nothing of it is seen before [`commit`](Transaction::commit) has returned `Ok`; dropped, it rolls back. What each
 //! database adds (who waits meanwhile, isolation) its own module says.
 
+#[cfg(feature = "postgres")]
+use super::postgres;
 #[cfg(feature = "sqlite")]
 use super::sqlite;
 use super::{Outcome, Parameters, Sql, WriteError};
@@ -16,6 +18,8 @@ pub struct Transaction {
 enum Database {
     #[cfg(feature = "sqlite")]
     Sqlite(sqlite::Transaction),
+    #[cfg(feature = "postgres")]
+    Postgres(postgres::Transaction),
 }
 
 #[cfg(feature = "sqlite")]
@@ -27,12 +31,23 @@ impl From<sqlite::Transaction> for Transaction {
     }
 }
 
+#[cfg(feature = "postgres")]
+impl From<postgres::Transaction> for Transaction {
+    fn from(transaction: postgres::Transaction) -> Self {
+        Self {
+            of: Database::Postgres(transaction),
+        }
+    }
+}
+
 /// Does the same with each database's own transaction.
 macro_rules! each {
     ($database:expr, $transaction:ident => $do:expr) => {
         match $database {
             #[cfg(feature = "sqlite")]
             Database::Sqlite($transaction) => $do,
+            #[cfg(feature = "postgres")]
+            Database::Postgres($transaction) => $do,
         }
     };
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use super::postgres::Postgres;
 #[cfg(feature = "sqlite")]
 use super::sqlite::Sqlite;
 use super::{Outcome, Parameters, Sql, Transaction, Write, WriteError};
@@ -31,7 +33,7 @@ use crate::batch::{self, Batcher, CallError};
 pub struct Writer {
     /// As many as batches may be in flight. A write goes to the lane that its order says, and each lane has one batch in
     /// flight, so that what is in one lane is committed in the order of its arrival.
-    lanes: Arc<[Batcher<Write, Result<Outcome, WriteError>>]>,
+    lanes: Arc<[Batcher<Write, Answer>]>,
     backend: Backend,
 }
 
@@ -42,14 +44,43 @@ pub enum Backend {
     /// SQLite, embedded.
     #[cfg(feature = "sqlite")]
     Sqlite(Sqlite),
+    /// PostgreSQL, over the network.
+    #[cfg(feature = "postgres")]
+    Postgres(Postgres),
+}
+
+/// What a batch has for the caller of a write.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Its outcome.
+    Told(Result<Outcome, WriteError>),
+    /// It stood in its neighbours' way and had no effect; its caller tries again, without them.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    Later(Box<Write>),
 }
 
 impl Backend {
-    /// Writes a batch; one outcome a write, in order.
-    async fn write(&self, batch: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
+    /// Writes a batch; one answer a write, in order.
+    async fn write(&self, batch: Vec<Write>) -> Vec<Answer> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.write(batch).await,
+            Self::Sqlite(sqlite) => sqlite.write(batch).await.into_iter().map(Answer::Told).collect(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.write(batch).await,
+        }
+    }
+
+    /// What the answer says; tries again alone, if it says so.
+    async fn outcome(&self, answer: Answer) -> Result<Outcome, WriteError> {
+        match answer {
+            Answer::Told(told) => told,
+            #[cfg(any(feature = "postgres", feature = "mysql"))]
+            Answer::Later(write) => match self {
+                #[cfg(feature = "sqlite")]
+                Self::Sqlite(_) => unreachable!("SQLite has one writer, whom no other's lock can be in the way of"),
+                #[cfg(feature = "postgres")]
+                Self::Postgres(postgres) => postgres.write_patiently(*write).await,
+            },
         }
     }
 
@@ -58,6 +89,8 @@ impl Backend {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => (1, 1),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.in_flight(),
         }
     }
 }
@@ -66,6 +99,13 @@ impl Backend {
 impl From<Sqlite> for Backend {
     fn from(sqlite: Sqlite) -> Self {
         Self::Sqlite(sqlite)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<Postgres> for Backend {
+    fn from(postgres: Postgres) -> Self {
+        Self::Postgres(postgres)
     }
 }
 
@@ -152,9 +192,9 @@ impl Builder {
         }
     }
 
-    fn lane(&self, backend: &Backend) -> Batcher<Write, Result<Outcome, WriteError>> {
+    fn lane(&self, backend: &Backend) -> Batcher<Write, Answer> {
         let backend = backend.clone();
-        let mut batcher = Batcher::<Write, Result<Outcome, WriteError>>::builder()
+        let mut batcher = Batcher::<Write, Answer>::builder()
             .max_items(self.max_items)
             .max_weight(self.max_weight, Write::weight)
             .max_queued(self.max_queued)
@@ -218,7 +258,7 @@ impl Writer {
             },
         };
         match answer {
-            Ok(outcome) => outcome,
+            Ok(answer) => self.backend.outcome(answer).await,
             Err(CallError::Closed) => Err(WriteError::Closed),
             // The batch may have been on its way to the database when its task ended.
             Err(error) => Err(WriteError::OutcomeUnknown {
@@ -236,15 +276,17 @@ impl Writer {
     /// As [`execute`](Self::execute).
     pub async fn submit_alone(&self, write: Write) -> Result<Outcome, WriteError> {
         let token = write.cancel.clone().unwrap_or_default();
-        tokio::select! {
+        let mut answers = tokio::select! {
             biased;
-            mut outcomes = self.backend.write(vec![write]) => outcomes.pop().expect("one outcome a write"),
-            () = token.withdrawn() => Err(token.reason()),
-        }
+            answers = self.backend.write(vec![write]) => answers,
+            () = token.withdrawn() => return Err(token.reason()),
+        };
+        let answer = answers.pop().expect("one answer a write");
+        self.backend.outcome(answer).await
     }
 
     /// The lane in which what must stay in order is.
-    fn lane_of(&self, write: &Write) -> &Batcher<Write, Result<Outcome, WriteError>> {
+    fn lane_of(&self, write: &Write) -> &Batcher<Write, Answer> {
         match &*self.lanes {
             [only] => only,
             lanes => {
@@ -266,6 +308,8 @@ impl Writer {
         match &self.backend {
             #[cfg(feature = "sqlite")]
             Backend::Sqlite(sqlite) => Ok(sqlite.begin().await?.into()),
+            #[cfg(feature = "postgres")]
+            Backend::Postgres(postgres) => Ok(postgres.begin().await?.into()),
         }
     }
 

@@ -1,1 +1,308 @@
 //! The Writer's PostgreSQL: a pool of connections, on each of which a batch is one transaction.
+//!
+//! Promises: an acknowledged write is committed, with the durability that the server is set to (`synchronous_commit`, `fsync`);
+//! what was lost before its commit was asked for is written again on another connection, what was lost while it was asked for
+//! is
+//! [`OutcomeUnknown`](crate::write::WriteError::OutcomeUnknown). Reading and
+//! writing share the connections and neither starves the other.
+//!
+//! What a batch changes for a statement, and when not to batch: `docs/guarantees.md`.
+//!
+//! `batch` decides what is committed, `set` writes many INSERTs as one, `facts` says where that is safe,
+//! `connection` sends and waits, `types` turns values into PostgreSQL's and back.
+
+mod batch;
+mod connection;
+mod error;
+mod facts;
+mod plan;
+mod set;
+#[cfg(test)]
+mod test_server;
+mod transaction;
+mod types;
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deadpool::managed::{Object, Pool, PoolError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::Config;
+
+use self::connection::Manager;
+use self::plan::Plans;
+use super::retry::Backoff;
+use super::writer::Answer;
+use super::{Outcome, Parameters, Sql, Write, WriteError};
+
+pub use self::transaction::Transaction;
+
+/// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
+#[derive(Clone)]
+pub struct Postgres {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pool: Pool<Manager>,
+    plans: Plans,
+    /// One connection fewer than there are, so that one is always left for the other kind; all of them if there is only one.
+    reading: Arc<Semaphore>,
+    writing: Arc<Semaphore>,
+    /// Statements that wait for a lock on a connection of their own.
+    patient: Semaphore,
+    connections: usize,
+    retry_for: Duration,
+    /// For messages: who is asked, never with a password.
+    server: String,
+}
+
+/// Settings of connections that are to be made.
+pub struct PostgresBuilder {
+    config: Config,
+    connections: usize,
+    statement_cache: usize,
+    lock_timeout: Duration,
+    answer_timeout: Duration,
+    retry_for: Duration,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
+}
+
+/// A connection that was taken from the pool, and the right to it.
+struct Taken {
+    connection: Object<Manager>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Postgres {
+    /// Connects with the defaults of the [`builder`](Self::builder). The URL is as for libpq:
+    /// `postgresql://user:password@host:5432/database`, or `host=/run/postgresql user=app dbname=app`.
+    ///
+    /// # Errors
+    /// [`WriteError::Unavailable`] if the URL cannot be understood, or the server cannot be reached or refuses the user.
+    pub async fn connect(url: &str) -> Result<Self, WriteError> {
+        Self::builder(url)?.connect().await
+    }
+
+    /// Settings other than the defaults.
+    ///
+    /// # Errors
+    /// [`WriteError::Unavailable`] if the URL cannot be understood.
+    pub fn builder(url: &str) -> Result<PostgresBuilder, WriteError> {
+        let mut config = Config::from_str(url).map_err(|error| WriteError::Unavailable {
+            cause: format!("the URL cannot be understood: {error}"),
+        })?;
+        if config.get_application_name().is_none() {
+            config.application_name("forebay");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
+        }
+        Ok(PostgresBuilder {
+            config,
+            connections: 16,
+            statement_cache: 256,
+            lock_timeout: Duration::from_secs(1),
+            answer_timeout: Duration::from_secs(60),
+            retry_for: Duration::from_secs(10),
+            #[cfg(feature = "tls")]
+            tls: None,
+        })
+    }
+
+    /// Reads all rows of a query. It sees every write acknowledged before.
+    ///
+    /// # Errors
+    /// The statement's own; [`WriteError::Unavailable`]. A statement that writes is executed, and committed by itself.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the query may go on at the server.
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+        let (sql, parameters) = (sql.into(), parameters.into());
+        let until = Instant::now() + self.inner.retry_for;
+        let mut taken = self.inner.take(&self.inner.reading, until).await?;
+        batch::query(&mut taken.connection, &sql, &parameters).await
+    }
+
+    /// Begins a transaction of the caller's own, on a connection of its own, with the server's default isolation.
+    ///
+    /// # Errors
+    /// [`WriteError::Unavailable`], [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, nothing has happened.
+    pub async fn begin(&self) -> Result<Transaction, WriteError> {
+        let until = Instant::now() + self.inner.retry_for;
+        Transaction::begin(self.inner.take(&self.inner.writing, until).await?).await
+    }
+
+    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for what runs, then closes the connections.
+    pub async fn close(&self) {
+        let all = u32::try_from(self.inner.shared()).unwrap_or(u32::MAX);
+        let _reading = self.inner.reading.acquire_many(all).await;
+        let _writing = self.inner.writing.acquire_many(all).await;
+        self.inner.reading.close();
+        self.inner.writing.close();
+        self.inner.pool.close();
+    }
+
+    /// Writes a batch; one outcome a write, in order.
+    pub(super) async fn write(&self, batch: Vec<Write>) -> Vec<Answer> {
+        batch::run(&self.inner, batch).await
+    }
+
+    /// Writes one that another transaction's lock was in the way of: waits for the lock, on a connection of its own.
+    pub(super) async fn write_patiently(&self, write: Write) -> Result<Outcome, WriteError> {
+        batch::run_patiently(&self.inner, write).await
+    }
+
+    /// How many batches may be in flight by default, and at most.
+    pub(super) fn in_flight(&self) -> (usize, usize) {
+        let most = self.inner.shared();
+        (most.min(4), most)
+    }
+}
+
+impl Inner {
+    /// Connections that one kind of work may hold.
+    fn shared(&self) -> usize {
+        (self.connections - 1).max(1)
+    }
+
+    /// Takes a connection, in turn; tries until then to reach the server.
+    async fn take(&self, kind: &Arc<Semaphore>, until: Instant) -> Result<Taken, WriteError> {
+        let permit = Arc::clone(kind).acquire_owned().await.map_err(|_| WriteError::Closed)?;
+        let mut backoff = Backoff::new(until.saturating_duration_since(Instant::now()));
+        loop {
+            let cause = match self.pool.get().await {
+                Ok(connection) => {
+                    return Ok(Taken {
+                        connection,
+                        _permit: permit,
+                    });
+                }
+                Err(PoolError::Closed) => return Err(WriteError::Closed),
+                Err(PoolError::Backend(error)) if refuses(&error) => return Err(self.unavailable(&cause_of(&error))),
+                Err(PoolError::Backend(error)) => cause_of(&error),
+                Err(other) => other.to_string(),
+            };
+            match backoff.next_delay() {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(self.unavailable(&cause)),
+            }
+        }
+    }
+
+    fn unavailable(&self, cause: &str) -> WriteError {
+        WriteError::Unavailable {
+            cause: format!("{}: {cause}", self.server),
+        }
+    }
+}
+
+/// Whether the server is there and does not want us: trying again would change nothing.
+fn refuses(error: &tokio_postgres::Error) -> bool {
+    // Invalid authorization; invalid catalog name; insufficient privilege.
+    let refusals = ["28", "3D", "42"];
+    error
+        .code()
+        .is_some_and(|state| refusals.iter().any(|class| state.code().starts_with(class)))
+}
+
+/// The error and what is behind it, which tokio-postgres keeps to itself.
+fn cause_of(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+impl PostgresBuilder {
+    /// The most connections. Default: 16.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        assert!(connections > 0, "without a connection nothing can be written");
+        self.connections = connections;
+        self
+    }
+
+    /// How many prepared statements each connection keeps. Default: 256.
+    #[must_use]
+    pub fn statement_cache(mut self, statements: usize) -> Self {
+        self.statement_cache = statements.max(1);
+        self
+    }
+
+    /// How long a statement waits inside a batch for a lock that another transaction holds. One that waits for longer leaves
+    /// the batch and waits on a connection of its own, so that its neighbours need not. Default: 1 s.
+    #[must_use]
+    pub fn lock_timeout(mut self, lock_timeout: Duration) -> Self {
+        self.lock_timeout = lock_timeout;
+        self
+    }
+
+    /// How long the server may take to answer; after that the connection counts as lost. Default: 60 s.
+    #[must_use]
+    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
+        self.answer_timeout = answer_timeout;
+        self
+    }
+
+    /// For how long a write is tried again that had no effect: the server was away, a deadlock, a serialization failure, a
+    /// lock. Default: 10 s.
+    #[must_use]
+    pub fn retry_for(mut self, retry_for: Duration) -> Self {
+        self.retry_for = retry_for;
+        self
+    }
+
+    /// Speaks TLS, as `sslmode` in the URL says (`require` to insist).
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, config: tokio_rustls::rustls::ClientConfig) -> Self {
+        self.tls = Some(tokio_postgres_rustls::MakeRustlsConnect::new(config));
+        self
+    }
+
+    /// Connects, to see that the server is there and takes the user.
+    ///
+    /// # Errors
+    /// [`WriteError::Unavailable`], at once.
+    pub async fn connect(self) -> Result<Postgres, WriteError> {
+        let server = format!(
+            "PostgreSQL, user {}, database {}",
+            self.config.get_user().unwrap_or("(none)"),
+            self.config.get_dbname().or(self.config.get_user()).unwrap_or("(none)"),
+        );
+        let manager = Manager {
+            config: self.config,
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+            greeting: format!("SET lock_timeout = {}", self.lock_timeout.as_millis()),
+            statement_cache: self.statement_cache,
+            answer_timeout: self.answer_timeout,
+        };
+        let pool = Pool::builder(manager)
+            .max_size(self.connections)
+            .build()
+            .expect("no timeout is set that would want a runtime");
+        let shared = (self.connections - 1).max(1);
+        let inner = Inner {
+            pool,
+            plans: Plans::default(),
+            reading: Arc::new(Semaphore::new(shared)),
+            writing: Arc::new(Semaphore::new(shared)),
+            patient: Semaphore::new((self.connections / 4).max(1)),
+            connections: self.connections,
+            retry_for: self.retry_for,
+            server,
+        };
+        inner.take(&inner.reading, Instant::now()).await?;
+        Ok(Postgres { inner: Arc::new(inner) })
+    }
+}

@@ -3,6 +3,18 @@
 //! Promises: what is said here was read off a syntax tree; where the parser does not understand a text, or sees more than is
 //! asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
 
+mod insert;
+mod lexer;
+mod role;
+mod syntax;
+mod verb;
+
+#[allow(unused_imports, reason = "the databases over the network are being built on it")]
+pub(crate) use insert::insert;
+#[allow(unused_imports, reason = "the databases over the network are being built on it")]
+pub(crate) use role::{Role, role};
+pub(crate) use verb::{Verb, verb};
+
 /// Whose grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -12,6 +24,17 @@ pub(crate) enum Dialect {
     /// MariaDB and MySQL: `?`, `` `name` ``.
     #[cfg(feature = "mysql")]
     MySql,
+}
+
+impl Dialect {
+    fn is_mysql(self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => false,
+            #[cfg(feature = "mysql")]
+            Self::MySql => true,
+        }
+    }
 }
 
 /// `INSERT INTO table (columns) VALUES (one row) [RETURNING list]`, and nothing else.

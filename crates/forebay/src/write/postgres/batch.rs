@@ -1,0 +1,1069 @@
+//! A batch of writes in as few transactions as can be, so that each has the outcome it would have had alone.
+//!
+//! First hopefully: all statements in one transaction, in arrival order, sent without waiting for answers between. If one
+//! fails, PostgreSQL gives up the whole transaction; then carefully: again, in windows with a savepoint each, so that a
+//! failure costs its own statement and a window's work. If the commit itself is refused (a deferred constraint, a
+//! serialization failure), the transaction is run again in halves, down to the guilty one. Nobody is answered before the
+//! commit, also not who failed: what they failed on may not be there in the end.
+//!
+//! The commit is asked for when everything before it was answered. So a connection that is lost before has written nothing,
+//! and the batch is run again on another one.
+//!
+//! A statement that waits for another transaction's lock for longer than the lock timeout leaves the batch: its caller waits
+//! for the lock on a connection of its own ([`run_patiently`]). One that has to keep its order waits in its place.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio_postgres::types::Type;
+
+use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
+use super::error::{Fate, fate};
+use super::facts::{self, QUERY as FACTS};
+use super::plan::Plan;
+use super::set::{self, Conflicts, Form};
+use super::types::{self, Column, Parameter};
+use super::{Inner, Taken};
+use crate::write::retry::Backoff;
+use crate::write::shape::Role;
+use crate::write::writer::Answer;
+use crate::write::{Outcome, Parameters, Sql, StatementError, StatementErrorKind, Value, Write, WriteError};
+
+/// From so many rows on a set is cheaper than its parts (measured; `docs/decisions/0006-databases-over-the-network.md`).
+const SET_MIN: usize = 4;
+/// Statements that share a savepoint when a batch is run carefully: a failure costs half of them once more.
+const WINDOW: usize = 64;
+/// After so many conflicts a transaction is halved.
+const CONFLICTS_MAX: u32 = 2;
+/// After so many a batch is no longer tried again because the server's plans were outdated.
+const REPLANS_MAX: u32 = 3;
+
+type Told = Result<Outcome, WriteError>;
+
+/// Runs the batch; one answer a write, in order.
+pub(super) async fn run(database: &Inner, writes: Vec<Write>) -> Vec<Answer> {
+    let mut batch = Batch::new(database, &writes, false);
+    batch.run().await;
+    let answers = batch.answers;
+    answers
+        .into_iter()
+        .zip(writes)
+        .map(
+            |(answer, write)| match answer.expect("every write of every group is answered") {
+                Settled::Told(told) => Answer::Told(told),
+                Settled::Later => Answer::Later(Box::new(write)),
+            },
+        )
+        .collect()
+}
+
+/// Runs one that waits for locks as long as is tried at all.
+pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
+    // So many at a time, that those who wait for locks leave connections to those who do not.
+    let permit = database.patient.acquire().await;
+    let writes = [write];
+    let mut batch = Batch::new(database, &writes, true);
+    batch.run().await;
+    drop(permit);
+    match batch.answers.pop().flatten().expect("the only write is answered") {
+        Settled::Told(told) => told,
+        Settled::Later => unreachable!("one that is patient is not put off"),
+    }
+}
+
+/// Executes one statement by itself.
+pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
+    let executed = async {
+        let prepared = connection.prepare(sql, &[]).await?;
+        if let Some(error) = misfit(&prepared, parameters) {
+            return Ok(Err(error));
+        }
+        let answered = connection.execute(&prepared, sent(parameters), sql).await?;
+        Ok(outcome(&prepared, &answered, false))
+    };
+    match executed.await {
+        Ok(told) => told,
+        Err(Fate::Lost(cause)) => Err(WriteError::Unavailable { cause }),
+        Err(other) => {
+            if let Fate::Replan(_) = other {
+                connection.forget_statements();
+            }
+            Err(other.statement().into())
+        }
+    }
+}
+
+/// How a write ended.
+#[derive(Clone)]
+enum Settled {
+    Told(Told),
+    /// Its caller tries again, alone.
+    Later,
+}
+
+/// Writes that are run together, by their places in the batch.
+struct Group {
+    places: Vec<usize>,
+    manner: Manner,
+    conflicts: u32,
+    replans: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Hopeful,
+    Careful,
+    /// Outside a transaction; it is one statement.
+    Alone,
+    /// Waiting for locks; it is one statement.
+    Patient,
+}
+
+/// Why a transaction did not come to its end. Nothing of it is left.
+enum Trouble {
+    /// The connection, before the commit was asked for.
+    Lost(String),
+    /// Another transaction was there first.
+    Conflict(StatementError),
+    /// One statement failed, or an outcome was not accepted.
+    Guilty,
+    /// The statement at this place waited for a lock for too long.
+    Lock(usize, StatementError),
+    /// The statement at this place cannot share a transaction.
+    Alone(usize),
+    /// The commit was refused. So many had been written.
+    Refused(StatementError, usize),
+    /// What the server or we had planned does not hold any more.
+    Outdated(StatementError),
+}
+
+/// What is done with a run of statements.
+enum Step {
+    /// Each by itself.
+    Singles(Vec<usize>),
+    /// As one.
+    Set(Set),
+}
+
+struct Set {
+    plan: Arc<Plan>,
+    places: Vec<usize>,
+    form: Form,
+    prepared: Prepared,
+    conflicts: Conflicts,
+    /// Reads the facts again.
+    asked: Prepared,
+    /// The names of the columns that each caller is told.
+    columns: Arc<[String]>,
+}
+
+/// How a set ended.
+enum SetEnd {
+    /// Written, but for the rows of these places, which were in conflict with others.
+    Written(Vec<usize>),
+    /// Nothing of it is written, and the transaction is broken. Its statements tell why.
+    Failed,
+}
+
+struct Batch<'a> {
+    database: &'a Inner,
+    writes: &'a [Write],
+    plans: Vec<Arc<Plan>>,
+    answers: Vec<Option<Settled>>,
+    groups: VecDeque<Group>,
+    backoff: Backoff,
+    /// After this nothing is tried again.
+    until: Instant,
+    is_patient: bool,
+}
+
+impl<'a> Batch<'a> {
+    fn new(database: &'a Inner, writes: &'a [Write], is_patient: bool) -> Self {
+        let mut plans: Vec<Arc<Plan>> = Vec::with_capacity(writes.len());
+        for write in writes {
+            // Neighbours mostly are the same text.
+            let plan = match plans.last() {
+                Some(last) if last.sql == write.sql => Arc::clone(last),
+                _ => database.plans.of(&write.sql),
+            };
+            plans.push(plan);
+        }
+        Self {
+            database,
+            writes,
+            plans,
+            answers: vec![None; writes.len()],
+            groups: VecDeque::new(),
+            backoff: Backoff::new(database.retry_for),
+            until: Instant::now() + database.retry_for,
+            is_patient,
+        }
+    }
+
+    async fn run(&mut self) {
+        let mut shared = Vec::with_capacity(self.writes.len());
+        for place in 0..self.writes.len() {
+            match &self.plans[place].role {
+                Role::Shares => shared.push(place),
+                Role::Alone => {
+                    self.later(std::mem::take(&mut shared), Manner::Hopeful);
+                    self.later(vec![place], Manner::Alone);
+                }
+                Role::Refused(reason) => {
+                    let reason = reason.clone();
+                    self.tell(place, Err(WriteError::Refused { reason }));
+                }
+            }
+        }
+        self.later(shared, Manner::Hopeful);
+        while let Some(mut group) = self.groups.pop_front() {
+            group.places.retain(|&place| self.may_run(place));
+            if !group.places.is_empty() {
+                self.run_group(group).await;
+            }
+        }
+    }
+
+    /// Puts a group at the end of the line.
+    fn later(&mut self, places: Vec<usize>, manner: Manner) {
+        if !places.is_empty() {
+            self.groups.push_back(Group::new(places, manner));
+        }
+    }
+
+    /// Puts groups at the head of the line, in this order.
+    fn next(&mut self, groups: impl IntoIterator<Item = Group, IntoIter: DoubleEndedIterator>) {
+        for group in groups.into_iter().rev() {
+            if !group.places.is_empty() {
+                self.groups.push_front(group);
+            }
+        }
+    }
+
+    fn tell(&mut self, place: usize, told: Told) {
+        self.answers[place] = Some(Settled::Told(told));
+    }
+
+    fn tell_all(&mut self, places: &[usize], error: &WriteError) {
+        for &place in places {
+            self.tell(place, Err(error.clone()));
+        }
+    }
+
+    /// Whether it is to be executed; if not, it is answered.
+    fn may_run(&mut self, place: usize) -> bool {
+        if self.answers[place].is_some() {
+            return false;
+        }
+        let Some(Err(error)) = self.writes[place].cancel.as_ref().map(crate::write::CancelToken::claim) else {
+            return true;
+        };
+        self.tell(place, Err(error));
+        false
+    }
+
+    async fn run_group(&mut self, group: Group) {
+        let mut taken = match self.database.take(&self.database.writing, self.until).await {
+            Ok(taken) => taken,
+            Err(error) => return self.tell_all(&group.places, &error),
+        };
+        match self.attempt(&mut taken, &group).await {
+            Ok(()) => {}
+            Err(trouble) => {
+                if !taken.connection.is_usable() && !matches!(trouble, Trouble::Lost(_)) {
+                    // At best; a connection that does not come back from this is not used again.
+                    if taken.connection.say("ROLLBACK").await.is_ok() {
+                        taken.connection.ended();
+                    }
+                }
+                if let Trouble::Outdated(_) = trouble {
+                    taken.connection.forget_statements();
+                }
+                // Nobody waits with a connection in hand.
+                drop(taken);
+                self.recover(group, trouble).await;
+            }
+        }
+    }
+
+    /// What to do after a transaction that left nothing.
+    async fn recover(&mut self, mut group: Group, trouble: Trouble) {
+        match trouble {
+            Trouble::Lost(cause) => {
+                if self.may_wait().await {
+                    self.next([group]);
+                } else {
+                    let error = self.database.unavailable(&cause);
+                    self.tell_all(&group.places, &error);
+                }
+            }
+            Trouble::Conflict(error) => {
+                group.conflicts += 1;
+                if !self.may_wait().await {
+                    self.tell_all(&group.places, &error.into());
+                } else if group.conflicts > CONFLICTS_MAX && group.places.len() > 1 {
+                    let halves = group.halves();
+                    self.next(halves);
+                } else {
+                    self.next([group]);
+                }
+            }
+            Trouble::Guilty => {
+                group.manner = Manner::Careful;
+                self.next([group]);
+            }
+            Trouble::Lock(place, error) => self.part(group, place, error).await,
+            Trouble::Alone(place) => {
+                let groups = group.parted(place, Manner::Alone);
+                self.next(groups);
+            }
+            Trouble::Refused(error, written) => {
+                if group.places.len() == 1 {
+                    self.tell(group.places[0], Err(error.into()));
+                } else if written == 0 {
+                    unreachable!("a transaction that wrote nothing is not committed");
+                } else {
+                    let halves = group.halves();
+                    self.next(halves);
+                }
+            }
+            Trouble::Outdated(error) => {
+                group.replans += 1;
+                if group.replans > REPLANS_MAX {
+                    self.tell_all(&group.places, &error.into());
+                } else {
+                    self.next([group]);
+                }
+            }
+        }
+    }
+
+    /// Parts the statement that waits for a lock from its neighbours.
+    async fn part(&mut self, group: Group, place: usize, error: StatementError) {
+        if self.is_patient || group.manner == Manner::Patient {
+            // It has waited for as long as it may.
+            self.tell(place, Err(error.into()));
+        } else if self.writes[place].order.is_some() {
+            let groups = group.parted(place, Manner::Patient);
+            self.next(groups);
+        } else {
+            self.answers[place] = Some(Settled::Later);
+            self.next([group]);
+        }
+    }
+
+    /// Waits a little; whether there is time to try again.
+    async fn may_wait(&mut self) -> bool {
+        match self.backoff.next_delay() {
+            Some(delay) => {
+                tokio::time::sleep(delay).await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    async fn attempt(&mut self, taken: &mut Taken, group: &Group) -> Result<(), Trouble> {
+        let connection = &mut *taken.connection;
+        let prepared = self.prepare(connection, group).await?;
+        let places: Vec<usize> = group
+            .places
+            .iter()
+            .copied()
+            .filter(|&place| self.answers[place].is_none())
+            .collect();
+        match (places.as_slice(), group.manner) {
+            ([], _) => Ok(()),
+            (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared).await,
+            (&[place], Manner::Hopeful | Manner::Careful)
+                if !self.is_patient && self.writes[place].acceptance.is_none() =>
+            {
+                self.run_alone(connection, place, &prepared).await
+            }
+            _ => self.transaction(connection, group.manner, &places, &prepared).await,
+        }
+    }
+
+    /// Prepares all texts of a group; answers those that cannot be, or whose parameters do not fit.
+    async fn prepare(&mut self, connection: &mut Connection, group: &Group) -> Result<PreparedTexts, Trouble> {
+        let mut texts = PreparedTexts::default();
+        for &place in &group.places {
+            let plan = Arc::clone(&self.plans[place]);
+            let prepared = match texts.of(&plan) {
+                Some(prepared) => prepared,
+                None => {
+                    let prepared = match connection.prepare(&plan.sql, &[]).await {
+                        Ok(prepared) => Ok(prepared),
+                        Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+                        Err(other) => Err(other.statement()),
+                    };
+                    texts.keep(&plan, prepared)
+                }
+            };
+            let unfit = match prepared {
+                Ok(prepared) => misfit(prepared, &self.writes[place].parameters),
+                Err(error) => Some(error.clone().into()),
+            };
+            if let Some(error) = unfit {
+                self.tell(place, Err(error));
+            }
+        }
+        Ok(texts)
+    }
+
+    /// One statement that commits by itself.
+    async fn run_alone(
+        &mut self,
+        connection: &mut Connection,
+        place: usize,
+        texts: &PreparedTexts,
+    ) -> Result<(), Trouble> {
+        let (write, plan) = (&self.writes[place], &self.plans[place]);
+        let prepared = texts.ready(plan);
+        // Dropped in the middle, nobody may use the connection before the statement has ended.
+        connection.begins();
+        let answered = connection
+            .all(answer(
+                connection.client(),
+                &prepared.statement,
+                sent(&write.parameters),
+            ))
+            .await;
+        let told = match answered {
+            Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
+            Ok(Err(error)) => {
+                let was_told = error.as_db_error().is_some();
+                match fate(&error, &plan.sql) {
+                    Fate::Conflict(error) => {
+                        connection.ended();
+                        return Err(Trouble::Conflict(error));
+                    }
+                    Fate::Lock(error) => {
+                        connection.ended();
+                        return Err(Trouble::Lock(place, error));
+                    }
+                    Fate::Replan(error) => {
+                        connection.ended();
+                        return Err(Trouble::Outdated(error));
+                    }
+                    // The server itself said that it ends the connection instead of the statement.
+                    Fate::Lost(cause) if was_told => return Err(Trouble::Lost(cause)),
+                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
+                    other => Err(other.statement().into()),
+                }
+            }
+            Err(Fate::Lost(cause)) => Err(WriteError::OutcomeUnknown { cause }),
+            Err(_) => unreachable!("only silence is told so"),
+        };
+        if !matches!(told, Err(WriteError::OutcomeUnknown { .. })) {
+            connection.ended();
+        }
+        self.tell(place, told);
+        Ok(())
+    }
+
+    /// All of them in one transaction.
+    async fn transaction(
+        &mut self,
+        connection: &mut Connection,
+        manner: Manner,
+        places: &[usize],
+        texts: &PreparedTexts,
+    ) -> Result<(), Trouble> {
+        let steps = self.steps(connection, places, texts).await?;
+        let mut told: Vec<(usize, Told)> = Vec::with_capacity(places.len());
+        connection.begins();
+        let begin = if self.is_patient || manner == Manner::Patient {
+            let left = self.until.saturating_duration_since(Instant::now());
+            format!("BEGIN; SET LOCAL lock_timeout = {}", left.as_millis().max(1))
+        } else {
+            "BEGIN".to_owned()
+        };
+        let mut begin = Some(begin);
+        for step in &steps {
+            match (step, manner) {
+                (Step::Singles(places), Manner::Careful) => {
+                    self.say_first(connection, &mut begin).await?;
+                    for window in places.chunks(WINDOW) {
+                        self.window(connection, window, texts, &mut told).await?;
+                    }
+                }
+                (Step::Singles(places), _) => {
+                    let answers = self.singles(connection, begin.take(), places, texts).await?;
+                    for (&place, answer) in places.iter().zip(answers) {
+                        let outcome = answer.map_err(|error| trouble(fate_of(error, &self.plans[place].sql), place))?;
+                        told.push((place, self.outcome(place, texts, &outcome)));
+                        if told.last().is_some_and(|(_, told)| told.is_err()) {
+                            return Err(Trouble::Guilty);
+                        }
+                    }
+                }
+                (Step::Set(set), Manner::Careful) => {
+                    self.say_first(connection, &mut begin).await?;
+                    self.set_carefully(connection, set, texts, &mut told).await?;
+                }
+                (Step::Set(set), _) => match self.set(connection, begin.take(), set, &set.places, &mut told).await? {
+                    SetEnd::Written(left) => self.in_conflict(connection, &left, texts, &mut told).await?,
+                    SetEnd::Failed => return Err(Trouble::Guilty),
+                },
+            }
+        }
+        let written = told.iter().filter(|(_, told)| told.is_ok()).count();
+        if written > 0 {
+            self.commit(connection, written, &mut told).await?;
+        } else if connection.say("ROLLBACK").await.is_ok() {
+            connection.ended();
+        }
+        for (place, told) in told {
+            self.tell(place, told);
+        }
+        Ok(())
+    }
+
+    /// Commits. Whose connection is lost meanwhile, cannot know.
+    async fn commit(
+        &self,
+        connection: &mut Connection,
+        written: usize,
+        told: &mut [(usize, Told)],
+    ) -> Result<(), Trouble> {
+        match connection.say("COMMIT").await {
+            Ok(()) => connection.ended(),
+            Err(Fate::Lost(cause)) => {
+                for (_, told) in told.iter_mut().filter(|(_, told)| told.is_ok()) {
+                    *told = Err(WriteError::OutcomeUnknown { cause: cause.clone() });
+                }
+            }
+            // PostgreSQL has rolled back.
+            Err(Fate::Conflict(error)) => {
+                connection.ended();
+                return Err(Trouble::Conflict(error));
+            }
+            Err(other) => {
+                connection.ended();
+                return Err(Trouble::Refused(other.statement(), written));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says BEGIN, if that was not said yet.
+    async fn say_first(&self, connection: &Connection, begin: &mut Option<String>) -> Result<(), Trouble> {
+        match begin.take() {
+            Some(begin) => connection.say(&begin).await.map_err(general),
+            None => Ok(()),
+        }
+    }
+
+    /// What is done with the statements, in their order.
+    async fn steps(
+        &self,
+        connection: &mut Connection,
+        places: &[usize],
+        texts: &PreparedTexts,
+    ) -> Result<Vec<Step>, Trouble> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut rest = places;
+        while let Some(&first) = rest.first() {
+            let plan = &self.plans[first];
+            let length = rest
+                .iter()
+                .take_while(|&&place| Arc::ptr_eq(&self.plans[place], plan))
+                .count();
+            let (run, after) = rest.split_at(length);
+            rest = after;
+            let set = if length >= SET_MIN && plan.insert.is_some() && plan.trusts_sets() {
+                self.set_of(connection, run, plan, texts).await?
+            } else {
+                None
+            };
+            match (set, steps.last_mut()) {
+                (Some(set), _) => steps.push(Step::Set(set)),
+                (None, Some(Step::Singles(singles))) => singles.extend_from_slice(run),
+                (None, _) => steps.push(Step::Singles(run.to_vec())),
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The set that does the same as these, if there is one.
+    async fn set_of(
+        &self,
+        connection: &mut Connection,
+        places: &[usize],
+        plan: &Arc<Plan>,
+        texts: &PreparedTexts,
+    ) -> Result<Option<Set>, Trouble> {
+        let Some(insert) = &plan.insert else { return Ok(None) };
+        if plan.facts().is_none() {
+            let facts = facts::read(connection, &insert.table).await.map_err(general)?;
+            plan.learn(facts);
+        }
+        let Some(facts) = plan.facts() else { return Ok(None) };
+        let types = texts.ready(plan).statement.params();
+        let conflicts = if plan.is_wary() {
+            Conflicts::Skip
+        } else {
+            Conflicts::Fail
+        };
+        let form = set::form(insert, &facts, types, conflicts)
+            .map(|form| (form, conflicts))
+            .or_else(|| Some((set::form(insert, &facts, types, Conflicts::Fail)?, Conflicts::Fail)));
+        let Some((form, conflicts)) = form else { return Ok(None) };
+        let fits = places.iter().all(|&place| {
+            let write = &self.writes[place];
+            write.acceptance.is_none()
+                && write
+                    .parameters
+                    .values()
+                    .iter()
+                    .zip(types)
+                    .all(|(value, kind)| types::fits_column(kind, value))
+        });
+        if !fits {
+            return Ok(None);
+        }
+        let prepared = match connection.prepare(&form.sql, &form.lists).await {
+            Ok(prepared) => prepared,
+            Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+            Err(_) => {
+                // A thing about the table that the facts do not tell. Each by itself tells the truth.
+                plan.distrust_sets();
+                return Ok(None);
+            }
+        };
+        let (facts, facts_types) = (FACTS, &[Type::TEXT]);
+        let asked = connection.prepare(facts, facts_types).await.map_err(general)?;
+        let columns = if insert.returning.is_some() {
+            Arc::clone(&texts.ready(plan).columns)
+        } else {
+            Arc::default()
+        };
+        Ok(Some(Set {
+            plan: Arc::clone(plan),
+            places: places.to_vec(),
+            form,
+            prepared,
+            conflicts,
+            asked,
+            columns,
+        }))
+    }
+
+    /// Executes each by itself, all in one flight.
+    async fn singles(
+        &self,
+        connection: &Connection,
+        first: Option<String>,
+        places: &[usize],
+        texts: &PreparedTexts,
+    ) -> Result<Vec<Result<Answered, tokio_postgres::Error>>, Trouble> {
+        let client = connection.client();
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> =
+            Vec::with_capacity(places.len() + 1);
+        let begins = first.is_some();
+        if let Some(first) = first {
+            messages.push(Box::pin(async move {
+                client.batch_execute(&first).await?;
+                Ok(Answered::nothing())
+            }));
+        }
+        for &place in places {
+            let statement = &texts.ready(&self.plans[place]).statement;
+            let parameters = &self.writes[place].parameters;
+            messages.push(Box::pin(answer(client, statement, sent(parameters))));
+        }
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?;
+        if begins && let Err(error) = answers.remove(0) {
+            return Err(general(fate(&error, "BEGIN")));
+        }
+        Ok(answers)
+    }
+
+    /// Statements that share a savepoint. Those that fail are told so; what is left of the window goes on.
+    async fn window(
+        &self,
+        connection: &Connection,
+        places: &[usize],
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<(), Trouble> {
+        let mut parts: VecDeque<Vec<usize>> = VecDeque::from([places.to_vec()]);
+        while let Some(part) = parts.pop_front() {
+            let save = Some(SAVE.to_owned());
+            let answers = self.singles(connection, save, &part, texts).await?;
+            let mut outcomes = Vec::with_capacity(part.len());
+            let mut failed = None;
+            for (position, answer) in answers.into_iter().enumerate() {
+                let place = part[position];
+                let told = match answer {
+                    Ok(answered) => self.outcome(place, texts, &answered),
+                    Err(error) => match fate_of(error, &self.plans[place].sql) {
+                        Fate::Statement(error) => Err(error.into()),
+                        other => return Err(trouble(other, place)),
+                    },
+                };
+                if told.is_err() {
+                    failed = Some((position, told));
+                    break;
+                }
+                outcomes.push((place, told));
+            }
+            let Some((position, failure)) = failed else {
+                connection.say(RELEASE).await.map_err(general)?;
+                told.append(&mut outcomes);
+                continue;
+            };
+            connection.say(UNDO).await.map_err(general)?;
+            told.push((part[position], failure));
+            for again in [&part[position + 1..], &part[..position]] {
+                if !again.is_empty() {
+                    parts.push_front(again.to_vec());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes a set for these of its places. Tells those that were inserted, and returns those that were not.
+    async fn set(
+        &self,
+        connection: &Connection,
+        first: Option<String>,
+        set: &Set,
+        places: &[usize],
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<SetEnd, Trouble> {
+        let insert = set.plan.insert.as_ref().expect("a set is made of INSERTs");
+        let client = connection.client();
+        let columns: Vec<_> = set
+            .form
+            .sources
+            .iter()
+            .map(|&source| {
+                Column::new(
+                    places
+                        .iter()
+                        .map(move |&place| &self.writes[place].parameters.values()[source]),
+                )
+            })
+            .collect();
+        let begins = usize::from(first.is_some());
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(3);
+        if let Some(first) = first {
+            messages.push(Box::pin(async move {
+                client.batch_execute(&first).await?;
+                Ok(Answered::nothing())
+            }));
+        }
+        messages.push(Box::pin(answer(client, &set.prepared.statement, columns)));
+        messages.push(Box::pin(answer(client, &set.asked.statement, [insert.table.as_str()])));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        for _ in 0..begins {
+            if let Some(Err(error)) = answers.next() {
+                return Err(general(fate(&error, "BEGIN")));
+            }
+        }
+        let (written, facts) = (answers.next(), answers.next());
+        let written = match written.expect("one answer a message") {
+            Ok(written) => written,
+            Err(error) => {
+                return match fate_of(error, &set.plan.sql) {
+                    Fate::Statement(error) => {
+                        if error.kind == StatementErrorKind::Unique {
+                            set.plan.expect_conflicts();
+                        }
+                        Ok(SetEnd::Failed)
+                    }
+                    // Whose row it was is not known.
+                    Fate::Lock(_) | Fate::Alone(_) => Ok(SetEnd::Failed),
+                    other => Err(general(other)),
+                };
+            }
+        };
+        let facts = facts
+            .expect("one answer a message")
+            .map_err(|error| general(fate(&error, FACTS)))?;
+        let facts = facts::told(&facts);
+        if facts != set.plan.facts() {
+            set.plan.learn(facts);
+            return Err(Trouble::Outdated(StatementError::new(
+                StatementErrorKind::Conflict,
+                0,
+                "the table was changed while it was written to",
+            )));
+        }
+        self.tell_set(set, places, &written, told)
+    }
+
+    /// Gives each caller of a set its own; returns the places of those whose rows were skipped.
+    fn tell_set(
+        &self,
+        set: &Set,
+        places: &[usize],
+        written: &Answered,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<SetEnd, Trouble> {
+        if !set.form.is_told {
+            if written.count != places.len() as u64 {
+                // Something between us and the table that the facts do not tell.
+                set.plan.distrust_sets();
+                return Err(Trouble::Guilty);
+            }
+            let one = || Outcome {
+                rows_affected: 1,
+                ..Outcome::default()
+            };
+            told.extend(places.iter().map(|&place| (place, Ok(one()))));
+            return Ok(SetEnd::Written(Vec::new()));
+        }
+        // The caller's place, the number, and then what was asked for.
+        let names = &set.columns;
+        let mut inserted = vec![false; places.len()];
+        for row in &written.rows {
+            let position: i64 = row.get(0);
+            let position = usize::try_from(position - 1).expect("places are counted from 1");
+            let mut values = Vec::with_capacity(names.len());
+            for column in 2..2 + names.len() {
+                match types::value(row, column) {
+                    Ok(value) => values.push(value),
+                    Err(_) => return Err(Trouble::Guilty),
+                }
+            }
+            assert!(!std::mem::replace(&mut inserted[position], true), "one row a caller");
+            let outcome = Outcome {
+                rows_affected: 1,
+                columns: names.to_vec(),
+                rows: if names.is_empty() { Vec::new() } else { vec![values] },
+                ..Outcome::default()
+            };
+            told.push((places[position], Ok(outcome)));
+        }
+        let left: Vec<usize> = places
+            .iter()
+            .zip(inserted)
+            .filter_map(|(&place, inserted)| (!inserted).then_some(place))
+            .collect();
+        if set.conflicts == Conflicts::Fail && !left.is_empty() {
+            set.plan.distrust_sets();
+            return Err(Trouble::Guilty);
+        }
+        if !left.is_empty() {
+            set.plan.expect_conflicts();
+        }
+        Ok(SetEnd::Written(left))
+    }
+
+    /// A set of which some rows are known, or feared, to fail.
+    async fn set_carefully(
+        &self,
+        connection: &mut Connection,
+        set: &Set,
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<(), Trouble> {
+        if set.conflicts == Conflicts::Skip {
+            let save = Some(SAVE.to_owned());
+            if let SetEnd::Written(left) = self.set(connection, save, set, &set.places, told).await? {
+                connection.say(RELEASE).await.map_err(general)?;
+                return self.in_conflict(connection, &left, texts, told).await;
+            }
+            connection.say(UNDO).await.map_err(general)?;
+        }
+        for window in set.places.chunks(WINDOW) {
+            let save = Some(SAVE.to_owned());
+            if let SetEnd::Written(left) = self.set(connection, save, set, window, told).await? {
+                connection.say(RELEASE).await.map_err(general)?;
+                self.in_conflict(connection, &left, texts, told).await?;
+            } else {
+                connection.say(UNDO).await.map_err(general)?;
+                self.window(connection, window, texts, told).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Statements that very likely fail, each to be told its own error: each is executed and undone, all in one flight. What
+    /// does not fail is executed again, to stay.
+    async fn in_conflict(
+        &self,
+        connection: &Connection,
+        places: &[usize],
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<(), Trouble> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let client = connection.client();
+        let control = |sql: &'static str| -> Message<'_, Result<Answered, tokio_postgres::Error>> {
+            Box::pin(async move {
+                client.batch_execute(sql).await?;
+                Ok(Answered::nothing())
+            })
+        };
+        let mut messages = Vec::with_capacity(2 * places.len() + 2);
+        messages.push(control(SAVE));
+        for &place in places {
+            let statement = &texts.ready(&self.plans[place]).statement;
+            messages.push(Box::pin(answer(
+                client,
+                statement,
+                sent(&self.writes[place].parameters),
+            )));
+            messages.push(control("ROLLBACK TO forebay_window"));
+        }
+        messages.push(control(RELEASE));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        let mut unexpected = Vec::new();
+        let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
+            answer
+                .expect("one answer a message")
+                .map_err(|error| general(fate(&error, SAVE)))
+        };
+        check(answers.next())?;
+        for &place in places {
+            match answers.next().expect("one answer a message") {
+                Ok(_) => unexpected.push(place),
+                Err(error) => match fate_of(error, &self.plans[place].sql) {
+                    Fate::Statement(error) => told.push((place, Err(error.into()))),
+                    other => return Err(trouble(other, place)),
+                },
+            }
+            check(answers.next())?;
+        }
+        check(answers.next())?;
+        self.window(connection, &unexpected, texts, told).await
+    }
+
+    /// What the caller at this place is told of the answer.
+    fn outcome(&self, place: usize, texts: &PreparedTexts, answered: &Answered) -> Told {
+        let plan = &self.plans[place];
+        let outcome = outcome(texts.ready(plan), answered, plan.changes_rows)?;
+        if let Some(acceptance) = &self.writes[place].acceptance {
+            acceptance.of(&outcome)?;
+        }
+        Ok(outcome)
+    }
+}
+
+const SAVE: &str = "SAVEPOINT forebay_window";
+const RELEASE: &str = "RELEASE forebay_window";
+const UNDO: &str = "ROLLBACK TO forebay_window; RELEASE forebay_window";
+
+impl Group {
+    fn new(places: Vec<usize>, manner: Manner) -> Self {
+        Self {
+            places,
+            manner,
+            conflicts: 0,
+            replans: 0,
+        }
+    }
+
+    fn halves(self) -> [Self; 2] {
+        let (first, second) = self.places.split_at(self.places.len() / 2);
+        [first, second].map(|places| Self::new(places.to_vec(), self.manner))
+    }
+
+    /// What is before that place, the one there in a manner of its own, and what is after.
+    fn parted(self, place: usize, manner: Manner) -> [Self; 3] {
+        let position = self.places.iter().position(|&other| other == place);
+        let position = position.expect("the place is one of the group's");
+        let (before, after) = (&self.places[..position], &self.places[position + 1..]);
+        [
+            Self::new(before.to_vec(), self.manner),
+            Self::new(vec![place], manner),
+            Self::new(after.to_vec(), self.manner),
+        ]
+    }
+}
+
+/// The statements of a group, prepared on the connection that it runs on.
+#[derive(Default)]
+struct PreparedTexts {
+    /// Few: mostly one.
+    texts: Vec<(Arc<Plan>, Result<Prepared, StatementError>)>,
+}
+
+impl PreparedTexts {
+    fn of(&self, plan: &Arc<Plan>) -> Option<&Result<Prepared, StatementError>> {
+        let mut found = self.texts.iter().rev().filter(|(kept, _)| Arc::ptr_eq(kept, plan));
+        found.next().map(|(_, prepared)| prepared)
+    }
+
+    fn keep(
+        &mut self,
+        plan: &Arc<Plan>,
+        prepared: Result<Prepared, StatementError>,
+    ) -> &Result<Prepared, StatementError> {
+        self.texts.push((Arc::clone(plan), prepared));
+        &self.texts.last().expect("it has just been pushed").1
+    }
+
+    /// The statement of a text that could be prepared.
+    fn ready(&self, plan: &Arc<Plan>) -> &Prepared {
+        match self.of(plan) {
+            Some(Ok(prepared)) => prepared,
+            _ => unreachable!("what could not be prepared was answered"),
+        }
+    }
+}
+
+/// The parameters as they are sent.
+fn sent(parameters: &Parameters) -> impl ExactSizeIterator<Item = Parameter<'_>> + Send {
+    parameters.values().iter().map(Parameter)
+}
+
+/// Why the statement cannot be executed with these parameters, found without asking.
+fn misfit(prepared: &Prepared, parameters: &Parameters) -> Option<WriteError> {
+    let unreadable = |column: &&tokio_postgres::Column| !types::returnable(column.type_());
+    let fits = types::check(prepared.statement.params(), parameters.values()).and_then(|()| {
+        match prepared.statement.columns().iter().find(unreadable) {
+            Some(column) => Err(types::unreturnable(column.name(), column.type_())),
+            None => Ok(()),
+        }
+    });
+    fits.err().map(WriteError::from)
+}
+
+/// The outcome of a statement that was executed.
+fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told {
+    let columns = &prepared.columns;
+    let row = |row| -> Result<Vec<Value>, StatementError> {
+        (0..columns.len()).map(|column| types::value(row, column)).collect()
+    };
+    let rows: Result<Vec<Vec<Value>>, StatementError> = answered.rows.iter().map(row).collect();
+    Ok(Outcome {
+        rows_affected: if changes_rows { answered.count } else { 0 },
+        last_insert_id: None,
+        columns: columns.to_vec(),
+        rows: rows?,
+    })
+}
+
+fn fate_of(error: tokio_postgres::Error, sql: &str) -> Fate {
+    fate(&error, sql)
+}
+
+/// What an error means for the transaction, when it is known whose it is.
+fn trouble(fate: Fate, place: usize) -> Trouble {
+    match fate {
+        Fate::Statement(_) | Fate::Skipped => Trouble::Guilty,
+        Fate::Conflict(error) => Trouble::Conflict(error),
+        Fate::Lock(error) => Trouble::Lock(place, error),
+        Fate::Alone(_) => Trouble::Alone(place),
+        Fate::Replan(error) => Trouble::Outdated(error),
+        Fate::Lost(cause) => Trouble::Lost(cause),
+    }
+}
+
+/// What an error means for the transaction, when it is nobody's.
+fn general(fate: Fate) -> Trouble {
+    match fate {
+        Fate::Conflict(error) => Trouble::Conflict(error),
+        Fate::Lost(cause) => Trouble::Lost(cause),
+        other => Trouble::Outdated(other.statement()),
+    }
+}

@@ -1,0 +1,275 @@
+//! One connection to PostgreSQL: its driver, the statements that are prepared on it, and flights of messages.
+//!
+//! Promises: what is sent in one [`flight`] is sent in that order and without waiting for answers between; an answer that
+//! does not come within the answer timeout counts as a lost connection; a connection on which a transaction may be open is
+//! never used by somebody else. Knows no batch and no outcome.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use futures_util::{StreamExt, pin_mut};
+use tokio::task::JoinHandle;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+
+use super::error::{Fate, fate};
+
+/// How connections are made.
+pub(super) struct Manager {
+    pub(super) config: Config,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
+    /// Said once on every new connection.
+    pub(super) greeting: String,
+    pub(super) statement_cache: usize,
+    pub(super) answer_timeout: Duration,
+}
+
+impl Manager {
+    async fn open(&self) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let (client, driver) = self.config.connect(tls.clone()).await?;
+            return Ok((client, tokio::spawn(drive(driver))));
+        }
+        let (client, driver) = self.config.connect(NoTls).await?;
+        Ok((client, tokio::spawn(drive(driver))))
+    }
+}
+
+/// Runs the connection until it ends. How it ended, whoever waits for an answer is told.
+async fn drive<D: Future<Output = Result<(), tokio_postgres::Error>>>(driver: D) {
+    if let Err(error) = driver.await {
+        tracing::debug!(%error, "a connection to PostgreSQL ended");
+    }
+}
+
+impl managed::Manager for Manager {
+    type Type = Connection;
+    type Error = tokio_postgres::Error;
+
+    async fn create(&self) -> Result<Connection, tokio_postgres::Error> {
+        let (client, driver) = self.open().await?;
+        let connection = Connection {
+            client,
+            driver,
+            statements: HashMap::new(),
+            statements_max: self.statement_cache,
+            uses: 0,
+            in_transaction: false,
+            answer_timeout: self.answer_timeout,
+        };
+        connection.client.batch_execute(&self.greeting).await?;
+        Ok(connection)
+    }
+
+    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<tokio_postgres::Error> {
+        if connection.is_usable() {
+            Ok(())
+        } else {
+            Err(RecycleError::message("it is closed, or in the middle of something"))
+        }
+    }
+}
+
+/// A connection, and what is prepared on it.
+pub(super) struct Connection {
+    client: Client,
+    driver: JoinHandle<()>,
+    statements: HashMap<Arc<str>, Kept>,
+    statements_max: usize,
+    /// Counts the uses of statements, to know the one that was used the longest ago.
+    uses: u64,
+    /// Set before a transaction begins, cleared when its end was answered.
+    in_transaction: bool,
+    answer_timeout: Duration,
+}
+
+struct Kept {
+    prepared: Prepared,
+    used: u64,
+}
+
+/// A statement that the server knows. Clones are the same one.
+#[derive(Clone)]
+pub(super) struct Prepared {
+    pub(super) statement: Statement,
+    /// The names of the columns that it returns.
+    pub(super) columns: Arc<[String]>,
+}
+
+/// What one statement was answered.
+pub(super) struct Answered {
+    pub(super) rows: Vec<Row>,
+    /// The count in the server's command tag.
+    pub(super) count: u64,
+}
+
+impl Answered {
+    /// Of what has neither rows nor a count.
+    pub(super) fn nothing() -> Self {
+        Self {
+            rows: Vec::new(),
+            count: 0,
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A server that does not answer would keep the driver for ever. The server rolls back what is open.
+        self.driver.abort();
+    }
+}
+
+impl Connection {
+    /// Whether it can be handed to somebody else.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.in_transaction
+    }
+
+    /// From here on it is nobody else's until [`ended`](Self::ended).
+    pub(super) fn begins(&mut self) {
+        self.in_transaction = true;
+    }
+
+    /// No transaction is open any more.
+    pub(super) fn ended(&mut self) {
+        self.in_transaction = false;
+    }
+
+    /// The statement, prepared now if it was not before. `types` are those of the first parameters; the server chooses the rest.
+    pub(super) async fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Prepared, Fate> {
+        self.uses += 1;
+        if let Some(kept) = self.statements.get_mut(sql) {
+            kept.used = self.uses;
+            return Ok(kept.prepared.clone());
+        }
+        let statement = self.within(self.client.prepare_typed(sql, types), sql).await?;
+        let columns = statement
+            .columns()
+            .iter()
+            .map(|column| column.name().to_owned())
+            .collect();
+        let prepared = Prepared { statement, columns };
+        if self.statements.len() >= self.statements_max {
+            let oldest = self.statements.iter().min_by_key(|(_, kept)| kept.used);
+            if let Some(oldest) = oldest.map(|(sql, _)| Arc::clone(sql)) {
+                self.statements.remove(&oldest);
+            }
+        }
+        let kept = Kept {
+            prepared: prepared.clone(),
+            used: self.uses,
+        };
+        self.statements.insert(sql.into(), kept);
+        Ok(prepared)
+    }
+
+    /// Forgets all that is prepared here: the schema has changed.
+    pub(super) fn forget_statements(&mut self) {
+        self.statements.clear();
+        self.client.clear_type_cache();
+    }
+
+    /// Says something that has no parameters and no rows.
+    pub(super) async fn say(&self, sql: &str) -> Result<(), Fate> {
+        self.within(self.client.batch_execute(sql), sql).await
+    }
+
+    /// Executes one statement.
+    pub(super) async fn execute<P>(&self, prepared: &Prepared, parameters: P, sql: &str) -> Result<Answered, Fate>
+    where
+        P: IntoIterator + Send,
+        P::Item: ToSql + Sync + Send,
+        P::IntoIter: ExactSizeIterator + Send,
+    {
+        self.within(answer(&self.client, &prepared.statement, parameters), sql)
+            .await
+    }
+
+    /// The client, for the messages of a [`flight`].
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Waits for the answer, for as long as is waited for one.
+    pub(super) async fn within<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        sql: &str,
+    ) -> Result<T, Fate> {
+        match tokio::time::timeout(self.answer_timeout, answer).await {
+            Ok(answer) => answer.map_err(|error| fate(&error, sql)),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    /// Waits for all answers of a flight.
+    pub(super) async fn all<T>(&self, flight: impl Future<Output = T>) -> Result<T, Fate> {
+        tokio::time::timeout(self.answer_timeout, flight)
+            .await
+            .map_err(|_| self.silent())
+    }
+
+    /// The server says nothing: whatever it does, nobody will hear of it on this connection.
+    fn silent(&self) -> Fate {
+        self.driver.abort();
+        Fate::Lost(format!("no answer within {} s", self.answer_timeout.as_secs_f32()))
+    }
+}
+
+/// Executes a statement and takes all that it returns.
+pub(super) async fn answer<P>(
+    client: &Client,
+    statement: &Statement,
+    parameters: P,
+) -> Result<Answered, tokio_postgres::Error>
+where
+    P: IntoIterator,
+    P::Item: ToSql,
+    P::IntoIter: ExactSizeIterator,
+{
+    let stream = client.query_raw(statement, parameters).await?;
+    pin_mut!(stream);
+    let mut rows = Vec::new();
+    while let Some(row) = stream.next().await {
+        rows.push(row?);
+    }
+    let count = stream.rows_affected().unwrap_or(0);
+    Ok(Answered { rows, count })
+}
+
+/// A message that is part of a flight, and its answer.
+pub(super) type Message<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Sends all messages in their order, then waits for all answers, which are in the same order.
+///
+/// A client sends when its future is first polled. That must happen in order: what joins futures elsewhere promises no order.
+pub(super) async fn flight<T>(mut messages: Vec<Message<'_, T>>) -> Vec<T> {
+    let mut answers: Vec<Option<T>> = Vec::with_capacity(messages.len());
+    std::future::poll_fn(|context| {
+        for message in &mut messages {
+            answers.push(match message.as_mut().poll(context) {
+                Poll::Ready(answer) => Some(answer),
+                Poll::Pending => None,
+            });
+        }
+        Poll::Ready(())
+    })
+    .await;
+    // Answers come in the order of the questions too, so waiting for one after the other misses nothing.
+    let mut told = Vec::with_capacity(messages.len());
+    for (message, answer) in messages.into_iter().zip(answers) {
+        told.push(match answer {
+            Some(answer) => answer,
+            None => message.await,
+        });
+    }
+    told
+}

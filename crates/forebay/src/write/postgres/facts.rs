@@ -1,0 +1,102 @@
+//! Facts about a table, by which it is known whether many INSERTs may become one.
+//!
+//! Promises: [`Facts::is_plain`] means that a set-based INSERT does to this table exactly what its rows would have done one
+//! after the other: no trigger, rule, policy or partition sees how they came; no default or CHECK calls a function of the
+//! user's; no foreign key points at the table itself (it would be checked when all rows are there). The facts are read again
+//! inside the transaction that relied on them: the INSERT's lock keeps all of them as they are until its end.
+
+use tokio_postgres::types::Type;
+
+use super::connection::{Answered, Connection};
+use super::error::Fate;
+
+/// What is asked of the catalog, `$1` being the table as it stands in the statement.
+pub(super) const QUERY: &str = "\
+SELECT c.oid,
+  c.relkind = 'r' AND c.relpersistence IN ('p', 'u') AND NOT c.relispartition AND NOT c.relrowsecurity AND NOT c.relhasrules
+  AND c.relam = (SELECT a.oid FROM pg_catalog.pg_am a WHERE a.amname = 'heap')
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.confrelid = c.oid)
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_constraint k
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid = k.oid
+    WHERE k.conrelid = c.oid AND k.contype = 'c' AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_attrdef e
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = e.oid
+    WHERE e.adrelid = c.oid AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype NOT IN ('b', 'e')),
+  s.attname::text, s.sequence, s.is_identity
+FROM pg_catalog.pg_class c
+LEFT JOIN LATERAL (
+  SELECT a.attname, d.objid AS sequence, a.attidentity <> '' AS is_identity
+  FROM pg_catalog.pg_attribute a
+  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass
+    AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND d.deptype IN ('a', 'i')
+  JOIN pg_catalog.pg_class q ON q.oid = d.objid AND q.relkind = 'S'
+  LEFT JOIN pg_catalog.pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+  WHERE a.attrelid = c.oid AND NOT a.attisdropped
+    AND (a.attidentity <> ''
+      OR pg_catalog.pg_get_expr(e.adbin, e.adrelid) = pg_catalog.format('nextval(%L::regclass)', d.objid::regclass::text))
+    AND EXISTS (
+      SELECT FROM pg_catalog.pg_index i
+      WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1
+        AND i.indkey[0] = a.attnum AND i.indpred IS NULL)
+  ORDER BY a.attnum LIMIT 1
+) s ON true
+WHERE c.oid = pg_catalog.to_regclass($1)";
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    table: u32,
+    /// See the module.
+    pub(super) is_plain: bool,
+    /// The unique column that the table numbers by itself.
+    pub(super) serial: Option<Serial>,
+}
+
+/// A column whose value is the next of a sequence, unless it is given one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Serial {
+    /// Its name, not quoted.
+    pub(super) column: String,
+    /// The sequence's object id.
+    pub(super) sequence: u32,
+    /// Whether the column is GENERATED … AS IDENTITY.
+    pub(super) is_identity: bool,
+}
+
+impl Serial {
+    /// Whether that column, as it stands in SQL, is this one.
+    pub(super) fn is(&self, column: &str) -> bool {
+        match column.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            Some(quoted) => quoted.replace("\"\"", "\"") == self.column,
+            None => column.to_lowercase() == self.column,
+        }
+    }
+}
+
+/// Reads the facts; none if there is no such table.
+pub(super) async fn read(connection: &mut Connection, table: &str) -> Result<Option<Facts>, Fate> {
+    let prepared = connection.prepare(QUERY, &[Type::TEXT]).await?;
+    let answered = connection.execute(&prepared, [table], QUERY).await?;
+    Ok(told(&answered))
+}
+
+/// What the query was answered.
+pub(super) fn told(answered: &Answered) -> Option<Facts> {
+    let row = answered.rows.first()?;
+    let serial = row.get::<_, Option<String>>(2).map(|column| Serial {
+        column,
+        sequence: row.get(3),
+        is_identity: row.get(4),
+    });
+    Some(Facts {
+        table: row.get(0),
+        is_plain: row.get(1),
+        serial,
+    })
+}

@@ -1,0 +1,160 @@
+//! Servers that go away, connections that are cut, locks that are held.
+
+use std::time::Duration;
+
+use forebay::write::postgres::Postgres;
+use forebay::write::{StatementErrorKind as Kind, Write, WriteError, Writer};
+use futures_util::future::join_all;
+use testbed::Proxy;
+
+use crate::{Database, assert_ok, kind, together};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_or_refuses_is_told_at_once() {
+    let nobody = Postgres::connect("postgresql://postgres@127.0.0.1:1/postgres").await;
+    assert!(matches!(nobody.err(), Some(WriteError::Unavailable { .. })));
+    let database = Database::new("").await;
+    let url = database.url.replace("postgres@", "nobody:secret@");
+    let Some(WriteError::Unavailable { cause }) = Postgres::connect(&url).await.err() else {
+        panic!("a user that is not there was let in")
+    };
+    assert!(cause.contains("nobody") && !cause.contains("secret"), "{cause}");
+    assert!(Postgres::connect("mysql://x").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_ended_meanwhile_are_replaced() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let postgres = database.open().await;
+    let writes = |n: i64| {
+        (0..8)
+            .map(move |_| Write::new("INSERT INTO t (n) VALUES ($1)", [n]))
+            .collect()
+    };
+    together(&postgres, writes(1)).await;
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'forebay'";
+    database.plain.execute(end, &[]).await.unwrap();
+    for answer in together(&postgres, writes(2)).await {
+        assert_ok(&answer);
+    }
+    assert_eq!(
+        database.read("n, count(*) FROM t GROUP BY n ORDER BY n").await,
+        ["1|8", "2|8"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_for_a_lock_keeps_no_neighbour_waiting() {
+    let database =
+        Database::new("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let postgres = Postgres::builder(&database.url)
+        .unwrap()
+        .lock_timeout(Duration::from_millis(50))
+        .connect()
+        .await
+        .unwrap();
+    database
+        .plain
+        .batch_execute("BEGIN; UPDATE t SET n = 5 WHERE id = 1")
+        .await
+        .unwrap();
+    let writer = Writer::builder()
+        .max_items(2)
+        .max_in_flight(1)
+        .max_wait(Duration::from_secs(600))
+        .build(postgres);
+    let update = |id: i64| writer.submit(Write::new("UPDATE t SET n = n + 1 WHERE id = $1", [id]));
+    let (mut locked, free) = (Box::pin(update(1)), update(2));
+    let first = futures_util::future::select(&mut locked, Box::pin(free)).await;
+    let futures_util::future::Either::Right((free, _)) = first else {
+        panic!("what was locked was written")
+    };
+    assert_ok(&free);
+    database.plain.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(assert_ok(&locked.await).rows_affected, 1);
+    assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|6", "2|1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_keeps_its_order_waits_in_its_place_for_as_long_as_is_tried() {
+    let database =
+        Database::new("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let postgres = Postgres::builder(&database.url)
+        .unwrap()
+        .lock_timeout(Duration::from_millis(20))
+        .retry_for(Duration::from_millis(300))
+        .connect()
+        .await
+        .unwrap();
+    database
+        .plain
+        .batch_execute("BEGIN; UPDATE t SET n = 5 WHERE id = 1")
+        .await
+        .unwrap();
+    let update = |id: i64| Write::new("UPDATE t SET n = n + 1 WHERE id = $1", [id]).ordered_by("k");
+    let answers = together(&postgres, vec![update(1), update(2)]).await;
+    assert_eq!(kind(&answers[0]), Kind::LockTimeout);
+    assert_ok(&answers[1]);
+    database.plain.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|0", "2|1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_again_and_again_loses_and_doubles_nothing() {
+    let mut server = testbed::Postgres::start().unwrap();
+    let database = Database::on(&server.url(), 0, "CREATE TABLE t (n int)").await;
+    let proxy = Proxy::start(server.address()).unwrap();
+    let url = database
+        .url
+        .replace(&server.address().to_string(), &proxy.address().to_string());
+    let writer = Writer::new(Postgres::connect(&url).await.unwrap());
+    let (mut acknowledged, mut unknown) = (Vec::new(), Vec::new());
+    let mut next = 0_i64;
+    for round in 0..4 {
+        let calls: Vec<_> = (0..400)
+            .map(|_| {
+                next += 1;
+                let (writer, n) = (writer.clone(), next);
+                tokio::spawn(async move {
+                    (
+                        n,
+                        writer
+                            .submit(Write::new("INSERT INTO t (n) VALUES ($1)", [n]).ordered_by(n))
+                            .await,
+                    )
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(3 * round)).await;
+        proxy.cut();
+        for call in join_all(calls).await {
+            match call.unwrap() {
+                (n, Ok(_)) => acknowledged.push(n),
+                (n, Err(WriteError::OutcomeUnknown { .. })) => unknown.push(n),
+                (n, Err(error)) => panic!("{n}: {error}"),
+            }
+        }
+    }
+    server.kill9().unwrap();
+    server.restart().unwrap();
+    let plain_url = database.url.replace(
+        database.url.split('@').nth(1).unwrap().split('/').next().unwrap(),
+        &server.address().to_string(),
+    );
+    let (plain, driver) = tokio_postgres::connect(&plain_url, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(driver);
+    let rows = plain.query("SELECT n, count(*) FROM t GROUP BY n", &[]).await.unwrap();
+    let mut written = std::collections::HashSet::new();
+    for row in rows {
+        assert_eq!(row.get::<_, i64>(1), 1, "{} was written twice", row.get::<_, i32>(0));
+        written.insert(i64::from(row.get::<_, i32>(0)));
+    }
+    assert!(
+        acknowledged.iter().all(|n| written.contains(n)),
+        "an acknowledged row is lost"
+    );
+    assert!(written.iter().all(|n| acknowledged.contains(n) || unknown.contains(n)));
+    println!("{} acknowledged, {} unknown", acknowledged.len(), unknown.len());
+}

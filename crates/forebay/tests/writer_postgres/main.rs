@@ -1,0 +1,101 @@
+//! The Writer over PostgreSQL, held to its contract: an acknowledged write is there, an error has no effect, a statement that
+//! fails fails alone, and every count and row is its caller's own.
+//!
+//! One real server for all; each test has a schema of its own. Batches are made by their size, never by waiting.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "this is a test through and through, also where clippy sees no #[test]"
+)]
+
+mod faults;
+mod outcomes;
+mod sets;
+mod transaction;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use forebay::write::postgres::Postgres;
+use forebay::write::{Outcome, StatementErrorKind, Value, Write, WriteError, Writer};
+use futures_util::future::join_all;
+
+type Answer = Result<Outcome, WriteError>;
+
+/// A schema of one test's own on the server that all share.
+struct Database {
+    /// By which everything of the test's finds the schema.
+    url: String,
+    /// The test's own way to it, not through a writer.
+    plain: tokio_postgres::Client,
+}
+
+impl Database {
+    async fn new(schema: &str) -> Self {
+        static SERVER: OnceLock<testbed::Postgres> = OnceLock::new();
+        static SCHEMAS: AtomicUsize = AtomicUsize::new(0);
+        let server = SERVER.get_or_init(|| testbed::Postgres::start().unwrap());
+        Self::on(&server.url(), SCHEMAS.fetch_add(1, Ordering::Relaxed), schema).await
+    }
+
+    async fn on(server: &str, number: usize, schema: &str) -> Self {
+        let url = format!("{server}?options=-c%20search_path%3Dtest_{number}");
+        let (plain, driver) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(driver);
+        plain
+            .batch_execute(&format!("CREATE SCHEMA test_{number}; {schema}"))
+            .await
+            .unwrap();
+        Self { url, plain }
+    }
+
+    async fn open(&self) -> Postgres {
+        Postgres::connect(&self.url).await.unwrap()
+    }
+
+    /// What a stranger reads, a row a line, columns parted by `|`.
+    async fn read(&self, sql: &str) -> Vec<String> {
+        let sql = format!("SELECT concat_ws('|', {}) FROM {}", split(sql).0, split(sql).1);
+        let rows = self.plain.query(&sql, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+/// `columns FROM rest`.
+fn split(sql: &str) -> (&str, &str) {
+    sql.split_once(" FROM ").unwrap()
+}
+
+/// Writes all of it as one batch, in this order.
+async fn together(database: &Postgres, writes: Vec<Write>) -> Vec<Answer> {
+    // The batch goes because it is full: the window is never waited for.
+    let writer = Writer::builder()
+        .max_items(writes.len())
+        .max_in_flight(1)
+        .max_wait(Duration::from_secs(600))
+        .build(database.clone());
+    let answers = join_all(writes.into_iter().map(|write| writer.submit(write))).await;
+    assert_eq!(writer.stats().batches, 1, "the statements were meant to share a batch");
+    answers
+}
+
+#[track_caller]
+fn kind(answer: &Answer) -> StatementErrorKind {
+    match answer {
+        Err(WriteError::Statement(error)) => error.kind,
+        other => panic!("not the statement's own error: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn assert_ok(answer: &Answer) -> &Outcome {
+    match answer {
+        Ok(outcome) => outcome,
+        Err(error) => panic!("not acknowledged: {error:?}"),
+    }
+}
+
+fn integers(values: &[i64]) -> Vec<Value> {
+    values.iter().copied().map(Value::Integer).collect()
+}

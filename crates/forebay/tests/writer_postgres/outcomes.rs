@@ -1,0 +1,200 @@
+//! Each caller's own outcome, statement by statement.
+
+use forebay::write::{CancelToken, StatementErrorKind as Kind, Value, Write, WriteError, Writer};
+
+use crate::{Database, assert_ok, integers, kind, together};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lone_write_is_there_when_it_is_acknowledged() {
+    let database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int)").await;
+    let writer = Writer::new(database.open().await);
+    let done = writer
+        .execute("INSERT INTO t (n) VALUES ($1) RETURNING id, n", [7])
+        .await
+        .unwrap();
+    assert_eq!(done.rows_affected, 1);
+    assert_eq!(done.columns, ["id", "n"]);
+    assert_eq!(done.rows, [integers(&[1, 7])]);
+    assert_eq!(database.read("id, n FROM t").await, ["1|7"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_are_each_statements_own() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let answers = together(
+        &database.open().await,
+        vec![
+            Write::new("INSERT INTO t VALUES ($1), ($1), ($1)", [1]),
+            Write::new("UPDATE t SET n = 2 WHERE n = $1", [1]),
+            Write::new("INSERT INTO t VALUES ($1)", [3]),
+            Write::new("DELETE FROM t WHERE n = $1 RETURNING n", [2]),
+            Write::new("DELETE FROM t WHERE n = $1", [99]),
+            Write::new("SELECT count(*) FROM t WHERE n < $1", [50]),
+            Write::new("WITH a AS (SELECT 1) UPDATE t SET n = $1", [4]),
+        ],
+    )
+    .await;
+    let counts: Vec<u64> = answers.iter().map(|answer| assert_ok(answer).rows_affected).collect();
+    assert_eq!(counts, [3, 3, 1, 3, 0, 0, 1]);
+    assert_eq!(
+        assert_ok(&answers[3]).rows,
+        [integers(&[2]), integers(&[2]), integers(&[2])]
+    );
+    assert_eq!(assert_ok(&answers[5]).rows, [integers(&[1])]);
+    assert_eq!(database.read("n FROM t").await, ["4"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_fails_fails_alone() {
+    let schema = "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1);
+        CREATE TABLE t (n int UNIQUE CHECK (n < 90), p int REFERENCES p, s text NOT NULL DEFAULT '')";
+    let database = Database::new(schema).await;
+    let answers = together(
+        &database.open().await,
+        vec![
+            Write::new("INSERT INTO t (n) VALUES ($1)", [1]),
+            Write::new("INSERT INTO t (n) VALUES ($1)", [1]),
+            Write::new("INSERT INTO t (n) VALUES ($1)", [95]),
+            Write::new("INSERT INTO t (n, p) VALUES ($1, 8)", [2]),
+            Write::new("INSERT INTO t (n, s) VALUES ($1, NULL)", [3]),
+            Write::new("INSERT INTO absent VALUES ($1)", [1]),
+            Write::new("INSERT INTO t (n) VALUES", ()),
+            Write::new("INSERT INTO t (n) VALUES ($1)", ["x"]),
+            Write::new("INSERT INTO t (n) VALUES ($1)", [5_000_000_000_i64]),
+            Write::new("INSERT INTO t (n) VALUES ($1)", [4, 5]),
+            Write::new("UPDATE t SET n = n / (n - 1)", ()),
+            Write::new("INSERT INTO t (n, p) VALUES ($1, 1)", [6]),
+        ],
+    )
+    .await;
+    assert_ok(&answers[0]);
+    let kinds: Vec<Kind> = answers[1..11].iter().map(kind).collect();
+    let expected = [
+        Kind::Unique,
+        Kind::Check,
+        Kind::ForeignKey,
+        Kind::NotNull,
+        Kind::Text,
+        Kind::Text,
+        Kind::Type,
+        Kind::Type,
+        Kind::ParameterCount,
+        Kind::Type,
+    ];
+    assert_eq!(kinds, expected);
+    assert_ok(&answers[11]);
+    assert_eq!(database.read("n, p FROM t ORDER BY n").await, ["1", "6|1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deferred_constraint_that_refuses_the_commit_fails_its_own_statement() {
+    let schema = "CREATE TABLE p (id int PRIMARY KEY);
+        CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED); CREATE TABLE t (n int)";
+    let database = Database::new(schema).await;
+    let mut writes: Vec<Write> = (0..20).map(|n| Write::new("UPDATE t SET n = $1", [n])).collect();
+    writes.insert(7, Write::new("INSERT INTO c VALUES ($1)", [5]));
+    writes.insert(0, Write::new("INSERT INTO t VALUES ($1)", [-1]));
+    let answers = together(&database.open().await, writes).await;
+    for (position, answer) in answers.iter().enumerate() {
+        if position == 8 {
+            assert_eq!(kind(answer), Kind::ForeignKey);
+        } else {
+            assert_eq!(assert_ok(answer).rows_affected, 1, "{position}");
+        }
+    }
+    assert_eq!(database.read("n FROM t").await, ["19"]);
+    assert!(database.read("p FROM c").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_share_runs_alone_and_what_would_change_a_connection_is_refused() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let answers = together(
+        &database.open().await,
+        vec![
+            Write::new("INSERT INTO t VALUES ($1)", [1]),
+            Write::new("VACUUM t", ()),
+            Write::new("CREATE TABLE made (n int)", ()),
+            Write::new("INSERT INTO made VALUES ($1)", [2]),
+            Write::new("BEGIN", ()),
+            Write::new("SET search_path = public", ()),
+            Write::new("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", ()),
+            Write::new("CREATE INDEX CONCURRENTLY i ON t (n)", ()),
+        ],
+    )
+    .await;
+    for position in [0, 1, 2, 3, 7] {
+        assert_ok(&answers[position]);
+    }
+    for position in [4, 5, 6] {
+        let answer = &answers[position];
+        assert!(matches!(answer, Err(WriteError::Refused { .. })), "{answer:?}");
+    }
+    assert_eq!(database.read("n FROM made").await, ["2"]);
+    assert_eq!(database.read("n FROM t").await, ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_is_not_accepted_is_undone() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let refuse = |sql, n: i64| {
+        Write::new(sql, [n]).accept_if(|outcome| match outcome.rows_affected {
+            1 => Ok(()),
+            count => Err(format!("{count} rows")),
+        })
+    };
+    let answers = together(
+        &database.open().await,
+        vec![
+            refuse("INSERT INTO t VALUES ($1)", 1),
+            refuse("INSERT INTO t VALUES ($1), (2)", 2),
+            refuse("UPDATE t SET n = $1", 5),
+        ],
+    )
+    .await;
+    assert_ok(&answers[0]);
+    assert!(matches!(&answers[1], Err(WriteError::Refused { reason }) if reason == "2 rows"));
+    assert_ok(&answers[2]);
+    assert_eq!(database.read("n FROM t").await, ["5"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawn_statement_is_never_executed() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let token = CancelToken::new();
+    token.cancel();
+    let answers = together(
+        &database.open().await,
+        vec![
+            Write::new("INSERT INTO t VALUES ($1)", [1]).cancel(token),
+            Write::new("INSERT INTO t VALUES ($1)", [2]),
+        ],
+    )
+    .await;
+    assert_eq!(answers[0], Err(WriteError::Cancelled));
+    assert_ok(&answers[1]);
+    assert_eq!(database.read("n FROM t").await, ["2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_nulls_and_texts_of_other_types_come_back_as_they_went() {
+    let schema = "CREATE TABLE t (a int[], j jsonb, u uuid, m numeric(20, 4), at timestamptz, b bool, y bytea)";
+    let database = Database::new(schema).await;
+    let writer = Writer::new(database.open().await);
+    let parameters = vec![
+        Value::from(vec![Some(1_i64), None]),
+        Value::from(r#"{"a": [1]}"#),
+        Value::from("6ba7b810-9dad-11d1-80b4-00c04fd430c8"),
+        Value::from("12345678901.2500"),
+        Value::from("2024-02-29T12:34:56.789Z"),
+        Value::from(true),
+        Value::from(vec![0_u8, 255]),
+    ];
+    let sql = "INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *";
+    let done = writer.execute(sql, parameters.clone()).await.unwrap();
+    let mut expected = parameters;
+    expected[5] = Value::Integer(1);
+    assert_eq!(done.rows, [expected]);
+    let none = writer.execute(sql, vec![Value::Null; 7]).await.unwrap();
+    assert_eq!(none.rows, [vec![Value::Null; 7]]);
+}

@@ -1,0 +1,183 @@
+//! Many INSERTs as one: every caller's outcome is its own, and where the database could tell the difference there is none.
+
+use forebay::write::{StatementErrorKind as Kind, Value, Write, Writer};
+use futures_util::future::join_all;
+
+use crate::{Database, assert_ok, integers, kind, together};
+
+fn inserts(sql: &'static str, values: impl IntoIterator<Item = i64>) -> Vec<Write> {
+    values.into_iter().map(|value| Write::new(sql, [value])).collect()
+}
+
+/// Whether the server has executed a text that looks like this.
+async fn was_prepared(database: &Database, like: &str) -> bool {
+    let sql = "SELECT query FROM pg_stat_activity WHERE query LIKE $1 AND pid <> pg_backend_pid()";
+    !database.plain.query(sql, &[&like]).await.unwrap().is_empty()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returned_rows_are_each_callers_own() {
+    let schema = "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int, s text DEFAULT 'd');
+        CREATE TABLE \"Odd name\" (\"Id\" serial UNIQUE, n int)";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    for sql in [
+        "INSERT INTO t (n) VALUES ($1) RETURNING n, id, s",
+        "INSERT INTO \"Odd name\" (n) VALUES ($1) RETURNING n, \"Id\"",
+    ] {
+        let answers = together(&postgres, inserts(sql, (0..500).map(|n| 1000 - n % 7))).await;
+        let mut ids = Vec::new();
+        for (position, answer) in answers.iter().enumerate() {
+            let outcome = assert_ok(answer);
+            assert_eq!((outcome.rows_affected, outcome.rows.len()), (1, 1));
+            assert_eq!(outcome.rows[0][0], Value::Integer(1000 - position as i64 % 7));
+            ids.push(outcome.rows[0][1].as_integer().unwrap());
+        }
+        let rows = if sql.contains("Odd") {
+            database.read("\"Id\", n FROM \"Odd name\" ORDER BY 1").await
+        } else {
+            database.read("id, n FROM t ORDER BY id").await
+        };
+        assert_eq!(rows.len(), 500);
+        for (id, position) in ids.iter().zip(0_i64..) {
+            let row = format!("{id}|{}", 1000 - position % 7);
+            assert!(rows.contains(&row), "{row}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_rows_in_conflict_exactly_those_fail() {
+    let schema = "CREATE TABLE numbered (id serial PRIMARY KEY, n int UNIQUE); INSERT INTO numbered (n) VALUES (7);
+        CREATE TABLE bare (n int UNIQUE); INSERT INTO bare VALUES (7)";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    // The second time conflicts are expected.
+    for (table, sql) in [
+        ("numbered", "INSERT INTO numbered (n) VALUES ($1)"),
+        ("bare", "INSERT INTO bare (n) VALUES ($1)"),
+    ] {
+        for round in 1..=3_i64 {
+            let value = |position: i64| {
+                if position % 100 == 3 {
+                    7
+                } else {
+                    round * 10_000 + position
+                }
+            };
+            let answers = together(&postgres, inserts(sql, (0..1000).map(value))).await;
+            for (position, answer) in answers.iter().enumerate() {
+                if position % 100 == 3 {
+                    assert_eq!(kind(answer), Kind::Unique);
+                } else {
+                    assert_eq!(assert_ok(answer).rows_affected, 1);
+                }
+            }
+            let written = database
+                .read(&format!("count(*), count(DISTINCT n) FROM {table}"))
+                .await;
+            assert_eq!(written, [format!("{0}|{0}", 990 * round + 1)]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_of_equal_rows_is_the_one_that_is_written() {
+    let database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int UNIQUE)").await;
+    let postgres = database.open().await;
+    for round in 0..2_i64 {
+        let values = (0..64).map(|position| round * 100 + position % 32);
+        let answers = together(&postgres, inserts("INSERT INTO t (n) VALUES ($1) RETURNING n", values)).await;
+        for (position, answer) in answers.iter().enumerate() {
+            assert_eq!(answer.is_ok(), position < 32, "{position}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_trigger_a_rule_or_a_self_reference_could_tell_rows_run_one_by_one() {
+    let schema = "CREATE TABLE log (rows_seen bigint);
+        CREATE TABLE t (id serial PRIMARY KEY, n int);
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO log SELECT count(*) FROM t; RETURN NULL; END $$;
+        CREATE TRIGGER notes AFTER INSERT ON t FOR EACH STATEMENT EXECUTE FUNCTION note();
+        CREATE TABLE tree (id int PRIMARY KEY, parent int REFERENCES tree);
+        CREATE TABLE skips (n int);
+        CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN IF NEW.n % 2 = 0 THEN RETURN NULL; END IF; NEW.n := NEW.n * 10; RETURN NEW; END $$;
+        CREATE TRIGGER skips BEFORE INSERT ON skips FOR EACH ROW EXECUTE FUNCTION skip()";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    together(&postgres, inserts("INSERT INTO t (n) VALUES ($1)", 0..20)).await;
+    let expected: Vec<String> = (1..=20).map(|seen| seen.to_string()).collect();
+    assert_eq!(database.read("rows_seen FROM log ORDER BY 1").await.len(), 20);
+    assert_eq!(
+        database.read("l.rows_seen FROM log l ORDER BY l.rows_seen").await,
+        expected
+    );
+    // The parent comes after its child: alone, the child fails.
+    let child_first: Vec<Write> = (0..10_i64)
+        .map(|n| {
+            Write::new(
+                "INSERT INTO tree (id, parent) VALUES ($1, $2)",
+                [Value::from(n), Value::from((n < 9).then_some(n + 1))],
+            )
+        })
+        .collect();
+    let answers = together(&postgres, child_first).await;
+    assert!(answers[..9].iter().all(|answer| kind(answer) == Kind::ForeignKey));
+    assert_ok(&answers[9]);
+    let answers = together(
+        &postgres,
+        inserts("INSERT INTO skips (n) VALUES ($1) RETURNING n", 0..10),
+    )
+    .await;
+    for (position, answer) in answers.iter().enumerate() {
+        let expected = if position % 2 == 0 {
+            vec![]
+        } else {
+            vec![integers(&[position as i64 * 10])]
+        };
+        assert_eq!(assert_ok(answer).rows, expected);
+        assert_eq!(assert_ok(answer).rows_affected, position as u64 % 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_that_is_made_later_is_noticed() {
+    let schema = "CREATE TABLE t (n int); CREATE TABLE log (n bigint);
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO log SELECT count(*) FROM t; RETURN NULL; END $$";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    together(&postgres, inserts("INSERT INTO t (n) VALUES ($1)", 0..20)).await;
+    assert!(was_prepared(&database, "%").await);
+    let trigger = "CREATE TRIGGER notes AFTER INSERT ON t FOR EACH STATEMENT EXECUTE FUNCTION note()";
+    database.plain.batch_execute(trigger).await.unwrap();
+    for answer in together(&postgres, inserts("INSERT INTO t (n) VALUES ($1)", 0..20)).await {
+        assert_ok(&answer);
+    }
+    let expected: Vec<String> = (21..=40).map(|seen| seen.to_string()).collect();
+    assert_eq!(database.read("l.n FROM log l ORDER BY l.n").await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_callers_are_each_told_their_own_id() {
+    let database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int)").await;
+    let writer = Writer::new(database.open().await);
+    let calls = (0..10_000_i64).map(|n| {
+        let writer = writer.clone();
+        tokio::spawn(async move {
+            let write = Write::new("INSERT INTO t (n) VALUES ($1) RETURNING id", [n]).ordered_by(n % 5);
+            writer.submit(write).await.unwrap().rows[0][0].as_integer().unwrap()
+        })
+    });
+    let told: Vec<i64> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
+    let mut rows = vec![-1_i64; 10_001];
+    for row in database.plain.query("SELECT id, n FROM t", &[]).await.unwrap() {
+        rows[usize::try_from(row.get::<_, i32>(0)).unwrap()] = i64::from(row.get::<_, i32>(1));
+    }
+    for (n, id) in told.into_iter().enumerate() {
+        assert_eq!(rows[usize::try_from(id).unwrap()], n as i64);
+    }
+}
