@@ -329,7 +329,7 @@ fn http_writes() {
     let count = if Path::new(built).is_file() { 3 } else { 1 };
     let (report, results) = run(&arguments[..count]);
     let seen = check("http-writes", &report, &results);
-    for database in ["SQLite"] {
+    for database in ["MariaDB", "PostgreSQL", "SQLite"] {
         for load in ["100 concurrent", "500 concurrent", "100 concurrent, keep-alive"] {
             let case = format!("{database}, {load}");
             for system in ["limit", "forebay", "pool", "a connection a request"] {

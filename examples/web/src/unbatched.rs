@@ -4,7 +4,7 @@
 //! open with the statement prepared; an unpooled request opens and closes a connection of its own, as services do that were
 //! never tuned. Knows no database: that is a [`Driver`].
 
-use std::fmt;
+use std::error::Error;
 
 use deadpool::managed::{Manager, Pool, PoolError};
 use futures_util::FutureExt;
@@ -14,7 +14,7 @@ use crate::database::Entry;
 use crate::failure::Failure;
 
 /// A database's own driver: how to connect, as a [`Manager`], and how to write.
-pub(crate) trait Driver: Manager<Type: Send, Error: fmt::Display + Send> + 'static {
+pub(crate) trait Driver: Manager<Type: Send, Error: Error + Send> + 'static {
     /// One statement, prepared, in a transaction of its own. Returns the row's id.
     fn insert(
         &self,
@@ -64,13 +64,30 @@ impl<D: Driver> Unbatched for Pool<D> {
     }
 }
 
-fn not_connected(cause: impl fmt::Display) -> Failure {
+fn not_connected(error: impl Error) -> Failure {
+    let cause = in_full(&error);
     Failure::try_later(format_args!(
         "nothing was written, the database does not take a connection: {cause}"
     ))
 }
 
-fn not_written(cause: impl fmt::Display) -> Failure {
+fn not_written(error: impl Error) -> Failure {
     // Most drivers do not tell a refused statement from a commit that failed half-way.
+    let cause = in_full(&error);
     Failure::broken(format_args!("the INSERT failed: {cause}"))
+}
+
+/// With what is behind it: some drivers say "db error" first, and only then which.
+fn in_full(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        // Others have said it already.
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
 }

@@ -17,8 +17,8 @@ pub(crate) const USERS: i64 = 1_000;
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub(crate) struct User {
-    id: i64,
-    name: String,
+    pub(crate) id: i64,
+    pub(crate) name: String,
 }
 
 /// Where they can be asked for.

@@ -3,15 +3,18 @@
 //! Promises: whichever database it is, the same tables, the same statement, a row's own id. Knows nothing of HTTP; what each
 //! database has of its own is in a file of its own.
 
+// mod mysql;
+mod postgres;
 mod sqlite;
 
+use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay::write::{Outcome, Writer};
+use forebay::write::{Outcome, Value, Writer};
 
 use crate::failure::Failure;
 use crate::unbatched::Unbatched;
-use crate::users::Users;
+use crate::users::{User, Users};
 
 /// A row to write.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +57,8 @@ impl Database {
     pub(crate) async fn open(url: &str, pool: Option<usize>) -> Result<Self, OpenError> {
         let opened = match url.split_once(':') {
             Some(("sqlite", path)) => sqlite::open(path.strip_prefix("//").unwrap_or(path), pool).await,
+            Some(("postgresql" | "postgres", _)) => postgres::open(url, pool).await,
+            // Some(("mysql", _)) => mysql::open(url, pool).await,
             _ => return Err(OpenError::Unknown { url: url.to_owned() }),
         };
         opened.map_err(|cause| OpenError::Failed {
@@ -95,4 +100,14 @@ impl Database {
 fn own_id(outcome: &Outcome) -> Option<i64> {
     let returned = || outcome.rows.first()?.first()?.as_integer();
     outcome.last_insert_id.or_else(returned)
+}
+
+/// By their numbers, from rows of number and name.
+fn users_in(found: &Outcome) -> HashMap<i64, User> {
+    let user = |row: &Vec<Value>| {
+        let [id, name] = &row[..] else { return None };
+        let (id, name) = (id.as_integer()?, name.as_text()?.to_owned());
+        Some((id, User { id, name }))
+    };
+    found.rows.iter().filter_map(user).collect()
 }
