@@ -49,6 +49,14 @@ pub(crate) enum Beside {
     Difference(Key),
     /// `ours` − each of these that was measured; the one that is hardest to reach counts.
     DifferenceToBest(Vec<Key>),
+    /// `ours` ÷ another metric of this.
+    RatioToMetric(&'static str, Key),
+    /// As `Ratio`, to those of these whose other metric is so much or more.
+    RatioWhere {
+        metric: &'static str,
+        at_least: f64,
+        theirs: Vec<Key>,
+    },
 }
 
 /// The side on which a measured figure should lie.
@@ -64,7 +72,8 @@ pub(crate) enum Wanted {
 impl Goal {
     /// The figure that is judged, if what it needs was measured.
     pub(crate) fn measured(&self, measurements: &Measurements) -> Option<f64> {
-        let median = |key: &Key| Some(measurements.find(&key.system, &key.case, self.metric)?.median());
+        let median_of = |metric: &str, key: &Key| Some(measurements.find(&key.system, &key.case, metric)?.median());
+        let median = |key: &Key| median_of(self.metric, key);
         let ours = median(&self.ours)?;
         match &self.beside {
             Beside::Nothing => Some(ours),
@@ -72,6 +81,16 @@ impl Goal {
             Beside::Difference(theirs) => Some(ours - median(theirs)?),
             Beside::DifferenceToBest(theirs) => {
                 self.hardest(theirs.iter().filter_map(median).map(|theirs| ours - theirs))
+            }
+            Beside::RatioToMetric(metric, theirs) => Some(ours / median_of(metric, theirs)?),
+            Beside::RatioWhere {
+                metric,
+                at_least,
+                theirs,
+            } => {
+                let counts = |key: &&Key| median_of(metric, key).is_some_and(|figure| figure >= *at_least);
+                let theirs = theirs.iter().filter(counts).filter_map(median);
+                self.hardest(theirs.map(|theirs| ours / theirs))
             }
         }
     }
@@ -89,8 +108,8 @@ impl Goal {
     pub(crate) fn keys(&self) -> Vec<&Key> {
         let theirs = match &self.beside {
             Beside::Nothing => &[][..],
-            Beside::Ratio(theirs) | Beside::DifferenceToBest(theirs) => theirs,
-            Beside::Difference(theirs) => std::slice::from_ref(theirs),
+            Beside::Ratio(theirs) | Beside::DifferenceToBest(theirs) | Beside::RatioWhere { theirs, .. } => theirs,
+            Beside::Difference(theirs) | Beside::RatioToMetric(_, theirs) => std::slice::from_ref(theirs),
         };
         std::iter::once(&self.ours).chain(theirs).collect()
     }
@@ -101,7 +120,7 @@ impl Goal {
         let unit = ours.map(|ours| ours.unit.to_string()).unwrap_or_default();
         let unit = match self.beside {
             // A ratio has none.
-            Beside::Ratio(_) => String::new(),
+            Beside::Ratio(_) | Beside::RatioToMetric(..) | Beside::RatioWhere { .. } => String::new(),
             // 2 % are one point more than 1 %, not one percent more.
             Beside::Difference(_) | Beside::DifferenceToBest(_) if unit == "%" => "points".to_owned(),
             Beside::Nothing | Beside::Difference(_) | Beside::DifferenceToBest(_) => unit,
@@ -227,5 +246,47 @@ mod tests {
         assert_eq!(unit(Beside::Difference(Key::new("slow", "a")), "%"), "points");
         assert_eq!(unit(Beside::DifferenceToBest(keys(&["slow"])), "ms"), "ms");
         assert_eq!(unit(Beside::Nothing, "%"), "%");
+    }
+
+    #[test]
+    fn a_figure_is_held_against_another_metric_or_only_against_those_that_it_speaks_of() {
+        let mut measurements = Measurements::default();
+        for (system, p50, p99, failed) in [
+            ("forebay", 1.0, 4.0, 0.0),
+            ("well", 8.0, 9.0, 0.0),
+            ("ill", 2.0, 80.0, 20.0),
+        ] {
+            let readings = [("P50", p50), ("P99", p99), ("failed", failed)];
+            measurements.add(
+                system,
+                "a",
+                &readings.map(|(metric, value)| Reading::new(metric, "ms", value)),
+            );
+        }
+        let goal = |beside, wanted| Goal {
+            text: "quick".to_owned(),
+            metric: "P99",
+            ours: Key::new("forebay", "a"),
+            beside,
+            wanted,
+        };
+        let judged = |beside| goal(beside, Wanted::AtMost(1.0)).judge(&measurements);
+        let to_p50 = judged(Beside::RatioToMetric("P50", Key::new("well", "a")));
+        assert_eq!((to_p50.measured, &*to_p50.unit), (Some(0.5), ""));
+        assert_eq!(
+            judged(Beside::RatioToMetric("P50", Key::new("absent", "a"))).measured,
+            None
+        );
+        let to_those_that_fail = |at_least| {
+            judged(Beside::RatioWhere {
+                metric: "failed",
+                at_least,
+                theirs: keys(&["well", "ill", "absent"]),
+            })
+        };
+        let to_ill = to_those_that_fail(1.0);
+        assert_eq!((to_ill.measured, &*to_ill.unit), (Some(0.05), ""));
+        assert_eq!(to_those_that_fail(0.0).measured, Some(4.0 / 9.0), "the hardest of both");
+        assert_eq!(to_those_that_fail(21.0).measured, None, "nobody is ill enough");
     }
 }

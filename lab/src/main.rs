@@ -39,6 +39,7 @@ use scenarios::batcher::Batcher;
 use scenarios::cache::Cache;
 use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
+use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
 use scenarios::server::Server;
 use scenarios::writes::{self, Database, Writes};
@@ -94,6 +95,14 @@ enum Chosen {
         /// The program to measure, instead of the one that cargo builds now.
         #[arg(long, value_name = "FILE")]
         forebay: Option<PathBuf>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// A web service that writes a row a request, under ApacheBench, beside itself without Forebay.
+    HttpWrites {
+        /// The service to measure, instead of the one that cargo builds now.
+        #[arg(long, value_name = "FILE")]
+        web: Option<PathBuf>,
         #[command(flatten)]
         options: Options,
     },
@@ -188,6 +197,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         }
         Chosen::Writes { database, options } => (Writes::on(database), options.quickly_for(writes::QUICKLY)),
         Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
+        Chosen::HttpWrites { web, options } => (vec![Box::new(HttpWrites::new(web, options.quick))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
     };
     let bench = Bench {
@@ -231,7 +241,8 @@ mod tests {
             | Chosen::ColdStart { options }
             | Chosen::CacheSoak { options, .. }
             | Chosen::Writes { options, .. }
-            | Chosen::Server { options, .. }) = command.scenario
+            | Chosen::Server { options, .. }
+            | Chosen::HttpWrites { options, .. }) = command.scenario
             else {
                 panic!("{line} measures nothing");
             };

@@ -68,6 +68,8 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "cancelled",
                 "longest stall",
                 "machine stalled",
+                "failed requests",
+                "deviation",
             ]
             .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
@@ -371,6 +373,29 @@ fn server() {
         }
     }
     assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
+fn http_writes() {
+    // One that the same build has made is taken as it is; else the lab builds one.
+    let built = Path::new(env!("CARGO_BIN_EXE_lab")).with_file_name("web");
+    let built = built.to_str().unwrap();
+    let arguments = ["http-writes", "--web", built];
+    let count = if Path::new(built).is_file() { 3 } else { 1 };
+    let (report, results) = run(&arguments[..count]);
+    let seen = check("http-writes", &report, &results);
+    for database in ["MariaDB", "PostgreSQL", "SQLite"] {
+        for load in ["100 concurrent", "500 concurrent", "100 concurrent, keep-alive"] {
+            let case = format!("{database}, {load}");
+            for system in ["limit", "forebay", "pool", "a connection a request"] {
+                has(&seen, system, &case);
+            }
+        }
+    }
+    for goal in report.lines().filter(|line| line.contains("not measured")) {
+        // Of the services without Forebay none may have failed a request, and then nothing is asked.
+        assert!(goal.contains("a service that fails requests"), "{goal}:\n{report}");
+    }
 }
 
 #[test]

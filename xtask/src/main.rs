@@ -37,7 +37,7 @@ enum Chore {
     },
     /// The fast part while writing: format, lints, cargo check.
     Check,
-    /// Installs what the tests need and this machine lacks: PostgreSQL, Redis, the Python, Node.js and Go clients, a browser.
+    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, a browser.
     Setup,
     /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`.
     #[command(disable_help_flag = true)]

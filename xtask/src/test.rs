@@ -20,7 +20,8 @@ const LOOM_FILTER: &str = "model::";
 const CLIENT_MODULE: &str = "real_client";
 /// All tests that need a browser installed are in this module of `lab/tests/report`.
 const BROWSER_MODULE: &str = "real_browser";
-/// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] stands for the program.
+/// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] and [`THE_EXAMPLE`]
+/// stand for programs.
 const LAB_SCENARIOS: &[&[&str]] = &[
     &["batcher"],
     &["loader"],
@@ -29,8 +30,10 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["cold-start"],
     &["writes"],
     &["server", "--forebay", THE_SERVER],
+    &["http-writes", "--web", THE_EXAMPLE],
 ];
 const THE_SERVER: &str = "{forebay}";
+const THE_EXAMPLE: &str = "{web}";
 
 /// Runs everything (or, `quick`, all that takes no minutes) and returns whether the run passed.
 pub(crate) fn run(quick: bool) -> bool {
@@ -233,6 +236,7 @@ fn tiny_measurements() -> Outcome {
     for scenario in LAB_SCENARIOS {
         let words = scenario.iter().map(|word| match *word {
             THE_SERVER => built.join("forebay").into_os_string(),
+            THE_EXAMPLE => built.join("web").into_os_string(),
             word => word.into(),
         });
         if Command::new(built.join("lab"))

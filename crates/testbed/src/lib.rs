@@ -10,6 +10,8 @@
 //!
 //! Tests that need a PostgreSQL or a MySQL of any make ask for `for_tests()`: an environment variable may name another one.
 //!
+//! Tests of one binary share a server by [`Shared`].
+//!
 //! A further server is one more file beside `postgres.rs`: find the program, prepare a [`Folder`], run a [`Process`], wait
 //! for it to answer; what such files share is in `start.rs`.
 //!
@@ -35,6 +37,7 @@ mod postgres;
 mod process;
 mod proxy;
 mod redis;
+mod shared;
 mod start;
 
 pub use account::Account;
@@ -49,3 +52,4 @@ pub use postgres::{Postgres, PostgresBuilder};
 pub use process::{Ended, Process, Program};
 pub use proxy::{Behaviour, Proxy};
 pub use redis::{Redis, RedisBuilder};
+pub use shared::Shared;

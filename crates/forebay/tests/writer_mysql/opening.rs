@@ -144,7 +144,7 @@ async fn where_the_server_takes_no_more_connections_one_is_waited_for() {
     assert!(
         tokio::time::timeout(Duration::from_millis(200), async {
             while !reading.is_finished() {
-                tokio::task::yield_now().await
+                tokio::task::yield_now().await;
             }
         })
         .await

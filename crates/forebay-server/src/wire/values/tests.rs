@@ -100,7 +100,13 @@ fn each_type_has_its_exact_bytes() {
     check(&Type::UNKNOWN, "1", "1", "1", b"1");
     check(&Type::CHAR, "r", "r", "r", b"r");
     check(&Type::CHAR, "", "", "", &[0]);
-    check(&Type::BYTEA, "\\x00fF 10", vec![0u8, 255, 16], "\\x00ff10", &[0, 255, 16]);
+    check(
+        &Type::BYTEA,
+        "\\x00fF 10",
+        vec![0u8, 255, 16],
+        "\\x00ff10",
+        &[0, 255, 16],
+    );
     check(&Type::BYTEA, "a\\\\\\001", b"a\\\x01".to_vec(), "\\x615c01", b"a\\\x01");
     check(
         &Type::NUMERIC,

@@ -73,7 +73,12 @@ async fn every_kind_is_told_by_its_state() {
         ("SELECT * FROM absent", "42P01", Kind::Text, None),
         ("SELECT absent FROM things", "42703", Kind::Text, None),
         ("SELECT absent()", "42883", Kind::Text, None),
-        ("DO $$ BEGIN EXECUTE 'SELECT $2' USING 1; END $$", "42P02", Kind::ParameterCount, None),
+        (
+            "DO $$ BEGIN EXECUTE 'SELECT $2' USING 1; END $$",
+            "42P02",
+            Kind::ParameterCount,
+            None,
+        ),
         ("SELECT 1 FROM absent.things", "42P01", Kind::Text, None),
         ("CREATE TABLE absent.things ()", "3F000", Kind::Text, None),
         (
