@@ -3,7 +3,7 @@
 //! Promises: whichever database it is, the same tables, the same statement, a row's own id. Knows nothing of HTTP; what each
 //! database has of its own is in a file of its own.
 
-// mod mysql;
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -58,7 +58,7 @@ impl Database {
         let opened = match url.split_once(':') {
             Some(("sqlite", path)) => sqlite::open(path.strip_prefix("//").unwrap_or(path), pool).await,
             Some(("postgresql" | "postgres", _)) => postgres::open(url, pool).await,
-            // Some(("mysql", _)) => mysql::open(url, pool).await,
+            Some(("mysql", _)) => mysql::open(url, pool).await,
             _ => return Err(OpenError::Unknown { url: url.to_owned() }),
         };
         opened.map_err(|cause| OpenError::Failed {
