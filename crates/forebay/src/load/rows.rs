@@ -147,7 +147,11 @@ impl<'de> Deserializer<'de> for WholeRow<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_seq(self.cells())
+        match (self.columns, self.values.as_slice()) {
+            // A list that is the only column is that list, not the first element of one.
+            ([_], [Value::Blob(_) | Value::Array(_)]) => self.only(|cell| cell.deserialize_seq(visitor)),
+            _ => visitor.visit_seq(self.cells()),
+        }
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Misfit> {
@@ -157,7 +161,7 @@ impl<'de> Deserializer<'de> for WholeRow<'_> {
                 self.columns.len()
             )));
         }
-        self.deserialize_seq(visitor)
+        visitor.visit_seq(self.cells())
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(

@@ -161,18 +161,27 @@ async fn an_outcome_that_is_not_accepted_is_undone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_statement_is_never_executed() {
     let database = Database::new("CREATE TABLE t (n int)").await;
+    let writer = Writer::builder().max_in_flight(1).build(database.open().await);
     let token = CancelToken::new();
-    token.cancel();
-    let answers = together(
-        &database.open().await,
-        vec![
-            Write::new("INSERT INTO t VALUES ($1)", [1]).cancel(token),
-            Write::new("INSERT INTO t VALUES ($1)", [2]),
-        ],
-    )
-    .await;
-    assert_eq!(answers[0], Err(WriteError::Cancelled));
-    assert_ok(&answers[1]);
+    let insert = |n: i64| Write::new("INSERT INTO t VALUES ($1)", [n]);
+    let sleeping = tokio::spawn({
+        let writer = writer.clone();
+        async move { writer.execute("SELECT pg_sleep(0.3)::text", ()).await }
+    });
+    while database
+        .read("true FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+        .await
+        .is_empty()
+    {}
+    // Both wait in one batch behind the one that sleeps while the token is cancelled.
+    let (withdrawn, neighbour, ()) = tokio::join!(
+        writer.submit(insert(1).cancel(token.clone())),
+        writer.submit(insert(2)),
+        async { token.cancel() }
+    );
+    assert_ok(&sleeping.await.unwrap());
+    assert_eq!(withdrawn, Err(WriteError::Cancelled));
+    assert_ok(&neighbour);
     assert_eq!(database.read("n FROM t").await, ["2"]);
 }
 
