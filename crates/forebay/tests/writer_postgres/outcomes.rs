@@ -107,6 +107,20 @@ async fn a_deferred_constraint_that_refuses_the_commit_fails_its_own_statement()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deferred_constraint_is_not_healed_by_a_neighbour() {
+    let schema =
+        "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
+    let database = Database::new(schema).await;
+    let child = || Write::new("INSERT INTO c VALUES ($1)", [5]);
+    let parent = || Write::new("INSERT INTO p VALUES ($1)", [5]);
+    let answers = together(&database.open().await, vec![child(), parent(), child()]).await;
+    assert_eq!(kind(&answers[0]), Kind::ForeignKey);
+    assert_ok(&answers[1]);
+    assert_ok(&answers[2]);
+    assert_eq!(database.read("p FROM c").await, ["5"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_share_runs_alone_and_what_would_change_a_connection_is_refused() {
     let database = Database::new("CREATE TABLE t (n int)").await;
     let answers = together(

@@ -178,6 +178,16 @@ impl Link {
         Ok(())
     }
 
+    /// Waits for no lock any more, until it is set up anew on its way through the pool.
+    pub(super) async fn hurry(&mut self) -> Result<(), Failure> {
+        self.mark_changed();
+        // MySQL takes no less than one second, and says so.
+        match self.command("SET SESSION innodb_lock_wait_timeout = 0", false).await {
+            Err(lost @ Failure::Lost { .. }) => Err(lost),
+            _ => Ok(()),
+        }
+    }
+
     /// Commits. Lost meanwhile: whether it was committed is not known.
     pub(super) async fn commit(&mut self) -> Result<(), Failure> {
         self.command("COMMIT", true).await?;

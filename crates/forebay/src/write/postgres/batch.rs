@@ -16,20 +16,20 @@ mod sets;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
 use self::sets::Set;
 use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
-use super::error::{Fate, fate};
+use super::error::{Fate, fate, had_no_effect};
 use super::plan::Plan;
 use super::types::{self, Parameter};
 use super::{Inner, Taken};
 use crate::write::retry::Backoff;
 use crate::write::shape::Role;
 use crate::write::writer::Answer;
-use crate::write::{Outcome, Parameters, Sql, StatementError, Value, Write, WriteError};
+use crate::write::{Outcome, Parameters, Sql, StatementError, StatementErrorKind, Value, Write, WriteError};
 
 /// From so many rows on a set is cheaper than its parts (measured; `docs/decisions/0006-databases-over-the-network.md`).
 const SET_MIN: usize = 4;
@@ -37,6 +37,8 @@ const SET_MIN: usize = 4;
 const WINDOW: usize = 64;
 /// After so many conflicts a transaction is halved.
 const CONFLICTS_MAX: u32 = 2;
+/// No lock is waited for for less than this.
+const LOCK_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// After so many a batch is no longer tried again because the server's plans were outdated.
 const REPLANS_MAX: u32 = 3;
 
@@ -62,7 +64,10 @@ pub(super) async fn run(database: &Inner, writes: Vec<Write>) -> Vec<Answer> {
 /// Runs one that waits for locks as long as is tried at all.
 pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
     // So many at a time, that those who wait for locks leave connections to those who do not.
-    let permit = database.patient.acquire().await;
+    let Ok(permit) = tokio::time::timeout(database.retry_for, database.patient.acquire()).await else {
+        let cause = "too many wait for locks already";
+        return Err(StatementError::new(StatementErrorKind::LockTimeout, 0, cause).into());
+    };
     let writes = [write];
     let mut batch = Batch::new(database, &writes, true);
     batch.run().await;
@@ -73,17 +78,50 @@ pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
     }
 }
 
-/// Executes one statement by itself.
-pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
+/// Executes one statement of somebody's transaction.
+pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters: &Parameters) -> Told {
     let executed = async {
+        let prepared = connection.prepare(&plan.sql, &[]).await?;
+        if let Some(error) = misfit(&prepared, parameters) {
+            return Ok(Err(error));
+        }
+        let answered = connection.execute(&prepared, sent(parameters), &plan.sql).await?;
+        Ok(outcome(&prepared, &answered, plan.changes_rows))
+    };
+    let told = executed.await;
+    told_here(connection, told)
+}
+
+/// Reads with one statement, in a transaction in which nothing can be written.
+pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
+    let read = async {
         let prepared = connection.prepare(sql, &[]).await?;
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
-        let answered = connection.execute(&prepared, sent(parameters), sql).await?;
+        connection.begins();
+        let client = connection.client();
+        let messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = vec![
+            control(client, "BEGIN READ ONLY".to_owned()),
+            Box::pin(answer(client, &prepared.statement, sent(parameters))),
+            // Of a transaction that is broken it makes a ROLLBACK.
+            control(client, "COMMIT".to_owned()),
+        ];
+        let mut answers = connection.all(flight(messages)).await?;
+        let ended = answers.pop().expect("one answer a message");
+        let answered = answers.pop().expect("one answer a message");
+        if ended.is_ok() {
+            connection.ended();
+        }
+        let answered = answered.map_err(|error| fate(&error, sql))?;
         Ok(outcome(&prepared, &answered, false))
     };
-    match executed.await {
+    let told = read.await;
+    told_here(connection, told)
+}
+
+fn told_here(connection: &mut Connection, told: Result<Told, Fate>) -> Told {
+    match told {
         Ok(told) => told,
         Err(Fate::Lost(cause)) => Err(WriteError::Unavailable { cause }),
         Err(other) => {
@@ -157,6 +195,8 @@ struct Batch<'a> {
     /// After this nothing is tried again.
     until: Instant,
     is_patient: bool,
+    /// How many statements were put off because of a lock.
+    locks: u32,
 }
 
 impl<'a> Batch<'a> {
@@ -179,6 +219,7 @@ impl<'a> Batch<'a> {
             backoff: Backoff::new(database.retry_for),
             until: Instant::now() + database.retry_for,
             is_patient,
+            locks: 0,
         }
     }
 
@@ -330,6 +371,7 @@ impl<'a> Batch<'a> {
             self.next(groups);
         } else {
             self.answers[place] = Some(Settled::Later);
+            self.locks += 1;
             self.next([group]);
         }
     }
@@ -356,11 +398,11 @@ impl<'a> Batch<'a> {
             .collect();
         match (places.as_slice(), group.manner) {
             ([], _) => Ok(()),
-            (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared).await,
+            (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared, false).await,
             (&[place], Manner::Hopeful | Manner::Careful)
                 if !self.is_patient && self.writes[place].acceptance.is_none() =>
             {
-                self.run_alone(connection, place, &prepared).await
+                self.run_alone(connection, place, &prepared, true).await
             }
             _ => self.transaction(connection, group.manner, &places, &prepared).await,
         }
@@ -393,12 +435,14 @@ impl<'a> Batch<'a> {
         Ok(texts)
     }
 
-    /// One statement that commits by itself.
+    /// One statement that commits by itself. What may also commit in its middle (a procedure, CREATE INDEX CONCURRENTLY) is
+    /// not run again, whatever it failed of.
     async fn run_alone(
         &mut self,
         connection: &mut Connection,
         place: usize,
         texts: &PreparedTexts,
+        is_whole: bool,
     ) -> Result<(), Trouble> {
         let (write, plan) = (&self.writes[place], &self.plans[place]);
         let prepared = texts.ready(plan);
@@ -414,8 +458,11 @@ impl<'a> Batch<'a> {
         let told = match answered {
             Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
             Ok(Err(error)) => {
-                let was_told = error.as_db_error().is_some();
+                let had_no_effect = had_no_effect(&error);
                 match fate(&error, &plan.sql) {
+                    Fate::Lost(cause) if is_whole && had_no_effect => return Err(Trouble::Lost(cause)),
+                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
+                    other if !is_whole => Err(other.statement().into()),
                     Fate::Conflict(error) => {
                         connection.ended();
                         return Err(Trouble::Conflict(error));
@@ -428,9 +475,6 @@ impl<'a> Batch<'a> {
                         connection.ended();
                         return Err(Trouble::Outdated(error));
                     }
-                    // The server itself said that it ends the connection instead of the statement.
-                    Fate::Lost(cause) if was_told => return Err(Trouble::Lost(cause)),
-                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
                     other => Err(other.statement().into()),
                 }
             }
@@ -439,6 +483,9 @@ impl<'a> Batch<'a> {
         };
         if !matches!(told, Err(WriteError::OutcomeUnknown { .. })) {
             connection.ended();
+            if plan.changes_session {
+                connection.restore().await;
+            }
         }
         self.tell(place, told);
         Ok(())
@@ -455,13 +502,7 @@ impl<'a> Batch<'a> {
         let steps = self.steps(connection, places, texts).await?;
         let mut told: Vec<(usize, Told)> = Vec::with_capacity(places.len());
         connection.begins();
-        let begin = if self.is_patient || manner == Manner::Patient {
-            let left = self.until.saturating_duration_since(Instant::now());
-            format!("BEGIN; SET LOCAL lock_timeout = {}", left.as_millis().max(1))
-        } else {
-            "BEGIN".to_owned()
-        };
-        let mut begin = Some(begin);
+        let mut begin = Some(self.begin(manner));
         for step in &steps {
             match (step, manner) {
                 (Step::Singles(places), Manner::Careful) => {
@@ -503,6 +544,27 @@ impl<'a> Batch<'a> {
             self.tell(place, told);
         }
         Ok(())
+    }
+
+    /// What a transaction begins with. Constraints that could wait for the commit do not: what a neighbour does after a
+    /// statement must not heal it.
+    fn begin(&self, manner: Manner) -> String {
+        let lock_timeout = if self.is_patient || manner == Manner::Patient {
+            Some(self.until.saturating_duration_since(Instant::now()))
+        } else if self.locks > 0 {
+            // However many rows are locked, their neighbours do not wait much longer than for one.
+            Some((self.database.lock_timeout / 2_u32.saturating_pow(self.locks)).max(LOCK_TIMEOUT_MIN))
+        } else {
+            None
+        };
+        let mut begin = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE".to_owned();
+        if let Some(lock_timeout) = lock_timeout {
+            begin.push_str(&format!(
+                "; SET LOCAL lock_timeout = {}",
+                lock_timeout.as_millis().max(1)
+            ));
+        }
+        begin
     }
 
     /// Commits. Whose connection is lost meanwhile, cannot know.

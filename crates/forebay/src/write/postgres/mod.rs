@@ -34,6 +34,7 @@ use tokio_postgres::Config;
 use self::connection::Manager;
 use self::plan::Plans;
 use super::retry::Backoff;
+use super::shape::Role;
 use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError};
 
@@ -55,6 +56,7 @@ struct Inner {
     patient: Semaphore,
     connections: usize,
     retry_for: Duration,
+    lock_timeout: Duration,
     /// For messages: who is asked, never with a password.
     server: String,
 }
@@ -116,15 +118,24 @@ impl Postgres {
     /// Reads all rows of a query. It sees every write acknowledged before.
     ///
     /// # Errors
-    /// The statement's own; [`WriteError::Unavailable`]. A statement that writes is executed, and committed by itself.
+    /// The statement's own, which is of kind [`ReadOnly`](crate::write::StatementErrorKind::ReadOnly) if it writes;
+    /// [`WriteError::Unavailable`]; [`WriteError::Refused`] if it would change the connection.
     ///
     /// # Cancel safety
     /// Dropped before it completes, the query may go on at the server.
     pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
+        let plan = self.inner.plans.of(&sql);
+        if let Role::Refused(reason) = &plan.role {
+            return Err(WriteError::Refused { reason: reason.clone() });
+        }
         let until = Instant::now() + self.inner.retry_for;
         let mut taken = self.inner.take(&self.inner.reading, until).await?;
-        batch::query(&mut taken.connection, &sql, &parameters).await
+        let told = batch::query(&mut taken.connection, &sql, &parameters).await;
+        if plan.changes_session {
+            taken.connection.restore().await;
+        }
+        told
     }
 
     /// Begins a transaction of the caller's own, on a connection of its own, with the server's default isolation.
@@ -136,7 +147,8 @@ impl Postgres {
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
         let until = Instant::now() + self.inner.retry_for;
-        Transaction::begin(self.inner.take(&self.inner.writing, until).await?).await
+        let taken = self.inner.take(&self.inner.writing, until).await?;
+        Transaction::begin(Arc::clone(&self.inner), taken).await
     }
 
     /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for what runs, then closes the connections.
@@ -284,7 +296,7 @@ impl PostgresBuilder {
             config: self.config,
             #[cfg(feature = "tls")]
             tls: self.tls,
-            greeting: format!("SET lock_timeout = {}", self.lock_timeout.as_millis()),
+            greeting: format!("SET lock_timeout = {}", self.lock_timeout.as_millis()).into(),
             statement_cache: self.statement_cache,
             answer_timeout: self.answer_timeout,
         };
@@ -301,6 +313,7 @@ impl PostgresBuilder {
             patient: Semaphore::new((self.connections / 4).max(1)),
             connections: self.connections,
             retry_for: self.retry_for,
+            lock_timeout: self.lock_timeout,
             server,
         };
         inner.take(&inner.reading, Instant::now()).await?;

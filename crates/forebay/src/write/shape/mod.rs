@@ -8,15 +8,17 @@ mod insert;
 mod lateral;
 mod lexer;
 mod role;
+#[cfg(feature = "postgres")]
+mod session;
 mod syntax;
 mod verb;
 
-#[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use insert::insert;
 #[cfg(feature = "postgres")]
 pub(crate) use lateral::{Lateral, Parameter, lateral};
-#[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use role::{Role, role};
+#[cfg(feature = "postgres")]
+pub(crate) use session::{belongs_to_a_transaction, changes_session};
 pub(crate) use verb::{Verb, verb};
 
 /// Whose grammar.
