@@ -178,6 +178,18 @@ async fn an_outcome_that_is_not_accepted_is_undone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_is_not_accepted_and_cannot_be_undone_is_unknown() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let writer = Writer::new(database.open().await);
+    let add = |accepted: Result<(), String>| {
+        Write::new("ALTER TABLE t ADD COLUMN IF NOT EXISTS m int", ()).accept_if(move |_| accepted.clone())
+    };
+    let answer = writer.submit(add(Err("no".to_owned()))).await;
+    assert!(matches!(answer, Err(WriteError::OutcomeUnknown { .. })), "{answer:?}");
+    assert_ok(&writer.submit(add(Ok(()))).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_statement_is_never_executed() {
     let database = Database::new("CREATE TABLE t (n int)").await;
     let writer = Writer::builder().max_in_flight(1).build(database.open().await);

@@ -459,6 +459,16 @@ impl<'a> Batch<'a> {
         if !matches!(told, Err(WriteError::OutcomeUnknown { .. })) {
             connection.ended();
         }
+        let told = match (told, &write.acceptance) {
+            // It is committed, so there is no undoing it.
+            (Ok(outcome), Some(acceptance)) => match acceptance.of(&outcome) {
+                Ok(()) => Ok(outcome),
+                Err(error) => Err(WriteError::OutcomeUnknown {
+                    cause: format!("it was executed outside of a transaction: {error}"),
+                }),
+            },
+            (told, _) => told,
+        };
         self.tell(place, told);
         Ok(())
     }
