@@ -2,9 +2,9 @@
 //!
 //! First hopefully: all statements in one transaction, in arrival order, sent without waiting for answers between. If one
 //! fails, PostgreSQL gives up the whole transaction; then carefully: again, in windows with a savepoint each, so that a
-//! failure costs its own statement and a window's work. If the commit itself is refused (a deferred constraint, a
-//! serialization failure), the transaction is run again in halves, down to the guilty one. Nobody is answered before the
-//! commit, also not who failed: what they failed on may not be there in the end.
+//! failure costs its own statement and a window's work. Deferred constraints are looked at after each statement. If the commit
+//! itself is refused (a serialization failure), the transaction is run again in halves, down to the guilty one. Nobody is
+//! answered before the commit, also not who failed: what they failed on may not be there in the end.
 //!
 //! The commit is asked for when everything before it was answered. So a connection that is lost before has written nothing,
 //! and the batch is run again on another one.
@@ -487,6 +487,16 @@ impl<'a> Batch<'a> {
                 connection.restore().await;
             }
         }
+        let told = match (told, &write.acceptance) {
+            // It is committed, so there is no undoing it.
+            (Ok(outcome), Some(acceptance)) => match acceptance.of(&outcome) {
+                Ok(()) => Ok(outcome),
+                Err(error) => Err(WriteError::OutcomeUnknown {
+                    cause: format!("it was executed outside of a transaction: {error}"),
+                }),
+            },
+            (told, _) => told,
+        };
         self.tell(place, told);
         Ok(())
     }
@@ -546,8 +556,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// What a transaction begins with. Constraints that could wait for the commit do not: what a neighbour does after a
-    /// statement must not heal it.
+    /// What a transaction begins with.
     fn begin(&self, manner: Manner) -> String {
         let lock_timeout = if self.is_patient || manner == Manner::Patient {
             Some(self.until.saturating_duration_since(Instant::now()))
@@ -557,7 +566,7 @@ impl<'a> Batch<'a> {
         } else {
             None
         };
-        let mut begin = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE".to_owned();
+        let mut begin = BEGIN.to_owned();
         if let Some(lock_timeout) = lock_timeout {
             begin.push_str(&format!(
                 "; SET LOCAL lock_timeout = {}",
@@ -716,6 +725,10 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Alone, what is deferred is looked at after the statement; so it is here. Else a neighbour could mend what a statement has
+/// broken, and a trigger would see the neighbours' rows. What is left of a difference: among one statement's triggers a deferred
+/// one comes by its name, not last.
+const BEGIN: &str = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE";
 const SAVE: &str = "SAVEPOINT forebay_window";
 const RELEASE: &str = "RELEASE forebay_window";
 const UNDO: &str = "ROLLBACK TO forebay_window; RELEASE forebay_window";
