@@ -6,7 +6,8 @@
 //!
 //! Does not know: any client library, async runtime or SQL. A server is reached by its `url()`, as a user would reach it.
 //!
-//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays and garbles.
+//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays, slows and garbles, also at a moment that it
+//! tells by the bytes.
 //!
 //! Tests that need a PostgreSQL or a MySQL of any make ask for `for_tests()`: an environment variable may name another one.
 //!
@@ -50,6 +51,6 @@ pub use mariadb::{MariaDb, MariaDbBuilder};
 pub use port::free_port;
 pub use postgres::{Postgres, PostgresBuilder};
 pub use process::{Ended, Process, Program};
-pub use proxy::{Behaviour, Proxy};
+pub use proxy::{Behaviour, Deed, Ending, Moment, Proxy, Side};
 pub use redis::{Redis, RedisBuilder};
 pub use shared::Shared;
