@@ -31,7 +31,7 @@ use deadpool::managed::{Object, Pool, PoolError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Config;
 
-use self::connection::Manager;
+use self::connection::{Manager, Unconnected};
 use self::plan::Plans;
 use super::retry::Backoff;
 use super::writer::Answer;
@@ -204,7 +204,8 @@ impl Inner {
 }
 
 /// Whether the server is there and does not want us: trying again would change nothing.
-fn refuses(error: &tokio_postgres::Error) -> bool {
+fn refuses(error: &Unconnected) -> bool {
+    let Unconnected::Told(error) = error else { return false };
     // Invalid authorization; invalid catalog name; insufficient privilege.
     let refusals = ["28", "3D", "42"];
     error
@@ -213,7 +214,8 @@ fn refuses(error: &tokio_postgres::Error) -> bool {
 }
 
 /// The error and what is behind it, which tokio-postgres keeps to itself.
-fn cause_of(error: &tokio_postgres::Error) -> String {
+fn cause_of(error: &Unconnected) -> String {
+    // Also through what is transparent.
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
