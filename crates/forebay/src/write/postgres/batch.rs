@@ -60,27 +60,39 @@ pub(super) async fn run(database: &Inner, writes: Vec<Write>) -> Vec<Answer> {
 
 /// Runs one that waits for locks as long as is tried at all.
 pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
+    let begun = Instant::now();
     // So many at a time, that those who wait for locks leave connections to those who do not.
-    let permit = database.patient.acquire().await;
+    let Ok(_permit) = tokio::time::timeout(database.retry_for, database.patient.acquire()).await else {
+        return Err(WriteError::Statement(StatementError::new(
+            StatementErrorKind::LockTimeout,
+            0,
+            "another transaction's lock was in the way for as long as is tried (retry_for)",
+        )));
+    };
     let writes = [write];
     let mut batch = Batch::new(database, &writes, true);
+    let left = database.retry_for.saturating_sub(begun.elapsed());
+    batch.backoff = Backoff::new(left);
+    batch.until = Instant::now().checked_add(left).unwrap_or(batch.until);
     batch.run().await;
-    drop(permit);
     match batch.answers.pop().flatten().expect("the only write is answered") {
         Settled::Told(told) => told,
         Settled::Later => unreachable!("one that is patient is not put off"),
     }
 }
 
-/// Executes one statement by itself.
+/// Executes one statement by itself; lost before it was sent, it is unavailable, and later, unknown.
 pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
     let executed = async {
         let prepared = connection.prepare(sql, &[]).await?;
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
-        let answered = connection.execute(&prepared, sent(parameters), sql).await?;
-        Ok(outcome(&prepared, &answered, false))
+        match connection.execute(&prepared, sent(parameters), sql).await {
+            Ok(answered) => Ok(outcome(&prepared, &answered, false)),
+            Err(Fate::Lost(cause)) => Ok(Err(WriteError::OutcomeUnknown { cause })),
+            Err(other) => Err(other),
+        }
     };
     match executed.await {
         Ok(told) => told,
@@ -196,7 +208,7 @@ impl<'a> Batch<'a> {
             answers: vec![None; writes.len()],
             groups: VecDeque::new(),
             backoff: Backoff::new(database.retry_for),
-            until: Instant::now() + database.retry_for,
+            until: database.deadline(),
             is_patient,
         }
     }
@@ -266,7 +278,19 @@ impl<'a> Batch<'a> {
     async fn run_group(&mut self, group: Group) {
         let mut taken = match self.database.take(&self.database.writing, self.until).await {
             Ok(taken) => taken,
-            Err(error) => return self.tell_all(&group.places, &error),
+            Err(error) => {
+                // Those behind it would be told the same, each after as long a wait.
+                self.tell_all(&group.places, &error);
+                for group in std::mem::take(&mut self.groups) {
+                    let open: Vec<usize> = group
+                        .places
+                        .into_iter()
+                        .filter(|&place| self.answers[place].is_none())
+                        .collect();
+                    self.tell_all(&open, &error);
+                }
+                return;
+            }
         };
         match self.attempt(&mut taken, &group).await {
             Ok(()) => {}

@@ -55,6 +55,8 @@ struct Inner {
     patient: Semaphore,
     connections: usize,
     retry_for: Duration,
+    /// How long a connection is waited for that others have.
+    busy_for: Duration,
     /// For messages: who is asked, never with a password.
     server: String,
 }
@@ -116,15 +118,20 @@ impl Postgres {
     /// Reads all rows of a query. It sees every write acknowledged before.
     ///
     /// # Errors
-    /// The statement's own; [`WriteError::Unavailable`]. A statement that writes is executed, and committed by itself.
+    /// The statement's own; [`WriteError::Unavailable`]. A statement that writes is executed, and committed by itself; if the
+    /// connection is lost meanwhile, it is [`WriteError::OutcomeUnknown`].
     ///
     /// # Cancel safety
     /// Dropped before it completes, the query may go on at the server.
     pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
-        let until = Instant::now() + self.inner.retry_for;
-        let mut taken = self.inner.take(&self.inner.reading, until).await?;
-        batch::query(&mut taken.connection, &sql, &parameters).await
+        let mut taken = self.inner.take(&self.inner.reading, self.inner.deadline()).await?;
+        match batch::query(&mut taken.connection, &sql, &parameters).await {
+            Err(WriteError::OutcomeUnknown { cause }) if self.inner.plans.of(&sql).reads => {
+                Err(self.inner.unavailable(&cause))
+            }
+            told => told,
+        }
     }
 
     /// Begins a transaction of the caller's own, on a connection of its own, with the server's default isolation.
@@ -135,8 +142,19 @@ impl Postgres {
     /// # Cancel safety
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
-        let until = Instant::now() + self.inner.retry_for;
-        Transaction::begin(self.inner.take(&self.inner.writing, until).await?).await
+        let until = self.inner.deadline();
+        let mut backoff = Backoff::new(self.inner.retry_for);
+        loop {
+            let taken = self.inner.take(&self.inner.writing, until).await?;
+            match Transaction::begin(taken).await {
+                // The connection had ended unnoticed. Nothing has happened yet.
+                Err(WriteError::TransactionLost) => match backoff.next_delay() {
+                    Some(delay) => tokio::time::sleep(delay).await,
+                    None => return Err(self.inner.unavailable("the connection was lost")),
+                },
+                begun => return begun,
+            }
+        }
     }
 
     /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for what runs, then closes the connections.
@@ -174,7 +192,8 @@ impl Inner {
 
     /// Takes a connection, in turn; tries until then to reach the server.
     async fn take(&self, kind: &Arc<Semaphore>, until: Instant) -> Result<Taken, WriteError> {
-        let permit = Arc::clone(kind).acquire_owned().await.map_err(|_| WriteError::Closed)?;
+        let turn = tokio::time::timeout(self.busy_for, Arc::clone(kind).acquire_owned());
+        let permit = turn.await.map_err(|_| self.busy())?.map_err(|_| WriteError::Closed)?;
         let mut backoff = Backoff::new(until.saturating_duration_since(Instant::now()));
         loop {
             let cause = match self.pool.get().await {
@@ -185,6 +204,7 @@ impl Inner {
                     });
                 }
                 Err(PoolError::Closed) => return Err(WriteError::Closed),
+                Err(PoolError::Timeout(_)) => return Err(self.busy()),
                 Err(PoolError::Backend(error)) if refuses(&error) => return Err(self.unavailable(&cause_of(&error))),
                 Err(PoolError::Backend(error)) => cause_of(&error),
                 Err(other) => other.to_string(),
@@ -194,6 +214,22 @@ impl Inner {
                 None => return Err(self.unavailable(&cause)),
             }
         }
+    }
+
+    /// Until when it is tried.
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        // A time too far to be counted is as good as one that never comes.
+        now.checked_add(self.retry_for)
+            .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
+    }
+
+    fn busy(&self) -> WriteError {
+        self.unavailable(&format!(
+            "all {} connections were in use for {} s (answer_timeout)",
+            self.connections,
+            self.busy_for.as_secs_f32()
+        ))
     }
 
     fn unavailable(&self, cause: &str) -> WriteError {
@@ -249,7 +285,8 @@ impl PostgresBuilder {
         self
     }
 
-    /// How long the server may take to answer; after that the connection counts as lost. Default: 60 s.
+    /// How long the server may take to answer; after that the connection counts as lost. For as long a connection is waited
+    /// for that others have, before it is [`WriteError::Unavailable`]. Default: 60 s.
     #[must_use]
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.answer_timeout = answer_timeout;
@@ -292,8 +329,10 @@ impl PostgresBuilder {
         };
         let pool = Pool::builder(manager)
             .max_size(self.connections)
+            .runtime(deadpool::Runtime::Tokio1)
+            .wait_timeout(Some(self.answer_timeout))
             .build()
-            .expect("no timeout is set that would want a runtime");
+            .expect("the runtime that a timeout wants is set");
         let shared = (self.connections - 1).max(1);
         let inner = Inner {
             pool,
@@ -303,6 +342,7 @@ impl PostgresBuilder {
             patient: Semaphore::new((self.connections / 4).max(1)),
             connections: self.connections,
             retry_for: self.retry_for,
+            busy_for: self.answer_timeout,
             server,
         };
         inner.take(&inner.reading, Instant::now()).await?;

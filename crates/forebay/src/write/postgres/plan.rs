@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) role: Role,
     /// Whether the server's count is of rows that were changed.
     pub(super) changes_rows: bool,
+    /// Whether it only reads, as far as its own words go.
+    pub(super) reads: bool,
     /// Its shape, if it is an INSERT of one row.
     pub(super) insert: Option<Insert>,
     /// Of the table it inserts into, as read last.
@@ -66,6 +68,7 @@ impl Plan {
             sql: sql.clone(),
             role,
             changes_rows: verb == Verb::Changes,
+            reads: verb == Verb::Reads,
             insert: shape::insert(Dialect::Postgres, sql),
             facts: Mutex::new(None),
             wary: AtomicU32::new(0),

@@ -49,7 +49,9 @@ impl Transaction {
         self.say(SAVE).await?;
         let told = batch::query(&mut self.taken.connection, &sql, &parameters).await;
         match &told {
-            Err(WriteError::Unavailable { .. }) => return Err(WriteError::TransactionLost),
+            Err(WriteError::Unavailable { .. } | WriteError::OutcomeUnknown { .. }) => {
+                return Err(WriteError::TransactionLost);
+            }
             Err(_) => self.say(UNDO).await?,
             Ok(_) => self.say(RELEASE).await?,
         }
