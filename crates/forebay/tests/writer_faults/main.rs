@@ -75,6 +75,7 @@ async fn batch<S: Site>(handle: &S::Handle, writes: Vec<Write>) -> Vec<Answer> {
     // The batch goes because it is full: the window is never waited for.
     let writer = Writer::builder()
         .max_items(writes.len())
+        .max_weight(usize::MAX)
         .max_in_flight(1)
         .max_wait(Duration::from_secs(600))
         .build(handle.clone());

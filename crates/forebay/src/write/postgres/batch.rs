@@ -39,6 +39,11 @@ const CONFLICTS_MAX: u32 = 2;
 /// After so many a batch is no longer tried again because the server's plans were outdated.
 const REPLANS_MAX: u32 = 3;
 
+/// The protocol counts parameters in two bytes.
+const PARAMETERS_MAX: usize = 65_535;
+/// The server takes messages of less than 1 GiB; the rest of it is for what is beside the parameters.
+const MESSAGE_BYTES_MAX: usize = (1 << 30) - 1024;
+
 type Told = Result<Outcome, WriteError>;
 
 /// Runs the batch; one answer a write, in order.
@@ -120,6 +125,8 @@ struct Group {
     manner: Manner,
     conflicts: u32,
     replans: u32,
+    /// Connections that were lost while it ran: some statement in it may be what ends connections.
+    losses: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,6 +195,8 @@ struct Batch<'a> {
     /// After this nothing is tried again.
     until: Instant,
     is_patient: bool,
+    /// What is prepared was forgotten once, as it may have been outdated.
+    is_renewed: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -210,6 +219,7 @@ impl<'a> Batch<'a> {
             backoff: Backoff::new(database.retry_for),
             until: database.deadline(),
             is_patient,
+            is_renewed: false,
         }
     }
 
@@ -315,8 +325,15 @@ impl<'a> Batch<'a> {
     async fn recover(&mut self, mut group: Group, trouble: Trouble) {
         match trouble {
             Trouble::Lost(cause) => {
+                group.losses += 1;
                 if self.may_wait().await {
-                    self.next([group]);
+                    if group.losses > 1 && group.places.len() > 1 {
+                        // Twice: it may be one of them that does it.
+                        let halves = group.halves().map(|half| Group { losses: 1, ..half });
+                        self.next(halves);
+                    } else {
+                        self.next([group]);
+                    }
                 } else {
                     let error = self.database.unavailable(&cause);
                     self.tell_all(&group.places, &error);
@@ -354,6 +371,7 @@ impl<'a> Batch<'a> {
             }
             Trouble::Outdated(error) => {
                 group.replans += 1;
+                self.is_renewed = true;
                 if group.replans > REPLANS_MAX {
                     self.tell_all(&group.places, &error.into());
                 } else {
@@ -414,21 +432,27 @@ impl<'a> Batch<'a> {
         let mut texts = PreparedTexts::default();
         for &place in &group.places {
             let plan = Arc::clone(&self.plans[place]);
-            let prepared = match texts.of(&plan) {
-                Some(prepared) => prepared,
-                None => {
-                    let prepared = match connection.prepare(&plan.sql, &[]).await {
-                        Ok(prepared) => Ok(prepared),
-                        Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
-                        Err(other) => Err(other.statement()),
-                    };
-                    texts.keep(&plan, prepared)
-                }
-            };
-            let unfit = match prepared {
-                Ok(prepared) => misfit(prepared, &self.writes[place].parameters),
+            let parameters = &self.writes[place].parameters;
+            if let Some(error) = unsendable(parameters) {
+                self.tell(place, Err(error.into()));
+                continue;
+            }
+            if texts.of(&plan).is_none() {
+                let prepared = prepare(connection, &plan.sql).await?;
+                texts.keep(&plan, prepared);
+            }
+            let unfit = |texts: &PreparedTexts| match texts.of(&plan).expect("it was kept before") {
+                Ok(prepared) => misfit(prepared, parameters),
                 Err(error) => Some(error.clone().into()),
             };
+            let mut unfit_now = unfit(&texts);
+            if unfit_now.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
+                // A column may have another type since it was prepared.
+                let prepared = prepare(connection, &plan.sql).await?;
+                texts.renew(&plan, prepared);
+                unfit_now = unfit(&texts);
+            }
+            let unfit = unfit_now;
             if let Some(error) = unfit {
                 self.tell(place, Err(error));
             }
@@ -458,7 +482,10 @@ impl<'a> Batch<'a> {
             Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
             Ok(Err(error)) => {
                 let was_told = error.as_db_error().is_some();
+                // A procedure may have committed some of what it did before.
+                let is_whole = plan.role == Role::Shares || !may_commit_within(&plan.sql);
                 match fate(&error, &plan.sql) {
+                    fate @ (Fate::Conflict(_) | Fate::Lock(_)) if !is_whole => Err(fate.statement().into()),
                     Fate::Conflict(error) => {
                         connection.ended();
                         return Err(Trouble::Conflict(error));
@@ -472,8 +499,12 @@ impl<'a> Batch<'a> {
                         return Err(Trouble::Outdated(error));
                     }
                     // The server itself said that it ends the connection instead of the statement.
-                    Fate::Lost(cause) if was_told => return Err(Trouble::Lost(cause)),
+                    Fate::Lost(cause) if was_told && is_whole => return Err(Trouble::Lost(cause)),
                     Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
+                    Fate::Statement(error) if is_whole && self.may_be_outdated(&error) => {
+                        connection.ended();
+                        return Err(Trouble::Outdated(error));
+                    }
                     other => Err(other.statement().into()),
                 }
             }
@@ -724,6 +755,7 @@ impl<'a> Batch<'a> {
                 let told = match answer {
                     Ok(answered) => self.outcome(place, texts, &answered),
                     Err(error) => match fate(&error, &self.plans[place].sql) {
+                        Fate::Statement(error) if self.may_be_outdated(&error) => return Err(Trouble::Outdated(error)),
                         Fate::Statement(error) => Err(error.into()),
                         other => return Err(trouble(other, place)),
                     },
@@ -819,6 +851,14 @@ impl<'a> Batch<'a> {
             )));
         }
         self.tell_set(set, places, &written, told)
+    }
+
+    /// Whether the statement may have failed because a column has another type since it was prepared: the server keeps the types
+    /// that its parameters had then. It is prepared anew once, to see.
+    fn may_be_outdated(&self, error: &StatementError) -> bool {
+        // Types that do not fit; an operator or function that there is not for them; a cast that there is not.
+        let codes = ["42804", "42883", "42846"];
+        !self.is_renewed && error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
     }
 
     /// Gives each caller of a set its own; returns the places of those whose rows were skipped.
@@ -983,6 +1023,7 @@ impl Group {
             manner,
             conflicts: 0,
             replans: 0,
+            losses: 0,
         }
     }
 
@@ -1009,6 +1050,8 @@ impl Group {
 struct PreparedTexts {
     /// Few: mostly one.
     texts: Vec<(Arc<Plan>, Result<Prepared, StatementError>)>,
+    /// Those that were prepared anew.
+    renewed: Vec<Arc<Plan>>,
 }
 
 impl PreparedTexts {
@@ -1017,13 +1060,19 @@ impl PreparedTexts {
         found.next().map(|(_, prepared)| prepared)
     }
 
-    fn keep(
-        &mut self,
-        plan: &Arc<Plan>,
-        prepared: Result<Prepared, StatementError>,
-    ) -> &Result<Prepared, StatementError> {
+    fn keep(&mut self, plan: &Arc<Plan>, prepared: Result<Prepared, StatementError>) {
         self.texts.push((Arc::clone(plan), prepared));
-        &self.texts.last().expect("it has just been pushed").1
+    }
+
+    /// Whether it was prepared anew already.
+    fn is_new(&self, plan: &Arc<Plan>) -> bool {
+        self.renewed.iter().any(|renewed| Arc::ptr_eq(renewed, plan))
+    }
+
+    /// Takes the place of what was kept before.
+    fn renew(&mut self, plan: &Arc<Plan>, prepared: Result<Prepared, StatementError>) {
+        self.renewed.push(Arc::clone(plan));
+        self.keep(plan, prepared);
     }
 
     /// The statement of a text that could be prepared.
@@ -1033,6 +1082,44 @@ impl PreparedTexts {
             _ => unreachable!("what could not be prepared was answered"),
         }
     }
+}
+
+/// The statement, or why it cannot be prepared.
+async fn prepare(connection: &mut Connection, sql: &str) -> Result<Result<Prepared, StatementError>, Trouble> {
+    match connection.prepare(sql, &[]).await {
+        Ok(prepared) => Ok(Ok(prepared)),
+        Err(Fate::Lost(cause)) => Err(Trouble::Lost(cause)),
+        Err(other) => Ok(Err(other.statement())),
+    }
+}
+
+/// Why parameters cannot be sent, whatever the statement: the server would end the connection, and the library cannot count so far.
+fn unsendable(parameters: &Parameters) -> Option<StatementError> {
+    let values = parameters.values();
+    if values.len() > PARAMETERS_MAX {
+        let message = format!(
+            "{} parameters, and a statement takes at most {PARAMETERS_MAX}",
+            values.len()
+        );
+        return Some(StatementError::new(StatementErrorKind::ParameterCount, 0, message));
+    }
+    let bytes: usize = values.iter().map(bytes_sent).sum();
+    (bytes > MESSAGE_BYTES_MAX).then(|| {
+        let message = format!("its parameters are {bytes} bytes, and a message takes at most {MESSAGE_BYTES_MAX}");
+        StatementError::new(StatementErrorKind::TooLarge, 0, message)
+    })
+}
+
+/// The bytes that a value takes in a message, or some fewer.
+fn bytes_sent(value: &Value) -> usize {
+    const LENGTH: usize = 4;
+    LENGTH
+        + match value {
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            Value::Array(values) => values.iter().map(bytes_sent).sum(),
+        }
 }
 
 /// The parameters as they are sent.
@@ -1065,6 +1152,14 @@ fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told
         columns: columns.to_vec(),
         rows: rows?,
     })
+}
+
+/// Whether the statement may commit before it has come to its end, so that it is not run again.
+fn may_commit_within(sql: &str) -> bool {
+    let first = sql.split_whitespace().next().unwrap_or_default();
+    ["CREATE", "DROP", "ALTER", "VACUUM"]
+        .iter()
+        .all(|word| !first.eq_ignore_ascii_case(word))
 }
 
 /// What an error means for the transaction, when it is known whose it is.

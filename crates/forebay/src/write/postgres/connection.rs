@@ -195,6 +195,11 @@ impl Connection {
         Ok(prepared)
     }
 
+    /// Forgets one statement; whether there was one that was used before.
+    pub(super) fn forget(&mut self, sql: &str) -> bool {
+        self.statements.remove(sql).is_some()
+    }
+
     /// Forgets all that is prepared here: the schema has changed.
     pub(super) fn forget_statements(&mut self) {
         self.statements.clear();
