@@ -6,9 +6,13 @@
 //!
 //! Does not know: any client library, async runtime or SQL. A server is reached by its `url()`, as a user would reach it.
 //!
-//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays and garbles.
+//! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays, slows and garbles, also at a moment that it
+//! tells by the bytes.
 //!
-//! Tests that need a PostgreSQL or a MySQL of any make ask for `for_tests()`: an environment variable may name another one.
+//! Tests that need a PostgreSQL or a MySQL of any make ask for `for_tests()`: it starts one, unless `FOREBAY_TEST_POSTGRES` or
+//! `FOREBAY_TEST_MYSQL` names another by its URL, as a user who may create databases. There they keep to databases or schemas
+//! with a [`scratch_name`], and drop those that are [left over](is_left_over) from runs before. Tests that kill or configure
+//! their server always start their own.
 //!
 //! Tests of one binary share a server by [`Shared`].
 //!
@@ -37,6 +41,7 @@ mod postgres;
 mod process;
 mod proxy;
 mod redis;
+mod scratch;
 mod shared;
 mod start;
 
@@ -50,6 +55,7 @@ pub use mariadb::{MariaDb, MariaDbBuilder};
 pub use port::free_port;
 pub use postgres::{Postgres, PostgresBuilder};
 pub use process::{Ended, Process, Program};
-pub use proxy::{Behaviour, Proxy};
+pub use proxy::{Behaviour, Deed, Ending, Moment, Proxy, Side};
 pub use redis::{Redis, RedisBuilder};
+pub use scratch::{is_left_over, scratch_name};
 pub use shared::Shared;

@@ -1,6 +1,6 @@
 //! Loaders that read PostgreSQL, as their user sees them: a key's outcome is what its query gives alone.
 //!
-//! One server for all tests, a database for each. Knows only the public interface.
+//! One server for all tests, which `FOREBAY_TEST_POSTGRES` may name, and a database for each. Knows only the public interface.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
@@ -11,14 +11,17 @@ mod same_as_alone;
 mod snapshot;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use forebay::load::postgres::{ReadError, SqlKey, one_row};
 use forebay::load::{Key, LoadError, Loader};
 use forebay::write::postgres::Postgres;
 use serde::de::DeserializeOwned;
 use testbed::ForTests;
+use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
+
+/// What this binary's databases are called after.
+const SUITE: &str = "loader_postgres";
 
 /// A database of a test's own.
 struct Database {
@@ -34,19 +37,27 @@ async fn client(url: &str) -> Client {
     client
 }
 
+/// Drops what runs before have left on the server.
+async fn sweep(admin: &Client) {
+    let databases = admin.query("SELECT datname::text FROM pg_database", &[]).await.unwrap();
+    for name in databases.iter().map(|row| row.get::<_, String>(0)) {
+        if testbed::is_left_over(SUITE, &name) {
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            admin.batch_execute(&drop).await.unwrap();
+        }
+    }
+}
+
 impl Database {
     async fn new(schema: &str) -> Self {
         static SERVER: OnceLock<ForTests<testbed::Postgres>> = OnceLock::new();
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        static SWEPT: OnceCell<()> = OnceCell::const_new();
         let server = tokio::task::spawn_blocking(|| SERVER.get_or_init(|| testbed::Postgres::for_tests().unwrap()))
             .await
             .unwrap();
-        let name = format!(
-            "loader_{}_{}",
-            std::process::id(),
-            NUMBER.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = testbed::scratch_name(SUITE);
         let admin = client(&server.url()).await;
+        SWEPT.get_or_init(|| sweep(&admin)).await;
         admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         let (server_url, _) = server
             .url()

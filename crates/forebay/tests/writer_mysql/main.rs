@@ -21,7 +21,6 @@ mod transaction;
 mod values;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use forebay::write::mysql::{MySql, MySqlBuilder};
@@ -30,13 +29,32 @@ use futures_util::future::join_all;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row};
 use testbed::{ForTests, MariaDb};
+use tokio::sync::OnceCell;
+
+/// What this binary's databases are called after.
+const SUITE: &str = "writer_mysql";
 
 type Answer = Result<Outcome, WriteError>;
 
-/// The server that the tests share; it ends with this process.
-fn server_url() -> String {
+/// The server that the tests share; it ends with this process, unless `FOREBAY_TEST_MYSQL` names it.
+async fn server_url() -> String {
     static SERVER: OnceLock<ForTests<MariaDb>> = OnceLock::new();
-    SERVER.get_or_init(|| MariaDb::for_tests().unwrap()).url()
+    static SWEPT: OnceCell<()> = OnceCell::const_new();
+    let url = SERVER.get_or_init(|| MariaDb::for_tests().unwrap()).url();
+    SWEPT.get_or_init(|| sweep(&url)).await;
+    url
+}
+
+/// Drops what runs before have left on the server.
+async fn sweep(server: &str) {
+    let mut conn = Conn::from_url(server).await.unwrap();
+    for name in rows_of(&mut conn, "SHOW DATABASES").await {
+        if testbed::is_left_over(SUITE, &name) {
+            conn.query_drop(format!("DROP DATABASE IF EXISTS {name}"))
+                .await
+                .unwrap();
+        }
+    }
 }
 
 /// A database of one test's own.
@@ -47,13 +65,12 @@ struct Database {
 impl Database {
     /// With that schema, statements parted by `;`.
     async fn new(schema: &str) -> Self {
-        Self::on(&server_url(), schema).await
+        Self::on(&server_url().await, schema).await
     }
 
     /// On a server of the test's own.
     async fn on(server: &str, schema: &str) -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("t{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = testbed::scratch_name(SUITE);
         let mut conn = Conn::from_url(server).await.unwrap();
         conn.query_drop(format!("CREATE DATABASE {name} CHARACTER SET utf8mb4"))
             .await

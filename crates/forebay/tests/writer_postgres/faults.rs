@@ -28,15 +28,19 @@ async fn a_server_that_is_not_there_or_refuses_is_told_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_were_ended_meanwhile_are_replaced() {
     let database = Database::new("CREATE TABLE t (n int)").await;
-    let postgres = database.open().await;
+    // By a name of its own: others may be on the same server.
+    let name = testbed::scratch_name("ended");
+    let postgres = Postgres::connect(&format!("{}&application_name={name}", database.url))
+        .await
+        .unwrap();
     let writes = |n: i64| {
         (0..8)
             .map(move |_| Write::new("INSERT INTO t (n) VALUES ($1)", [n]))
             .collect()
     };
     together(&postgres, writes(1)).await;
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'forebay'";
-    database.plain.execute(end, &[]).await.unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+    assert!(database.plain.execute(end, &[&name]).await.unwrap() > 0);
     for answer in together(&postgres, writes(2)).await {
         assert_ok(&answer);
     }
@@ -205,7 +209,7 @@ async fn one_that_keeps_its_order_waits_in_its_place_for_as_long_as_is_tried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_killed_again_and_again_loses_and_doubles_nothing() {
     let mut server = testbed::Postgres::start().unwrap();
-    let database = Database::on(&server.url(), 0, "CREATE TABLE t (n int)").await;
+    let database = Database::on(&server.url(), "CREATE TABLE t (n int)").await;
     let proxy = Proxy::start(server.address()).unwrap();
     let url = database
         .url

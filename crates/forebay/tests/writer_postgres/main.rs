@@ -1,7 +1,7 @@
 //! The Writer over PostgreSQL, held to its contract: an acknowledged write is there, an error has no effect, a statement that
 //! fails fails alone, and every count and row is its caller's own.
 //!
-//! One real server for all; each test has a schema of its own. Batches are made by their size, never by waiting.
+//! One real server for all, which `FOREBAY_TEST_POSTGRES` may name; each test has a schema of its own. Batches are made by their size, never by waiting.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,12 +15,16 @@ mod sets;
 mod transaction;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use forebay::write::postgres::Postgres;
 use forebay::write::{Outcome, StatementErrorKind, Value, Write, WriteError, Writer};
 use futures_util::future::join_all;
+use testbed::ForTests;
+use tokio::sync::OnceCell;
+
+/// What this binary's schemas are called after.
+const SUITE: &str = "writer_postgres";
 
 type Answer = Result<Outcome, WriteError>;
 
@@ -34,18 +38,20 @@ struct Database {
 
 impl Database {
     async fn new(schema: &str) -> Self {
-        static SERVER: OnceLock<testbed::Postgres> = OnceLock::new();
-        static SCHEMAS: AtomicUsize = AtomicUsize::new(0);
-        let server = SERVER.get_or_init(|| testbed::Postgres::start().unwrap());
-        Self::on(&server.url(), SCHEMAS.fetch_add(1, Ordering::Relaxed), schema).await
+        static SERVER: OnceLock<ForTests<testbed::Postgres>> = OnceLock::new();
+        static SWEPT: OnceCell<()> = OnceCell::const_new();
+        let server = SERVER.get_or_init(|| testbed::Postgres::for_tests().unwrap()).url();
+        SWEPT.get_or_init(|| sweep(&server)).await;
+        Self::on(&server, schema).await
     }
 
-    async fn on(server: &str, number: usize, schema: &str) -> Self {
-        let url = format!("{server}?options=-c%20search_path%3Dtest_{number}");
-        let (plain, driver) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(driver);
+    async fn on(server: &str, schema: &str) -> Self {
+        let name = testbed::scratch_name(SUITE);
+        let options = if server.contains('?') { '&' } else { '?' };
+        let url = format!("{server}{options}options=-c%20search_path%3D{name}");
+        let plain = plain(&url).await;
         plain
-            .batch_execute(&format!("CREATE SCHEMA test_{number}; {schema}"))
+            .batch_execute(&format!("CREATE SCHEMA {name}; {schema}"))
             .await
             .unwrap();
         Self { url, plain }
@@ -60,6 +66,27 @@ impl Database {
         let sql = format!("SELECT concat_ws('|', {}) FROM {}", split(sql).0, split(sql).1);
         let rows = self.plain.query(&sql, &[]).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+async fn plain(url: &str) -> tokio_postgres::Client {
+    let (plain, driver) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(driver);
+    plain
+}
+
+/// Drops what runs before have left on the server.
+async fn sweep(server: &str) {
+    let plain = plain(server).await;
+    let schemas = plain
+        .query("SELECT nspname::text FROM pg_namespace", &[])
+        .await
+        .unwrap();
+    for name in schemas.iter().map(|row| row.get::<_, String>(0)) {
+        if testbed::is_left_over(SUITE, &name) {
+            let drop = format!("DROP SCHEMA IF EXISTS {name} CASCADE");
+            plain.batch_execute(&drop).await.unwrap();
+        }
     }
 }
 

@@ -116,10 +116,11 @@ fn ends_connection(code: u16) -> bool {
     matches!(code, 1053 | 1927 | 2006 | 2013 | 3169 | 4031)
 }
 
-/// Whether a connection that was refused so may be had a moment later: too many of them, or the server is on its way down.
+/// Whether a connection that was refused so may be had a moment later: too many of them, of all or of this user's, or the server
+/// is on its way down.
 pub(super) fn is_passing(error: &Error) -> bool {
     match error {
-        Error::Server(error) => matches!(error.code, 1040 | 1053 | 1152 | 1158..=1161 | 1203),
+        Error::Server(error) => matches!(error.code, 1040 | 1053 | 1152 | 1158..=1161 | 1203 | 1226),
         Error::Io(_) | Error::Driver(DriverError::ConnectionClosed | DriverError::PacketOutOfOrder) => true,
         Error::Driver(_) | Error::Other(_) | Error::Url(_) => false,
     }

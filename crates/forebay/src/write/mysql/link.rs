@@ -246,7 +246,8 @@ impl Link {
             // The first of the two has no rows.
             result.collect::<Row>().await.map_err(failed)?;
             let rows: Vec<Row> = result.collect_and_drop().await.map_err(failed)?;
-            Ok(rows.first().and_then(|row| row.get::<usize, _>(0)))
+            // NULL, if the server has not failed on anything: what failed was not sent to it.
+            Ok(rows.first().and_then(|row| row.get_opt(0)?.ok()))
         })
         .await
     }

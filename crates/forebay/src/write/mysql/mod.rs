@@ -225,7 +225,8 @@ impl MySqlBuilder {
         self
     }
 
-    /// How long the server may take to answer; after that the connection counts as lost. Default: 60 s.
+    /// How long the server may take to answer; after that the connection counts as lost. For as long a connection is waited
+    /// for that others have, before it is [`WriteError::Unavailable`]. Default: 60 s.
     #[must_use]
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.session.answer_timeout = answer_timeout;
@@ -274,7 +275,7 @@ impl MySqlBuilder {
         let permit = links.permit_to_write().await?;
         let mut lent = match links.try_take(&permit).await {
             Ok(lent) => lent,
-            Err(Refusal::Closed) => return Err(WriteError::Closed),
+            Err(Refusal::Closed | Refusal::Busy) => unreachable!("nobody else has it"),
             Err(Refusal::Server(error)) => return Err(links.refused(&error)),
         };
         let server = Arc::clone(lent.link.server());

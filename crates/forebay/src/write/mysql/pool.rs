@@ -66,6 +66,9 @@ pub(super) struct Links {
     writers: Arc<Semaphore>,
     writers_max: usize,
     losses: Arc<AtomicU64>,
+    connections: usize,
+    /// How long a connection is waited for that others have.
+    busy_for: Duration,
     /// Who asks whom, for errors; never with a password.
     whose: String,
 }
@@ -79,6 +82,7 @@ impl Links {
             options.ip_or_hostname(),
             options.tcp_port()
         );
+        let busy_for = session.answer_timeout;
         let manager = Manager {
             options,
             session,
@@ -89,12 +93,16 @@ impl Links {
         Self {
             pool: managed::Pool::builder(manager)
                 .max_size(connections)
+                .runtime(deadpool::Runtime::Tokio1)
+                .wait_timeout(Some(busy_for))
                 .build()
-                .expect("no timeouts are set that would need a runtime"),
+                .expect("the runtime that a timeout wants is set"),
             readers: Arc::new(Semaphore::new(each)),
             writers: Arc::new(Semaphore::new(each)),
             writers_max: each,
             losses,
+            connections,
+            busy_for,
             whose,
         }
     }
@@ -106,12 +114,29 @@ impl Links {
 
     /// Waits for its turn to write.
     pub(super) async fn permit_to_write(&self) -> Result<Permit, WriteError> {
-        permit(&self.writers).await
+        self.permit(&self.writers).await
     }
 
     /// Waits for its turn to read.
     pub(super) async fn permit_to_read(&self) -> Result<Permit, WriteError> {
-        permit(&self.readers).await
+        self.permit(&self.readers).await
+    }
+
+    async fn permit(&self, semaphore: &Arc<Semaphore>) -> Result<Permit, WriteError> {
+        let turn = tokio::time::timeout(self.busy_for, Arc::clone(semaphore).acquire_owned());
+        let permit = turn.await.map_err(|_| self.busy())?;
+        permit.map(Arc::new).map_err(|_| WriteError::Closed)
+    }
+
+    fn busy(&self) -> WriteError {
+        WriteError::Unavailable {
+            cause: format!(
+                "{}: all {} connections were in use for {} s (answer_timeout)",
+                self.whose,
+                self.connections,
+                self.busy_for.as_secs_f32()
+            ),
+        }
     }
 
     /// A connection, as soon as there is one; the server is tried for as long as `backoff` gives.
@@ -120,6 +145,7 @@ impl Links {
             let cause = match self.try_take(permit).await {
                 Ok(lent) => return Ok(lent),
                 Err(Refusal::Closed) => return Err(WriteError::Closed),
+                Err(Refusal::Busy) => return Err(self.busy()),
                 Err(Refusal::Server(error)) if is_passing(&error) => error.to_string(),
                 Err(Refusal::Server(error)) => return Err(self.refused(&error)),
             };
@@ -141,6 +167,7 @@ impl Links {
                 _permit: Arc::clone(permit),
             }),
             Err(PoolError::Backend(error)) => Err(Refusal::Server(error)),
+            Err(PoolError::Timeout(_)) => Err(Refusal::Busy),
             Err(_) => Err(Refusal::Closed),
         }
     }
@@ -180,13 +207,7 @@ impl fmt::Debug for Links {
 /// Why there is no connection.
 pub(super) enum Refusal {
     Closed,
+    /// Others have all of them, and had them for as long as is waited.
+    Busy,
     Server(Error),
-}
-
-async fn permit(semaphore: &Arc<Semaphore>) -> Result<Permit, WriteError> {
-    Arc::clone(semaphore)
-        .acquire_owned()
-        .await
-        .map(Arc::new)
-        .map_err(|_| WriteError::Closed)
 }

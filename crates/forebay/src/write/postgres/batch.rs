@@ -42,6 +42,11 @@ const LOCK_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// After so many a batch is no longer tried again because the server's plans were outdated.
 const REPLANS_MAX: u32 = 3;
 
+/// The protocol counts parameters in two bytes.
+const PARAMETERS_MAX: usize = 65_535;
+/// The server takes messages of less than 1 GiB; the rest of it is for what is beside the parameters.
+const MESSAGE_BYTES_MAX: usize = (1 << 30) - 1024;
+
 type Told = Result<Outcome, WriteError>;
 
 /// Runs the batch; one answer a write, in order.
@@ -63,15 +68,21 @@ pub(super) async fn run(database: &Inner, writes: Vec<Write>) -> Vec<Answer> {
 
 /// Runs one that waits for locks as long as is tried at all.
 pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
+    let begun = Instant::now();
     // So many at a time, that those who wait for locks leave connections to those who do not.
-    let Ok(permit) = tokio::time::timeout(database.retry_for, database.patient.acquire()).await else {
-        let cause = "too many wait for locks already";
-        return Err(StatementError::new(StatementErrorKind::LockTimeout, 0, cause).into());
+    let Ok(_permit) = tokio::time::timeout(database.retry_for, database.patient.acquire()).await else {
+        return Err(WriteError::Statement(StatementError::new(
+            StatementErrorKind::LockTimeout,
+            0,
+            "another transaction's lock was in the way for as long as is tried (retry_for)",
+        )));
     };
     let writes = [write];
     let mut batch = Batch::new(database, &writes, true);
+    let left = database.retry_for.saturating_sub(begun.elapsed());
+    batch.backoff = Backoff::new(left);
+    batch.until = Instant::now().checked_add(left).unwrap_or(batch.until);
     batch.run().await;
-    drop(permit);
     match batch.answers.pop().flatten().expect("the only write is answered") {
         Settled::Told(told) => told,
         Settled::Later => unreachable!("one that is patient is not put off"),
@@ -80,6 +91,9 @@ pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
 
 /// Executes one statement of somebody's transaction.
 pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters: &Parameters) -> Told {
+    if let Some(error) = unsendable(parameters) {
+        return Err(error.into());
+    }
     let executed = async {
         let prepared = connection.prepare(&plan.sql, &[]).await?;
         if let Some(error) = misfit(&prepared, parameters) {
@@ -94,6 +108,9 @@ pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters
 
 /// Reads with one statement, in a transaction in which nothing can be written.
 pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
+    if let Some(error) = unsendable(parameters) {
+        return Err(error.into());
+    }
     let read = async {
         let prepared = connection.prepare(sql, &[]).await?;
         if let Some(error) = misfit(&prepared, parameters) {
@@ -147,6 +164,8 @@ struct Group {
     manner: Manner,
     conflicts: u32,
     replans: u32,
+    /// Connections that were lost while it ran: some statement in it may be what ends connections.
+    losses: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -197,6 +216,8 @@ struct Batch<'a> {
     is_patient: bool,
     /// How many statements were put off because of a lock.
     locks: u32,
+    /// What is prepared was forgotten once, as it may have been outdated.
+    is_renewed: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -217,9 +238,10 @@ impl<'a> Batch<'a> {
             answers: vec![None; writes.len()],
             groups: VecDeque::new(),
             backoff: Backoff::new(database.retry_for),
-            until: Instant::now() + database.retry_for,
+            until: database.deadline(),
             is_patient,
             locks: 0,
+            is_renewed: false,
         }
     }
 
@@ -288,7 +310,19 @@ impl<'a> Batch<'a> {
     async fn run_group(&mut self, group: Group) {
         let mut taken = match self.database.take(&self.database.writing, self.until).await {
             Ok(taken) => taken,
-            Err(error) => return self.tell_all(&group.places, &error),
+            Err(error) => {
+                // Those behind it would be told the same, each after as long a wait.
+                self.tell_all(&group.places, &error);
+                for group in std::mem::take(&mut self.groups) {
+                    let open: Vec<usize> = group
+                        .places
+                        .into_iter()
+                        .filter(|&place| self.answers[place].is_none())
+                        .collect();
+                    self.tell_all(&open, &error);
+                }
+                return;
+            }
         };
         match self.attempt(&mut taken, &group).await {
             Ok(()) => {}
@@ -313,8 +347,15 @@ impl<'a> Batch<'a> {
     async fn recover(&mut self, mut group: Group, trouble: Trouble) {
         match trouble {
             Trouble::Lost(cause) => {
+                group.losses += 1;
                 if self.may_wait().await {
-                    self.next([group]);
+                    if group.losses > 1 && group.places.len() > 1 {
+                        // Twice: it may be one of them that does it.
+                        let halves = group.halves().map(|half| Group { losses: 1, ..half });
+                        self.next(halves);
+                    } else {
+                        self.next([group]);
+                    }
                 } else {
                     let error = self.database.unavailable(&cause);
                     self.tell_all(&group.places, &error);
@@ -352,6 +393,7 @@ impl<'a> Batch<'a> {
             }
             Trouble::Outdated(error) => {
                 group.replans += 1;
+                self.is_renewed = true;
                 if group.replans > REPLANS_MAX {
                     self.tell_all(&group.places, &error.into());
                 } else {
@@ -398,11 +440,11 @@ impl<'a> Batch<'a> {
             .collect();
         match (places.as_slice(), group.manner) {
             ([], _) => Ok(()),
-            (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared, false).await,
+            (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared).await,
             (&[place], Manner::Hopeful | Manner::Careful)
                 if !self.is_patient && self.writes[place].acceptance.is_none() =>
             {
-                self.run_alone(connection, place, &prepared, true).await
+                self.run_alone(connection, place, &prepared).await
             }
             _ => self.transaction(connection, group.manner, &places, &prepared).await,
         }
@@ -413,21 +455,27 @@ impl<'a> Batch<'a> {
         let mut texts = PreparedTexts::default();
         for &place in &group.places {
             let plan = Arc::clone(&self.plans[place]);
-            let prepared = match texts.of(&plan) {
-                Some(prepared) => prepared,
-                None => {
-                    let prepared = match connection.prepare(&plan.sql, &[]).await {
-                        Ok(prepared) => Ok(prepared),
-                        Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
-                        Err(other) => Err(other.statement()),
-                    };
-                    texts.keep(&plan, prepared)
-                }
-            };
-            let unfit = match prepared {
-                Ok(prepared) => misfit(prepared, &self.writes[place].parameters),
+            let parameters = &self.writes[place].parameters;
+            if let Some(error) = unsendable(parameters) {
+                self.tell(place, Err(error.into()));
+                continue;
+            }
+            if texts.of(&plan).is_none() {
+                let prepared = prepare(connection, &plan.sql).await?;
+                texts.keep(&plan, prepared);
+            }
+            let unfit = |texts: &PreparedTexts| match texts.of(&plan).expect("it was kept before") {
+                Ok(prepared) => misfit(prepared, parameters),
                 Err(error) => Some(error.clone().into()),
             };
+            let mut unfit_now = unfit(&texts);
+            if unfit_now.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
+                // A column may have another type since it was prepared.
+                let prepared = prepare(connection, &plan.sql).await?;
+                texts.renew(&plan, prepared);
+                unfit_now = unfit(&texts);
+            }
+            let unfit = unfit_now;
             if let Some(error) = unfit {
                 self.tell(place, Err(error));
             }
@@ -442,7 +490,6 @@ impl<'a> Batch<'a> {
         connection: &mut Connection,
         place: usize,
         texts: &PreparedTexts,
-        is_whole: bool,
     ) -> Result<(), Trouble> {
         let (write, plan) = (&self.writes[place], &self.plans[place]);
         let prepared = texts.ready(plan);
@@ -458,6 +505,7 @@ impl<'a> Batch<'a> {
         let told = match answered {
             Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
             Ok(Err(error)) => {
+                let is_whole = plan.role == Role::Shares || !may_commit_within(&plan.sql);
                 let had_no_effect = had_no_effect(&error);
                 match fate(&error, &plan.sql) {
                     Fate::Lost(cause) if is_whole && had_no_effect => return Err(Trouble::Lost(cause)),
@@ -472,6 +520,10 @@ impl<'a> Batch<'a> {
                         return Err(Trouble::Lock(place, error));
                     }
                     Fate::Replan(error) => {
+                        connection.ended();
+                        return Err(Trouble::Outdated(error));
+                    }
+                    Fate::Statement(error) if self.may_be_outdated(&error) => {
                         connection.ended();
                         return Err(Trouble::Outdated(error));
                     }
@@ -688,6 +740,7 @@ impl<'a> Batch<'a> {
                 let told = match answer {
                     Ok(answered) => self.outcome(place, texts, &answered),
                     Err(error) => match fate(&error, &self.plans[place].sql) {
+                        Fate::Statement(error) if self.may_be_outdated(&error) => return Err(Trouble::Outdated(error)),
                         Fate::Statement(error) => Err(error.into()),
                         other => return Err(trouble(other, place)),
                     },
@@ -712,6 +765,14 @@ impl<'a> Batch<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the statement may have failed because a column has another type since it was prepared: the server keeps the types
+    /// that its parameters had then. It is prepared anew once, to see.
+    pub(super) fn may_be_outdated(&self, error: &StatementError) -> bool {
+        // Types that do not fit; an operator or function that there is not for them; a cast that there is not.
+        let codes = ["42804", "42883", "42846"];
+        !self.is_renewed && error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
     }
 
     /// What the caller at this place is told of the answer.
@@ -740,6 +801,7 @@ impl Group {
             manner,
             conflicts: 0,
             replans: 0,
+            losses: 0,
         }
     }
 
@@ -766,6 +828,8 @@ impl Group {
 struct PreparedTexts {
     /// Few: mostly one.
     texts: Vec<(Arc<Plan>, Result<Prepared, StatementError>)>,
+    /// Those that were prepared anew.
+    renewed: Vec<Arc<Plan>>,
 }
 
 impl PreparedTexts {
@@ -774,13 +838,19 @@ impl PreparedTexts {
         found.next().map(|(_, prepared)| prepared)
     }
 
-    fn keep(
-        &mut self,
-        plan: &Arc<Plan>,
-        prepared: Result<Prepared, StatementError>,
-    ) -> &Result<Prepared, StatementError> {
+    fn keep(&mut self, plan: &Arc<Plan>, prepared: Result<Prepared, StatementError>) {
         self.texts.push((Arc::clone(plan), prepared));
-        &self.texts.last().expect("it has just been pushed").1
+    }
+
+    /// Whether it was prepared anew already.
+    fn is_new(&self, plan: &Arc<Plan>) -> bool {
+        self.renewed.iter().any(|renewed| Arc::ptr_eq(renewed, plan))
+    }
+
+    /// Takes the place of what was kept before.
+    fn renew(&mut self, plan: &Arc<Plan>, prepared: Result<Prepared, StatementError>) {
+        self.renewed.push(Arc::clone(plan));
+        self.keep(plan, prepared);
     }
 
     /// The statement of a text that could be prepared.
@@ -798,6 +868,44 @@ fn control(client: &Client, sql: String) -> Message<'_, Result<Answered, tokio_p
         client.batch_execute(&sql).await?;
         Ok(Answered::nothing())
     })
+}
+
+/// The statement, or why it cannot be prepared.
+async fn prepare(connection: &mut Connection, sql: &str) -> Result<Result<Prepared, StatementError>, Trouble> {
+    match connection.prepare(sql, &[]).await {
+        Ok(prepared) => Ok(Ok(prepared)),
+        Err(Fate::Lost(cause)) => Err(Trouble::Lost(cause)),
+        Err(other) => Ok(Err(other.statement())),
+    }
+}
+
+/// Why parameters cannot be sent, whatever the statement: the server would end the connection, and the library cannot count so far.
+fn unsendable(parameters: &Parameters) -> Option<StatementError> {
+    let values = parameters.values();
+    if values.len() > PARAMETERS_MAX {
+        let message = format!(
+            "{} parameters, and a statement takes at most {PARAMETERS_MAX}",
+            values.len()
+        );
+        return Some(StatementError::new(StatementErrorKind::ParameterCount, 0, message));
+    }
+    let bytes: usize = values.iter().map(bytes_sent).sum();
+    (bytes > MESSAGE_BYTES_MAX).then(|| {
+        let message = format!("its parameters are {bytes} bytes, and a message takes at most {MESSAGE_BYTES_MAX}");
+        StatementError::new(StatementErrorKind::TooLarge, 0, message)
+    })
+}
+
+/// The bytes that a value takes in a message, or some fewer.
+fn bytes_sent(value: &Value) -> usize {
+    const LENGTH: usize = 4;
+    LENGTH
+        + match value {
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            Value::Array(values) => values.iter().map(bytes_sent).sum(),
+        }
 }
 
 /// The parameters as they are sent.
@@ -830,6 +938,15 @@ fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told
         columns: columns.to_vec(),
         rows: rows?,
     })
+}
+
+/// Whether the statement may commit before it has come to its end, so that it is not run again.
+fn may_commit_within(sql: &str) -> bool {
+    let mut words = sql.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let is_one = |word: &str| first.eq_ignore_ascii_case(word);
+    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one)
+        || words.any(|word| word.eq_ignore_ascii_case("CONCURRENTLY"))
 }
 
 /// What an error means for the transaction, when it is known whose it is.

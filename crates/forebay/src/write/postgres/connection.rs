@@ -30,7 +30,25 @@ pub(super) struct Manager {
     pub(super) answer_timeout: Duration,
 }
 
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unconnected {
+    /// The server, or the system, said so.
+    #[error(transparent)]
+    Told(tokio_postgres::Error),
+    /// It was not made in time: the server took the connection and then said nothing.
+    #[error("no connection was made within {} s", .0.as_secs_f32())]
+    Silent(Duration),
+}
+
 impl Manager {
+    /// How long a connection may take until it can be used: the library counts only until the server is reached.
+    fn made_within(&self) -> Duration {
+        let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+        let each = self.config.get_connect_timeout().copied();
+        each.unwrap_or(self.answer_timeout).saturating_mul(hosts)
+    }
+
     async fn open(&self) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
@@ -51,25 +69,31 @@ async fn drive<D: Future<Output = Result<(), tokio_postgres::Error>>>(driver: D)
 
 impl managed::Manager for Manager {
     type Type = Connection;
-    type Error = tokio_postgres::Error;
+    type Error = Unconnected;
 
-    async fn create(&self) -> Result<Connection, tokio_postgres::Error> {
-        let (client, driver) = self.open().await?;
-        let connection = Connection {
-            client,
-            driver,
-            statements: HashMap::new(),
-            statements_max: self.statement_cache,
-            uses: 0,
-            in_transaction: false,
-            answer_timeout: self.answer_timeout,
-            greeting: Arc::clone(&self.greeting),
+    async fn create(&self) -> Result<Connection, Unconnected> {
+        let making = async {
+            let (client, driver) = self.open().await?;
+            let connection = Connection {
+                client,
+                driver,
+                statements: HashMap::new(),
+                statements_max: self.statement_cache,
+                uses: 0,
+                in_transaction: false,
+                answer_timeout: self.answer_timeout,
+                greeting: Arc::clone(&self.greeting),
+            };
+            connection.client.batch_execute(&self.greeting).await?;
+            Ok(connection)
         };
-        connection.client.batch_execute(&self.greeting).await?;
-        Ok(connection)
+        match tokio::time::timeout(self.made_within(), making).await {
+            Ok(made) => made.map_err(Unconnected::Told),
+            Err(_) => Err(Unconnected::Silent(self.made_within())),
+        }
     }
 
-    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<tokio_postgres::Error> {
+    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<Unconnected> {
         if connection.is_usable() {
             Ok(())
         } else {
@@ -188,6 +212,11 @@ impl Connection {
         };
         self.statements.insert(sql.into(), kept);
         Ok(prepared)
+    }
+
+    /// Forgets one statement; whether there was one that was used before.
+    pub(super) fn forget(&mut self, sql: &str) -> bool {
+        self.statements.remove(sql).is_some()
     }
 
     /// Forgets all that is prepared here: the schema has changed.

@@ -31,7 +31,7 @@ use deadpool::managed::{Object, Pool, PoolError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Config;
 
-use self::connection::Manager;
+use self::connection::{Manager, Unconnected};
 use self::plan::Plans;
 use super::retry::Backoff;
 use super::shape::Role;
@@ -57,6 +57,8 @@ struct Inner {
     connections: usize,
     retry_for: Duration,
     lock_timeout: Duration,
+    /// How long a connection is waited for that others have.
+    busy_for: Duration,
     /// For messages: who is asked, never with a password.
     server: String,
 }
@@ -129,8 +131,7 @@ impl Postgres {
         if let Role::Refused(reason) = &plan.role {
             return Err(WriteError::Refused { reason: reason.clone() });
         }
-        let until = Instant::now() + self.inner.retry_for;
-        let mut taken = self.inner.take(&self.inner.reading, until).await?;
+        let mut taken = self.inner.take(&self.inner.reading, self.inner.deadline()).await?;
         let told = batch::query(&mut taken.connection, &sql, &parameters).await;
         if plan.changes_session {
             taken.connection.restore().await;
@@ -146,9 +147,19 @@ impl Postgres {
     /// # Cancel safety
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
-        let until = Instant::now() + self.inner.retry_for;
-        let taken = self.inner.take(&self.inner.writing, until).await?;
-        Transaction::begin(Arc::clone(&self.inner), taken).await
+        let until = self.inner.deadline();
+        let mut backoff = Backoff::new(self.inner.retry_for);
+        loop {
+            let taken = self.inner.take(&self.inner.writing, until).await?;
+            match Transaction::begin(Arc::clone(&self.inner), taken).await {
+                // The connection had ended unnoticed. Nothing has happened yet.
+                Err(WriteError::TransactionLost) => match backoff.next_delay() {
+                    Some(delay) => tokio::time::sleep(delay).await,
+                    None => return Err(self.inner.unavailable("the connection was lost")),
+                },
+                begun => return begun,
+            }
+        }
     }
 
     /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for what runs, then closes the connections.
@@ -186,7 +197,8 @@ impl Inner {
 
     /// Takes a connection, in turn; tries until then to reach the server.
     async fn take(&self, kind: &Arc<Semaphore>, until: Instant) -> Result<Taken, WriteError> {
-        let permit = Arc::clone(kind).acquire_owned().await.map_err(|_| WriteError::Closed)?;
+        let turn = tokio::time::timeout(self.busy_for, Arc::clone(kind).acquire_owned());
+        let permit = turn.await.map_err(|_| self.busy())?.map_err(|_| WriteError::Closed)?;
         let mut backoff = Backoff::new(until.saturating_duration_since(Instant::now()));
         loop {
             let cause = match self.pool.get().await {
@@ -197,6 +209,7 @@ impl Inner {
                     });
                 }
                 Err(PoolError::Closed) => return Err(WriteError::Closed),
+                Err(PoolError::Timeout(_)) => return Err(self.busy()),
                 Err(PoolError::Backend(error)) if refuses(&error) => return Err(self.unavailable(&cause_of(&error))),
                 Err(PoolError::Backend(error)) => cause_of(&error),
                 Err(other) => other.to_string(),
@@ -208,6 +221,22 @@ impl Inner {
         }
     }
 
+    /// Until when it is tried.
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        // A time too far to be counted is as good as one that never comes.
+        now.checked_add(self.retry_for)
+            .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
+    }
+
+    fn busy(&self) -> WriteError {
+        self.unavailable(&format!(
+            "all {} connections were in use for {} s (answer_timeout)",
+            self.connections,
+            self.busy_for.as_secs_f32()
+        ))
+    }
+
     fn unavailable(&self, cause: &str) -> WriteError {
         WriteError::Unavailable {
             cause: format!("{}: {cause}", self.server),
@@ -216,7 +245,8 @@ impl Inner {
 }
 
 /// Whether the server is there and does not want us: trying again would change nothing.
-fn refuses(error: &tokio_postgres::Error) -> bool {
+fn refuses(error: &Unconnected) -> bool {
+    let Unconnected::Told(error) = error else { return false };
     // Invalid authorization; invalid catalog name; insufficient privilege.
     let refusals = ["28", "3D", "42"];
     error
@@ -225,7 +255,8 @@ fn refuses(error: &tokio_postgres::Error) -> bool {
 }
 
 /// The error and what is behind it, which tokio-postgres keeps to itself.
-fn cause_of(error: &tokio_postgres::Error) -> String {
+fn cause_of(error: &Unconnected) -> String {
+    // Also through what is transparent.
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
@@ -259,7 +290,8 @@ impl PostgresBuilder {
         self
     }
 
-    /// How long the server may take to answer; after that the connection counts as lost. Default: 60 s.
+    /// How long the server may take to answer; after that the connection counts as lost. For as long a connection is waited
+    /// for that others have, before it is [`WriteError::Unavailable`]. Default: 60 s.
     #[must_use]
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.answer_timeout = answer_timeout;
@@ -302,8 +334,10 @@ impl PostgresBuilder {
         };
         let pool = Pool::builder(manager)
             .max_size(self.connections)
+            .runtime(deadpool::Runtime::Tokio1)
+            .wait_timeout(Some(self.answer_timeout))
             .build()
-            .expect("no timeout is set that would want a runtime");
+            .expect("the runtime that a timeout wants is set");
         let shared = (self.connections - 1).max(1);
         let inner = Inner {
             pool,
@@ -314,6 +348,7 @@ impl PostgresBuilder {
             connections: self.connections,
             retry_for: self.retry_for,
             lock_timeout: self.lock_timeout,
+            busy_for: self.answer_timeout,
             server,
         };
         inner.take(&inner.reading, Instant::now()).await?;

@@ -3,8 +3,6 @@
 //! Promises: nothing is written; what is read in one call is read in one snapshot; a read whose future is dropped is cancelled
 //! at the server, and its connection is nobody else's. Knows nothing of keys.
 
-use std::time::Instant;
-
 use deadpool::managed::Object;
 use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
@@ -82,8 +80,7 @@ impl From<Fate> for Unread {
 impl Postgres {
     /// A connection to read from.
     pub(crate) async fn reading(&self) -> Result<Reading, WriteError> {
-        let until = Instant::now() + self.inner.retry_for;
-        let taken = self.inner.take(&self.inner.reading, until).await?;
+        let taken = self.inner.take(&self.inner.reading, self.inner.deadline()).await?;
         Ok(Reading { taken: Some(taken) })
     }
 }
