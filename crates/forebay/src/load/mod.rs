@@ -102,6 +102,8 @@ mod future;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod key;
 mod line;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]

@@ -3,18 +3,26 @@
 //! Promises: what is said here was read off a syntax tree; where the parser does not understand a text, or sees more than is
 //! asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
 
+#[cfg(feature = "mysql")]
+mod bound;
 mod insert;
 #[cfg(feature = "postgres")]
 mod lateral;
 mod lexer;
+#[cfg(feature = "mysql")]
+mod listed;
 mod role;
 mod syntax;
 mod verb;
 
+#[cfg(feature = "mysql")]
+pub(crate) use bound::{locks_what_it_reads, uses_its_session};
 #[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use insert::insert;
 #[cfg(feature = "postgres")]
 pub(crate) use lateral::{Lateral, Parameter, lateral};
+#[cfg(feature = "mysql")]
+pub(crate) use listed::{Listed, listed};
 #[allow(unused_imports, reason = "the databases over the network are being built on it")]
 pub(crate) use role::{Role, role};
 pub(crate) use verb::{Verb, verb};
