@@ -34,11 +34,27 @@ fn server_url() -> String {
     SERVER.get_or_init(|| MariaDb::for_tests().unwrap()).url()
 }
 
+/// A server whose sessions begin otherwise than those of most.
+fn odd_server_url() -> String {
+    static SERVER: OnceLock<MariaDb> = OnceLock::new();
+    let start = || {
+        MariaDb::builder()
+            .setting("transaction-isolation", "READ-COMMITTED")
+            .start()
+            .unwrap()
+    };
+    SERVER.get_or_init(start).url()
+}
+
 impl Database {
     /// With that schema, statements parted by `;`.
     async fn new(schema: &str) -> Self {
+        Self::on(server_url, schema).await
+    }
+
+    async fn on(server: fn() -> String, schema: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let server = tokio::task::spawn_blocking(server_url).await.unwrap();
+        let server = tokio::task::spawn_blocking(server).await.unwrap();
         let name = format!(
             "loader_{}_{}",
             std::process::id(),

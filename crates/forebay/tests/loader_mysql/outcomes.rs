@@ -133,26 +133,20 @@ async fn what_cannot_be_one_query_is_run_once_a_key() {
 
 #[tokio::test]
 async fn a_server_that_cuts_results_is_asked_once_a_key() {
-    let database = &Database::new(
+    let mut database = Database::on(
+        odd_server_url,
         "CREATE TABLE t (id int, n int);
          INSERT INTO t VALUES (1, 1), (1, 2), (1, 3), (2, 4), (2, 5), (2, 6)",
     )
     .await;
+    // For sessions that begin from now on.
+    database.say("SET GLOBAL sql_select_limit = 2").await;
+    database.mysql = MySql::connect(&database.url).await.unwrap();
     let sql = "SELECT n FROM t WHERE id = ? ORDER BY n";
-    // As a server may be set to by default; here by the connection's own wish.
-    let url = format!("{}?setup=SET%20sql_select_limit%3D2", database.url);
-    let Ok(builder) = MySql::builder(&url) else {
-        return;
-    };
-    let mysql = builder.connect().await.unwrap();
-    let loader: Loader<i64, Vec<i64>, ReadError> = mysql.loader_many(sql);
-    let found: Vec<Vec<i64>> = loader
-        .load_many([1, 2])
-        .await
-        .into_iter()
-        .map(|rows| rows.unwrap().unwrap())
-        .collect();
-    assert_eq!(found, [vec![1, 2], vec![4, 5]]);
+    assert_eq!(
+        lists::<i64, i64>(&database, sql, vec![1, 2]).await,
+        [vec![1, 2], vec![4, 5]]
+    );
 }
 
 #[tokio::test]

@@ -56,15 +56,8 @@ async fn of_many_queries() {
 /// Whatever isolation the server's sessions begin with.
 #[tokio::test]
 async fn whatever_isolation_the_session_has() {
-    let mut database = Database::new(TOKEN).await;
-    let url = format!(
-        "{}?setup=SET%20SESSION%20TRANSACTION%20ISOLATION%20LEVEL%20READ%20COMMITTED",
-        database.url
-    );
-    if let Ok(builder) = MySql::builder(&url) {
-        database.mysql = builder.connect().await.unwrap();
-    }
-    token_is_never_lost(&database, "SELECT has, sleep(0.002) FROM t WHERE id = ? LIMIT 1").await;
+    let database = &Database::on(odd_server_url, TOKEN).await;
+    token_is_never_lost(database, "SELECT has, sleep(0.002) FROM t WHERE id = ? LIMIT 1").await;
 }
 
 /// Also of those that are read after another key's error, and of the queries of many chunks.
@@ -115,4 +108,42 @@ async fn nothing_is_written() {
         .await
         .unwrap();
     assert_eq!(count, Some(0));
+}
+
+/// A table that was made anew after the snapshot is not in it: there has to be another snapshot.
+#[tokio::test]
+async fn a_table_that_changes_after_the_snapshot_is_read_in_another_one() {
+    let mut database = Database::new("CREATE TABLE t (id int, n int); INSERT INTO t VALUES (1, 1), (2, 2)").await;
+    let builder = MySql::builder(&database.url).unwrap().connections(1);
+    database.mysql = builder.lock_timeout(Duration::from_secs(60)).connect().await.unwrap();
+    for sql in ["SELECT n FROM t WHERE id = ?", "SELECT n FROM t WHERE id = ? LIMIT 1"] {
+        let loader: Loader<i64, i64, ReadError> = database.mysql.loader(sql);
+        let both = async |loader: Loader<i64, i64, ReadError>| -> Vec<Option<i64>> {
+            let outcomes = loader.load_many([1, 2]).await;
+            outcomes.into_iter().map(Result::unwrap).collect()
+        };
+        // What is prepared now waits for no lock later.
+        assert_eq!(both(loader.clone()).await, [Some(1), Some(2)]);
+        let mut changer = database.connection().await;
+        changer.query_drop("LOCK TABLES t WRITE").await.unwrap();
+        let loading = tokio::spawn(both(loader));
+        let mut looker = database.connection().await;
+        let waiting =
+            "SELECT count(*) FROM information_schema.PROCESSLIST WHERE DB = ? AND STATE LIKE 'Waiting for table%'";
+        while looker
+            .exec_first::<i64, _, _>(waiting, (&database.name,))
+            .await
+            .unwrap()
+            != Some(1)
+        {
+            tokio::task::yield_now().await;
+        }
+        changer
+            .query_drop(
+                "ALTER TABLE t ADD COLUMN more int, ALGORITHM = COPY; ALTER TABLE t DROP COLUMN more; UNLOCK TABLES",
+            )
+            .await
+            .unwrap();
+        assert_eq!(loading.await.unwrap(), [Some(1), Some(2)]);
+    }
 }

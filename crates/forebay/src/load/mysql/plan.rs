@@ -190,10 +190,13 @@ fn is_told_by_number(columns: &[reading::Column]) -> bool {
     columns.last().is_some_and(|key| key.is_whole_number)
 }
 
+/// Columns as they came, and what is told of them.
+type Told = (Arc<[reading::Column]>, Arc<[Column]>);
+
 /// The columns of answers, told once for as long as they are the same.
 #[derive(Default)]
 struct Columns {
-    last: Option<(Arc<[reading::Column]>, Arc<[Column]>)>,
+    last: Option<Told>,
 }
 
 impl Columns {

@@ -27,9 +27,12 @@ pub(crate) struct Reading {
     /// What the rows of what is read may still take.
     bytes_left: usize,
     bytes_max: usize,
-    /// The columns of the last answer, as they came and as they are told.
-    columns: Option<(Arc<[mysql_async::Column]>, Arc<[Column]>)>,
+    /// The columns of the last answer.
+    columns: Option<Told>,
 }
+
+/// Columns as they came, and what is told of them.
+type Told = (Arc<[mysql_async::Column]>, Arc<[Column]>);
 
 /// What the server says of a text.
 pub(crate) struct Described {
