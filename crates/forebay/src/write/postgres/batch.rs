@@ -397,6 +397,12 @@ impl<'a> Batch<'a> {
                 if group.replans > REPLANS_MAX {
                     self.tell_all(&group.places, &error.into());
                 } else {
+                    if group.replans > 1 {
+                        // The table changes faster than it is looked at. Rows of their own ask for no facts.
+                        for &place in &group.places {
+                            self.plans[place].distrust_sets();
+                        }
+                    }
                     self.next([group]);
                 }
             }

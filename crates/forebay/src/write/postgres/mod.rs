@@ -131,12 +131,26 @@ impl Postgres {
         if let Role::Refused(reason) = &plan.role {
             return Err(WriteError::Refused { reason: reason.clone() });
         }
-        let mut taken = self.inner.take(&self.inner.reading, self.inner.deadline()).await?;
-        let told = batch::query(&mut taken.connection, &sql, &parameters).await;
-        if plan.changes_session {
-            taken.connection.restore().await;
+        let until = self.inner.deadline();
+        let mut backoff = Backoff::new(self.inner.retry_for);
+        loop {
+            let mut taken = self.inner.take(&self.inner.reading, until).await?;
+            let told = batch::query(&mut taken.connection, &sql, &parameters).await;
+            if plan.changes_session {
+                taken.connection.restore().await;
+            }
+            match told {
+                // The connection was lost. It reads: to do it again does no harm.
+                Err(WriteError::Unavailable { cause }) => {
+                    drop(taken);
+                    match backoff.next_delay() {
+                        Some(delay) => tokio::time::sleep(delay).await,
+                        None => return Err(self.inner.unavailable(&cause)),
+                    }
+                }
+                told => return told,
+            }
         }
-        told
     }
 
     /// Begins a transaction of the caller's own, on a connection of its own, with the server's default isolation.
