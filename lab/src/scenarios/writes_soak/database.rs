@@ -119,9 +119,7 @@ pub(super) fn version(killed: Killed) -> String {
 /// The statement of one row; PostgreSQL tells an id only to who asks for it.
 pub(super) fn insert(killed: Killed, asks_for_id: bool) -> &'static str {
     match (killed, asks_for_id) {
-        (Killed::Postgres, true) => {
-            "INSERT INTO entry (tag, number, lane, place) VALUES ($1, $2, $3, $4) RETURNING id"
-        }
+        (Killed::Postgres, true) => "INSERT INTO entry (tag, number, lane, place) VALUES ($1, $2, $3, $4) RETURNING id",
         (Killed::Postgres, false) => "INSERT INTO entry (tag, number, lane, place) VALUES ($1, $2, $3, $4)",
         (Killed::Mariadb, true) => "INSERT INTO entry (tag, number, lane, place) VALUES (?, ?, ?, ?) RETURNING id",
         (Killed::Mariadb, false) => "INSERT INTO entry (tag, number, lane, place) VALUES (?, ?, ?, ?)",
@@ -130,7 +128,8 @@ pub(super) fn insert(killed: Killed, asks_for_id: bool) -> &'static str {
 
 /// As a user would set it up, behind that address.
 pub(super) async fn writer(killed: Killed, address: SocketAddr) -> Result<Writer, Failure> {
-    let wrong = |error: forebay::write::WriteError| Failure::Wrong(format!("a server that runs is not reached: {error}"));
+    let wrong =
+        |error: forebay::write::WriteError| Failure::Wrong(format!("a server that runs is not reached: {error}"));
     Ok(match killed {
         Killed::Postgres => {
             let url = format!("postgresql://postgres@{address}/postgres");

@@ -1,12 +1,13 @@
 //! One address for a server that is started again on another port each time.
 //!
-//! Promises: bytes pass unchanged, both ways; a connection ends when either side does. Where the server is away, a client's
+//! Promises: bytes pass unchanged, both ways; a connection ends when either side does, or when all are cut. Where the server is away, a client's
 //! connection ends at once. Knows no protocol.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
@@ -15,6 +16,8 @@ use crate::failure::Failure;
 pub(super) struct Door {
     address: SocketAddr,
     server: Arc<Mutex<SocketAddr>>,
+    /// Counts the cuts.
+    cuts: watch::Sender<u64>,
     taking: JoinHandle<()>,
 }
 
@@ -25,16 +28,23 @@ impl Door {
         let listener = listener.map_err(Failure::system("listen on 127.0.0.1"))?;
         let address = listener.local_addr().map_err(Failure::system("ask for a port"))?;
         let server = Arc::new(Mutex::new(server));
-        let taking = tokio::spawn(take(listener, Arc::clone(&server)));
+        let (cuts, cut) = watch::channel(0);
+        let taking = tokio::spawn(take(listener, Arc::clone(&server), cut));
         Ok(Self {
             address,
             server,
+            cuts,
             taking,
         })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Ends the connections there are, whatever is on its way.
+    pub(super) fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     /// New connections go there.
@@ -49,15 +59,20 @@ impl Drop for Door {
     }
 }
 
-async fn take(listener: TcpListener, server: Arc<Mutex<SocketAddr>>) {
+async fn take(listener: TcpListener, server: Arc<Mutex<SocketAddr>>, cut: watch::Receiver<u64>) {
     // The clients are a pool of connections: as many as it has.
     while let Ok((mut client, _)) = listener.accept().await {
         let address = *server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cut = cut.clone();
+        cut.mark_unchanged();
         tokio::spawn(async move {
             if let Ok(mut server) = TcpStream::connect(address).await {
                 // Without it small packets wait for one another. Either side's end is the connection's.
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+                    _ = cut.changed() => {}
+                }
             }
         });
     }

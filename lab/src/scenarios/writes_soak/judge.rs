@@ -42,7 +42,9 @@ pub(super) fn judge(calls: &[Call], rows: &[Row]) -> Verdict {
             Told::Wrong(_) => false,
         };
         if !is_right {
-            verdict.wrong.push(format!("call {tag} was told {told:?}, its rows have the ids {there:?}"));
+            verdict
+                .wrong
+                .push(format!("call {tag} was told {told:?}, its rows have the ids {there:?}"));
         }
     }
     let strangers = ids.into_iter();
@@ -72,11 +74,7 @@ mod tests {
     }
 
     fn row(id: i64, tag: i64) -> Row {
-        Row {
-            id,
-            tag,
-            ordered: None,
-        }
+        Row { id, tag, ordered: None }
     }
 
     #[test]
@@ -101,7 +99,11 @@ mod tests {
         assert_eq!(wrong(&[acknowledged()], &[row(11, 1), row(12, 1)]), 1, "doubled");
         assert_eq!(wrong(&[acknowledged()], &[row(12, 1)]), 1, "another's id");
         assert_eq!(wrong(&[call(1, Told::Failed)], &[row(11, 1)]), 1, "failed, and there");
-        assert_eq!(wrong(&[call(1, Told::Unknown)], &[row(11, 1), row(12, 1)]), 1, "doubled");
+        assert_eq!(
+            wrong(&[call(1, Told::Unknown)], &[row(11, 1), row(12, 1)]),
+            1,
+            "doubled"
+        );
         assert_eq!(wrong(&[], &[row(11, 1)]), 1, "nobody's");
         assert_eq!(wrong(&[call(1, Told::Wrong(String::new()))], &[]), 1);
         let ordered = |id, tag, place| Row {

@@ -32,6 +32,7 @@ const ACKNOWLEDGED: &str = "acknowledged";
 const FAILED: &str = "failed";
 const UNKNOWN: &str = "unknown";
 const KILLS: &str = "kills";
+const CUTS: &str = "cuts";
 /// The longest that one caller was without an acknowledged write.
 const OUTAGE: &str = "longest outage";
 
@@ -39,8 +40,10 @@ const OUTAGE: &str = "longest outage";
 pub(crate) const SECONDS: u32 = 120;
 pub(crate) const QUICK_SECONDS: u32 = 10;
 
-/// It is let alone for so long between a start and a kill.
+/// It runs for so long between a start and a kill.
 const CALM_MS: std::ops::Range<u64> = 500..5_000;
+/// While it runs, all connections are cut after so long, again and again.
+const CUT_AFTER_MS: std::ops::Range<u64> = 50..1_000;
 
 /// What is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -80,7 +83,8 @@ impl Scenario for WritesSoak {
     fn about(&self) -> String {
         format!(
             "Seed {}. 300 callers on 2 worker threads write rows through one Writer and wait for each one's outcome; the server is \
-             killed\n(SIGKILL) after {} to {} s each time and started again on the same data. One call in four is of \
+             killed\n(SIGKILL) after {} to {} s each time, and started again on the same data; \
+             all connections\nare cut now and then, and before half of the kills. One call in four is of \
              8 rows at once that keep their order by\na key; one row in ten is bad (a number that is there, a \
              place below 0). In the end the table is read: every acknowledged row must be in it once,\nunder the id \
              that its caller was told, every failed one not, one of unknown outcome once at most, rows of a key in their order.",
@@ -143,49 +147,73 @@ impl Trial for SoakTrial {
         runtime.block_on(database.make_table())?;
         let writer = runtime.block_on(database::writer(self.killed, door.address()))?;
         let until = Instant::now() + stage.effort.duration;
-        let (written, kills) = std::thread::scope(|scope| {
+        let (written, ended) = std::thread::scope(|scope| {
             let killing = scope.spawn(|| kill_until(until, stage.effort.duration, seed, &mut database, &door));
             let written = runtime.block_on(traffic::write_until(until, &writer, self.killed, seed));
-            let kills = killing.join().expect("it panics at nothing");
-            kills.map(|kills| (written, kills))
+            let ended = killing.join().expect("it panics at nothing");
+            ended.map(|ended| (written, ended))
         })?;
         let rows = runtime.block_on(database.rows())?;
         let verdict = judge::judge(&written.calls, &rows);
-        readings(&verdict, kills, written.outage, written.seconds)
+        readings(&verdict, ended, written.outage, written.seconds)
     }
 }
 
-/// Kills the server and starts it again until the time is over, at least once; how often.
+/// What was done to the server.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ended {
+    kills: u64,
+    /// All connections at once.
+    cuts: u64,
+}
+
+/// Kills the server and starts it again until the time is over, at least once.
 fn kill_until(
     until: Instant,
     duration: Duration,
     seed: u64,
     database: &mut Database,
     door: &Door,
-) -> Result<u64, Failure> {
+) -> Result<Ended, Failure> {
     let mut random = StdRng::seed_from_u64(seed);
     // Nobody ever sends on it: to wait on it is to sleep.
     let (_never, never) = std::sync::mpsc::channel::<()>();
-    let mut kills = 0;
+    let mut ended = Ended::default();
     loop {
         let calm = Duration::from_millis(random.random_range(CALM_MS)).min(duration / 2);
-        if kills > 0 && Instant::now() + calm >= until {
-            return Ok(kills);
+        if ended.kills > 0 && Instant::now() + calm >= until {
+            return Ok(ended);
         }
-        let _ = never.recv_timeout(calm);
+        let calm_until = Instant::now() + calm;
+        loop {
+            let wait = Duration::from_millis(random.random_range(CUT_AFTER_MS));
+            let left = calm_until.saturating_duration_since(Instant::now());
+            let _ = never.recv_timeout(wait.min(left));
+            if wait >= left {
+                break;
+            }
+            door.cut();
+            ended.cuts += 1;
+        }
+        // PostgreSQL's processes end what they are at when the first of them is killed. Whose answers are cut off cannot know.
+        if random.random_ratio(1, 2) {
+            door.cut();
+        }
         database.kill()?;
-        kills += 1;
+        ended.kills += 1;
         database.restart()?;
         door.lead_to(database.address());
     }
 }
 
-fn readings(verdict: &Verdict, kills: u64, outage: Duration, seconds: f64) -> Result<Vec<Reading>, Failure> {
+fn readings(verdict: &Verdict, ended: Ended, outage: Duration, seconds: f64) -> Result<Vec<Reading>, Failure> {
     if let Some(first) = verdict.wrong.first() {
         return Err(Failure::Wrong(format!(
-            "{} outcomes of {} are wrong after {kills} kills; the first: {first}",
+            "{} outcomes of {} are wrong after {} kills and {} cuts; the first: {first}",
             verdict.wrong.len(),
             verdict.acknowledged + verdict.failed + verdict.unknown,
+            ended.kills,
+            ended.cuts,
         )));
     }
     Ok(vec![
@@ -194,7 +222,8 @@ fn readings(verdict: &Verdict, kills: u64, outage: Duration, seconds: f64) -> Re
         Reading::new(ACKNOWLEDGED, "rows", verdict.acknowledged as f64),
         Reading::new(FAILED, "rows", verdict.failed as f64),
         Reading::new(UNKNOWN, "rows", verdict.unknown as f64),
-        Reading::new(KILLS, "times", kills as f64),
+        Reading::new(KILLS, "times", ended.kills as f64),
+        Reading::new(CUTS, "times", ended.cuts as f64),
         Reading::new(OUTAGE, "s", outage.as_secs_f64()),
     ])
 }

@@ -162,7 +162,10 @@ impl Caller {
         self.places += 1;
         let place = Value::Integer(if row == Row::Misplaced { -1 } else { self.places });
         let asks_for_id = self.random.random_ratio(1, 8);
-        let write = Write::new(insert(self.killed, asks_for_id), [Value::Integer(tag), number, lane, place]);
+        let write = Write::new(
+            insert(self.killed, asks_for_id),
+            [Value::Integer(tag), number, lane, place],
+        );
         if is_ordered {
             write.ordered_by(&self.number)
         } else {
