@@ -140,8 +140,6 @@ impl Served for MariaDb {
         mariadb_systems::by_hand(self.connect().await?).await
     }
 
-    const WRITER: bool = true;
-
     async fn writer(&self) -> Result<Writer, Failure> {
         mariadb_systems::writer(&self.server.url()).await
     }

@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use forebay::write::Writer;
 use futures_util::TryStreamExt;
 use tokio_postgres::{Client, NoTls};
 
@@ -170,6 +171,10 @@ impl Served for Postgres {
 
     async fn by_hand(&self) -> Result<ByHand, Failure> {
         postgres_systems::by_hand(self.connect().await?).await
+    }
+
+    async fn writer(&self) -> Result<Writer, Failure> {
+        postgres_systems::writer(&self.server.url()).await
     }
 }
 

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay::write::Writer;
 use futures_util::future::{join, join_all};
 use tokio::sync::mpsc;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -150,4 +151,12 @@ async fn transaction(
     let end = if failed.is_none() { "COMMIT" } else { "ROLLBACK" };
     client.batch_execute(end).await?;
     Ok(failed)
+}
+
+/// Forebay, connected, with all limits at their defaults.
+pub(super) async fn writer(url: &str) -> Result<Writer, Failure> {
+    let postgres = forebay::write::postgres::Postgres::connect(url)
+        .await
+        .map_err(|error| Failure::Wrong(error.to_string()))?;
+    Ok(Writer::new(postgres))
 }

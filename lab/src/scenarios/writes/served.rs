@@ -64,12 +64,8 @@ pub(super) trait Served: 'static {
     /// A task that takes what waits, writes it statement by statement in one transaction, and answers each caller.
     async fn by_hand(&self) -> Result<ByHand, Failure>;
 
-    /// Whether Forebay writes to this database yet.
-    const WRITER: bool = false;
-
-    async fn writer(&self) -> Result<Writer, Failure> {
-        Err(Failure::Wrong("Forebay does not write to this database yet".to_owned()))
-    }
+    /// Forebay, connected, with all limits at their defaults.
+    async fn writer(&self) -> Result<Writer, Failure>;
 }
 
 /// A way to write in bulk.
@@ -100,9 +96,6 @@ pub(super) fn trials<S: Served>(server: &Rc<S>) -> Vec<Box<dyn Trial>> {
     }
     trials.push(trial(BY_HAND, MANY, false, Kind::ByHand(many(ids))));
     trials.push(trial(BY_HAND, MANY_BAD, true, Kind::ByHand(many_bad(ids))));
-    if !S::WRITER {
-        return trials;
-    }
     let forebay = |case, unique, callers| trial(FOREBAY, case, unique, Kind::Forebay(asked::<S>(callers)));
     for (case, count) in COUNTS {
         trials.push(forebay(case, false, callers(count, ids)));

@@ -12,18 +12,19 @@
 //! A statement that waits for another transaction's lock for longer than the lock timeout leaves the batch: its caller waits
 //! for the lock on a connection of its own ([`run_patiently`]). One that has to keep its order waits in its place.
 
+mod sets;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio_postgres::types::Type;
+use tokio_postgres::Client;
 
+use self::sets::Set;
 use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
 use super::error::{Fate, fate};
-use super::facts::{self, QUERY as FACTS};
 use super::plan::Plan;
-use super::set::{self, Conflicts, Form};
-use super::types::{self, Column, Parameter};
+use super::types::{self, Parameter};
 use super::{Inner, Taken};
 use crate::write::retry::Backoff;
 use crate::write::shape::Role;
@@ -162,27 +163,7 @@ enum Step {
     /// Each by itself.
     Singles(Vec<usize>),
     /// As one.
-    Set(Set),
-}
-
-struct Set {
-    plan: Arc<Plan>,
-    places: Vec<usize>,
-    form: Form,
-    prepared: Prepared,
-    conflicts: Conflicts,
-    /// Reads the facts again.
-    asked: Prepared,
-    /// The names of the columns that each caller is told.
-    columns: Arc<[String]>,
-}
-
-/// How a set ended.
-enum SetEnd {
-    /// Written, but for the rows of these places, which were in conflict with others.
-    Written(Vec<usize>),
-    /// Nothing of it is written, and the transaction is broken. Its statements tell why.
-    Failed,
+    Set(Box<Set>),
 }
 
 struct Batch<'a> {
@@ -445,15 +426,14 @@ impl<'a> Batch<'a> {
                 Ok(prepared) => misfit(prepared, parameters),
                 Err(error) => Some(error.clone().into()),
             };
-            let mut unfit_now = unfit(&texts);
-            if unfit_now.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
+            let mut error = unfit(&texts);
+            if error.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
                 // A column may have another type since it was prepared.
                 let prepared = prepare(connection, &plan.sql).await?;
                 texts.renew(&plan, prepared);
-                unfit_now = unfit(&texts);
+                error = unfit(&texts);
             }
-            let unfit = unfit_now;
-            if let Some(error) = unfit {
+            if let Some(error) = error {
                 self.tell(place, Err(error));
             }
         }
@@ -558,10 +538,13 @@ impl<'a> Batch<'a> {
                     self.say_first(connection, &mut begin).await?;
                     self.set_carefully(connection, set, texts, &mut told).await?;
                 }
-                (Step::Set(set), _) => match self.set(connection, begin.take(), set, &set.places, &mut told).await? {
-                    SetEnd::Written(left) => self.in_conflict(connection, &left, texts, &mut told).await?,
-                    SetEnd::Failed => return Err(Trouble::Guilty),
-                },
+                (Step::Set(set), _) => {
+                    let (clear, in_conflict) = self.sift(connection, &mut begin, set).await?;
+                    if !self.set(connection, begin.take(), set, &clear, &mut told).await? {
+                        return Err(Trouble::Guilty);
+                    }
+                    self.in_conflict(connection, &in_conflict, texts, &mut told).await?;
+                }
             }
         }
         let written = told.iter().filter(|(_, told)| told.is_ok()).count();
@@ -634,76 +617,12 @@ impl<'a> Batch<'a> {
                 None
             };
             match (set, steps.last_mut()) {
-                (Some(set), _) => steps.push(Step::Set(set)),
+                (Some(set), _) => steps.push(Step::Set(Box::new(set))),
                 (None, Some(Step::Singles(singles))) => singles.extend_from_slice(run),
                 (None, _) => steps.push(Step::Singles(run.to_vec())),
             }
         }
         Ok(steps)
-    }
-
-    /// The set that does the same as these, if there is one.
-    async fn set_of(
-        &self,
-        connection: &mut Connection,
-        places: &[usize],
-        plan: &Arc<Plan>,
-        texts: &PreparedTexts,
-    ) -> Result<Option<Set>, Trouble> {
-        let Some(insert) = &plan.insert else { return Ok(None) };
-        if plan.facts().is_none() {
-            let facts = facts::read(connection, &insert.table).await.map_err(general)?;
-            plan.learn(facts);
-        }
-        let Some(facts) = plan.facts() else { return Ok(None) };
-        let types = texts.ready(plan).statement.params();
-        let conflicts = if plan.is_wary() {
-            Conflicts::Skip
-        } else {
-            Conflicts::Fail
-        };
-        let form = set::form(insert, &facts, types, conflicts)
-            .map(|form| (form, conflicts))
-            .or_else(|| Some((set::form(insert, &facts, types, Conflicts::Fail)?, Conflicts::Fail)));
-        let Some((form, conflicts)) = form else { return Ok(None) };
-        let fits = places.iter().all(|&place| {
-            let write = &self.writes[place];
-            write.acceptance.is_none()
-                && write
-                    .parameters
-                    .values()
-                    .iter()
-                    .zip(types)
-                    .all(|(value, kind)| types::fits_column(kind, value))
-        });
-        if !fits {
-            return Ok(None);
-        }
-        let prepared = match connection.prepare(&form.sql, &form.lists).await {
-            Ok(prepared) => prepared,
-            Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
-            Err(_) => {
-                // A thing about the table that the facts do not tell. Each by itself tells the truth.
-                plan.distrust_sets();
-                return Ok(None);
-            }
-        };
-        let (facts, facts_types) = (FACTS, &[Type::TEXT]);
-        let asked = connection.prepare(facts, facts_types).await.map_err(general)?;
-        let columns = if insert.returning.is_some() {
-            Arc::clone(&texts.ready(plan).columns)
-        } else {
-            Arc::default()
-        };
-        Ok(Some(Set {
-            plan: Arc::clone(plan),
-            places: places.to_vec(),
-            form,
-            prepared,
-            conflicts,
-            asked,
-            columns,
-        }))
     }
 
     /// Executes each by itself, all in one flight.
@@ -719,10 +638,7 @@ impl<'a> Batch<'a> {
             Vec::with_capacity(places.len() + 1);
         let begins = first.is_some();
         if let Some(first) = first {
-            messages.push(Box::pin(async move {
-                client.batch_execute(&first).await?;
-                Ok(Answered::nothing())
-            }));
+            messages.push(control(client, first));
         }
         for &place in places {
             let statement = &texts.ready(&self.plans[place]).statement;
@@ -782,223 +698,12 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Executes a set for these of its places. Tells those that were inserted, and returns those that were not.
-    async fn set(
-        &self,
-        connection: &Connection,
-        first: Option<String>,
-        set: &Set,
-        places: &[usize],
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<SetEnd, Trouble> {
-        let insert = set.plan.insert.as_ref().expect("a set is made of INSERTs");
-        let client = connection.client();
-        let columns: Vec<_> = set
-            .form
-            .sources
-            .iter()
-            .map(|&source| {
-                Column::new(
-                    places
-                        .iter()
-                        .map(move |&place| &self.writes[place].parameters.values()[source]),
-                )
-            })
-            .collect();
-        let begins = usize::from(first.is_some());
-        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(3);
-        if let Some(first) = first {
-            messages.push(Box::pin(async move {
-                client.batch_execute(&first).await?;
-                Ok(Answered::nothing())
-            }));
-        }
-        messages.push(Box::pin(answer(client, &set.prepared.statement, columns)));
-        messages.push(Box::pin(answer(client, &set.asked.statement, [insert.table.as_str()])));
-        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
-        for _ in 0..begins {
-            if let Some(Err(error)) = answers.next() {
-                return Err(general(fate(&error, "BEGIN")));
-            }
-        }
-        let (written, facts) = (answers.next(), answers.next());
-        let written = match written.expect("one answer a message") {
-            Ok(written) => written,
-            Err(error) => {
-                return match fate(&error, &set.plan.sql) {
-                    Fate::Statement(error) => {
-                        if error.kind == StatementErrorKind::Unique {
-                            set.plan.expect_conflicts();
-                        }
-                        Ok(SetEnd::Failed)
-                    }
-                    // Whose row it was is not known.
-                    Fate::Lock(_) | Fate::Alone(_) => Ok(SetEnd::Failed),
-                    other => Err(general(other)),
-                };
-            }
-        };
-        let facts = facts
-            .expect("one answer a message")
-            .map_err(|error| general(fate(&error, FACTS)))?;
-        let facts = facts::told(&facts);
-        if facts != set.plan.facts() {
-            set.plan.learn(facts);
-            return Err(Trouble::Outdated(StatementError::new(
-                StatementErrorKind::Conflict,
-                0,
-                "the table was changed while it was written to",
-            )));
-        }
-        self.tell_set(set, places, &written, told)
-    }
-
     /// Whether the statement may have failed because a column has another type since it was prepared: the server keeps the types
     /// that its parameters had then. It is prepared anew once, to see.
     fn may_be_outdated(&self, error: &StatementError) -> bool {
         // Types that do not fit; an operator or function that there is not for them; a cast that there is not.
         let codes = ["42804", "42883", "42846"];
         !self.is_renewed && error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
-    }
-
-    /// Gives each caller of a set its own; returns the places of those whose rows were skipped.
-    fn tell_set(
-        &self,
-        set: &Set,
-        places: &[usize],
-        written: &Answered,
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<SetEnd, Trouble> {
-        if !set.form.is_told {
-            if written.count != places.len() as u64 {
-                // Something between us and the table that the facts do not tell.
-                set.plan.distrust_sets();
-                return Err(Trouble::Guilty);
-            }
-            let one = || Outcome {
-                rows_affected: 1,
-                ..Outcome::default()
-            };
-            told.extend(places.iter().map(|&place| (place, Ok(one()))));
-            return Ok(SetEnd::Written(Vec::new()));
-        }
-        // The caller's place, the number, and then what was asked for.
-        let names = &set.columns;
-        let mut inserted = vec![false; places.len()];
-        for row in &written.rows {
-            let position: i64 = row.get(0);
-            let position = usize::try_from(position - 1).expect("places are counted from 1");
-            let mut values = Vec::with_capacity(names.len());
-            for column in 2..2 + names.len() {
-                match types::value(row, column) {
-                    Ok(value) => values.push(value),
-                    Err(_) => return Err(Trouble::Guilty),
-                }
-            }
-            assert!(!std::mem::replace(&mut inserted[position], true), "one row a caller");
-            let outcome = Outcome {
-                rows_affected: 1,
-                columns: names.to_vec(),
-                rows: if names.is_empty() { Vec::new() } else { vec![values] },
-                ..Outcome::default()
-            };
-            told.push((places[position], Ok(outcome)));
-        }
-        let left: Vec<usize> = places
-            .iter()
-            .zip(inserted)
-            .filter_map(|(&place, inserted)| (!inserted).then_some(place))
-            .collect();
-        if set.conflicts == Conflicts::Fail && !left.is_empty() {
-            set.plan.distrust_sets();
-            return Err(Trouble::Guilty);
-        }
-        if !left.is_empty() {
-            set.plan.expect_conflicts();
-        }
-        Ok(SetEnd::Written(left))
-    }
-
-    /// A set of which some rows are known, or feared, to fail.
-    async fn set_carefully(
-        &self,
-        connection: &mut Connection,
-        set: &Set,
-        texts: &PreparedTexts,
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<(), Trouble> {
-        if set.conflicts == Conflicts::Skip {
-            let save = Some(SAVE.to_owned());
-            if let SetEnd::Written(left) = self.set(connection, save, set, &set.places, told).await? {
-                connection.say(RELEASE).await.map_err(general)?;
-                return self.in_conflict(connection, &left, texts, told).await;
-            }
-            connection.say(UNDO).await.map_err(general)?;
-        }
-        for window in set.places.chunks(WINDOW) {
-            let save = Some(SAVE.to_owned());
-            if let SetEnd::Written(left) = self.set(connection, save, set, window, told).await? {
-                connection.say(RELEASE).await.map_err(general)?;
-                self.in_conflict(connection, &left, texts, told).await?;
-            } else {
-                connection.say(UNDO).await.map_err(general)?;
-                self.window(connection, window, texts, told).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Statements that very likely fail, each to be told its own error: each is executed and undone, all in one flight. What
-    /// does not fail is executed again, to stay.
-    async fn in_conflict(
-        &self,
-        connection: &Connection,
-        places: &[usize],
-        texts: &PreparedTexts,
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<(), Trouble> {
-        if places.is_empty() {
-            return Ok(());
-        }
-        let client = connection.client();
-        let control = |sql: &'static str| -> Message<'_, Result<Answered, tokio_postgres::Error>> {
-            Box::pin(async move {
-                client.batch_execute(sql).await?;
-                Ok(Answered::nothing())
-            })
-        };
-        let mut messages = Vec::with_capacity(2 * places.len() + 2);
-        messages.push(control(SAVE));
-        for &place in places {
-            let statement = &texts.ready(&self.plans[place]).statement;
-            messages.push(Box::pin(answer(
-                client,
-                statement,
-                sent(&self.writes[place].parameters),
-            )));
-            messages.push(control("ROLLBACK TO forebay_window"));
-        }
-        messages.push(control(RELEASE));
-        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
-        let mut unexpected = Vec::new();
-        let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
-            answer
-                .expect("one answer a message")
-                .map_err(|error| general(fate(&error, SAVE)))
-        };
-        check(answers.next())?;
-        for &place in places {
-            match answers.next().expect("one answer a message") {
-                Ok(_) => unexpected.push(place),
-                Err(error) => match fate(&error, &self.plans[place].sql) {
-                    Fate::Statement(error) => told.push((place, Err(error.into()))),
-                    other => return Err(trouble(other, place)),
-                },
-            }
-            check(answers.next())?;
-        }
-        check(answers.next())?;
-        self.window(connection, &unexpected, texts, told).await
     }
 
     /// What the caller at this place is told of the answer.
@@ -1120,6 +825,14 @@ fn bytes_sent(value: &Value) -> usize {
             Value::Blob(bytes) => bytes.len(),
             Value::Array(values) => values.iter().map(bytes_sent).sum(),
         }
+}
+
+/// A statement that only steers the transaction.
+fn control(client: &Client, sql: String) -> Message<'_, Result<Answered, tokio_postgres::Error>> {
+    Box::pin(async move {
+        client.batch_execute(&sql).await?;
+        Ok(Answered::nothing())
+    })
 }
 
 /// The parameters as they are sent.

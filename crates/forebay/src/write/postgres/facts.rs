@@ -28,7 +28,7 @@ SELECT c.oid,
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype NOT IN ('b', 'e')),
-  s.attname::text, s.sequence, s.is_identity
+  s.attname::text, s.sequence, s.is_identity, u.indexes, u.columns
 FROM pg_catalog.pg_class c
 LEFT JOIN LATERAL (
   SELECT a.attname, d.objid AS sequence, a.attidentity <> '' AS is_identity
@@ -46,6 +46,15 @@ LEFT JOIN LATERAL (
         AND i.indkey[0] = a.attnum AND i.indpred IS NULL)
   ORDER BY a.attnum LIMIT 1
 ) s ON true
+CROSS JOIN LATERAL (
+  SELECT coalesce(array_agg(i.indexrelid ORDER BY i.indexrelid, k.place), '{}') AS indexes,
+    coalesce(array_agg(a.attname::text ORDER BY i.indexrelid, k.place), '{}') AS columns
+  FROM pg_catalog.pg_index i
+  CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+  WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+    AND k.place <= i.indnkeyatts
+) u
 WHERE c.oid = pg_catalog.to_regclass($1)";
 
 /// What was found.
@@ -56,6 +65,8 @@ pub(super) struct Facts {
     pub(super) is_plain: bool,
     /// The unique column that the table numbers by itself.
     pub(super) serial: Option<Serial>,
+    /// The columns, not quoted, of each of its unique indexes over plain columns.
+    pub(super) unique: Vec<Vec<String>>,
 }
 
 /// A column whose value is the next of a sequence, unless it is given one.
@@ -69,14 +80,17 @@ pub(super) struct Serial {
     pub(super) is_identity: bool,
 }
 
-impl Serial {
-    /// Whether that column, as it stands in SQL, is this one.
-    pub(super) fn is(&self, column: &str) -> bool {
-        match column.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-            Some(quoted) => quoted.replace("\"\"", "\"") == self.column,
-            None => column.to_lowercase() == self.column,
-        }
+/// Whether a column, as it stands in SQL, is the one of that name.
+pub(super) fn is_named(column: &str, name: &str) -> bool {
+    match column.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\"") == name,
+        None => column.to_lowercase() == name,
     }
+}
+
+/// A name as it stands in SQL.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Reads the facts; none if there is no such table.
@@ -94,9 +108,16 @@ pub(super) fn told(answered: &Answered) -> Option<Facts> {
         sequence: row.get(3),
         is_identity: row.get(4),
     });
+    let indexes: Vec<u32> = row.get(5);
+    let columns: Vec<String> = row.get(6);
+    let columns: Vec<(u32, String)> = indexes.into_iter().zip(columns).collect();
     Some(Facts {
         table: row.get(0),
         is_plain: row.get(1),
         serial,
+        unique: columns
+            .chunk_by(|(one, _), (other, _)| one == other)
+            .map(|index| index.iter().map(|(_, column)| column.clone()).collect())
+            .collect(),
     })
 }

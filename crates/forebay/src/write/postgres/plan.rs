@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
@@ -39,6 +39,8 @@ pub(super) struct Plan {
     wary: AtomicU32,
     /// Batches to come that do not try a set: it failed where its rows did not.
     distrust: AtomicU32,
+    /// Whether rows in conflict may be looked for; not where reading the table is not allowed.
+    sifts: AtomicBool,
 }
 
 impl Plans {
@@ -73,6 +75,7 @@ impl Plan {
             facts: Mutex::new(None),
             wary: AtomicU32::new(0),
             distrust: AtomicU32::new(0),
+            sifts: AtomicBool::new(true),
         }
     }
 
@@ -89,9 +92,14 @@ impl Plan {
         self.wary.store(WARY_BATCHES, Ordering::Relaxed);
     }
 
-    /// Whether rows in conflict are to be expected; counts a batch.
+    /// Whether rows in conflict are to be looked for first; counts a batch.
     pub(super) fn is_wary(&self) -> bool {
-        count_down(&self.wary)
+        count_down(&self.wary) && self.sifts.load(Ordering::Relaxed)
+    }
+
+    /// Rows in conflict cannot be looked for.
+    pub(super) fn stop_sifting(&self) {
+        self.sifts.store(false, Ordering::Relaxed);
     }
 
     /// A set failed for a reason that is none of its rows'.

@@ -2,16 +2,18 @@
 //!
 //! Promises: only for texts of which a parser has shown that each inserts one row of parameters and constants, and tables
 //! whose [`Facts`] say that nobody can tell the difference. Each caller's own outcome: with one row a caller, as many rows as
-//! callers means one for each; rows that are returned, or skipped because of a conflict, are matched to their callers by a
-//! number that is drawn from the table's own sequence before the row is inserted, never by their order.
+//! callers means one for each; rows that are returned are matched to their callers by a number that is drawn from the table's
+//! own sequence before the row is inserted, never by their order.
 //!
-//! Lists rather than a longer VALUES, because one prepared statement then serves any number of rows.
+//! Lists rather than a longer VALUES, because one prepared statement then serves any number of rows. Which rows would be in
+//! conflict can be asked before ([`sift`]), so that a few of them do not fail all; the answer is a hint, and what it misses
+//! fails the set.
 
 use std::fmt::Write as _;
 
 use tokio_postgres::types::Type;
 
-use super::facts::Facts;
+use super::facts::{Facts, Serial, is_named, quoted};
 use super::types::array_of;
 use crate::write::shape::{Cell, Insert};
 
@@ -27,24 +29,28 @@ pub(super) struct Form {
     pub(super) is_told: bool,
 }
 
-/// Which form is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conflicts {
-    /// A conflict fails the whole set.
-    Fail,
-    /// Rows in conflict with others are not inserted, and not told.
-    Skip,
+/// A question before a set is written: which of its rows would be in conflict with rows that are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sift {
+    /// Tells the places of the callers, from 1.
+    pub(super) sql: String,
+    /// The types of the lists.
+    pub(super) lists: Vec<Type>,
+    /// Which parameter of the original each list holds.
+    pub(super) sources: Vec<usize>,
+    /// For each unique index, the parameters of the original that make rows different there.
+    pub(super) keys: Vec<Vec<usize>>,
 }
 
 /// The set-based form of the text, for a table of these facts; `types` are those of the parameters of the original.
-pub(super) fn form(insert: &Insert, facts: &Facts, types: &[Type], conflicts: Conflicts) -> Option<Form> {
+pub(super) fn form(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<Form> {
     if !facts.is_plain || types.len() != insert.parameters || insert.parameters == 0 {
         return None;
     }
     let serial = facts
         .serial
         .as_ref()
-        .filter(|serial| !insert.columns.iter().any(|column| serial.is(column)));
+        .filter(|serial| !insert.columns.iter().any(|column| is_named(column, &serial.column)));
     let mut lists = Vec::with_capacity(types.len());
     let mut sources = Vec::with_capacity(types.len());
     let (mut columns, mut cells) = (Vec::new(), Vec::new());
@@ -65,38 +71,81 @@ pub(super) fn form(insert: &Insert, facts: &Facts, types: &[Type], conflicts: Co
         }
     }
     let mut sql = String::new();
-    let written = if insert.returning.is_none() && conflicts == Conflicts::Fail {
-        plain(&mut sql, &insert.table, &columns, &cells, lists.len())
-    } else {
-        let serial = serial?;
-        let returning = match &insert.returning {
-            Some(list) if list.iter().all(|item| is_column(item)) => list.as_slice(),
-            Some(_) => return None,
-            None => &[],
-        };
-        let number = Number {
-            column: &serial.column,
-            sequence: serial.sequence,
-            is_identity: serial.is_identity,
-        };
-        told(
+    let written = match &insert.returning {
+        None => plain(&mut sql, &insert.table, &columns, &cells, lists.len()),
+        Some(returning) if returning.iter().all(|item| is_column(item)) => told(
             &mut sql,
             &insert.table,
             &columns,
             &cells,
             lists.len(),
-            &number,
+            serial?,
             returning,
-            conflicts,
-        )
+        ),
+        Some(_) => return None,
     };
     written.expect("a String takes everything");
     Some(Form {
-        is_told: insert.returning.is_some() || conflicts == Conflicts::Skip,
+        is_told: insert.returning.is_some(),
         sql,
         lists,
         sources,
     })
+}
+
+/// What to ask for rows in conflict, if that can be asked.
+pub(super) fn sift(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<Sift> {
+    let mut sift = Sift {
+        sql: String::new(),
+        lists: Vec::new(),
+        sources: Vec::new(),
+        keys: Vec::new(),
+    };
+    let mut conflicts = Vec::new();
+    for index in &facts.unique {
+        let mut equal = Vec::with_capacity(index.len());
+        let mut key = Vec::with_capacity(index.len());
+        for name in index {
+            let mut cells = insert.columns.iter().zip(&insert.cells);
+            let cell = cells.find(|(column, _)| is_named(column, name)).map(|(_, cell)| cell);
+            let column = quoted(name);
+            match cell {
+                Some(Cell::Parameter(number)) => {
+                    key.push(*number);
+                    let list = match sift.sources.iter().position(|source| source == number) {
+                        Some(list) => list,
+                        None => {
+                            sift.lists.push(array_of(types.get(*number)?)?);
+                            sift.sources.push(*number);
+                            sift.sources.len() - 1
+                        }
+                    };
+                    equal.push(format!("forebay_table.{column} = forebay_row.p{}", list + 1));
+                }
+                Some(Cell::Constant(literal)) => equal.push(format!("forebay_table.{column} = {literal}")),
+                // Of what the table itself puts there nothing is known.
+                Some(Cell::Default) | None => break,
+            }
+        }
+        if equal.len() == index.len() {
+            conflicts.push(format!(
+                "EXISTS (SELECT FROM {} AS forebay_table WHERE {})",
+                insert.table,
+                equal.join(" AND ")
+            ));
+            sift.keys.push(key);
+        }
+    }
+    if conflicts.is_empty() || sift.lists.is_empty() {
+        return None;
+    }
+    sift.sql = format!(
+        "SELECT forebay_place FROM unnest({}) WITH ORDINALITY AS forebay_row({}, forebay_place) WHERE {}",
+        parameters(sift.lists.len()),
+        names(sift.lists.len()),
+        conflicts.join(" OR ")
+    );
+    Some(sift)
 }
 
 /// Names for the lists' values.
@@ -122,25 +171,16 @@ fn plain(sql: &mut String, table: &str, columns: &[&str], cells: &[String], list
     )
 }
 
-/// The number that a row is known by.
-struct Number<'a> {
-    column: &'a str,
-    sequence: u32,
-    is_identity: bool,
-}
-
-#[allow(clippy::too_many_arguments, reason = "the parts of one statement")]
 fn told(
     sql: &mut String,
     table: &str,
     columns: &[&str],
     cells: &[String],
     lists: usize,
-    number: &Number<'_>,
+    serial: &Serial,
     returning: &[String],
-    conflicts: Conflicts,
 ) -> std::fmt::Result {
-    let column = format!("\"{}\"", number.column.replace('"', "\"\""));
+    let column = quoted(&serial.column);
     write!(
         sql,
         "WITH forebay_row AS MATERIALIZED (\
@@ -148,23 +188,18 @@ fn told(
            FROM unnest({parameters}) WITH ORDINALITY AS forebay_list({names}, forebay_place)), \
          forebay_told AS (\
            INSERT INTO {table} ({column}, {columns}){overriding} SELECT forebay_number, {cells} FROM forebay_row \
-           ORDER BY forebay_place{skip} RETURNING {column} AS forebay_number",
-        sequence = number.sequence,
+           ORDER BY forebay_place RETURNING {column} AS forebay_number",
+        sequence = serial.sequence,
         parameters = parameters(lists),
         names = names(lists),
         columns = columns.join(", "),
         cells = cells.join(", "),
-        overriding = if number.is_identity {
+        overriding = if serial.is_identity {
             " OVERRIDING SYSTEM VALUE"
         } else {
             ""
         },
-        skip = match conflicts {
-            Conflicts::Fail => "",
-            Conflicts::Skip => " ON CONFLICT DO NOTHING",
-        },
     )?;
-    let mut wanted = String::new();
     for (place, item) in returning.iter().enumerate() {
         if item == "*" || item.ends_with(".*") {
             write!(sql, ", {item}")?;
@@ -172,13 +207,8 @@ fn told(
             write!(sql, ", {item} AS forebay_{place}")?;
         }
     }
-    if !returning.is_empty() {
-        wanted.push_str(", forebay_told.*");
-    }
-    write!(
-        sql,
-        ") SELECT forebay_place{wanted} FROM forebay_told JOIN forebay_row USING (forebay_number)"
-    )
+    sql.push_str(") SELECT forebay_place, forebay_told.* FROM forebay_told JOIN forebay_row USING (forebay_number)");
+    Ok(())
 }
 
 /// Whether a thing that is returned is a column, or all of them: nothing that could look at other rows.

@@ -1,0 +1,382 @@
+//! The steps of a batch that are sets: many INSERTs of one text as one statement.
+//!
+//! Promises: a set is all written or not at all, and each of its callers is told its own. Where rows in conflict are to be
+//! expected they are looked for first, and run by themselves after the others; what was not found fails the set, and is found
+//! by parting it.
+//!
+//! Does not know: how a set is spelled ([`set`]), when it runs and what follows if it fails.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio_postgres::types::Type;
+
+use super::super::connection::{Answered, Connection, Message, Prepared, answer, flight};
+use super::super::error::{Fate, fate};
+use super::super::facts::{self, QUERY as FACTS};
+use super::super::plan::Plan;
+use super::super::set::{self, Form, Sift};
+use super::super::types::{self, Column};
+use super::{Batch, PreparedTexts, RELEASE, SAVE, Told, Trouble, UNDO, WINDOW, control, general, sent, trouble};
+use crate::write::{Outcome, StatementError, StatementErrorKind, Value};
+
+/// Statements of one text that are executed as one.
+pub(super) struct Set {
+    plan: Arc<Plan>,
+    pub(super) places: Vec<usize>,
+    form: Form,
+    prepared: Prepared,
+    /// Asked first, where rows in conflict are to be expected.
+    sift: Option<(Sift, Prepared)>,
+    /// Reads the facts again.
+    asked: Prepared,
+    /// The names of the columns that each caller is told.
+    columns: Arc<[String]>,
+}
+
+/// A value as it is compared with others of its parameter. NULL is like nothing.
+#[derive(PartialEq, Eq, Hash)]
+enum Alike<'a> {
+    Integer(i64),
+    Real(u64),
+    Text(&'a str),
+    Blob(&'a [u8]),
+    Array(Vec<Option<Self>>),
+}
+
+impl<'a> Alike<'a> {
+    fn of(value: &'a Value) -> Option<Self> {
+        Some(match value {
+            Value::Null => return None,
+            Value::Integer(integer) => Self::Integer(*integer),
+            Value::Real(real) => Self::Real(real.to_bits()),
+            Value::Text(text) => Self::Text(text),
+            Value::Blob(bytes) => Self::Blob(bytes),
+            Value::Array(values) => Self::Array(values.iter().map(Self::of).collect()),
+        })
+    }
+}
+
+impl Batch<'_> {
+    /// The set that does the same as these, if there is one.
+    pub(super) async fn set_of(
+        &self,
+        connection: &mut Connection,
+        places: &[usize],
+        plan: &Arc<Plan>,
+        texts: &PreparedTexts,
+    ) -> Result<Option<Set>, Trouble> {
+        let Some(insert) = &plan.insert else { return Ok(None) };
+        if plan.facts().is_none() {
+            let facts = facts::read(connection, &insert.table).await.map_err(general)?;
+            plan.learn(facts);
+        }
+        let Some(facts) = plan.facts() else { return Ok(None) };
+        let types = texts.ready(plan).statement.params();
+        let Some(form) = set::form(insert, &facts, types) else {
+            return Ok(None);
+        };
+        let fits = places.iter().all(|&place| {
+            let write = &self.writes[place];
+            write.acceptance.is_none()
+                && write
+                    .parameters
+                    .values()
+                    .iter()
+                    .zip(types)
+                    .all(|(value, kind)| types::fits_column(kind, value))
+        });
+        if !fits {
+            return Ok(None);
+        }
+        let prepared = match connection.prepare(&form.sql, &form.lists).await {
+            Ok(prepared) => prepared,
+            Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+            Err(_) => {
+                // A thing about the table that the facts do not tell. Each by itself tells the truth.
+                plan.distrust_sets();
+                return Ok(None);
+            }
+        };
+        let asked = connection.prepare(FACTS, &[Type::TEXT]).await.map_err(general)?;
+        let mut sift = None;
+        if plan.is_wary()
+            && let Some(wanted) = set::sift(insert, &facts, types)
+        {
+            match connection.prepare(&wanted.sql, &wanted.lists).await {
+                Ok(prepared) => sift = Some((wanted, prepared)),
+                Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+                Err(_) => plan.stop_sifting(),
+            }
+        }
+        let columns = if insert.returning.is_some() {
+            Arc::clone(&texts.ready(plan).columns)
+        } else {
+            Arc::default()
+        };
+        Ok(Some(Set {
+            plan: Arc::clone(plan),
+            places: places.to_vec(),
+            form,
+            prepared,
+            sift,
+            asked,
+            columns,
+        }))
+    }
+
+    /// Parts the places of a set into those that may be written and those that seem to be in conflict: with rows that are
+    /// there, or with one another. It is a hint in both directions.
+    pub(super) async fn sift(
+        &self,
+        connection: &Connection,
+        begin: &mut Option<String>,
+        set: &Set,
+    ) -> Result<(Vec<usize>, Vec<usize>), Trouble> {
+        let Some((sift, prepared)) = &set.sift else {
+            return Ok((set.places.clone(), Vec::new()));
+        };
+        let client = connection.client();
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
+        let begins = begin.is_some();
+        if let Some(begin) = begin.take() {
+            messages.push(control(client, begin));
+        }
+        let lists = self.lists(&sift.sources, &set.places);
+        messages.push(Box::pin(answer(client, &prepared.statement, lists)));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        if begins {
+            let begun = answers.next().expect("one answer a message");
+            begun.map_err(|error| general(fate(&error, "BEGIN")))?;
+        }
+        let found = match answers.next().expect("one answer a message") {
+            Ok(found) => found,
+            Err(error) => {
+                // It may write where it may not read. The transaction is broken; the next does not ask.
+                set.plan.stop_sifting();
+                return Err(general(fate(&error, &sift.sql)));
+            }
+        };
+        let mut is_in_conflict = vec![false; set.places.len()];
+        for row in &found.rows {
+            let place: i64 = row.get(0);
+            let place = usize::try_from(place - 1).expect("places are counted from 1");
+            is_in_conflict[place] = true;
+        }
+        for key in &sift.keys {
+            let mut keys = HashSet::with_capacity(set.places.len());
+            for (position, &place) in set.places.iter().enumerate() {
+                let values = self.writes[place].parameters.values();
+                let key: Option<Vec<Alike<'_>>> = key.iter().map(|&source| Alike::of(&values[source])).collect();
+                // A row that is not written is in nobody's way.
+                is_in_conflict[position] |= !is_in_conflict[position] && key.is_some_and(|key| !keys.insert(key));
+            }
+        }
+        let parted = set.places.iter().zip(is_in_conflict);
+        let (in_conflict, clear): (Vec<_>, Vec<_>) = parted.partition(|(_, is_in_conflict)| *is_in_conflict);
+        let places = |parted: Vec<(&usize, bool)>| parted.into_iter().map(|(&place, _)| place).collect::<Vec<_>>();
+        let (clear, in_conflict) = (places(clear), places(in_conflict));
+        if !in_conflict.is_empty() {
+            set.plan.expect_conflicts();
+        }
+        Ok((clear, in_conflict))
+    }
+
+    /// Of each of these parameters, its values at these places.
+    fn lists<'b>(
+        &'b self,
+        sources: &'b [usize],
+        places: &'b [usize],
+    ) -> Vec<Column<impl Iterator<Item = &'b Value> + Clone + Send>> {
+        let list = |&source: &'b usize| {
+            let values = places
+                .iter()
+                .map(move |&place| &self.writes[place].parameters.values()[source]);
+            Column::new(values)
+        };
+        sources.iter().map(list).collect()
+    }
+
+    /// Executes a set for these of its places, and tells them. If not, nothing of it is written, and the transaction is broken;
+    /// its statements tell why.
+    pub(super) async fn set(
+        &self,
+        connection: &Connection,
+        first: Option<String>,
+        set: &Set,
+        places: &[usize],
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<bool, Trouble> {
+        let insert = set.plan.insert.as_ref().expect("a set is made of INSERTs");
+        let client = connection.client();
+        if places.is_empty() {
+            // BEGIN, if that was not said yet.
+            if let Some(first) = first {
+                connection.say(&first).await.map_err(general)?;
+            }
+            return Ok(true);
+        }
+        let columns = self.lists(&set.form.sources, places);
+        let begins = usize::from(first.is_some());
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(3);
+        if let Some(first) = first {
+            messages.push(control(client, first));
+        }
+        messages.push(Box::pin(answer(client, &set.prepared.statement, columns)));
+        messages.push(Box::pin(answer(client, &set.asked.statement, [insert.table.as_str()])));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        for _ in 0..begins {
+            if let Some(Err(error)) = answers.next() {
+                return Err(general(fate(&error, "BEGIN")));
+            }
+        }
+        let (written, facts) = (answers.next(), answers.next());
+        let written = match written.expect("one answer a message") {
+            Ok(written) => written,
+            Err(error) => {
+                return match fate(&error, &set.plan.sql) {
+                    Fate::Statement(error) => {
+                        if error.kind == StatementErrorKind::Unique {
+                            set.plan.expect_conflicts();
+                        }
+                        Ok(false)
+                    }
+                    // Whose row it was is not known.
+                    Fate::Lock(_) | Fate::Alone(_) => Ok(false),
+                    other => Err(general(other)),
+                };
+            }
+        };
+        let facts = facts
+            .expect("one answer a message")
+            .map_err(|error| general(fate(&error, FACTS)))?;
+        let facts = facts::told(&facts);
+        if facts != set.plan.facts() {
+            set.plan.learn(facts);
+            return Err(Trouble::Outdated(StatementError::new(
+                StatementErrorKind::Conflict,
+                0,
+                "the table was changed while it was written to",
+            )));
+        }
+        tell(set, places, &written, told)?;
+        Ok(true)
+    }
+
+    /// A set of which some rows are known, or feared, to fail.
+    pub(super) async fn set_carefully(
+        &self,
+        connection: &mut Connection,
+        set: &Set,
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<(), Trouble> {
+        let (clear, in_conflict) = self.sift(connection, &mut None, set).await?;
+        let save = || Some(SAVE.to_owned());
+        // Where nothing was found, what failed the set before fails it again.
+        if !in_conflict.is_empty() && self.set(connection, save(), set, &clear, told).await? {
+            connection.say(RELEASE).await.map_err(general)?;
+        } else {
+            if !in_conflict.is_empty() {
+                connection.say(UNDO).await.map_err(general)?;
+            }
+            for window in clear.chunks(WINDOW) {
+                if self.set(connection, save(), set, window, told).await? {
+                    connection.say(RELEASE).await.map_err(general)?;
+                } else {
+                    connection.say(UNDO).await.map_err(general)?;
+                    self.window(connection, window, texts, told).await?;
+                }
+            }
+        }
+        self.in_conflict(connection, &in_conflict, texts, told).await
+    }
+
+    /// Statements that very likely fail, each to be told its own error: each is executed and undone, all in one flight. What
+    /// does not fail is executed again, to stay.
+    pub(super) async fn in_conflict(
+        &self,
+        connection: &Connection,
+        places: &[usize],
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<(), Trouble> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let client = connection.client();
+        let mut messages = Vec::with_capacity(2 * places.len() + 2);
+        messages.push(control(client, SAVE.to_owned()));
+        for &place in places {
+            let statement = &texts.ready(&self.plans[place]).statement;
+            messages.push(Box::pin(answer(
+                client,
+                statement,
+                sent(&self.writes[place].parameters),
+            )));
+            messages.push(control(client, "ROLLBACK TO forebay_window".to_owned()));
+        }
+        messages.push(control(client, RELEASE.to_owned()));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        let mut unexpected = Vec::new();
+        let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
+            answer
+                .expect("one answer a message")
+                .map_err(|error| general(fate(&error, SAVE)))
+        };
+        check(answers.next())?;
+        for &place in places {
+            match answers.next().expect("one answer a message") {
+                Ok(_) => unexpected.push(place),
+                Err(error) => match fate(&error, &self.plans[place].sql) {
+                    Fate::Statement(error) => told.push((place, Err(error.into()))),
+                    other => return Err(trouble(other, place)),
+                },
+            }
+            check(answers.next())?;
+        }
+        check(answers.next())?;
+        self.window(connection, &unexpected, texts, told).await
+    }
+}
+
+/// Gives each caller of a set its own.
+fn tell(set: &Set, places: &[usize], written: &Answered, told: &mut Vec<(usize, Told)>) -> Result<(), Trouble> {
+    // Something between us and the table that the facts do not tell.
+    let distrust = || {
+        set.plan.distrust_sets();
+        Trouble::Guilty
+    };
+    let rows = if set.form.is_told {
+        written.rows.len() as u64
+    } else {
+        written.count
+    };
+    if rows != places.len() as u64 {
+        return Err(distrust());
+    }
+    let one = |columns, rows| Outcome {
+        rows_affected: 1,
+        columns,
+        rows,
+        ..Outcome::default()
+    };
+    if !set.form.is_told {
+        told.extend(places.iter().map(|&place| (place, Ok(one(Vec::new(), Vec::new())))));
+        return Ok(());
+    }
+    // The caller's place, the number, and then what was asked for.
+    let names = &set.columns;
+    let mut is_told = vec![false; places.len()];
+    for row in &written.rows {
+        let position: i64 = row.get(0);
+        let position = usize::try_from(position - 1).expect("places are counted from 1");
+        let values: Result<Vec<Value>, _> = (2..2 + names.len()).map(|column| types::value(row, column)).collect();
+        let values = values.map_err(|_| Trouble::Guilty)?;
+        if std::mem::replace(&mut is_told[position], true) {
+            return Err(distrust());
+        }
+        told.push((places[position], Ok(one(names.to_vec(), vec![values]))));
+    }
+    Ok(())
+}
