@@ -23,7 +23,7 @@ const ROWS_MAX: usize = 1024;
 /// Placeholders of one INSERT: the server describes each when it is prepared.
 const PLACEHOLDERS_MAX: usize = 16_384;
 /// Rows that are tried at a time, at least, however often they fail.
-const CHUNK_MIN: usize = 16;
+pub(super) const CHUNK_MIN: usize = 16;
 
 /// An INSERT of one row, of which many can be made.
 #[derive(Debug)]

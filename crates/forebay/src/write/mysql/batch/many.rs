@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::write::Parameters;
-use crate::write::mysql::set::{Returned, Set};
+use crate::write::mysql::set::{CHUNK_MIN, Returned, Set};
 use crate::write::mysql::value;
 
 /// From so many rows on a set is cheaper than its parts and the look at the table.
@@ -119,11 +119,13 @@ impl Batch<'_> {
                 Err(failure) => {
                     // First of all: the next statement makes the server forget it.
                     let row = link.row_of_error().await.map_err(Stopped::of)?;
+                    // 0 where it was none of them.
+                    let row = row.filter(|row| (1..=part.len()).contains(row));
                     if !failure.leaves_transaction() && !link.is_in_transaction().await.map_err(Stopped::of)? {
                         return Err(Stopped::Conflict(failure));
                     }
                     self.executed.truncate(executed_before);
-                    match row.filter(|row| (1..=part.len()).contains(row)) {
+                    match row {
                         Some(row) if failure.is_lock_timeout() => {
                             // It has waited already. Those before it are written first.
                             let guilty = at + row - 1;
@@ -142,8 +144,8 @@ impl Batch<'_> {
                         }
                         None => set.went_badly(part.len()),
                     }
-                    if row.is_none() && part.len() <= ROWS_MIN {
-                        // Too few to look for it by halves.
+                    if row.is_none() && part.len() <= CHUNK_MIN {
+                        // It would be tried with as many again.
                         for &index in &part {
                             self.execute_one(link, plan, index).await?;
                         }
