@@ -37,7 +37,7 @@ const SET_MIN: usize = 4;
 const WINDOW: usize = 64;
 /// After so many conflicts a transaction is halved.
 const CONFLICTS_MAX: u32 = 2;
-/// After so many a batch is no longer tried again because the server's plans were outdated.
+/// After so many times that what was planned was outdated, no sets are tried; after twice as many, nothing is.
 const REPLANS_MAX: u32 = 3;
 
 /// The protocol counts parameters in two bytes.
@@ -353,11 +353,16 @@ impl<'a> Batch<'a> {
             Trouble::Outdated(error) => {
                 group.replans += 1;
                 self.is_renewed = true;
-                if group.replans > REPLANS_MAX {
-                    self.tell_all(&group.places, &error.into());
-                } else {
-                    self.next([group]);
+                if group.replans > 2 * REPLANS_MAX {
+                    return self.tell_all(&group.places, &error.into());
                 }
+                if group.replans >= REPLANS_MAX {
+                    // The table is changed all the time. Each by itself needs no facts about it.
+                    for &place in &group.places {
+                        self.plans[place].distrust_sets();
+                    }
+                }
+                self.next([group]);
             }
         }
     }

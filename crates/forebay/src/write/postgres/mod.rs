@@ -125,12 +125,23 @@ impl Postgres {
     /// Dropped before it completes, the query may go on at the server.
     pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
-        let mut taken = self.inner.take(&self.inner.reading, self.inner.deadline()).await?;
-        match batch::query(&mut taken.connection, &sql, &parameters).await {
-            Err(WriteError::OutcomeUnknown { cause }) if self.inner.plans.of(&sql).reads => {
-                Err(self.inner.unavailable(&cause))
+        let until = self.inner.deadline();
+        let mut backoff = Backoff::new(self.inner.retry_for);
+        loop {
+            let mut taken = self.inner.take(&self.inner.reading, until).await?;
+            let cause = match batch::query(&mut taken.connection, &sql, &parameters).await {
+                // The connection had ended unnoticed. Nothing has happened yet.
+                Err(WriteError::Unavailable { cause }) => cause,
+                Err(WriteError::OutcomeUnknown { cause }) if self.inner.plans.of(&sql).reads => {
+                    return Err(self.inner.unavailable(&cause));
+                }
+                told => return told,
+            };
+            drop(taken);
+            match backoff.next_delay() {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(self.inner.unavailable(&cause)),
             }
-            told => told,
         }
     }
 
