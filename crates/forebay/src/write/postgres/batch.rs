@@ -90,7 +90,14 @@ pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
 /// Executes one statement by itself; lost before it was sent, it is unavailable, and later, unknown.
 pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
     let executed = async {
-        let prepared = connection.prepare(sql, &[]).await?;
+        if let Some(error) = unsendable(parameters) {
+            return Ok(Err(error.into()));
+        }
+        let mut prepared = connection.prepare(sql, &[]).await?;
+        if misfit(&prepared, parameters).is_some() && connection.forget(sql) {
+            // A column may have another type since it was prepared.
+            prepared = connection.prepare(sql, &[]).await?;
+        }
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
@@ -107,7 +114,12 @@ pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &P
             if let Fate::Replan(_) = other {
                 connection.forget_statements();
             }
-            Err(other.statement().into())
+            let error = other.statement();
+            if is_of_types(&error) {
+                // It may be prepared for types that columns had before.
+                connection.forget(sql);
+            }
+            Err(error.into())
         }
     }
 }
@@ -283,6 +295,10 @@ impl<'a> Batch<'a> {
                 return;
             }
         };
+        if group.replans > 0 {
+            // It may be another connection than the one on which that was found.
+            taken.connection.forget_statements();
+        }
         match self.attempt(&mut taken, &group).await {
             Ok(()) => {}
             Err(trouble) => {
@@ -706,9 +722,7 @@ impl<'a> Batch<'a> {
     /// Whether the statement may have failed because a column has another type since it was prepared: the server keeps the types
     /// that its parameters had then. It is prepared anew once, to see.
     fn may_be_outdated(&self, error: &StatementError) -> bool {
-        // Types that do not fit; an operator or function that there is not for them; a cast that there is not.
-        let codes = ["42804", "42883", "42846"];
-        !self.is_renewed && error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
+        !self.is_renewed && is_of_types(error)
     }
 
     /// What the caller at this place is told of the answer.
@@ -870,6 +884,12 @@ fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told
         columns: columns.to_vec(),
         rows: rows?,
     })
+}
+
+/// Whether types did not fit, or there is no operator, function or cast for them.
+fn is_of_types(error: &StatementError) -> bool {
+    let codes = ["42804", "42883", "42846"];
+    error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
 }
 
 /// Whether the statement may commit before it has come to its end, so that it is not run again.
