@@ -328,6 +328,17 @@ async fn what_stalled_is_let_go_of<S: Site>() {
         .await;
         assert_eq!(told.unknown.len(), 8, "{told:?}");
     }
+    // In the midst of what it answers, and by a caller who goes.
+    place
+        .say("INSERT INTO t (n) VALUES (100), (101), (102), (103), (104), (105), (106), (107), (108), (109)")
+        .await;
+    let many = "SELECT a.n, b.n, c.n, d.n FROM t a, t b, t c, t d";
+    place.proxy.trap(Moment::Passed(Side::Server, 40_000), Deed::Stall, 1);
+    let told = within(settings.answer_timeout + settings.retry_for, S::query(&handle, many)).await;
+    drop(told);
+    place.proxy.trap(Moment::Passed(Side::Server, 40_000), Deed::Stall, 1);
+    let gone = tokio::time::timeout(Duration::from_millis(300), S::query(&handle, many)).await;
+    assert!(gone.is_err() || place.proxy.sprung() == 0);
     drop(handle);
     let is_let_go = async {
         while tasks() > before {

@@ -107,7 +107,9 @@ impl<S: Site> Place<S> {
             name: scratch_name(SUITE),
         };
         S::make(&url, &place.name).await;
-        place.say(schema).await;
+        if !schema.is_empty() {
+            place.say(schema).await;
+        }
         place
     }
 

@@ -5,6 +5,7 @@
 //! what it did is told as the server tells it. A link whose future was dropped half-way, that lost its connection, or that has
 //! a transaction open, says that it cannot be had again. Knows nothing of batches or of who waits.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,9 +48,47 @@ enum State {
     Broken,
 }
 
+/// The driver's connection. One that is dropped in the middle of a command is closed at once.
+///
+/// The driver would first read what is still to come, and only then say good-bye, in a task that nobody waits for: from a server
+/// that says nothing, for ever, and what is open at the server stays open as long.
+struct Line {
+    /// None only when it is dropped.
+    conn: Option<Conn>,
+    is_cut_off: bool,
+}
+
+impl Deref for Line {
+    type Target = Conn;
+
+    fn deref(&self) -> &Conn {
+        self.conn.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl DerefMut for Line {
+    fn deref_mut(&mut self) -> &mut Conn {
+        self.conn.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.is_cut_off
+            && let Some(conn) = self.conn.take()
+        {
+            // Where there is no runtime the driver has nothing to begin that task with. Without a thread it is the driver's to
+            // close, as ever.
+            let _ = std::thread::Builder::new()
+                .name("forebay-closer".to_owned())
+                .spawn(move || drop(conn));
+        }
+    }
+}
+
 /// One connection.
 pub(super) struct Link {
-    conn: Conn,
+    conn: Line,
     statements: Statements,
     session: Session,
     server: Arc<Server>,
@@ -79,7 +118,10 @@ impl Link {
         conn.query_drop(set_up(&session)).await?;
         let server = Server::read(&mut conn).await?;
         Ok(Self {
-            conn,
+            conn: Line {
+                conn: Some(conn),
+                is_cut_off: false,
+            },
             statements: Statements::new(session.statements),
             session,
             server: Arc::new(server),
@@ -206,6 +248,7 @@ impl Link {
         }
         let before = std::mem::replace(&mut self.state, State::Broken);
         self.is_unanswered = true;
+        self.conn.is_cut_off = true;
         let answer_timeout = self.session.answer_timeout;
         let result = match tokio::time::timeout(answer_timeout, work(self)).await {
             Ok(result) => {
@@ -219,6 +262,7 @@ impl Link {
         };
         if !matches!(result, Err(Failure::Lost { .. })) && !self.conn.is_disconnected() {
             self.state = before;
+            self.conn.is_cut_off = false;
         }
         self.used = Instant::now();
         result
@@ -516,7 +560,7 @@ impl Link {
         bytes_max: usize,
     ) -> Result<Answered, Failure> {
         self.guarded(async |link| {
-            let conn = &mut link.conn;
+            let conn = &mut *link.conn;
             match &statement.0 {
                 Some(statement) => {
                     let params = if wire.is_empty() {

@@ -39,7 +39,7 @@ const WINDOW: usize = 64;
 const CONFLICTS_MAX: u32 = 2;
 /// No lock is waited for for less than this.
 const LOCK_TIMEOUT_MIN: Duration = Duration::from_millis(10);
-/// After so many a batch is no longer tried again because the server's plans were outdated.
+/// After so many times that what was planned was outdated, no sets are tried; after twice as many, nothing is.
 const REPLANS_MAX: u32 = 3;
 
 /// The protocol counts parameters in two bytes.
@@ -95,7 +95,7 @@ pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters
         return Err(error.into());
     }
     let executed = async {
-        let prepared = connection.prepare(&plan.sql, &[]).await?;
+        let prepared = ready(connection, &plan.sql, parameters).await?;
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
@@ -103,7 +103,7 @@ pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters
         Ok(outcome(&prepared, &answered, plan.changes_rows))
     };
     let told = executed.await;
-    told_here(connection, told)
+    told_here(connection, &plan.sql, told)
 }
 
 /// Reads with one statement, in a transaction in which nothing can be written.
@@ -112,7 +112,7 @@ pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &P
         return Err(error.into());
     }
     let read = async {
-        let prepared = connection.prepare(sql, &[]).await?;
+        let prepared = ready(connection, sql, parameters).await?;
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
@@ -134,10 +134,10 @@ pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &P
         Ok(outcome(&prepared, &answered, false))
     };
     let told = read.await;
-    told_here(connection, told)
+    told_here(connection, sql, told)
 }
 
-fn told_here(connection: &mut Connection, told: Result<Told, Fate>) -> Told {
+fn told_here(connection: &mut Connection, sql: &str, told: Result<Told, Fate>) -> Told {
     match told {
         Ok(told) => told,
         Err(Fate::Lost(cause)) => Err(WriteError::Unavailable { cause }),
@@ -145,7 +145,12 @@ fn told_here(connection: &mut Connection, told: Result<Told, Fate>) -> Told {
             if let Fate::Replan(_) = other {
                 connection.forget_statements();
             }
-            Err(other.statement().into())
+            let error = other.statement();
+            if is_of_types(&error) {
+                // It may be prepared for types that columns had before.
+                connection.forget(sql);
+            }
+            Err(error.into())
         }
     }
 }
@@ -324,6 +329,10 @@ impl<'a> Batch<'a> {
                 return;
             }
         };
+        if group.replans > 0 {
+            // It may be another connection than the one on which that was found.
+            taken.connection.forget_statements();
+        }
         match self.attempt(&mut taken, &group).await {
             Ok(()) => {}
             Err(trouble) => {
@@ -394,17 +403,16 @@ impl<'a> Batch<'a> {
             Trouble::Outdated(error) => {
                 group.replans += 1;
                 self.is_renewed = true;
-                if group.replans > REPLANS_MAX {
-                    self.tell_all(&group.places, &error.into());
-                } else {
-                    if group.replans > 1 {
-                        // The table changes faster than it is looked at. Rows of their own ask for no facts.
-                        for &place in &group.places {
-                            self.plans[place].distrust_sets();
-                        }
-                    }
-                    self.next([group]);
+                if group.replans > 2 * REPLANS_MAX {
+                    return self.tell_all(&group.places, &error.into());
                 }
+                if group.replans >= REPLANS_MAX {
+                    // The table is changed all the time. Each by itself needs no facts about it.
+                    for &place in &group.places {
+                        self.plans[place].distrust_sets();
+                    }
+                }
+                self.next([group]);
             }
         }
     }
@@ -474,15 +482,14 @@ impl<'a> Batch<'a> {
                 Ok(prepared) => misfit(prepared, parameters),
                 Err(error) => Some(error.clone().into()),
             };
-            let mut unfit_now = unfit(&texts);
-            if unfit_now.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
+            let mut error = unfit(&texts);
+            if error.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
                 // A column may have another type since it was prepared.
                 let prepared = prepare(connection, &plan.sql).await?;
                 texts.renew(&plan, prepared);
-                unfit_now = unfit(&texts);
+                error = unfit(&texts);
             }
-            let unfit = unfit_now;
-            if let Some(error) = unfit {
+            if let Some(error) = error {
                 self.tell(place, Err(error));
             }
         }
@@ -775,10 +782,8 @@ impl<'a> Batch<'a> {
 
     /// Whether the statement may have failed because a column has another type since it was prepared: the server keeps the types
     /// that its parameters had then. It is prepared anew once, to see.
-    pub(super) fn may_be_outdated(&self, error: &StatementError) -> bool {
-        // Types that do not fit; an operator or function that there is not for them; a cast that there is not.
-        let codes = ["42804", "42883", "42846"];
-        !self.is_renewed && error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
+    fn may_be_outdated(&self, error: &StatementError) -> bool {
+        !self.is_renewed && is_of_types(error)
     }
 
     /// What the caller at this place is told of the answer.
@@ -868,14 +873,6 @@ impl PreparedTexts {
     }
 }
 
-/// A statement that only steers the transaction.
-fn control(client: &Client, sql: String) -> Message<'_, Result<Answered, tokio_postgres::Error>> {
-    Box::pin(async move {
-        client.batch_execute(&sql).await?;
-        Ok(Answered::nothing())
-    })
-}
-
 /// The statement, or why it cannot be prepared.
 async fn prepare(connection: &mut Connection, sql: &str) -> Result<Result<Prepared, StatementError>, Trouble> {
     match connection.prepare(sql, &[]).await {
@@ -914,6 +911,23 @@ fn bytes_sent(value: &Value) -> usize {
         }
 }
 
+/// A statement that only steers the transaction.
+fn control(client: &Client, sql: String) -> Message<'_, Result<Answered, tokio_postgres::Error>> {
+    Box::pin(async move {
+        client.batch_execute(&sql).await?;
+        Ok(Answered::nothing())
+    })
+}
+
+/// The statement; prepared anew if these parameters do not fit it, as a column may have another type since it was prepared.
+async fn ready(connection: &mut Connection, sql: &str, parameters: &Parameters) -> Result<Prepared, Fate> {
+    let prepared = connection.prepare(sql, &[]).await?;
+    if misfit(&prepared, parameters).is_some() && connection.forget(sql) {
+        return connection.prepare(sql, &[]).await;
+    }
+    Ok(prepared)
+}
+
 /// The parameters as they are sent.
 fn sent(parameters: &Parameters) -> impl ExactSizeIterator<Item = Parameter<'_>> + Send {
     parameters.values().iter().map(Parameter)
@@ -944,6 +958,12 @@ fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told
         columns: columns.to_vec(),
         rows: rows?,
     })
+}
+
+/// Whether types did not fit, or there is no operator, function or cast for them.
+fn is_of_types(error: &StatementError) -> bool {
+    let codes = ["42804", "42883", "42846"];
+    error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
 }
 
 /// Whether the statement may commit before it has come to its end, so that it is not run again.

@@ -214,7 +214,7 @@ impl Connection {
         Ok(prepared)
     }
 
-    /// Forgets one statement; whether there was one that was used before.
+    /// Forgets one statement; whether it was prepared.
     pub(super) fn forget(&mut self, sql: &str) -> bool {
         self.statements.remove(sql).is_some()
     }

@@ -139,16 +139,14 @@ impl Postgres {
             if plan.changes_session {
                 taken.connection.restore().await;
             }
-            match told {
-                // The connection was lost. It reads: to do it again does no harm.
-                Err(WriteError::Unavailable { cause }) => {
-                    drop(taken);
-                    match backoff.next_delay() {
-                        Some(delay) => tokio::time::sleep(delay).await,
-                        None => return Err(self.inner.unavailable(&cause)),
-                    }
-                }
-                told => return told,
+            // The connection was lost. It reads: to do it again does no harm.
+            let Err(WriteError::Unavailable { cause }) = told else {
+                return told;
+            };
+            drop(taken);
+            match backoff.next_delay() {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(self.inner.unavailable(&cause)),
             }
         }
     }

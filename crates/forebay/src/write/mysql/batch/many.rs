@@ -119,7 +119,7 @@ impl Batch<'_> {
                 Err(failure) => {
                     // First of all: the next statement makes the server forget it.
                     let row = link.row_of_error().await.map_err(Stopped::of)?;
-                    // It may be none of them: what cannot be prepared fails at row 0.
+                    // 0 where it was none of them.
                     let row = row.filter(|row| (1..=part.len()).contains(row));
                     if !failure.leaves_transaction() && !link.is_in_transaction().await.map_err(Stopped::of)? {
                         return Err(Stopped::Conflict(failure));
@@ -145,7 +145,7 @@ impl Batch<'_> {
                         None => set.went_badly(part.len()),
                     }
                     if row.is_none() && part.len() <= CHUNK_MIN {
-                        // No fewer are tried at a time.
+                        // It would be tried with as many again.
                         for &index in &part {
                             self.execute_one(link, plan, index).await?;
                         }
