@@ -97,7 +97,9 @@ impl Query {
         let first = many.numbers.chunks(KEYS_MAX).next().unwrap_or_default();
         let fits = match reading.describe(&listed.sql(places(first.len()))).await {
             Ok(described) => is_told_by_number(&described.columns),
-            Err(Unread::Failed(_)) => false,
+            Err(Unread::Failed(error)) if is_of_kind(&error, Kind::Text) => false,
+            // It may pass.
+            Err(Unread::Failed(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
         if !fits {
@@ -119,7 +121,7 @@ impl Query {
             let parameters: Vec<Value> = values.take(places(numbers.len())).map(Value::Integer).collect();
             let read = match reading.rows(&sql, &parameters.into()).await {
                 Ok(read) => read,
-                Err(Unread::Failed(_)) => return Ok(None),
+                Err(Unread::Failed(error)) if !is_of_the_moment(&error) => return Ok(None),
                 Err(other) => return Err(other),
             };
             // The table may have changed since the query was described.
@@ -242,7 +244,11 @@ async fn one_by_one(reading: &mut Reading, sql: &str, keys: &[Parameters]) -> Re
 
 /// Whether every key that comes after would wait as long for the same error: a table is locked.
 fn is_of_the_moment(error: &WriteError) -> bool {
-    matches!(error, WriteError::Statement(error) if error.kind == Kind::LockTimeout)
+    is_of_kind(error, Kind::LockTimeout)
+}
+
+fn is_of_kind(error: &WriteError, kind: Kind) -> bool {
+    matches!(error, WriteError::Statement(error) if error.kind == kind)
 }
 
 /// The error that every key has, if it is about the text: a table is no longer there, the query writes.
