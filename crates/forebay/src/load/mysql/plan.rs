@@ -25,6 +25,8 @@ const KEYS_MAX: usize = 512;
 pub(super) struct Query {
     database: MySql,
     sql: Sql,
+    /// Why it is not run at all, if so.
+    refusal: Option<WriteError>,
     /// The query for many keys, if there is one.
     listed: Option<Listed>,
     /// The server has shown that the query for many keys cannot be used. Only ever set.
@@ -36,6 +38,7 @@ type Each = Vec<Result<Rows, ReadError>>;
 impl Query {
     pub(super) fn new(database: MySql, sql: Sql) -> Self {
         Self {
+            refusal: database.refuses_to_read(&sql),
             listed: shape::listed(&sql),
             is_unlisted: AtomicBool::new(false),
             database,
@@ -45,8 +48,8 @@ impl Query {
 
     /// The rows of each key.
     pub(super) async fn read(&self, keys: &[Parameters]) -> Result<Each, ReadError> {
-        if let Some(refusal) = self.database.refuses_to_read(&self.sql) {
-            return Err(refusal.into());
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone().into());
         }
         let mut attempt = 1;
         loop {
