@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use forebay::load::mysql::all_rows;
+use forebay::write::WriteError;
 
 use super::*;
 
@@ -46,6 +47,31 @@ async fn a_query_without_end_is_ended_when_its_time_is_over() {
             values::<i64, i64>(&database, "SELECT ? DIV 1", vec![1, 2]).await,
             [Some(1), Some(2)]
         );
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_is_not_answered_in_time_is_ended_too() {
+    let mut database = Database::new("").await;
+    let builder = MySql::builder(&database.url).unwrap();
+    database.mysql = builder
+        .answer_timeout(Duration::from_millis(300))
+        .connect()
+        .await
+        .unwrap();
+    for outcome in load::<i64, i64>(&database, "SELECT sleep(?) + 66", vec![10_000]).await {
+        let Err(LoadError::Fetch(error)) = &outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            matches!(**error, ReadError::Database(WriteError::Unavailable { .. })),
+            "{error:?}"
+        );
+    }
+    let patience = tokio::time::Instant::now() + Duration::from_secs(20);
+    while !running(&database, "+ 66").await.is_empty() {
+        assert!(tokio::time::Instant::now() < patience, "it still runs");
+        tokio::task::yield_now().await;
     }
 }
 
@@ -113,5 +139,5 @@ async fn after_close_nothing_is_read() {
     let Err(LoadError::Fetch(error)) = &outcomes[0] else {
         panic!("{outcomes:?}");
     };
-    assert_eq!(**error, ReadError::Database(forebay::write::WriteError::Closed));
+    assert_eq!(**error, ReadError::Database(WriteError::Closed));
 }

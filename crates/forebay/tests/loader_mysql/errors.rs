@@ -1,6 +1,7 @@
 //! Whose an error is, and what it says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay::write::{StatementErrorKind as Kind, WriteError};
 
@@ -149,14 +150,19 @@ async fn an_error_of_the_text_is_the_whole_fetchs() {
 async fn a_table_that_stays_locked_is_the_whole_fetchs_error_and_waited_for_once() {
     let database = &Database::new("CREATE TABLE t (id int); INSERT INTO t VALUES (1)").await;
     let mut locker = database.connection().await;
-    let loader: Loader<i64, i64, ReadError> = database.mysql.loader("SELECT id FROM t WHERE id = ? LIMIT 1");
-    assert_eq!(loader.load(1).await.unwrap(), Some(1));
-    locker.query_drop("LOCK TABLES t WRITE").await.unwrap();
-    for outcome in loader.load_many(0..60).await {
-        assert_eq!(kind(&outcome), (Kind::LockTimeout, true));
+    for sql in ["SELECT id FROM t WHERE id = ? LIMIT 1", "SELECT id FROM t WHERE id = ?"] {
+        let loader: Loader<i64, i64, ReadError> = database.mysql.loader(sql);
+        let both = async || -> Vec<_> { loader.load_many([1, 2]).await.into_iter().map(Result::unwrap).collect() };
+        assert_eq!(both().await, [Some(1), None]);
+        locker.query_drop("LOCK TABLES t WRITE").await.unwrap();
+        // A second for the lock, and not a minute.
+        let outcomes = tokio::time::timeout(Duration::from_secs(30), loader.load_many(0..60)).await;
+        for outcome in outcomes.unwrap() {
+            assert_eq!(kind(&outcome), (Kind::LockTimeout, true));
+        }
+        locker.query_drop("UNLOCK TABLES").await.unwrap();
+        assert_eq!(both().await, [Some(1), None]);
     }
-    locker.query_drop("UNLOCK TABLES").await.unwrap();
-    assert_eq!(loader.load(1).await.unwrap(), Some(1));
 }
 
 #[tokio::test]

@@ -66,6 +66,36 @@ async fn writes_that_wait_do_not_stop_loads() {
     }
 }
 
+#[tokio::test]
+async fn transactions_that_stay_open_do_not_stop_loads() {
+    let database =
+        &Database::new("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let postgres = &with_connections(database, 3).await;
+    // As many as may be open, and more that wait to be.
+    let open = (postgres.begin().await.unwrap(), postgres.begin().await.unwrap());
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let postgres = postgres.clone();
+            tokio::spawn(async move { postgres.begin().await })
+        })
+        .collect();
+    let loader: Loader<i64, i64, ReadError> = postgres.loader("SELECT n FROM t WHERE id = $1");
+    for _ in 0..10 {
+        let loaded = tokio::time::timeout(PATIENCE, loader.load_many([1, 2])).await;
+        for outcome in loaded.expect("it waits for writes") {
+            assert_eq!(outcome.unwrap(), Some(0));
+        }
+    }
+    assert!(
+        waiting.iter().all(|begun| !begun.is_finished()),
+        "a connection was to be left to loads"
+    );
+    drop(open);
+    for begun in waiting {
+        drop(begun.await.unwrap().unwrap());
+    }
+}
+
 /// How many connections of that database run something that has this in its text.
 async fn running(database: &Database, text: &str) -> i64 {
     let sql = "SELECT count(*) FROM pg_stat_activity

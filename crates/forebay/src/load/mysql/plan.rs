@@ -25,6 +25,8 @@ const KEYS_MAX: usize = 512;
 pub(super) struct Query {
     database: MySql,
     sql: Sql,
+    /// Why it is not run at all, if so.
+    refusal: Option<WriteError>,
     /// The query for many keys, if there is one.
     listed: Option<Listed>,
     /// The server has shown that the query for many keys cannot be used. Only ever set.
@@ -36,6 +38,7 @@ type Each = Vec<Result<Rows, ReadError>>;
 impl Query {
     pub(super) fn new(database: MySql, sql: Sql) -> Self {
         Self {
+            refusal: database.refuses_to_read(&sql),
             listed: shape::listed(&sql),
             is_unlisted: AtomicBool::new(false),
             database,
@@ -45,8 +48,8 @@ impl Query {
 
     /// The rows of each key.
     pub(super) async fn read(&self, keys: &[Parameters]) -> Result<Each, ReadError> {
-        if let Some(refusal) = self.database.refuses_to_read(&self.sql) {
-            return Err(refusal.into());
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone().into());
         }
         let mut attempt = 1;
         loop {
@@ -97,7 +100,9 @@ impl Query {
         let first = many.numbers.chunks(KEYS_MAX).next().unwrap_or_default();
         let fits = match reading.describe(&listed.sql(places(first.len()))).await {
             Ok(described) => is_told_by_number(&described.columns),
-            Err(Unread::Failed(_)) => false,
+            Err(Unread::Failed(error)) if is_of_kind(&error, Kind::Text) => false,
+            // It may pass.
+            Err(Unread::Failed(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
         if !fits {
@@ -119,7 +124,7 @@ impl Query {
             let parameters: Vec<Value> = values.take(places(numbers.len())).map(Value::Integer).collect();
             let read = match reading.rows(&sql, &parameters.into()).await {
                 Ok(read) => read,
-                Err(Unread::Failed(_)) => return Ok(None),
+                Err(Unread::Failed(error)) if !is_of_the_moment(&error) => return Ok(None),
                 Err(other) => return Err(other),
             };
             // The table may have changed since the query was described.
@@ -242,7 +247,11 @@ async fn one_by_one(reading: &mut Reading, sql: &str, keys: &[Parameters]) -> Re
 
 /// Whether every key that comes after would wait as long for the same error: a table is locked.
 fn is_of_the_moment(error: &WriteError) -> bool {
-    matches!(error, WriteError::Statement(error) if error.kind == Kind::LockTimeout)
+    is_of_kind(error, Kind::LockTimeout)
+}
+
+fn is_of_kind(error: &WriteError, kind: Kind) -> bool {
+    matches!(error, WriteError::Statement(error) if error.kind == kind)
 }
 
 /// The error that every key has, if it is about the text: a table is no longer there, the query writes.

@@ -290,7 +290,11 @@ impl Link {
         // A snapshot for all statements is there only at this isolation, whatever the server's default is.
         let begin =
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
-        self.command(begin, false).await?;
+        if let Err(failure) = self.command(begin, false).await {
+            // The first of the two is for the next transaction, whoever's that is.
+            self.mark_changed();
+            return Err(failure);
+        }
         self.state = State::Open;
         Ok(())
     }

@@ -264,3 +264,29 @@ impl Drop for Reading {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use testbed::MariaDb;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_connection_of_that_number_and_address_is_ended() {
+        let server = tokio::task::spawn_blocking(MariaDb::start).await.unwrap().unwrap();
+        let mysql = MySql::connect(&server.url()).await.unwrap();
+        let mut reading = mysql.reading().await.unwrap();
+        reading.begin().await.unwrap();
+        let name = reading.name.clone().unwrap();
+        let of_another_server = NameAtServer {
+            id: name.id,
+            host: "127.0.0.1:1".to_owned(),
+        };
+        let one = Parameters::from([1_i64]);
+        reading.lent().end_at_server(&of_another_server).await.unwrap();
+        reading.rows("SELECT ? + 1", &one).await.unwrap();
+        reading.lent().end_at_server(&name).await.unwrap();
+        let after = reading.rows("SELECT ? + 1", &one).await;
+        assert!(matches!(after, Err(Unread::Lost(_))), "{after:?}");
+    }
+}
