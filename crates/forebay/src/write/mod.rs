@@ -7,6 +7,8 @@
 //! The only part that knows SQL dialects, one folder each. Stands on [`batch`](crate::batch); knows nothing of keys or
 //! caches.
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod alike;
 mod cancel;
 mod error;
 #[cfg(feature = "mysql")]

@@ -78,6 +78,23 @@ impl Backend {
         }
     }
 
+    /// As [`write`](Self::write), to its end also if whoever waits for it is dropped.
+    async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Answer>, WriteError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            // Its own thread does that.
+            Self::Sqlite(_) => Ok(self.write(batch).await),
+            #[cfg(any(feature = "postgres", feature = "mysql"))]
+            _ => {
+                let backend = self.clone();
+                let writing = tokio::spawn(async move { backend.write(batch).await });
+                writing.await.map_err(|error| WriteError::OutcomeUnknown {
+                    cause: error.to_string(),
+                })
+            }
+        }
+    }
+
     /// What the answer says; tries again alone, if it says so.
     async fn outcome(&self, answer: Answer) -> Result<Outcome, WriteError> {
         match answer {
@@ -297,7 +314,7 @@ impl Writer {
         let token = write.cancel.clone().unwrap_or_default();
         let mut answers = tokio::select! {
             biased;
-            answers = self.backend.write(vec![write]) => answers,
+            answers = self.backend.write_to_the_end(vec![write]) => answers?,
             () = token.withdrawn() => return Err(token.reason()),
         };
         let answer = answers.pop().expect("one answer a write");

@@ -69,6 +69,32 @@ async fn many_that_wait_hold_their_neighbours_hardly_longer_than_one() {
     assert_eq!(read, ["29", "1"]);
 }
 
+/// The rows before the one that waits are committed meanwhile, once; it and those after it come when the lock is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_of_many_that_keeps_its_order_waits_in_its_place() {
+    let database = Database::new("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT UNIQUE)").await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; INSERT INTO t (n) VALUES (57)").await.unwrap();
+    let writer = Writer::builder()
+        .max_in_flight(1)
+        .max_items(100)
+        .max_wait(Duration::from_secs(600))
+        .build(database.open().await);
+    let insert = |n: i64| writer.submit(Write::new("INSERT INTO t (n) VALUES (?)", [n]).ordered_by("k"));
+    let releasing = async {
+        while database.read("SELECT COUNT(*) FROM t WHERE n < 57").await != ["47"] {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        other.query_drop("ROLLBACK").await.unwrap();
+    };
+    let (answers, ()) = futures_util::future::join(join_all((10..110).map(insert)), releasing).await;
+    for (n, answer) in (10..110).zip(&answers) {
+        assert_eq!(answer.as_ref().map(|outcome| outcome.rows_affected), Ok(1), "{n}");
+    }
+    let in_order = database.read("SELECT n FROM t ORDER BY id").await;
+    assert_eq!(in_order, (10..110).map(|n| n.to_string()).collect::<Vec<_>>());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_of_many_that_waits_does_not_hold_the_others() {
     let database = Database::new(SCHEMA).await;

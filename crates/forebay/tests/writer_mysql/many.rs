@@ -1,6 +1,8 @@
 //! Rows that are written many at a time: each caller has the outcome it would have had alone, whatever the table is like.
 
+use forebay::write::mysql::MySql;
 use forebay::write::{StatementErrorKind as Kind, Value, Write, Writer};
+use mysql_async::prelude::Queryable;
 use testbed::MariaDb;
 
 use crate::{Database, assert_ok, kind, text, together};
@@ -90,6 +92,55 @@ async fn one_in_a_hundred_that_fails_fails_alone() {
         expected,
         "in arrival order"
     );
+}
+
+/// Who may not look for rows in conflict finds them all the same, and so does who may not see them by a plain look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts_are_found_with_and_without_looking_for_them() {
+    let database = Database::new(
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT, s VARCHAR(20), UNIQUE (n), UNIQUE (s, n), UNIQUE (s(3)));
+         INSERT INTO t (n, s) VALUES (7, 'seven')",
+    )
+    .await;
+    let name = database.url.rsplit_once('/').unwrap().1;
+    let mut plain = database.plain().await;
+    plain
+        .query_drop(format!(
+            "CREATE OR REPLACE USER {name}@'%' IDENTIFIED BY 'x'; GRANT INSERT, TRIGGER ON {name}.* TO {name}@'%'"
+        ))
+        .await
+        .unwrap();
+    let (before, after) = database.url.split_once('@').unwrap();
+    let scheme = before.split_once("//").unwrap().0;
+    let writes_only = format!("{scheme}//{name}:x@{after}");
+    let mut written = 1;
+    for (who, url) in [database.url.as_str(), &writes_only].into_iter().enumerate() {
+        let mysql = MySql::connect(url).await.unwrap();
+        for round in 1..=3_i64 {
+            let row = |n: i64| {
+                let new = i64::try_from(who).unwrap() * 10_000 + round * 1000 + n;
+                let parameters: Vec<Value> = match n {
+                    10 => vec![7.into(), Value::Null],
+                    // Equal by the collation alone.
+                    20 => vec![new.into(), "SEVEN".into()],
+                    30 => vec![(new - 1).into(), Value::Null],
+                    40 => vec![Value::Null, Value::Null],
+                    _ => vec![new.into(), Value::Null],
+                };
+                Write::new("INSERT INTO t (n, s) VALUES (?, ?)", parameters)
+            };
+            let answers = together(&mysql, (0..100).map(row).collect()).await;
+            for (n, answer) in answers.iter().enumerate() {
+                match n {
+                    10 | 20 | 30 => assert_eq!(kind(answer), Kind::Unique, "{who} {round} {n}"),
+                    _ => assert_eq!(assert_ok(answer).rows_affected, 1, "{who} {round} {n}"),
+                }
+            }
+            written += 97;
+            assert_eq!(database.read("SELECT COUNT(*) FROM t").await, [written.to_string()]);
+        }
+    }
+    plain.query_drop(format!("DROP USER {name}@'%'")).await.unwrap();
 }
 
 #[tokio::test]
@@ -273,7 +324,7 @@ async fn who_may_not_see_triggers_writes_one_by_one_and_rightly() {
         ))
         .await;
     let url = database.url.replace("root@", &format!("{name}:secret@"));
-    let mysql = forebay::write::mysql::MySql::connect(&url).await.unwrap();
+    let mysql = MySql::connect(&url).await.unwrap();
     let answers = together(&mysql, (0..30).map(insert).collect()).await;
     let ids: Vec<i64> = answers
         .iter()

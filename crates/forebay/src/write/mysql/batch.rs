@@ -96,11 +96,11 @@ enum Ended {
 
 /// How a transaction's statements went before its commit.
 enum Ran {
-    /// To the end, or to the statement at this position, which runs outside.
-    UpTo(usize),
-    /// To this position, whose statement waits for a lock in its place.
+    /// To the end, or to a statement that runs outside.
+    Well,
+    /// To this statement, which waits for a lock in its place.
     Blocked(usize, Failure),
-    /// The statement at this position took the transaction with it, or left it in doubt; it has its answer.
+    /// This statement took the transaction with it, or left it in doubt; it has its answer.
     Spoiled(usize),
     /// As `Spoiled`, and it was nobody's fault.
     Conflict(Failure),
@@ -391,7 +391,7 @@ impl<'a> Batch<'a> {
             };
         }
         let mut ran = self.execute(link, &group.indices).await;
-        if matches!(ran, Ran::UpTo(_) | Ran::Blocked(..)) {
+        if matches!(ran, Ran::Well | Ran::Blocked(..)) {
             match self.are_facts_true(link).await {
                 Ok(true) => {}
                 Err(Failure::Lost { cause, .. }) => ran = Ran::Lost(cause),
@@ -401,16 +401,16 @@ impl<'a> Batch<'a> {
         }
         let indices = &group.indices;
         match ran {
-            Ran::UpTo(end) => self.commit(link, indices, end, None).await,
-            Ran::Blocked(end, failure) => self.commit(link, indices, end, Some(failure)).await,
+            Ran::Well => self.commit(link, indices, None).await,
+            Ran::Blocked(index, failure) => self.commit(link, indices, Some((index, failure))).await,
             Ran::Lost(cause) => self.lost(group, cause),
-            Ran::Spoiled(position) => match self.roll_back(link, indices).await {
+            Ran::Spoiled(index) => match self.roll_back(link, indices).await {
                 Ok(undone) => {
                     if !undone {
-                        self.tell(indices[position], unknown(&STAYS));
+                        self.tell(index, unknown(&STAYS));
                     }
-                    self.again_if_open(&indices[position + 1..]);
-                    self.again_if_open(&indices[..position]);
+                    let others: Vec<usize> = indices.iter().copied().filter(|other| *other != index).collect();
+                    self.again_if_open(&others);
                     Ended::Well
                 }
                 Err(cause) => self.lost(group, cause),
@@ -497,21 +497,24 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Commits what was executed before `end`; the rest comes next, its first statement maybe after a wait.
-    async fn commit(&mut self, link: &mut Link, indices: &[usize], end: usize, blocked: Option<Failure>) -> Ended {
+    /// Commits what was executed; what was not comes next, one that is blocked first and maybe after a wait.
+    async fn commit(&mut self, link: &mut Link, indices: &[usize], blocked: Option<(usize, Failure)>) -> Ended {
         let executed = std::mem::take(&mut self.executed);
         let committed = link.commit().await;
-        let (rest, first) = match blocked {
-            Some(_) => (&indices[end + 1..], Some(indices[end])),
-            None if end < indices.len() => (&indices[end + 1..], Some(indices[end])),
-            None => (&indices[end..], None),
-        };
-        self.again(rest, false);
+        let mut rest: Vec<usize> = indices
+            .iter()
+            .copied()
+            .filter(|index| self.settled[*index].is_none())
+            .collect();
         let mut ended = Ended::Well;
-        match (first, blocked) {
-            (Some(index), Some(failure)) => ended = self.in_the_way(index, failure),
-            (Some(index), None) => self.again(&[index], false),
-            (None, _) => {}
+        if let Some((blocked, failure)) = blocked {
+            rest.retain(|index| *index != blocked);
+            self.again(&rest, false);
+            ended = self.in_the_way(blocked, failure);
+        } else if let [first, rest @ ..] = &*rest {
+            // It cannot share a transaction.
+            self.again(rest, false);
+            self.again(&[*first], false);
         }
         let failure = match committed {
             Ok(()) => return ended,
@@ -566,7 +569,7 @@ impl<'a> Batch<'a> {
                 continue;
             }
             if plan.role == Role::Alone {
-                return Ran::UpTo(position);
+                return Ran::Well;
             }
             let end = position + self.run_length(&plan, &indices[position..]);
             if end - position >= many::ROWS_MIN {
@@ -577,23 +580,23 @@ impl<'a> Batch<'a> {
                     }
                     // One by one, then.
                     Ok(many::Wrote::None) => {}
-                    Err(stopped) => return stopped.at(position),
+                    Err(stopped) => return stopped.into(),
                 }
                 // Not asked again for each of them.
-                for (offset, &index) in indices[position..end].iter().enumerate() {
+                for &index in &indices[position..end] {
                     if let Err(stopped) = self.execute_one(link, &plan, index).await {
-                        return stopped.at(position + offset);
+                        return stopped.into();
                     }
                 }
                 position = end;
                 continue;
             }
             if let Err(stopped) = self.execute_one(link, &plan, index).await {
-                return stopped.at(position);
+                return stopped.into();
             }
             position += 1;
         }
-        Ran::UpTo(indices.len())
+        Ran::Well
     }
 
     /// One statement in the transaction that is open.
@@ -644,7 +647,7 @@ impl<'a> Batch<'a> {
         let stands = !must_undo && link.is_in_transaction().await.map_err(Stopped::of)?;
         if failure.is_lock_timeout() {
             if self.waits_in_place(index) && stands {
-                return Err(Stopped::Blocked(failure));
+                return Err(Stopped::Blocked(index, failure));
             }
             self.settled[index] = Some(Settled::Later);
             // However many rows are locked, their neighbours do not wait much longer than for one.
@@ -655,7 +658,7 @@ impl<'a> Batch<'a> {
         } else {
             self.tell(index, Err(failure.into_write_error()));
         }
-        if stands { Ok(()) } else { Err(Stopped::Spoiled) }
+        if stands { Ok(()) } else { Err(Stopped::Spoiled(index)) }
     }
 }
 
@@ -663,8 +666,8 @@ impl<'a> Batch<'a> {
 enum Stopped {
     Lost(String),
     Conflict(Failure),
-    Blocked(Failure),
-    Spoiled,
+    Blocked(usize, Failure),
+    Spoiled(usize),
     Again,
 }
 
@@ -676,14 +679,16 @@ impl Stopped {
             failure => Self::Conflict(failure),
         }
     }
+}
 
-    fn at(self, position: usize) -> Ran {
-        match self {
-            Self::Lost(cause) => Ran::Lost(cause),
-            Self::Conflict(failure) => Ran::Conflict(failure),
-            Self::Blocked(failure) => Ran::Blocked(position, failure),
-            Self::Spoiled => Ran::Spoiled(position),
-            Self::Again => Ran::Again,
+impl From<Stopped> for Ran {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Lost(cause) => Self::Lost(cause),
+            Stopped::Conflict(failure) => Self::Conflict(failure),
+            Stopped::Blocked(index, failure) => Self::Blocked(index, failure),
+            Stopped::Spoiled(index) => Self::Spoiled(index),
+            Stopped::Again => Self::Again,
         }
     }
 }

@@ -70,6 +70,11 @@ impl Failure {
         matches!(self.code(), LOCK_WAIT_TIMEOUT | LOCK_NOT_WAITED_FOR)
     }
 
+    /// Whether a row was in conflict with another.
+    pub(super) fn is_unique(&self) -> bool {
+        matches!(self, Self::Server(error) if error.kind == Kind::Unique)
+    }
+
     pub(super) fn is(&self, code: u16) -> bool {
         self.code() == code
     }

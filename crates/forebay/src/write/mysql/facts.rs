@@ -56,3 +56,26 @@ impl Facts {
         })
     }
 }
+
+/// The columns of each unique index, where they are whole columns.
+pub(super) async fn unique_indexes(
+    link: &mut Link,
+    schema: Option<&str>,
+    table: &str,
+) -> Result<Vec<Vec<String>>, Failure> {
+    let query = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART IS NULL FROM information_schema.STATISTICS
+        WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ? AND NON_UNIQUE = 0
+        ORDER BY INDEX_NAME, SEQ_IN_INDEX";
+    let schema = schema.map_or(Value::Null, |schema| Value::Text(schema.to_owned()));
+    let parameters = Parameters::from([schema, Value::Text(table.to_owned())]);
+    let answer = link.execute(query, &parameters).await?;
+    let indexes = answer.rows.chunk_by(|one, other| one[0] == other[0]);
+    let whole = indexes.filter(|index| index.iter().all(|column| column[2] == Value::Integer(1)));
+    let columns = |index: &[Vec<Value>]| {
+        index
+            .iter()
+            .filter_map(|column| column[1].as_text().map(str::to_owned))
+            .collect()
+    };
+    Ok(whole.map(columns).collect())
+}

@@ -162,13 +162,9 @@ impl MySql {
         self.inner.links.close().await;
     }
 
-    /// Writes a batch; one answer a write, in order.
+    /// Writes a batch; one answer a write, in order. Dropped meanwhile, the connections that it has are given up.
     pub(super) async fn write(&self, batch: Vec<Write>) -> Vec<Answer> {
-        let count = batch.len();
-        let inner = Arc::clone(&self.inner);
-        // In a task of its own: whoever is dropped meanwhile, a batch that was begun comes to its end.
-        let ran = tokio::spawn(async move { batch::run(&inner, batch).await }).await;
-        ran.unwrap_or_else(|error| (0..count).map(|_| Answer::Told(Err(panicked(&error)))).collect())
+        batch::run(&self.inner, batch).await
     }
 
     /// Writes one that another transaction's lock was in the way of: tries until it gets the lock, apart from all others.

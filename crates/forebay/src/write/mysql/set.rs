@@ -22,6 +22,8 @@ use crate::write::{Outcome, Value};
 const ROWS_MAX: usize = 1024;
 /// Placeholders of one INSERT: the server describes each when it is prepared.
 const PLACEHOLDERS_MAX: usize = 16_384;
+/// For so many runs after a conflict the next is looked for.
+const WARY_RUNS: usize = 64;
 /// Rows that are tried at a time, at least, however often they fail.
 pub(super) const CHUNK_MIN: usize = 16;
 
@@ -39,8 +41,20 @@ pub(super) struct Set {
     facts: Mutex<Option<Arc<Facts>>>,
     /// How many rows were last inserted at a time without a failure.
     chunk: AtomicUsize,
+    /// Runs to come before which rows in conflict are looked for.
+    wary: AtomicUsize,
+    /// Where they can be looked for, once that was asked.
+    keys: Mutex<Option<Arc<[Key]>>>,
     /// What came back was not what must come back: never again.
     is_distrusted: AtomicBool,
+}
+
+/// A unique index of which each row gives all columns by parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    columns: Vec<String>,
+    /// Which parameters of a row are its columns.
+    pub(super) parameters: Vec<usize>,
 }
 
 /// How sets of one table are written: what is returned.
@@ -95,6 +109,8 @@ impl Set {
             insert,
             facts: Mutex::new(None),
             chunk: AtomicUsize::new(ROWS_MAX),
+            wary: AtomicUsize::new(0),
+            keys: Mutex::new(None),
             is_distrusted: AtomicBool::new(false),
         })
     }
@@ -145,6 +161,55 @@ impl Set {
             }
             Some(_) => None,
         }
+    }
+
+    /// A row was in conflict with another.
+    pub(super) fn expect_conflicts(&self) {
+        self.wary.store(WARY_RUNS, Ordering::Relaxed);
+    }
+
+    /// Whether rows in conflict are to be looked for; counts a run.
+    pub(super) fn is_wary(&self) -> bool {
+        let left = self.wary.load(Ordering::Relaxed);
+        self.wary.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    }
+
+    /// The keys that rows can be in conflict by, if that was asked already.
+    pub(super) fn keys(&self) -> Option<Arc<[Key]>> {
+        self.keys.lock().clone()
+    }
+
+    /// Keeps the keys among these unique indexes, each the names of its columns.
+    pub(super) fn know_indexes(&self, indexes: &[Vec<String>]) -> Arc<[Key]> {
+        let place = |column: &String| {
+            let given = self.given.iter().position(|name| name.eq_ignore_ascii_case(column))?;
+            match self.insert.cells[given] {
+                Cell::Parameter(number) => Some(number),
+                _ => None,
+            }
+        };
+        let key = |columns: &Vec<String>| {
+            Some(Key {
+                columns: columns.clone(),
+                parameters: columns.iter().map(place).collect::<Option<_>>()?,
+            })
+        };
+        let keys: Arc<[Key]> = indexes.iter().filter_map(key).collect();
+        *self.keys.lock() = Some(Arc::clone(&keys));
+        keys
+    }
+
+    /// What asks which of so many rows are there already, by a key.
+    pub(super) fn question(&self, key: &Key, rows: usize) -> String {
+        let quoted = |column: &String| format!("`{}`", column.replace('`', "``"));
+        let columns = key.columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
+        let row = format!("({})", vec!["?"; key.columns.len()].join(", "));
+        let rows = vec![row; rows].join(", ");
+        format!(
+            "SELECT {columns} FROM {} WHERE ({columns}) IN ({rows})",
+            self.insert.table
+        )
     }
 
     /// How many rows are next tried at a time: a power of two.

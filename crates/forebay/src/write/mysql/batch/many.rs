@@ -4,8 +4,12 @@
 //! rows are written all the same, in order. What was relied on of the table is read again before the commit, while the
 //! transaction keeps the table's definition from being changed.
 
+use std::collections::HashSet;
+
 use super::*;
 use crate::write::Parameters;
+use crate::write::alike::Alike;
+use crate::write::mysql::facts;
 use crate::write::mysql::set::{CHUNK_MIN, Returned, Set};
 use crate::write::mysql::value;
 
@@ -15,6 +19,10 @@ pub(super) const ROWS_MIN: usize = 8;
 const PART_MIN: usize = 2;
 /// After so many transactions whose sets were not what they must be, a batch writes none.
 const MISTAKES_MAX: u32 = 3;
+
+/// Rows that are asked for at a time: more would make the server look through them all.
+const ROWS_ASKED_MAX: usize = 512;
+const PLACEHOLDERS_MAX: usize = 16_384;
 
 /// What became of a run.
 pub(super) enum Wrote {
@@ -73,6 +81,88 @@ impl Batch<'_> {
         if !self.sets.iter().any(|(other, _)| Arc::ptr_eq(other, plan)) {
             self.sets.push((Arc::clone(plan), Arc::clone(&facts)));
         }
+        let (clear, in_conflict) = self.sift(link, set, run).await?;
+        self.write_parts(link, plan, &returned, &clear).await?;
+        // They very likely fail, each of its own.
+        for index in in_conflict {
+            self.execute_one(link, plan, index).await?;
+        }
+        Ok(Wrote::All)
+    }
+
+    /// Parts a run into those that may be written together and those that seem to be in conflict: with rows that are there, or
+    /// with one another. It is a hint in both directions, and looked for only where rows were in conflict of late.
+    async fn sift(&mut self, link: &mut Link, set: &Set, run: &[usize]) -> Result<(Vec<usize>, Vec<usize>), Stopped> {
+        if !set.is_wary() {
+            return Ok((run.to_vec(), Vec::new()));
+        }
+        let keys = match set.keys() {
+            Some(keys) => keys,
+            None => match facts::unique_indexes(link, set.schema.as_deref(), &set.table).await {
+                Ok(indexes) => set.know_indexes(&indexes),
+                Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+                Err(_) => return Ok((run.to_vec(), Vec::new())),
+            },
+        };
+        let mut in_conflict = HashSet::new();
+        for key in &*keys {
+            let rows_max = (PLACEHOLDERS_MAX / key.parameters.len()).min(ROWS_ASKED_MAX);
+            let mut seen = HashSet::with_capacity(run.len());
+            let mut at = 0;
+            while at < run.len() {
+                // A power of two, as few texts are to be prepared.
+                let rows = 1 << (run.len() - at).min(rows_max).ilog2();
+                let asked = &run[at..at + rows];
+                at += rows;
+                let values = |index: &usize| {
+                    let values = self.writes[*index].parameters.values();
+                    key.parameters.iter().map(|&place| values[place].clone())
+                };
+                let parameters = Parameters::from(asked.iter().flat_map(values).collect::<Vec<_>>());
+                let there = match link.execute(&set.question(key, rows), &parameters).await {
+                    Ok(there) => there,
+                    Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+                    Err(failure) => {
+                        // It may write where it may not read. It is not asked again.
+                        set.know_indexes(&[]);
+                        return if link.is_in_transaction().await.map_err(Stopped::of)? {
+                            Ok((run.to_vec(), Vec::new()))
+                        } else {
+                            Err(Stopped::Conflict(failure))
+                        };
+                    }
+                };
+                let all: Vec<usize> = (0..key.parameters.len()).collect();
+                let there: HashSet<_> = there.rows.iter().filter_map(|row| Alike::key(row, &all)).collect();
+                for &index in asked {
+                    let values = self.writes[index].parameters.values();
+                    let is_there = Alike::key(values, &key.parameters).is_some_and(|key| there.contains(&key));
+                    // One that is not written is in nobody's way.
+                    let is_second = !is_there
+                        && !in_conflict.contains(&index)
+                        && Alike::key(values, &key.parameters).is_some_and(|key| !seen.insert(key));
+                    if is_there || is_second {
+                        in_conflict.insert(index);
+                    }
+                }
+            }
+        }
+        if !in_conflict.is_empty() {
+            set.expect_conflicts();
+        }
+        Ok(run.iter().partition(|index| !in_conflict.contains(index)))
+    }
+
+    /// Writes all of them, as many at a time as can be.
+    async fn write_parts(
+        &mut self,
+        link: &mut Link,
+        plan: &Arc<Plan>,
+        returned: &Returned,
+        run: &[usize],
+    ) -> Result<(), Stopped> {
+        let set = plan.set.as_ref().expect("a run is of a text that has a set");
+        let server = Arc::clone(link.server());
         let mut at = 0;
         // Where the next row that fails is known to be.
         let mut bad: Option<usize> = None;
@@ -98,9 +188,9 @@ impl Batch<'_> {
             };
             let executed_before = self.executed.len();
             self.executed.extend_from_slice(&part);
-            match self.write_part(link, set, &returned, &part).await {
+            match self.write_part(link, set, returned, &part).await {
                 Ok(outcome) => {
-                    let Some(outcomes) = set.outcomes(part.len(), &returned, server.increment, outcome) else {
+                    let Some(outcomes) = set.outcomes(part.len(), returned, server.increment, outcome) else {
                         tracing::warn!(
                             table = set.table,
                             "an INSERT of many rows did not return what it must; written one by one"
@@ -125,6 +215,9 @@ impl Batch<'_> {
                         return Err(Stopped::Conflict(failure));
                     }
                     self.executed.truncate(executed_before);
+                    if failure.is_unique() {
+                        set.expect_conflicts();
+                    }
                     match row {
                         Some(row) if failure.is_lock_timeout() => {
                             // It has waited already. Those before it are written first.
@@ -154,7 +247,7 @@ impl Batch<'_> {
                 }
             }
         }
-        Ok(Wrote::All)
+        Ok(())
     }
 
     /// As many of them, a power of two, as are tried at a time and fit into a packet.

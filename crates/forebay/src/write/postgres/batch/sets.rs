@@ -18,6 +18,7 @@ use super::super::plan::Plan;
 use super::super::set::{self, Form, Sift};
 use super::super::types::{self, Column};
 use super::{Batch, PreparedTexts, RELEASE, SAVE, Told, Trouble, UNDO, WINDOW, control, general, sent, trouble};
+use crate::write::alike::Alike;
 use crate::write::{Outcome, StatementError, StatementErrorKind, Value};
 
 /// Statements of one text that are executed as one.
@@ -32,29 +33,6 @@ pub(super) struct Set {
     asked: Prepared,
     /// The names of the columns that each caller is told.
     columns: Arc<[String]>,
-}
-
-/// A value as it is compared with others of its parameter. NULL is like nothing.
-#[derive(PartialEq, Eq, Hash)]
-enum Alike<'a> {
-    Integer(i64),
-    Real(u64),
-    Text(&'a str),
-    Blob(&'a [u8]),
-    Array(Vec<Option<Self>>),
-}
-
-impl<'a> Alike<'a> {
-    fn of(value: &'a Value) -> Option<Self> {
-        Some(match value {
-            Value::Null => return None,
-            Value::Integer(integer) => Self::Integer(*integer),
-            Value::Real(real) => Self::Real(real.to_bits()),
-            Value::Text(text) => Self::Text(text),
-            Value::Blob(bytes) => Self::Blob(bytes),
-            Value::Array(values) => Self::Array(values.iter().map(Self::of).collect()),
-        })
-    }
 }
 
 impl Batch<'_> {
@@ -167,7 +145,7 @@ impl Batch<'_> {
             let mut keys = HashSet::with_capacity(set.places.len());
             for (position, &place) in set.places.iter().enumerate() {
                 let values = self.writes[place].parameters.values();
-                let key: Option<Vec<Alike<'_>>> = key.iter().map(|&source| Alike::of(&values[source])).collect();
+                let key = Alike::key(values, key);
                 // A row that is not written is in nobody's way.
                 is_in_conflict[position] |= !is_in_conflict[position] && key.is_some_and(|key| !keys.insert(key));
             }
