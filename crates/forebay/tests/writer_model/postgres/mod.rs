@@ -61,7 +61,10 @@ async fn compare(server: &str, number: usize, case: &Case) -> Result<(), String>
         postgres.close().await;
         let mut judge = Judge::default();
         // Of two errors of one statement, alone the one of what is deferred comes last, and here by its name.
-        let defers = case.schema.iter().any(|statement| statement.contains("INITIALLY DEFERRED"));
+        let defers = case
+            .schema
+            .iter()
+            .any(|statement| statement.contains("INITIALLY DEFERRED"));
         for (position, (step, told)) in case.steps.iter().zip(&told).enumerate() {
             let alone = alone.execute(step).await;
             if let (true, Err(WriteError::Statement(_)), Err(WriteError::Statement(_))) = (defers, told, &alone) {
