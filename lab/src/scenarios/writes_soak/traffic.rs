@@ -167,7 +167,7 @@ impl Caller {
             [Value::Integer(tag), number, lane, place],
         );
         if is_ordered {
-            write.ordered_by(&self.number)
+            write.ordered_by(self.number)
         } else {
             write
         }

@@ -154,7 +154,8 @@ enum Shape {
 
 pub(crate) fn schemas() -> BoxedStrategy<Vec<String>> {
     let shape = prop_oneof![
-        10 => Just(Shape::Table),
+        // Most are such as sets are written to.
+        24 => Just(Shape::Table),
         2 => Just(Shape::Parted),
         1 => Just(Shape::View),
         1 => Just(Shape::CheckedView),
@@ -193,7 +194,7 @@ pub(crate) fn schemas() -> BoxedStrategy<Vec<String>> {
     ]);
     let index = select(vec!["", "", "UNIQUE INDEX two (k, u)", "UNIQUE INDEX noted (note)"]);
     let triggers = prop_oneof![
-        5 => Just(Vec::new()),
+        10 => Just(Vec::new()),
         3 => subsequence(TRIGGERS.to_vec(), 1..=2),
         1 => subsequence(TRIGGERS.to_vec(), 3),
     ];

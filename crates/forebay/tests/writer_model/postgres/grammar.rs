@@ -185,7 +185,8 @@ enum Kind {
 
 pub(crate) fn schemas() -> BoxedStrategy<Vec<String>> {
     let kind = prop_oneof![
-        10 => Just(Kind::Table),
+        // Most are such as sets are written to.
+        24 => Just(Kind::Table),
         1 => Just(Kind::Unlogged),
         2 => Just(Kind::Parted),
         1 => Just(Kind::View),
@@ -248,7 +249,7 @@ pub(crate) fn schemas() -> BoxedStrategy<Vec<String>> {
         "ALTER TABLE {} ADD EXCLUDE USING btree (k WITH =)",
     ]);
     let triggers = prop_oneof![
-        5 => Just(Vec::new()),
+        10 => Just(Vec::new()),
         3 => subsequence(TRIGGERS.to_vec(), 1..=2),
         1 => subsequence(TRIGGERS.to_vec(), 3),
     ];

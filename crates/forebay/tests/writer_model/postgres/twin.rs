@@ -47,8 +47,9 @@ impl Twin {
         if !step.wants_one {
             return self.autocommit(step).await;
         }
-        // To be undone if its caller does not take it.
-        self.client.batch_execute("BEGIN").await.unwrap();
+        // To be undone if its caller does not take it, who is asked when all that is deferred was looked at.
+        let begin = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE";
+        self.client.batch_execute(begin).await.unwrap();
         let mut told = self.autocommit(step).await;
         if told.as_ref().is_ok_and(|outcome| outcome.rows_affected != 1) {
             let reason = NOT_ONE.to_owned();
