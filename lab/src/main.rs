@@ -43,6 +43,7 @@ use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
 use scenarios::server::Server;
 use scenarios::writes::{self, Database, Writes};
+use scenarios::writes_soak::{self, Killed, WritesSoak};
 
 /// Measures Forebay beside its peers and beside the limit.
 #[derive(Debug, Parser)]
@@ -87,6 +88,17 @@ enum Chosen {
         /// The database written to. Default: each of them, one after another.
         #[arg(long, value_enum)]
         database: Option<Database>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Rows into a real database that is killed again and again: none may be lost or doubled.
+    WritesSoak {
+        /// The database that is killed. Default: each of them, one after another.
+        #[arg(long, value_enum)]
+        database: Option<Killed>,
+        /// Makes the same choices as the run that told this seed.
+        #[arg(long)]
+        seed: Option<u64>,
         #[command(flatten)]
         options: Options,
     },
@@ -196,6 +208,18 @@ fn run(command: Command) -> Result<bool, Failure> {
             (vec![Box::new(CacheSoak::new(seed))], options.usually_once_for(seconds))
         }
         Chosen::Writes { database, options } => (Writes::on(database), options.quickly_for(writes::QUICKLY)),
+        Chosen::WritesSoak {
+            database,
+            seed,
+            options,
+        } => {
+            let seconds = if options.quick {
+                writes_soak::QUICK_SECONDS
+            } else {
+                writes_soak::SECONDS
+            };
+            (WritesSoak::on(database, seed), options.usually_once_for(seconds))
+        }
         Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
         Chosen::HttpWrites { web, options } => (vec![Box::new(HttpWrites::new(web, options.quick))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
@@ -241,6 +265,7 @@ mod tests {
             | Chosen::ColdStart { options }
             | Chosen::CacheSoak { options, .. }
             | Chosen::Writes { options, .. }
+            | Chosen::WritesSoak { options, .. }
             | Chosen::Server { options, .. }
             | Chosen::HttpWrites { options, .. }) = command.scenario
             else {

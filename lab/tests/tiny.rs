@@ -279,6 +279,21 @@ fn cache_soak() {
 }
 
 #[test]
+fn writes_soak() {
+    for name in ["postgres", "mariadb"] {
+        let (report, results) = run(&["writes-soak", "--database", name, "--seed", "7"]);
+        let seen = check(&format!("writes-soak-{name}"), &report, &results);
+        has(&seen, "forebay", "300 callers, killed");
+        let figure = |metric: &str| {
+            let record = results.iter().find(|record| record["metric"] == metric);
+            record.and_then(|record| record["value"].as_f64()).unwrap()
+        };
+        assert!(figure("wrong outcomes") == 0.0 && figure("kills") >= 1.0 && figure("acknowledged") > 0.0);
+        assert!(report.contains("Seed 7."), "{report}");
+    }
+}
+
+#[test]
 fn writes_to_sqlite() {
     let (report, results) = run(&["writes", "--database", "sqlite"]);
     let seen = check("writes-sqlite", &report, &results);

@@ -29,6 +29,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["cache-soak"],
     &["cold-start"],
     &["writes"],
+    &["writes-soak"],
     &["server", "--forebay", THE_SERVER],
     &["http-writes", "--web", THE_EXAMPLE],
 ];

@@ -12,18 +12,19 @@
 //!
 //! | to begin with | see |
 //! |---|---|
-//! | a query of SQLite or PostgreSQL for one key, run for many at a time | `load::sqlite`, `load::postgres` |
+//! | a query of SQLite for one key, run for many at a time | [`load::sqlite`] |
+//! | the same of PostgreSQL, of MariaDB or MySQL | `load::postgres`, `load::mysql` |
 //! | an async function of many keys | [`Loader`](load::Loader) |
 //! | memory in front of either, or of an async function of a key | [`Cache`](cache::Cache) |
-//! | durable writes to SQLite, PostgreSQL, MariaDB, MySQL | [`Writer`](write::Writer) |
+//! | durable writes to SQLite, PostgreSQL, MariaDB or MySQL | [`Writer`](write::Writer) |
 //! | an async function of many items | [`Batcher`](batch::Batcher) |
 //!
 //! # Features
 //!
 //! - `sqlite` (default): [`write`](mod@write) with `write::sqlite`, and `load::sqlite`, with SQLite built in. Without this and the
 //!   next two, `batch`, `load` and `cache` are left.
-//! - `postgres`: [`write`](mod@write) with `write::postgres`, and `load::postgres`.
-//! - `mysql`: [`write`](mod@write) with `write::mysql`, for MariaDB and MySQL.
+//! - `postgres`: `write::postgres` and `load::postgres`, over a pool of connections that both share.
+//! - `mysql`: `write::mysql` and `load::mysql`, for MariaDB and MySQL, likewise.
 //! - `tls`: TLS to PostgreSQL, MariaDB and MySQL, by rustls. Without it connections are not encrypted.
 //! - `serde` (with all of the others): [`cache::HotKeys`] can be saved and loaded.
 //! - `tier-codec` (with each of the following): the form in which a tier keeps keys and values outside the process.
@@ -35,8 +36,8 @@
 //! # What it stands on
 //!
 //! A tokio runtime, with its timer where windows or timeouts are used (a cache has a timeout unless told otherwise). `load` and
-//! `write` stand on `batch`, which knows of neither; `load::sqlite` and `load::postgres` read through `write::sqlite` and
-//! `write::postgres`; `cache` takes a `Loader` as a source. No part knows of any wire protocol.
+//! `write` stand on `batch`, which knows of neither; `load::sqlite` reads through `write::sqlite`, and so with the other
+//! databases; `cache` takes a `Loader` as a source. No part knows of any wire protocol.
 
 pub mod batch;
 pub mod cache;

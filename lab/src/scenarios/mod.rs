@@ -8,3 +8,4 @@ pub(crate) mod http_writes;
 pub(crate) mod loader;
 pub(crate) mod server;
 pub(crate) mod writes;
+pub(crate) mod writes_soak;

@@ -15,6 +15,17 @@
 //! of the `engine`. A runner collects the lanes into the `line`, where equal keys meet, and takes a batch of keys to `fetch`,
 //! whose `answer` becomes one outcome a key.
 //!
+//! # Over a database
+//!
+//! A query for one key is enough. `database.loader(…)` takes a row a key, `loader_many(…)` all of a key's rows; serde reads them.
+//! What a key gets is what its query gives alone, and all keys of a fetch are read in one snapshot.
+//!
+//! | | `database` | the key | many keys at a time |
+//! |---|---|---|---|
+//! | `load::sqlite` | `Sqlite::open("app.db")?` | `?1` | one statement, executed once a key, in the process |
+//! | `load::postgres` | `Postgres::connect(url).await?` | `$1` | one query, joined to the keys, where it can be |
+//! | `load::mysql` | `MySql::connect(url).await?` | `?` | one query with `IN (…)`, where keys and column are whole numbers |
+//!
 //! # In a web handler
 //!
 //! One loader lives as long as the program; every handler has a handle to it. Requests that come at about the same time share
@@ -102,6 +113,8 @@ mod future;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod key;
 mod line;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]

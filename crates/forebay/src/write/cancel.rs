@@ -24,8 +24,8 @@ const INTERRUPTED: u8 = 3;
 /// Cancels the statement that carries it. Clones are handles to the same token. A token is for one statement: one that
 /// comes later with the same token is cancelled too, but is told only when its turn comes.
 ///
-/// A statement that still waits is withdrawn and has no effect; one that runs is interrupted, and then has no effect
-/// either, or had finished already: its own outcome tells.
+/// A statement that still waits is withdrawn and has no effect. One that runs is interrupted on SQLite, and then has no effect
+/// either, or had finished already: its own outcome tells. On PostgreSQL and MariaDB it runs to its end.
 #[derive(Debug, Clone)]
 pub struct CancelToken {
     shared: Arc<Shared>,

@@ -9,7 +9,8 @@ pub struct Outcome {
     /// Rows that this statement inserted, updated or deleted, as the database counted them; rows that triggers or
     /// foreign-key actions changed are not counted. 0 for statements that change no rows.
     pub rows_affected: u64,
-    /// The id of the last row that this statement inserted; none if it inserted none, or the table has no such ids.
+    /// The id that the database tells of this statement's INSERT: SQLite's is the last row's, MariaDB's and MySQL's the first
+    /// row's that it numbered, PostgreSQL has none (use RETURNING). None if no row was inserted, or it has no such id.
     pub last_insert_id: Option<i64>,
     /// Names of the columns of `rows`.
     pub columns: Vec<String>,

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
+mod beside_writes;
 mod endings;
 mod errors;
 mod outcomes;

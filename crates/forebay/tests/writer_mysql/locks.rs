@@ -42,6 +42,34 @@ async fn one_that_waits_does_not_hold_its_neighbours_and_is_written_in_the_end()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_that_wait_hold_their_neighbours_hardly_longer_than_one() {
+    let database = Database::new(SCHEMA).await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
+    let writer = Writer::builder()
+        .max_in_flight(1)
+        .max_items(21)
+        .max_wait(Duration::from_secs(600))
+        .build(database.open().await);
+    let update = |n: i64| writer.submit(Write::new("UPDATE t SET v = v + 1 WHERE n = ?", [n]));
+    let begun = Instant::now();
+    let mut blocked = Box::pin(join_all((0..20).map(|_| update(1))));
+    let first = futures_util::future::select(&mut blocked, Box::pin(update(2))).await;
+    let futures_util::future::Either::Right((free, _)) = first else {
+        panic!("what was locked was written")
+    };
+    assert_ok(&free);
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_secs(4), "held for {waited:?}");
+    other.query_drop("COMMIT").await.unwrap();
+    for answer in blocked.await {
+        assert_ok(&answer);
+    }
+    let read = database.read("SELECT v FROM t ORDER BY n").await;
+    assert_eq!(read, ["29", "1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_of_many_that_waits_does_not_hold_the_others() {
     let database = Database::new(SCHEMA).await;
     let mut other = database.plain().await;

@@ -124,6 +124,14 @@ async fn every_row_may_fail_in_its_own_way() {
     assert_eq!(database.read("SELECT COUNT(*) FROM t").await, ["59"]);
 }
 
+#[tokio::test]
+async fn many_of_which_the_server_does_not_say_which_row_is_bad_come_to_their_end() {
+    let database = Database::new(PLAIN).await;
+    let absent = |n: i64| Write::new("INSERT INTO t (n, absent) VALUES (?, 1)", [n]);
+    let answers = together(&database.open().await, (0..100).map(absent).collect()).await;
+    assert!(answers.iter().all(|answer| kind(answer) == Kind::Text));
+}
+
 /// Both tables after the same writes, in one batch and one by one.
 async fn as_alone(schema: &str, sql: &'static str, rows: Vec<Vec<Value>>, all: &str) {
     let (batched, alone) = (Database::new(schema).await, Database::new(schema).await);

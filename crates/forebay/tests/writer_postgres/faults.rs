@@ -1,11 +1,14 @@
 //! Servers that go away, connections that are cut, locks that are held.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay::write::postgres::Postgres;
 use forebay::write::{StatementErrorKind as Kind, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use testbed::Proxy;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{Database, assert_ok, kind, together};
 
@@ -77,6 +80,106 @@ async fn one_that_waits_for_a_lock_keeps_no_neighbour_waiting() {
     database.plain.batch_execute("COMMIT").await.unwrap();
     assert_eq!(assert_ok(&locked.await).rows_affected, 1);
     assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|6", "2|1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_wait_for_locks_keep_their_neighbours_hardly_longer_than_one() {
+    let database =
+        Database::new("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let lock_timeout = Duration::from_millis(400);
+    let builder = Postgres::builder(&database.url).unwrap().lock_timeout(lock_timeout);
+    let postgres = builder.connect().await.unwrap();
+    let locked = "BEGIN; UPDATE t SET n = 5 WHERE id = 1";
+    database.plain.batch_execute(locked).await.unwrap();
+    let writer = Writer::builder()
+        .max_items(31)
+        .max_in_flight(1)
+        .max_wait(Duration::from_secs(600))
+        .build(postgres);
+    let update = |id: i64| writer.submit(Write::new("UPDATE t SET n = n + 1 WHERE id = $1", [id]));
+    let begun = std::time::Instant::now();
+    let mut blocked = Box::pin(join_all((0..30).map(|_| update(1))));
+    let first = futures_util::future::select(&mut blocked, Box::pin(update(2))).await;
+    let futures_util::future::Either::Right((free, _)) = first else {
+        panic!("what was locked was written")
+    };
+    assert_ok(&free);
+    let waited = begun.elapsed();
+    assert!(waited < lock_timeout * 6, "{waited:?}");
+    database.plain.batch_execute("COMMIT").await.unwrap();
+    for answer in blocked.await {
+        assert_ok(&answer);
+    }
+    assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|35", "2|1"]);
+}
+
+/// What may have committed in its middle is not run again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_procedure_that_commits_and_is_ended_ran_once() {
+    let database = Database::new(
+        "CREATE TABLE t (n int);
+         CREATE PROCEDURE add() LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO t VALUES (1); COMMIT; PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1); END $$;
+         CREATE PROCEDURE fail() LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO t VALUES (2); COMMIT; RAISE EXCEPTION USING ERRCODE = '40001'; END $$",
+    )
+    .await;
+    let writer = Writer::new(database.open().await);
+    let ended = writer.execute("CALL add()", ()).await;
+    assert!(matches!(ended, Err(WriteError::OutcomeUnknown { .. })), "{ended:?}");
+    assert_eq!(kind(&writer.execute("CALL fail()", ()).await), Kind::Conflict);
+    assert_eq!(database.read("n FROM t ORDER BY n").await, ["1", "2"]);
+}
+
+/// A server that panics may have written the commit before, so that nobody may write again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_leaves_the_outcome_unknown() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let server = address_in(&database.url);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let panics = Arc::new(AtomicBool::new(false));
+    tokio::spawn({
+        let (server, panics) = (server.clone(), Arc::clone(&panics));
+        async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(panicking(client, server.clone(), Arc::clone(&panics)));
+            }
+        }
+    });
+    let builder = Postgres::builder(&database.url.replace(&server, &address)).unwrap();
+    let writer = Writer::new(builder.connections(1).connect().await.unwrap());
+    assert_ok(&writer.execute("INSERT INTO t VALUES ($1)", [1]).await);
+    panics.store(true, Ordering::Relaxed);
+    let told = writer.execute("INSERT INTO t VALUES ($1)", [2]).await;
+    assert!(matches!(told, Err(WriteError::OutcomeUnknown { .. })), "{told:?}");
+    assert_eq!(database.read("n FROM t ORDER BY n").await, ["1", "2"]);
+}
+
+fn address_in(url: &str) -> String {
+    let after = url.split('@').nth(1).unwrap();
+    after.split('/').next().unwrap().to_owned()
+}
+
+/// A connection whose server seems to panic: instead of an answer, once, comes PostgreSQL's own last word.
+async fn panicking(client: tokio::net::TcpStream, server: String, panics: Arc<AtomicBool>) {
+    let server = tokio::net::TcpStream::connect(server).await.unwrap();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    let mut bytes = vec![0; 65_536];
+    while let Ok(length @ 1..) = from_server.read(&mut bytes).await {
+        if panics.swap(false, Ordering::Relaxed) {
+            let mut last = b"E\0\0\0\0SPANIC\0VPANIC\0C58030\0Mcould not fdatasync file\0\0".to_vec();
+            let length = u32::try_from(last.len() - 1).unwrap();
+            last[1..5].copy_from_slice(&length.to_be_bytes());
+            to_client.write_all(&last).await.unwrap();
+            return;
+        }
+        if to_client.write_all(&bytes[..length]).await.is_err() {
+            return;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

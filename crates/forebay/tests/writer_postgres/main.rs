@@ -10,6 +10,7 @@
 
 mod faults;
 mod outcomes;
+mod session;
 mod sets;
 mod transaction;
 

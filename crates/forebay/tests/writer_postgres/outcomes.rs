@@ -107,6 +107,25 @@ async fn a_deferred_constraint_that_refuses_the_commit_fails_its_own_statement()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_deferred_is_looked_at_as_if_each_had_been_alone() {
+    let schema = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE log (n bigint);
+        CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED);
+        CREATE FUNCTION counts() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN INSERT INTO log SELECT count(*) FROM c; RETURN NULL; END';
+        CREATE CONSTRAINT TRIGGER late AFTER INSERT ON c DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION counts()";
+    let database = Database::new(schema).await;
+    let child = || Write::new("INSERT INTO c VALUES ($1)", [5]);
+    let parent = Write::new("INSERT INTO p VALUES ($1)", [5]);
+    let answers = together(&database.open().await, vec![child(), parent, child(), child()]).await;
+    assert_eq!(kind(&answers[0]), Kind::ForeignKey, "the parent came later");
+    for answer in &answers[1..] {
+        assert_ok(answer);
+    }
+    assert_eq!(database.read("n FROM log ORDER BY n").await, ["1", "2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_share_runs_alone_and_what_would_change_a_connection_is_refused() {
     let database = Database::new("CREATE TABLE t (n int)").await;
     let answers = together(
@@ -156,6 +175,18 @@ async fn an_outcome_that_is_not_accepted_is_undone() {
     assert!(matches!(&answers[1], Err(WriteError::Refused { reason }) if reason == "2 rows"));
     assert_ok(&answers[2]);
     assert_eq!(database.read("n FROM t").await, ["5"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_is_not_accepted_and_cannot_be_undone_is_unknown() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let writer = Writer::new(database.open().await);
+    let add = |accepted: Result<(), String>| {
+        Write::new("ALTER TABLE t ADD COLUMN IF NOT EXISTS m int", ()).accept_if(move |_| accepted.clone())
+    };
+    let answer = writer.submit(add(Err("no".to_owned()))).await;
+    assert!(matches!(answer, Err(WriteError::OutcomeUnknown { .. })), "{answer:?}");
+    assert_ok(&writer.submit(add(Ok(()))).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

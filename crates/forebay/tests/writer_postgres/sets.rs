@@ -1,5 +1,6 @@
 //! Many INSERTs as one: every caller's outcome is its own, and where the database could tell the difference there is none.
 
+use forebay::write::postgres::Postgres;
 use forebay::write::{StatementErrorKind as Kind, Value, Write, Writer};
 use futures_util::future::join_all;
 
@@ -79,6 +80,68 @@ async fn of_rows_in_conflict_exactly_those_fail() {
             assert_eq!(written, [format!("{0}|{0}", 990 * round + 1)]);
         }
     }
+}
+
+/// What is asked for rows in conflict knows every unique index over plain columns; what it does not know fails as it should.
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_are_looked_for_first_and_found_without_that() {
+    let schema = "CREATE TABLE t (a int, b int, kind text, note int, UNIQUE (b, kind), UNIQUE (a));
+        CREATE UNIQUE INDEX ON t ((note % 1000)) WHERE note > 0;
+        INSERT INTO t VALUES (7, 1, 'x', 1)";
+    let database = Database::new(schema).await;
+    let postgres = Postgres::builder(&database.url).unwrap().connections(1);
+    let postgres = postgres.connect().await.unwrap();
+    let sql = "INSERT INTO t (note, kind, b, a) VALUES ($3, 'x', $2, $1)";
+    for round in 1..=3_i64 {
+        let row = |n: i64| {
+            let new = round * 500 + n;
+            let parameters: Vec<Value> = match n {
+                10 => vec![7.into(), new.into(), 0.into()],
+                20 => vec![new.into(), 1.into(), 0.into()],
+                30 => vec![new.into(), new.into(), 3001.into()],
+                40 => vec![Value::Null, Value::Null, Value::Null],
+                50 => vec![(new - 1).into(), new.into(), 0.into()],
+                _ => vec![new.into(), new.into(), 0.into()],
+            };
+            Write::new(sql, parameters)
+        };
+        let answers = together(&postgres, (0..100).map(row).collect()).await;
+        for (n, answer) in answers.iter().enumerate() {
+            match n {
+                10 | 20 | 30 | 50 => assert_eq!(kind(answer), Kind::Unique, "{n}"),
+                _ => assert_eq!(assert_ok(answer).rows_affected, 1, "{n}"),
+            }
+        }
+        let count = format!("{}", 1 + 96 * round);
+        assert_eq!(database.read("count(*) FROM t").await, [count]);
+    }
+    let asked = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE $1";
+    assert_eq!(
+        postgres.query(asked, ["%forebay_table%"]).await.unwrap().rows,
+        [integers(&[1])]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_read_the_table_writes_to_it() {
+    let database = Database::new("CREATE TABLE t (n int UNIQUE); INSERT INTO t VALUES (7)").await;
+    let role = "DROP ROLE IF EXISTS only_writes; CREATE ROLE only_writes LOGIN; GRANT INSERT ON t TO only_writes;
+        DO $$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO only_writes', current_schema()); END $$";
+    database.plain.batch_execute(role).await.unwrap();
+    let user = database.url.split("//").nth(1).unwrap().split('@').next().unwrap();
+    let url = database.url.replacen(&format!("//{user}@"), "//only_writes@", 1);
+    let postgres = Postgres::connect(&url).await.unwrap();
+    for round in 1..=3_i64 {
+        let values = (0..50).map(|n| if n == 9 { 7 } else { round * 100 + n });
+        let answers = together(&postgres, inserts("INSERT INTO t (n) VALUES ($1)", values)).await;
+        for (n, answer) in answers.iter().enumerate() {
+            assert_eq!(answer.is_ok(), n != 9, "{answer:?}");
+        }
+    }
+    assert_eq!(database.read("count(*) FROM t").await, ["148"]);
+    drop(postgres);
+    let left = "DROP OWNED BY only_writes";
+    database.plain.batch_execute(left).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

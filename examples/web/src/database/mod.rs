@@ -7,14 +7,13 @@ mod mysql;
 mod postgres;
 mod sqlite;
 
-use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay::write::{Outcome, Value, Writer};
+use forebay::write::{Outcome, Writer};
 
 use crate::failure::Failure;
 use crate::unbatched::Unbatched;
-use crate::users::{User, Users};
+use crate::users::Users;
 
 /// A row to write.
 #[derive(Debug, Clone, Copy)]
@@ -100,14 +99,4 @@ impl Database {
 fn own_id(outcome: &Outcome) -> Option<i64> {
     let returned = || outcome.rows.first()?.first()?.as_integer();
     outcome.last_insert_id.or_else(returned)
-}
-
-/// By their numbers, from rows of number and name.
-fn users_in(found: &Outcome) -> HashMap<i64, User> {
-    let user = |row: &Vec<Value>| {
-        let [id, name] = &row[..] else { return None };
-        let (id, name) = (id.as_integer()?, name.as_text()?.to_owned());
-        Some((id, User { id, name }))
-    };
-    found.rows.iter().filter_map(user).collect()
 }

@@ -1,20 +1,19 @@
 //! MariaDB and MySQL, with the durability that the server is set to.
 
-use std::collections::HashMap;
 use std::error::Error;
 
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
-use forebay::load::Loader;
+use forebay::write::Writer;
 use forebay::write::mysql::MySql;
-use forebay::write::{Value, WriteError, Writer};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Statement};
 
-use super::{Database, Entry, users_in};
+use super::{Database, Entry};
 use crate::unbatched::{Driver, unbatched};
 use crate::users::{USERS, cached};
 
 const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES (?, ?)";
+const USER: &str = "SELECT id, name FROM users WHERE id = ?";
 /// Commits of that many sessions share a flush in the server; more take turns on the processors.
 const CONNECTIONS: usize = 32;
 
@@ -39,25 +38,11 @@ pub(super) async fn open(url: &str, pool: Option<usize>) -> Result<Database, Box
         .first()
         .and_then(|row| row.first()?.as_text())
         .unwrap_or_default();
-    // All users that are asked for at about the same time, by one query.
-    let loader = Loader::new({
-        let mysql = mysql.clone();
-        move |ids: Vec<i64>| {
-            let mysql = mysql.clone();
-            async move {
-                let places = vec!["?"; ids.len()].join(", ");
-                let select = format!("SELECT id, name FROM users WHERE id IN ({places})");
-                let ids: Vec<Value> = ids.into_iter().map(Value::from).collect();
-                let found = mysql.query(select, ids).await?;
-                Ok::<HashMap<_, _>, WriteError>(users_in(&found))
-            }
-        }
-    });
     Ok(Database {
         name: format!("MariaDB or MySQL {version}"),
         writer,
         insert: INSERT,
-        users: cached(loader),
+        users: cached(mysql.loader(USER)),
         unbatched: unbatched(Alone::new(url)?, pool.unwrap_or(CONNECTIONS)),
     })
 }

@@ -1,21 +1,20 @@
 //! PostgreSQL, with the durability that the server is set to.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::str::FromStr;
 
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
-use forebay::load::Loader;
+use forebay::write::Writer;
 use forebay::write::postgres::Postgres;
-use forebay::write::{Value, WriteError, Writer};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
-use super::{Database, Entry, users_in};
+use super::{Database, Entry};
 use crate::unbatched::{Driver, unbatched};
 use crate::users::{USERS, cached};
 
 /// PostgreSQL tells ids only if it is asked to.
 const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES ($1, $2) RETURNING id";
+const USER: &str = "SELECT id, name FROM users WHERE id = $1";
 /// Commits of that many sessions share a flush in the server; more take turns on the processors.
 const CONNECTIONS: usize = 32;
 
@@ -37,23 +36,11 @@ pub(super) async fn open(url: &str, pool: Option<usize>) -> Result<Database, Box
         .first()
         .and_then(|row| row.first()?.as_text())
         .unwrap_or_default();
-    // All users that are asked for at about the same time, by one query.
-    let loader = Loader::new({
-        let postgres = postgres.clone();
-        move |ids: Vec<i64>| {
-            let postgres = postgres.clone();
-            async move {
-                let select = "SELECT id, name FROM users WHERE id = ANY($1)";
-                let found = postgres.query(select, vec![Value::from(ids)]).await?;
-                Ok::<HashMap<_, _>, WriteError>(users_in(&found))
-            }
-        }
-    });
     Ok(Database {
         name: format!("PostgreSQL {version}"),
         writer,
         insert: INSERT,
-        users: cached(loader),
+        users: cached(postgres.loader(USER)),
         unbatched: unbatched(Alone::new(url)?, pool.unwrap_or(CONNECTIONS)),
     })
 }

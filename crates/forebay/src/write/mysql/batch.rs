@@ -647,6 +647,8 @@ impl<'a> Batch<'a> {
                 return Err(Stopped::Blocked(failure));
             }
             self.settled[index] = Some(Settled::Later);
+            // However many rows are locked, their neighbours do not wait much longer than for one.
+            link.hurry().await.map_err(Stopped::of)?;
             if self.waits_in_place(index) {
                 return Err(Stopped::Conflict(failure));
             }

@@ -150,7 +150,7 @@ pub(super) fn named_parameters() -> WriteError {
 fn kind(code: u16, sqlstate: &str) -> Kind {
     match code {
         1062 | 1022 | 1169 | 1557 | 1586 | 1761 | 1762 | 1859 => Kind::Unique,
-        1048 | 1364 | 1121 | 1263 => Kind::NotNull,
+        1048 | 1364 | 1423 | 1121 | 1263 => Kind::NotNull,
         1216 | 1217 | 1451 | 1452 => Kind::ForeignKey,
         3819 | 4025 => Kind::Check,
         1264 | 1265 | 1292 | 1365 | 1366 | 1367 | 1406 | 1411 | 1416 | 1525 | 1690 | 3140 | 4038 => Kind::Type,
@@ -167,8 +167,8 @@ fn kind(code: u16, sqlstate: &str) -> Kind {
         1969 | 3024 => Kind::Timeout,
         1044 | 1045 | 1095 | 1142 | 1143 | 1227 | 1370 | 1410 | 1419 | 1698 => Kind::Permission,
         DEADLOCK | SNAPSHOT_CHANGED => Kind::Conflict,
-        // SIGNAL, mostly from a trigger; and what else breaks a rule of integrity.
-        1644 => Kind::OtherConstraint,
+        // SIGNAL, mostly from a trigger; a view's WITH CHECK OPTION; and what else breaks a rule of integrity.
+        1644 | 1369 => Kind::OtherConstraint,
         _ if sqlstate == "45000" || sqlstate.starts_with("23") => Kind::OtherConstraint,
         _ if sqlstate.starts_with("22") => Kind::Type,
         _ if sqlstate.starts_with("42") => Kind::Text,

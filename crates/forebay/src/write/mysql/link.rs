@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mysql_async::consts::StatusFlags;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Params, Row, Statement, Value as Wire};
+use mysql_async::{Column, Conn, Opts, Params, Row, Statement, Value as Wire};
 
 use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, found_here, named_parameters};
 use super::server::Server;
@@ -98,6 +98,18 @@ pub(super) struct Link {
     used: Instant,
     /// Connections that were made before the last loss are asked whether they still are some.
     losses_seen: u64,
+    /// A command was sent, perhaps, and its answer will not be waited for.
+    is_unanswered: bool,
+    /// What the server calls it, once it was asked; none inside if it does not tell.
+    name_at_server: Option<Option<NameAtServer>>,
+}
+
+/// What tells a connection from all others, at its server and at any other: numbers alone begin anew with each server, and
+/// count up alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NameAtServer {
+    pub(super) id: u64,
+    pub(super) host: String,
 }
 
 impl Link {
@@ -117,6 +129,8 @@ impl Link {
             is_changed: false,
             used: Instant::now(),
             losses_seen,
+            is_unanswered: false,
+            name_at_server: None,
         })
     }
 
@@ -136,6 +150,41 @@ impl Link {
         if self.state == State::Idle {
             self.state = State::Changed;
         }
+    }
+
+    /// Whether the server may still be at work for it, and nobody will hear of it.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.is_unanswered
+    }
+
+    /// The most bytes that the rows of one statement may take.
+    pub(super) fn rows_bytes_max(&self) -> usize {
+        self.session.rows_bytes_max
+    }
+
+    /// Whether a transaction is open on it.
+    pub(super) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// The number that the server knows it by, and the address that the server sees it come from. Asked for once.
+    pub(super) async fn name_at_server(&mut self) -> Result<Option<NameAtServer>, Failure> {
+        if self.name_at_server.is_none() {
+            let asked = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+            let found = match self.rows(asked).await {
+                Err(lost @ Failure::Lost { .. }) => return Err(lost),
+                // A server that has no such table: nobody can be told then.
+                told => told.unwrap_or_default(),
+            };
+            let name = found.first().and_then(|row| {
+                Some(NameAtServer {
+                    id: row.get(0)?,
+                    host: row.get(1)?,
+                })
+            });
+            self.name_at_server = Some(name);
+        }
+        Ok(self.name_at_server.clone().flatten())
     }
 
     /// Whether its session is as it was set up, and nothing is open.
@@ -198,10 +247,14 @@ impl Link {
             });
         }
         let before = std::mem::replace(&mut self.state, State::Broken);
+        self.is_unanswered = true;
         self.conn.is_cut_off = true;
         let answer_timeout = self.session.answer_timeout;
         let result = match tokio::time::timeout(answer_timeout, work(self)).await {
-            Ok(result) => result,
+            Ok(result) => {
+                self.is_unanswered = false;
+                result
+            }
             Err(_) => Err(Failure::Lost {
                 cause: format!("the server did not answer within {} ms", answer_timeout.as_millis()),
                 was_sent: true,
@@ -218,6 +271,30 @@ impl Link {
     /// Begins a transaction. None must be open.
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
         self.command("START TRANSACTION", false).await?;
+        self.state = State::Open;
+        Ok(())
+    }
+
+    /// Waits for no lock any more, until it is set up anew on its way through the pool.
+    pub(super) async fn hurry(&mut self) -> Result<(), Failure> {
+        self.mark_changed();
+        // MySQL takes no less than one second, and says so.
+        match self.command("SET SESSION innodb_lock_wait_timeout = 0", false).await {
+            Err(lost @ Failure::Lost { .. }) => Err(lost),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins a transaction that reads one snapshot, from this moment, and in which nothing can be written. None must be open.
+    pub(super) async fn begin_reading(&mut self) -> Result<(), Failure> {
+        // A snapshot for all statements is there only at this isolation, whatever the server's default is.
+        let begin =
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+        if let Err(failure) = self.command(begin, false).await {
+            // The first of the two is for the next transaction, whoever's that is.
+            self.mark_changed();
+            return Err(failure);
+        }
         self.state = State::Open;
         Ok(())
     }
@@ -439,10 +516,56 @@ impl Link {
 
     /// Executes with parameters as they are sent, and gathers what comes back.
     pub(super) async fn run(&mut self, sql: &str, statement: &Prepared, wire: Vec<Wire>) -> Result<Outcome, Failure> {
-        let bytes_max = self.session.rows_bytes_max;
+        let Answered { columns, rows } = self.answer(sql, statement, wire, self.session.rows_bytes_max).await?;
+        let conn = &self.conn;
+        Ok(if columns.is_empty() {
+            Outcome {
+                rows_affected: conn.affected_rows(),
+                // 0 says that there is none; one beyond i64 cannot be told.
+                last_insert_id: conn
+                    .last_insert_id()
+                    .filter(|id| *id != 0)
+                    .and_then(|id| i64::try_from(id).ok()),
+                columns: Vec::new(),
+                rows,
+            }
+        } else {
+            Outcome {
+                // With rows the server tells no count and no id.
+                rows_affected: if changes_rows(sql) { rows.len() as u64 } else { 0 },
+                last_insert_id: None,
+                columns: columns.iter().map(|column| column.name_str().into_owned()).collect(),
+                rows,
+            }
+        })
+    }
+
+    /// Executes what was prepared, and tells its columns and rows, if they take no more than so many bytes.
+    pub(super) async fn read_prepared(
+        &mut self,
+        sql: &str,
+        statement: &Prepared,
+        parameters: &Parameters,
+        bytes_max: usize,
+    ) -> Result<Answered, Failure> {
+        let wire = self.wire(statement.placeholders(), parameters)?;
+        let answer = self.answer(sql, statement, wire, bytes_max).await;
+        if matches!(&answer, Err(failure) if failure.is(NEEDS_PREPARING)) {
+            self.forget(sql).await?;
+        }
+        answer
+    }
+
+    async fn answer(
+        &mut self,
+        sql: &str,
+        statement: &Prepared,
+        wire: Vec<Wire>,
+        bytes_max: usize,
+    ) -> Result<Answered, Failure> {
         self.guarded(async |link| {
             let conn = &mut *link.conn;
-            let answer = match &statement.0 {
+            match &statement.0 {
                 Some(statement) => {
                     let params = if wire.is_empty() {
                         Params::Empty
@@ -450,37 +573,22 @@ impl Link {
                         Params::Positional(wire)
                     };
                     let result = conn.exec_iter(statement, params).await;
-                    gather(result.map_err(|error| Failure::of(error, true))?, bytes_max).await?
+                    gather(result.map_err(|error| Failure::of(error, true))?, bytes_max).await
                 }
                 None => {
                     let result = conn.query_iter(sql).await;
-                    gather(result.map_err(|error| Failure::of(error, true))?, bytes_max).await?
+                    gather(result.map_err(|error| Failure::of(error, true))?, bytes_max).await
                 }
-            };
-            let (columns, rows) = answer;
-            Ok(if columns.is_empty() {
-                Outcome {
-                    rows_affected: conn.affected_rows(),
-                    // 0 says that there is none; one beyond i64 cannot be told.
-                    last_insert_id: conn
-                        .last_insert_id()
-                        .filter(|id| *id != 0)
-                        .and_then(|id| i64::try_from(id).ok()),
-                    columns,
-                    rows,
-                }
-            } else {
-                Outcome {
-                    // With rows the server tells no count and no id.
-                    rows_affected: if changes_rows(sql) { rows.len() as u64 } else { 0 },
-                    last_insert_id: None,
-                    columns,
-                    rows,
-                }
-            })
+            }
         })
         .await
     }
+}
+
+/// What a statement was answered; no columns if it has no rows.
+pub(super) struct Answered {
+    pub(super) columns: Arc<[Column]>,
+    pub(super) rows: Vec<Vec<Value>>,
 }
 
 /// What the server has prepared; none for the few statements that can only be sent as text, and take no parameters.
@@ -492,13 +600,18 @@ impl Prepared {
             .as_ref()
             .map_or(0, |statement| usize::from(statement.num_params()))
     }
+
+    /// The columns that it has, as the server says when it prepares it.
+    pub(super) fn columns(&self) -> Arc<[Column]> {
+        self.0.as_ref().map(Statement::columns).unwrap_or_default()
+    }
 }
 
 /// The first result's columns and rows; those of a procedure's further results are read and left.
 async fn gather<P: mysql_async::prelude::Protocol>(
     mut result: mysql_async::QueryResult<'_, '_, P>,
     bytes_max: usize,
-) -> Result<(Vec<String>, Vec<Vec<Value>>), Failure> {
+) -> Result<Answered, Failure> {
     let lost = |error| Failure::of(error, true);
     let columns = result.columns().unwrap_or_default();
     let mut rows = Vec::new();
@@ -529,8 +642,7 @@ async fn gather<P: mysql_async::prelude::Protocol>(
             format!("its rows take {bytes} bytes, and at most {bytes_max} are taken (rows_bytes_max)"),
         )));
     }
-    let names = columns.iter().map(|column| column.name_str().into_owned()).collect();
-    Ok((names, rows))
+    Ok(Answered { columns, rows })
 }
 
 /// Whether a statement that returns rows has changed as many.

@@ -24,6 +24,7 @@ mod facts;
 mod link;
 mod plan;
 mod pool;
+pub(crate) mod reading;
 mod server;
 mod set;
 mod statements;

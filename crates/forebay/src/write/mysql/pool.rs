@@ -1,6 +1,6 @@
 //! Pool: the connections, and who may have one.
 //!
-//! Promises: never more connections than asked for; who waits is served in the order it came; readers leave at least one
+//! Promises: never more connections than asked for, but for a moment's that ends another at the server; who waits is served in the order it came; readers leave at least one
 //! connection to writers and writers one to readers, where there are two; a connection that is handed out has no transaction
 //! open, and its session is as it was set up. A server that is away is tried again for as long as the caller gives.
 
@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Object, PoolError, RecycleError, RecycleResult};
-use mysql_async::{Error, Opts};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, Opts};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::is_passing;
-use super::link::{Link, Session};
+use super::link::{Link, NameAtServer, Session};
 use crate::write::WriteError;
 use crate::write::retry::Backoff;
 
@@ -54,6 +55,35 @@ pub(super) struct Lent {
     pub(super) link: Object<Manager>,
     // After the link: who waits for the permit finds the connection there.
     _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl Lent {
+    /// Has the server end this connection, and what it does for it, by word of another one.
+    pub(super) async fn end_at_server(&self, name: &NameAtServer) -> Result<(), Error> {
+        let Some(pool) = Object::pool(&self.link) else {
+            // Without a pool nobody reads any more; the server will see.
+            return Ok(());
+        };
+        let Manager {
+            options,
+            connect_timeout,
+            ..
+        } = pool.manager();
+        let end = async {
+            let mut conn = Conn::new(options.clone()).await?;
+            // Another server behind the same address would have another connection by that number.
+            let look = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
+            let found: Option<u64> = conn.exec_first(look, (name.id, name.host.as_str())).await?;
+            if let Some(id) = found {
+                conn.query_drop(format!("KILL {id}")).await?;
+            }
+            conn.disconnect().await
+        };
+        match tokio::time::timeout(*connect_timeout, end).await {
+            Ok(ended) => ended,
+            Err(_) => Err(Error::from(std::io::Error::from(std::io::ErrorKind::TimedOut))),
+        }
+    }
 }
 
 /// The right to a connection, before and while it is used.

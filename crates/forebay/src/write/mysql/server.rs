@@ -38,6 +38,8 @@ pub(super) struct Server {
     pub(super) flush_at_commit: Option<u8>,
     /// Whether rows of one INSERT are treated as each would be alone, as far as the session's settings go.
     pub(super) rows_are_strict: bool,
+    /// Whether a SELECT gives all of its rows, unless it says otherwise itself.
+    pub(super) selects_are_whole: bool,
 }
 
 impl Server {
@@ -45,7 +47,8 @@ impl Server {
         let row: Option<Row> = conn
             .query_first(
                 "SELECT VERSION(), @@max_allowed_packet, @@auto_increment_increment, @@sql_mode, \
-                 @@unique_checks AND @@foreign_key_checks, @@innodb_flush_log_at_trx_commit",
+                 @@unique_checks AND @@foreign_key_checks, @@innodb_flush_log_at_trx_commit, \
+                 @@sql_select_limit = 18446744073709551615",
             )
             .await?;
         let mut row = row.ok_or(mysql_async::DriverError::ConnectionClosed)?;
@@ -59,6 +62,7 @@ impl Server {
             increment: row.take(2).unwrap_or(1),
             rows_are_strict: are_rows_strict(&sql_mode) && row.take::<u8, _>(4) == Some(1),
             flush_at_commit: row.take(5),
+            selects_are_whole: row.take::<u8, _>(6) == Some(1),
         })
     }
 

@@ -2,9 +2,9 @@
 //!
 //! First hopefully: all statements in one transaction, in arrival order, sent without waiting for answers between. If one
 //! fails, PostgreSQL gives up the whole transaction; then carefully: again, in windows with a savepoint each, so that a
-//! failure costs its own statement and a window's work. If the commit itself is refused (a deferred constraint, a
-//! serialization failure), the transaction is run again in halves, down to the guilty one. Nobody is answered before the
-//! commit, also not who failed: what they failed on may not be there in the end.
+//! failure costs its own statement and a window's work. Deferred constraints are looked at after each statement. If the commit
+//! itself is refused (a serialization failure), the transaction is run again in halves, down to the guilty one. Nobody is
+//! answered before the commit, also not who failed: what they failed on may not be there in the end.
 //!
 //! The commit is asked for when everything before it was answered. So a connection that is lost before has written nothing,
 //! and the batch is run again on another one.
@@ -16,13 +16,13 @@ mod sets;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
 use self::sets::Set;
 use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
-use super::error::{Fate, fate};
+use super::error::{Fate, fate, had_no_effect};
 use super::plan::Plan;
 use super::types::{self, Parameter};
 use super::{Inner, Taken};
@@ -37,6 +37,8 @@ const SET_MIN: usize = 4;
 const WINDOW: usize = 64;
 /// After so many conflicts a transaction is halved.
 const CONFLICTS_MAX: u32 = 2;
+/// No lock is waited for for less than this.
+const LOCK_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// After so many times that what was planned was outdated, no sets are tried; after twice as many, nothing is.
 const REPLANS_MAX: u32 = 3;
 
@@ -87,27 +89,56 @@ pub(super) async fn run_patiently(database: &Inner, write: Write) -> Told {
     }
 }
 
-/// Executes one statement by itself; lost before it was sent, it is unavailable, and later, unknown.
-pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
+/// Executes one statement of somebody's transaction.
+pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters: &Parameters) -> Told {
+    if let Some(error) = unsendable(parameters) {
+        return Err(error.into());
+    }
     let executed = async {
-        if let Some(error) = unsendable(parameters) {
-            return Ok(Err(error.into()));
-        }
-        let mut prepared = connection.prepare(sql, &[]).await?;
-        if misfit(&prepared, parameters).is_some() && connection.forget(sql) {
-            // A column may have another type since it was prepared.
-            prepared = connection.prepare(sql, &[]).await?;
-        }
+        let prepared = ready(connection, &plan.sql, parameters).await?;
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
-        match connection.execute(&prepared, sent(parameters), sql).await {
-            Ok(answered) => Ok(outcome(&prepared, &answered, false)),
-            Err(Fate::Lost(cause)) => Ok(Err(WriteError::OutcomeUnknown { cause })),
-            Err(other) => Err(other),
-        }
+        let answered = connection.execute(&prepared, sent(parameters), &plan.sql).await?;
+        Ok(outcome(&prepared, &answered, plan.changes_rows))
     };
-    match executed.await {
+    let told = executed.await;
+    told_here(connection, &plan.sql, told)
+}
+
+/// Reads with one statement, in a transaction in which nothing can be written.
+pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &Parameters) -> Told {
+    if let Some(error) = unsendable(parameters) {
+        return Err(error.into());
+    }
+    let read = async {
+        let prepared = ready(connection, sql, parameters).await?;
+        if let Some(error) = misfit(&prepared, parameters) {
+            return Ok(Err(error));
+        }
+        connection.begins();
+        let client = connection.client();
+        let messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = vec![
+            control(client, "BEGIN READ ONLY".to_owned()),
+            Box::pin(answer(client, &prepared.statement, sent(parameters))),
+            // Of a transaction that is broken it makes a ROLLBACK.
+            control(client, "COMMIT".to_owned()),
+        ];
+        let mut answers = connection.all(flight(messages)).await?;
+        let ended = answers.pop().expect("one answer a message");
+        let answered = answers.pop().expect("one answer a message");
+        if ended.is_ok() {
+            connection.ended();
+        }
+        let answered = answered.map_err(|error| fate(&error, sql))?;
+        Ok(outcome(&prepared, &answered, false))
+    };
+    let told = read.await;
+    told_here(connection, sql, told)
+}
+
+fn told_here(connection: &mut Connection, sql: &str, told: Result<Told, Fate>) -> Told {
+    match told {
         Ok(told) => told,
         Err(Fate::Lost(cause)) => Err(WriteError::Unavailable { cause }),
         Err(other) => {
@@ -188,6 +219,8 @@ struct Batch<'a> {
     /// After this nothing is tried again.
     until: Instant,
     is_patient: bool,
+    /// How many statements were put off because of a lock.
+    locks: u32,
     /// What is prepared was forgotten once, as it may have been outdated.
     is_renewed: bool,
 }
@@ -212,6 +245,7 @@ impl<'a> Batch<'a> {
             backoff: Backoff::new(database.retry_for),
             until: database.deadline(),
             is_patient,
+            locks: 0,
             is_renewed: false,
         }
     }
@@ -393,6 +427,7 @@ impl<'a> Batch<'a> {
             self.next(groups);
         } else {
             self.answers[place] = Some(Settled::Later);
+            self.locks += 1;
             self.next([group]);
         }
     }
@@ -461,7 +496,8 @@ impl<'a> Batch<'a> {
         Ok(texts)
     }
 
-    /// One statement that commits by itself.
+    /// One statement that commits by itself. What may also commit in its middle (a procedure, CREATE INDEX CONCURRENTLY) is
+    /// not run again, whatever it failed of.
     async fn run_alone(
         &mut self,
         connection: &mut Connection,
@@ -482,11 +518,12 @@ impl<'a> Batch<'a> {
         let told = match answered {
             Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
             Ok(Err(error)) => {
-                let was_told = error.as_db_error().is_some();
-                // A procedure may have committed some of what it did before.
                 let is_whole = plan.role == Role::Shares || !may_commit_within(&plan.sql);
+                let had_no_effect = had_no_effect(&error);
                 match fate(&error, &plan.sql) {
-                    fate @ (Fate::Conflict(_) | Fate::Lock(_)) if !is_whole => Err(fate.statement().into()),
+                    Fate::Lost(cause) if is_whole && had_no_effect => return Err(Trouble::Lost(cause)),
+                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
+                    other if !is_whole => Err(other.statement().into()),
                     Fate::Conflict(error) => {
                         connection.ended();
                         return Err(Trouble::Conflict(error));
@@ -499,10 +536,7 @@ impl<'a> Batch<'a> {
                         connection.ended();
                         return Err(Trouble::Outdated(error));
                     }
-                    // The server itself said that it ends the connection instead of the statement.
-                    Fate::Lost(cause) if was_told && is_whole => return Err(Trouble::Lost(cause)),
-                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
-                    Fate::Statement(error) if is_whole && self.may_be_outdated(&error) => {
+                    Fate::Statement(error) if self.may_be_outdated(&error) => {
                         connection.ended();
                         return Err(Trouble::Outdated(error));
                     }
@@ -514,7 +548,20 @@ impl<'a> Batch<'a> {
         };
         if !matches!(told, Err(WriteError::OutcomeUnknown { .. })) {
             connection.ended();
+            if plan.changes_session {
+                connection.restore().await;
+            }
         }
+        let told = match (told, &write.acceptance) {
+            // It is committed, so there is no undoing it.
+            (Ok(outcome), Some(acceptance)) => match acceptance.of(&outcome) {
+                Ok(()) => Ok(outcome),
+                Err(error) => Err(WriteError::OutcomeUnknown {
+                    cause: format!("it was executed outside of a transaction: {error}"),
+                }),
+            },
+            (told, _) => told,
+        };
         self.tell(place, told);
         Ok(())
     }
@@ -530,13 +577,7 @@ impl<'a> Batch<'a> {
         let steps = self.steps(connection, places, texts).await?;
         let mut told: Vec<(usize, Told)> = Vec::with_capacity(places.len());
         connection.begins();
-        let begin = if self.is_patient || manner == Manner::Patient {
-            let left = self.until.saturating_duration_since(Instant::now());
-            format!("BEGIN; SET LOCAL lock_timeout = {}", left.as_millis().max(1))
-        } else {
-            "BEGIN".to_owned()
-        };
-        let mut begin = Some(begin);
+        let mut begin = Some(self.begin(manner));
         for step in &steps {
             match (step, manner) {
                 (Step::Singles(places), Manner::Careful) => {
@@ -578,6 +619,26 @@ impl<'a> Batch<'a> {
             self.tell(place, told);
         }
         Ok(())
+    }
+
+    /// What a transaction begins with.
+    fn begin(&self, manner: Manner) -> String {
+        let lock_timeout = if self.is_patient || manner == Manner::Patient {
+            Some(self.until.saturating_duration_since(Instant::now()))
+        } else if self.locks > 0 {
+            // However many rows are locked, their neighbours do not wait much longer than for one.
+            Some((self.database.lock_timeout / 2_u32.saturating_pow(self.locks)).max(LOCK_TIMEOUT_MIN))
+        } else {
+            None
+        };
+        let mut begin = BEGIN.to_owned();
+        if let Some(lock_timeout) = lock_timeout {
+            begin.push_str(&format!(
+                "; SET LOCAL lock_timeout = {}",
+                lock_timeout.as_millis().max(1)
+            ));
+        }
+        begin
     }
 
     /// Commits. Whose connection is lost meanwhile, cannot know.
@@ -736,6 +797,10 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Alone, what is deferred is looked at after the statement; so it is here. Else a neighbour could mend what a statement has
+/// broken, and a trigger would see the neighbours' rows. What is left of a difference: among one statement's triggers a deferred
+/// one comes by its name, not last.
+const BEGIN: &str = "BEGIN; SET CONSTRAINTS ALL IMMEDIATE";
 const SAVE: &str = "SAVEPOINT forebay_window";
 const RELEASE: &str = "RELEASE forebay_window";
 const UNDO: &str = "ROLLBACK TO forebay_window; RELEASE forebay_window";
@@ -854,6 +919,15 @@ fn control(client: &Client, sql: String) -> Message<'_, Result<Answered, tokio_p
     })
 }
 
+/// The statement; prepared anew if these parameters do not fit it, as a column may have another type since it was prepared.
+async fn ready(connection: &mut Connection, sql: &str, parameters: &Parameters) -> Result<Prepared, Fate> {
+    let prepared = connection.prepare(sql, &[]).await?;
+    if misfit(&prepared, parameters).is_some() && connection.forget(sql) {
+        return connection.prepare(sql, &[]).await;
+    }
+    Ok(prepared)
+}
+
 /// The parameters as they are sent.
 fn sent(parameters: &Parameters) -> impl ExactSizeIterator<Item = Parameter<'_>> + Send {
     parameters.values().iter().map(Parameter)
@@ -894,10 +968,11 @@ fn is_of_types(error: &StatementError) -> bool {
 
 /// Whether the statement may commit before it has come to its end, so that it is not run again.
 fn may_commit_within(sql: &str) -> bool {
-    let first = sql.split_whitespace().next().unwrap_or_default();
-    ["CREATE", "DROP", "ALTER", "VACUUM"]
-        .iter()
-        .all(|word| !first.eq_ignore_ascii_case(word))
+    let mut words = sql.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let is_one = |word: &str| first.eq_ignore_ascii_case(word);
+    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one)
+        || words.any(|word| word.eq_ignore_ascii_case("CONCURRENTLY"))
 }
 
 /// What an error means for the transaction, when it is known whose it is.

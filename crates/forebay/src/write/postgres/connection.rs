@@ -25,7 +25,7 @@ pub(super) struct Manager {
     #[cfg(feature = "tls")]
     pub(super) tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
     /// Said once on every new connection.
-    pub(super) greeting: String,
+    pub(super) greeting: Arc<str>,
     pub(super) statement_cache: usize,
     pub(super) answer_timeout: Duration,
 }
@@ -82,6 +82,7 @@ impl managed::Manager for Manager {
                 uses: 0,
                 in_transaction: false,
                 answer_timeout: self.answer_timeout,
+                greeting: Arc::clone(&self.greeting),
             };
             connection.client.batch_execute(&self.greeting).await?;
             Ok(connection)
@@ -112,6 +113,8 @@ pub(super) struct Connection {
     /// Set before a transaction begins, cleared when its end was answered.
     in_transaction: bool,
     answer_timeout: Duration,
+    /// What every new connection is told.
+    greeting: Arc<str>,
 }
 
 struct Kept {
@@ -165,6 +168,22 @@ impl Connection {
     /// No transaction is open any more.
     pub(super) fn ended(&mut self) {
         self.in_transaction = false;
+    }
+
+    /// Makes the session what it was when it was new, after a statement that may have changed it; where that fails, nobody
+    /// uses the connection again. What is prepared stays.
+    pub(super) async fn restore(&mut self) {
+        if self.is_usable() {
+            self.begins();
+            let restored = format!(
+                "RESET SESSION AUTHORIZATION; RESET ALL; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; UNLISTEN *; \
+                 CLOSE ALL; {}",
+                self.greeting
+            );
+            if self.say(&restored).await.is_ok() {
+                self.ended();
+            }
+        }
     }
 
     /// The statement, prepared now if it was not before. `types` are those of the first parameters; the server chooses the rest.

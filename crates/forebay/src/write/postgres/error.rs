@@ -49,6 +49,13 @@ impl Fate {
     }
 }
 
+/// Whether the server ended the connection in good order instead of the statement, so that the statement had no effect. A PANIC
+/// is no such thing: it may come of a commit that is already in the log.
+pub(crate) fn had_no_effect(error: &tokio_postgres::Error) -> bool {
+    let severity = error.as_db_error().and_then(DbError::parsed_severity);
+    severity == Some(Severity::Fatal)
+}
+
 /// What an error of a statement with that text means.
 pub(crate) fn fate(error: &tokio_postgres::Error, sql: &str) -> Fate {
     match error.as_db_error() {

@@ -34,6 +34,7 @@ use tokio_postgres::Config;
 use self::connection::{Manager, Unconnected};
 use self::plan::Plans;
 use super::retry::Backoff;
+use super::shape::Role;
 use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError};
 
@@ -55,6 +56,7 @@ struct Inner {
     patient: Semaphore,
     connections: usize,
     retry_for: Duration,
+    lock_timeout: Duration,
     /// How long a connection is waited for that others have.
     busy_for: Duration,
     /// For messages: who is asked, never with a password.
@@ -118,24 +120,28 @@ impl Postgres {
     /// Reads all rows of a query. It sees every write acknowledged before.
     ///
     /// # Errors
-    /// The statement's own; [`WriteError::Unavailable`]. A statement that writes is executed, and committed by itself; if the
-    /// connection is lost meanwhile, it is [`WriteError::OutcomeUnknown`].
+    /// The statement's own, which is of kind [`ReadOnly`](crate::write::StatementErrorKind::ReadOnly) if it writes;
+    /// [`WriteError::Unavailable`]; [`WriteError::Refused`] if it would change the connection.
     ///
     /// # Cancel safety
     /// Dropped before it completes, the query may go on at the server.
     pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
+        let plan = self.inner.plans.of(&sql);
+        if let Role::Refused(reason) = &plan.role {
+            return Err(WriteError::Refused { reason: reason.clone() });
+        }
         let until = self.inner.deadline();
         let mut backoff = Backoff::new(self.inner.retry_for);
         loop {
             let mut taken = self.inner.take(&self.inner.reading, until).await?;
-            let cause = match batch::query(&mut taken.connection, &sql, &parameters).await {
-                // The connection had ended unnoticed. Nothing has happened yet.
-                Err(WriteError::Unavailable { cause }) => cause,
-                Err(WriteError::OutcomeUnknown { cause }) if self.inner.plans.of(&sql).reads => {
-                    return Err(self.inner.unavailable(&cause));
-                }
-                told => return told,
+            let told = batch::query(&mut taken.connection, &sql, &parameters).await;
+            if plan.changes_session {
+                taken.connection.restore().await;
+            }
+            // The connection was lost. It reads: to do it again does no harm.
+            let Err(WriteError::Unavailable { cause }) = told else {
+                return told;
             };
             drop(taken);
             match backoff.next_delay() {
@@ -157,7 +163,7 @@ impl Postgres {
         let mut backoff = Backoff::new(self.inner.retry_for);
         loop {
             let taken = self.inner.take(&self.inner.writing, until).await?;
-            match Transaction::begin(taken).await {
+            match Transaction::begin(Arc::clone(&self.inner), taken).await {
                 // The connection had ended unnoticed. Nothing has happened yet.
                 Err(WriteError::TransactionLost) => match backoff.next_delay() {
                     Some(delay) => tokio::time::sleep(delay).await,
@@ -334,7 +340,7 @@ impl PostgresBuilder {
             config: self.config,
             #[cfg(feature = "tls")]
             tls: self.tls,
-            greeting: format!("SET lock_timeout = {}", self.lock_timeout.as_millis()),
+            greeting: format!("SET lock_timeout = {}", self.lock_timeout.as_millis()).into(),
             statement_cache: self.statement_cache,
             answer_timeout: self.answer_timeout,
         };
@@ -353,6 +359,7 @@ impl PostgresBuilder {
             patient: Semaphore::new((self.connections / 4).max(1)),
             connections: self.connections,
             retry_for: self.retry_for,
+            lock_timeout: self.lock_timeout,
             busy_for: self.answer_timeout,
             server,
         };

@@ -29,8 +29,8 @@ pub(super) struct Plan {
     pub(super) role: Role,
     /// Whether the server's count is of rows that were changed.
     pub(super) changes_rows: bool,
-    /// Whether it only reads, as far as its own words go.
-    pub(super) reads: bool,
+    /// Whether it may leave something in the session: a setting, a lock, a temporary table.
+    pub(super) changes_session: bool,
     /// Its shape, if it is an INSERT of one row.
     pub(super) insert: Option<Insert>,
     /// Of the table it inserts into, as read last.
@@ -61,16 +61,19 @@ impl Plans {
 impl Plan {
     fn new(sql: &Sql) -> Self {
         let verb = shape::verb(Dialect::Postgres, sql);
+        let changes_session = shape::changes_session(sql);
         let role = match (shape::role(Dialect::Postgres, sql), verb) {
             // What changes the schema may be what the statements after it need to be prepared.
             (Role::Shares, Verb::Other) => Role::Alone,
+            // Its neighbours must not see that.
+            (Role::Shares, _) if changes_session => Role::Alone,
             (role, _) => role,
         };
         Self {
             sql: sql.clone(),
             role,
             changes_rows: verb == Verb::Changes,
-            reads: verb == Verb::Reads,
+            changes_session,
             insert: shape::insert(Dialect::Postgres, sql),
             facts: Mutex::new(None),
             wary: AtomicU32::new(0),

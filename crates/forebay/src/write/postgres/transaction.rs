@@ -1,10 +1,14 @@
 //! A transaction of its caller's own, on a connection of its own.
 //!
-//! Promises: one statement that fails undoes only itself; dropped, the transaction rolls back.
+//! Promises: one statement that fails undoes only itself; dropped, the transaction rolls back. It ends by
+//! [`commit`](Transaction::commit) and [`rollback`](Transaction::rollback) alone, never by a statement. What its statements
+//! change in the session (SET, locks, temporary tables) is undone when it has ended.
 
-use super::Taken;
-use super::batch;
+use std::sync::Arc;
+
 use super::error::Fate;
+use super::{Inner, Taken, batch};
+use crate::write::shape::{self, Role};
 use crate::write::{Outcome, Parameters, Sql, WriteError};
 
 const SAVE: &str = "SAVEPOINT forebay_statement";
@@ -13,16 +17,24 @@ const UNDO: &str = "ROLLBACK TO forebay_statement; RELEASE forebay_statement";
 
 /// An open transaction. Roll back by dropping it.
 pub struct Transaction {
+    inner: Arc<Inner>,
     taken: Taken,
     lost: bool,
+    /// Whether the session may not be what it was.
+    is_changed: bool,
 }
 
 impl Transaction {
-    pub(super) async fn begin(mut taken: Taken) -> Result<Self, WriteError> {
+    pub(super) async fn begin(inner: Arc<Inner>, mut taken: Taken) -> Result<Self, WriteError> {
         taken.connection.begins();
         // It waits for locks as the server is set to: nobody waits behind it but its own caller.
         let begun = taken.connection.say("BEGIN; SET LOCAL lock_timeout TO DEFAULT").await;
-        let transaction = Self { taken, lost: false };
+        let transaction = Self {
+            inner,
+            taken,
+            lost: false,
+            is_changed: false,
+        };
         begun.map_err(explained)?;
         Ok(transaction)
     }
@@ -31,7 +43,8 @@ impl Transaction {
     /// transaction goes on, unless [`is_lost`](Self::is_lost).
     ///
     /// # Errors
-    /// The statement's own; [`WriteError::TransactionLost`] if the database has rolled back before.
+    /// The statement's own; [`WriteError::Refused`] if it would end the transaction; [`WriteError::TransactionLost`] if the
+    /// database has rolled back before.
     ///
     /// # Cancel safety
     /// Dropped before it completes, the transaction is lost.
@@ -44,14 +57,18 @@ impl Transaction {
         if self.lost {
             return Err(WriteError::TransactionLost);
         }
+        let plan = self.inner.plans.of(&sql);
+        match &plan.role {
+            Role::Refused(_) if shape::belongs_to_a_transaction(&sql) => self.is_changed = true,
+            Role::Refused(reason) => return Err(WriteError::Refused { reason: reason.clone() }),
+            Role::Shares | Role::Alone => self.is_changed |= plan.changes_session,
+        }
         // Dropped half-way, nobody knows what was executed.
         self.lost = true;
         self.say(SAVE).await?;
-        let told = batch::query(&mut self.taken.connection, &sql, &parameters).await;
+        let told = batch::execute(&mut self.taken.connection, &plan, &parameters).await;
         match &told {
-            Err(WriteError::Unavailable { .. } | WriteError::OutcomeUnknown { .. }) => {
-                return Err(WriteError::TransactionLost);
-            }
+            Err(WriteError::Unavailable { .. }) => return Err(WriteError::TransactionLost),
             Err(_) => self.say(UNDO).await?,
             Ok(_) => self.say(RELEASE).await?,
         }
@@ -112,12 +129,12 @@ impl Transaction {
         }
         match self.taken.connection.say("COMMIT").await {
             Ok(()) => {
-                self.taken.connection.ended();
+                self.ended().await;
                 Ok(())
             }
             Err(Fate::Lost(cause)) => Err(WriteError::OutcomeUnknown { cause }),
             Err(refused) => {
-                self.taken.connection.ended();
+                self.ended().await;
                 Err(explained(refused))
             }
         }
@@ -129,8 +146,15 @@ impl Transaction {
     /// [`WriteError::TransactionLost`] if the connection was lost; nothing of the transaction is left then either.
     pub async fn rollback(mut self) -> Result<(), WriteError> {
         self.say("ROLLBACK").await?;
-        self.taken.connection.ended();
+        self.ended().await;
         Ok(())
+    }
+
+    async fn ended(&mut self) {
+        self.taken.connection.ended();
+        if self.is_changed {
+            self.taken.connection.restore().await;
+        }
     }
 
     async fn say(&mut self, sql: &str) -> Result<(), WriteError> {

@@ -3,20 +3,30 @@
 //! Promises: what is said here was read off a syntax tree; where the parser does not understand a text, or sees more than is
 //! asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
 
+#[cfg(feature = "mysql")]
+mod bound;
 mod insert;
 #[cfg(feature = "postgres")]
 mod lateral;
 mod lexer;
+#[cfg(feature = "mysql")]
+mod listed;
 mod role;
+#[cfg(feature = "postgres")]
+mod session;
 mod syntax;
 mod verb;
 
-#[allow(unused_imports, reason = "the databases over the network are being built on it")]
+#[cfg(feature = "mysql")]
+pub(crate) use bound::{locks_what_it_reads, uses_its_session};
 pub(crate) use insert::insert;
 #[cfg(feature = "postgres")]
 pub(crate) use lateral::{Lateral, Parameter, lateral};
-#[allow(unused_imports, reason = "the databases over the network are being built on it")]
+#[cfg(feature = "mysql")]
+pub(crate) use listed::{Listed, listed};
 pub(crate) use role::{Role, role};
+#[cfg(feature = "postgres")]
+pub(crate) use session::{belongs_to_a_transaction, changes_session};
 pub(crate) use verb::{Verb, verb};
 
 /// Whose grammar.

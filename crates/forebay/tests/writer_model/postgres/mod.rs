@@ -1,0 +1,89 @@
+//! The model on PostgreSQL.
+
+mod grammar;
+mod twin;
+
+use std::time::Duration;
+
+use forebay::write::postgres::Postgres;
+use forebay::write::{WriteError, Writer};
+use futures_util::future::join_all;
+use testbed::Shared;
+
+use self::twin::Twin;
+use crate::case::{Case, cases};
+use crate::judge::Judge;
+use crate::search::{in_time, search};
+
+/// Durability is shown elsewhere; here it would only cost time.
+static SERVER: Shared<testbed::Postgres> = Shared::new(|| {
+    let settings = [
+        ("fsync", "off"),
+        ("synchronous_commit", "off"),
+        ("full_page_writes", "off"),
+    ];
+    let builder = settings
+        .iter()
+        .fold(testbed::Postgres::builder(), |builder, (name, value)| {
+            builder.setting(name, value)
+        });
+    builder.start()
+});
+
+#[test]
+fn every_outcome_and_every_table_is_as_if_each_had_been_alone() {
+    let server = SERVER.server().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let cases = cases(grammar::schemas(), grammar::TEMPLATES);
+    let mut number = 0;
+    search("PostgreSQL", &cases, &mut |case| {
+        number += 1;
+        runtime.block_on(in_time(compare(&server.url(), number, case)))
+    });
+}
+
+async fn compare(server: &str, number: usize, case: &Case) -> Result<(), String> {
+    let here = Twin::make(server, &format!("here_{number}"), &case.schema).await;
+    let mut alone = Twin::make(server, &format!("alone_{number}"), &case.schema).await;
+    let compared = async {
+        let postgres = Postgres::connect(&here.url).await.unwrap();
+        // Full batches go at once, the last by the drain.
+        let writer = Writer::builder()
+            .max_items(case.max_items)
+            .max_in_flight(1)
+            .max_wait(Duration::from_secs(600))
+            .build(postgres.clone());
+        let calls = join_all(case.steps.iter().map(|step| writer.submit(step.write())));
+        let (told, ()) = tokio::join!(calls, writer.drain());
+        postgres.close().await;
+        let mut judge = Judge::default();
+        // Of two errors of one statement, alone the one of what is deferred comes last, and here by its name.
+        let defers = case
+            .schema
+            .iter()
+            .any(|statement| statement.contains("INITIALLY DEFERRED"));
+        for (position, (step, told)) in case.steps.iter().zip(&told).enumerate() {
+            let alone = alone.execute(step).await;
+            if let (true, Err(WriteError::Statement(_)), Err(WriteError::Statement(_))) = (defers, told, &alone) {
+                continue;
+            }
+            judge
+                .told(&step.sql, told, &alone)
+                .map_err(|reason| format!("statement {position}, {step:?}: {reason}"))?;
+        }
+        for (name, order) in grammar::TABLES {
+            let (here, alone) = (here.table(name, order).await, alone.table(name, order).await);
+            judge
+                .tables(&here, &alone)
+                .map_err(|reason| format!("table {name}: {reason}"))?;
+        }
+        judge.order()
+    };
+    let compared = compared.await;
+    here.remove().await;
+    alone.remove().await;
+    compared
+}

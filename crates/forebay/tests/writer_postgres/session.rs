@@ -1,0 +1,99 @@
+//! Connections are shared: what one caller's statement does to its session, nobody else sees.
+
+use forebay::write::postgres::Postgres;
+use forebay::write::{StatementErrorKind as Kind, WriteError, Writer};
+
+use crate::{Database, kind};
+
+/// All through one connection, so that what stays on it is seen.
+async fn on_one_connection(database: &Database) -> Postgres {
+    let builder = Postgres::builder(&database.url).unwrap();
+    builder.connections(1).connect().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_writes_nothing_and_begins_nothing() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let postgres = on_one_connection(&database).await;
+    let writer = Writer::new(postgres.clone());
+    for sql in ["BEGIN", "SET search_path = nowhere", "LISTEN a"] {
+        let refused = postgres.query(sql, ()).await;
+        assert!(matches!(refused, Err(WriteError::Refused { .. })), "{sql}: {refused:?}");
+    }
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "WITH w AS (INSERT INTO t VALUES (1) RETURNING n) SELECT n FROM w",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
+        "CREATE TABLE made (n int)",
+    ] {
+        assert_eq!(kind(&postgres.query(sql, ()).await), Kind::ReadOnly, "{sql}");
+    }
+    let shown = postgres.query("SHOW transaction_read_only", ()).await.unwrap();
+    assert_eq!(shown.rows[0][0].as_text(), Some("on"));
+    writer.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+    assert_eq!(database.read("n FROM t").await, ["2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_locks_and_temporary_tables_do_not_outlive_their_statement() {
+    let database = Database::new(
+        "CREATE PROCEDURE sets() LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('app.name', 'ann', false); END $$",
+    )
+    .await;
+    let postgres = on_one_connection(&database).await;
+    let writer = Writer::builder().max_in_flight(1).build(postgres.clone());
+    let mut own = writer.begin().await.unwrap();
+    own.execute("SET app.name = 'ann'", ()).await.unwrap();
+    own.execute("CREATE TEMP TABLE kept (n int) ON COMMIT PRESERVE ROWS", ())
+        .await
+        .unwrap();
+    own.execute("SELECT pg_advisory_lock(6)", ()).await.unwrap();
+    own.commit().await.unwrap();
+    for sql in [
+        "SELECT 1",
+        "SELECT set_config('app.name', 'ann', false)",
+        "SELECT pg_advisory_lock(5)",
+        "SELECT 1 AS n INTO TEMP kept",
+        "CALL sets()",
+    ] {
+        writer.execute(sql, ()).await.unwrap();
+        let left = "SELECT coalesce(current_setting('app.name', true), ''), to_regclass('kept')::text,
+            (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+            current_setting('lock_timeout')";
+        let left = writer.execute(left, ()).await.unwrap();
+        let expected = ["".into(), forebay::write::Value::Null, 0.into(), "1s".into()];
+        assert_eq!(left.rows, [expected], "after {sql}");
+    }
+    let read = postgres
+        .query("SELECT set_config('app.name', 'ann', false)", ())
+        .await
+        .unwrap();
+    assert_eq!(read.rows.len(), 1);
+    let left = postgres
+        .query("SELECT coalesce(current_setting('app.name', true), '')", ())
+        .await
+        .unwrap();
+    assert_eq!(left.rows[0][0].as_text(), Some(""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_is_ended_by_its_own_methods_alone() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let writer = Writer::new(database.open().await);
+    let mut own = writer.begin().await.unwrap();
+    assert_eq!(
+        own.execute("INSERT INTO t SELECT 1", ()).await.unwrap().rows_affected,
+        1
+    );
+    for sql in ["COMMIT", "ROLLBACK", "BEGIN", "SAVEPOINT a", "PREPARE TRANSACTION 'a'"] {
+        let refused = own.execute(sql, ()).await;
+        assert!(matches!(refused, Err(WriteError::Refused { .. })), "{sql}: {refused:?}");
+    }
+    assert!(!own.is_lost());
+    own.execute("SET LOCAL statement_timeout = '5s'", ()).await.unwrap();
+    own.execute("LOCK TABLE t IN SHARE MODE", ()).await.unwrap();
+    assert_eq!(own.execute("UPDATE t SET n = 2", ()).await.unwrap().rows_affected, 1);
+    assert!(database.read("n FROM t").await.is_empty());
+    own.commit().await.unwrap();
+    assert_eq!(database.read("n FROM t").await, ["2"]);
+}

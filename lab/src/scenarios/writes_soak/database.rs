@@ -1,0 +1,145 @@
+//! The databases that are killed: how each is started, made a table in, and read.
+//!
+//! Promises: their own defaults for all that durability costs. What is read is read by a plain driver.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use forebay::write::Writer;
+use forebay::write::mysql::MySql;
+use forebay::write::postgres::Postgres;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder};
+use tokio_postgres::NoTls;
+
+use super::Killed;
+use crate::failure::Failure;
+use crate::machine::first_line_of;
+
+/// `tag` is the call's own, and no constraint keeps it from being there twice; `number` is not there twice.
+const POSTGRES_TABLE: &str = "CREATE TABLE entry (id bigserial PRIMARY KEY, tag bigint NOT NULL, number bigint UNIQUE, \
+    lane bigint, place bigint CHECK (place >= 0)); INSERT INTO entry (tag, number) VALUES (-1, 0)";
+const MARIADB_TABLE: &str = "CREATE TABLE entry (id BIGINT AUTO_INCREMENT PRIMARY KEY, tag BIGINT NOT NULL, \
+    number BIGINT UNIQUE, lane BIGINT, place BIGINT CHECK (place >= 0)); INSERT INTO entry (tag, number) VALUES (-1, 0)";
+/// In the order in which they were numbered, without the row that was there from the beginning.
+const ROWS: &str = "SELECT id, tag, lane, place FROM entry WHERE tag >= 0 ORDER BY id";
+/// A server recovers meanwhile.
+const RETRY_FOR: Duration = Duration::from_secs(60);
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) id: i64,
+    pub(super) tag: i64,
+    /// What it is ordered by, and where it stands in that order.
+    pub(super) ordered: Option<(i64, i64)>,
+}
+
+pub(super) enum Database {
+    Postgres(testbed::Postgres),
+    MariaDb(testbed::MariaDb),
+}
+
+impl Database {
+    pub(super) fn start(killed: Killed, folder: &Path) -> Result<Self, Failure> {
+        Ok(match killed {
+            Killed::Postgres => Self::Postgres(testbed::Postgres::builder().folder_in(folder).start()?),
+            Killed::Mariadb => Self::MariaDb(testbed::MariaDb::builder().folder_in(folder).start()?),
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Postgres(server) => server.address(),
+            Self::MariaDb(server) => server.address(),
+        }
+    }
+
+    pub(super) fn kill(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Postgres(server) => server.kill9()?,
+            Self::MariaDb(server) => server.kill9()?,
+        };
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Postgres(server) => server.restart()?,
+            Self::MariaDb(server) => server.restart()?,
+        }
+        Ok(())
+    }
+
+    pub(super) async fn make_table(&self) -> Result<(), Failure> {
+        match self {
+            Self::Postgres(server) => postgres(server).await?.batch_execute(POSTGRES_TABLE).await?,
+            Self::MariaDb(server) => mariadb(server).await?.query_drop(MARIADB_TABLE).await?,
+        }
+        Ok(())
+    }
+
+    /// Every row that a caller has written.
+    pub(super) async fn rows(&self) -> Result<Vec<Row>, Failure> {
+        let row = |(id, tag, lane, place): (i64, i64, Option<i64>, Option<i64>)| Row {
+            id,
+            tag,
+            ordered: lane.zip(place),
+        };
+        Ok(match self {
+            Self::Postgres(server) => {
+                let rows = postgres(server).await?.query(ROWS, &[]).await?;
+                let row = |told: &tokio_postgres::Row| row((told.get(0), told.get(1), told.get(2), told.get(3)));
+                rows.iter().map(row).collect()
+            }
+            Self::MariaDb(server) => mariadb(server).await?.query_map(ROWS, row).await?,
+        })
+    }
+}
+
+async fn postgres(server: &testbed::Postgres) -> Result<tokio_postgres::Client, Failure> {
+    let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await?;
+    tokio::spawn(driver);
+    Ok(client)
+}
+
+async fn mariadb(server: &testbed::MariaDb) -> Result<Conn, Failure> {
+    let options = Opts::from_url(&server.url()).map_err(mysql_async::Error::from)?;
+    Ok(Conn::new(OptsBuilder::from_opts(options).prefer_socket(false)).await?)
+}
+
+pub(super) fn version(killed: Killed) -> String {
+    match killed {
+        Killed::Postgres => first_line_of("pg_config", &["--version"]),
+        Killed::Mariadb => first_line_of("mariadbd", &["--version"]),
+    }
+}
+
+/// The statement of one row; PostgreSQL tells an id only to who asks for it.
+pub(super) fn insert(killed: Killed, asks_for_id: bool) -> &'static str {
+    match (killed, asks_for_id) {
+        (Killed::Postgres, true) => "INSERT INTO entry (tag, number, lane, place) VALUES ($1, $2, $3, $4) RETURNING id",
+        (Killed::Postgres, false) => "INSERT INTO entry (tag, number, lane, place) VALUES ($1, $2, $3, $4)",
+        (Killed::Mariadb, true) => "INSERT INTO entry (tag, number, lane, place) VALUES (?, ?, ?, ?) RETURNING id",
+        (Killed::Mariadb, false) => "INSERT INTO entry (tag, number, lane, place) VALUES (?, ?, ?, ?)",
+    }
+}
+
+/// As a user would set it up, behind that address.
+pub(super) async fn writer(killed: Killed, address: SocketAddr) -> Result<Writer, Failure> {
+    let wrong =
+        |error: forebay::write::WriteError| Failure::Wrong(format!("a server that runs is not reached: {error}"));
+    Ok(match killed {
+        Killed::Postgres => {
+            let url = format!("postgresql://postgres@{address}/postgres");
+            let builder = Postgres::builder(&url).map_err(wrong)?.retry_for(RETRY_FOR);
+            Writer::new(builder.connect().await.map_err(wrong)?)
+        }
+        Killed::Mariadb => {
+            let url = format!("mysql://root@{address}/test");
+            let builder = MySql::builder(&url).map_err(wrong)?.retry_for(RETRY_FOR);
+            Writer::new(builder.connect().await.map_err(wrong)?)
+        }
+    })
+}
