@@ -212,3 +212,25 @@ async fn idle_is_ended<S: Site>(place: &Place<S>, handle: &S::Handle) {
     told.holds(place).await;
     place.say("DELETE FROM t").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_mariadb_a_users_own_limit_of_connections_is_waited_for() {
+    let place = Place::<Maria>::own(&[], SCHEMA).await;
+    place
+        .say("CREATE USER few@'%' IDENTIFIED BY 'f' WITH MAX_USER_CONNECTIONS 1; GRANT ALL ON *.* TO few@'%'")
+        .await;
+    let url = place.url_through("").replace("root@", "few:f@");
+    let settings = Settings::default();
+    let handle = Maria::open(&url, &settings).await.unwrap();
+    let held = Writer::new(handle.clone()).begin().await.unwrap();
+    let (told, ()) = within(settings.retry_for, async {
+        tokio::join!(together::<Maria>(&handle, 0..8), async {
+            // Long enough for it to be refused.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            held.rollback().await.unwrap();
+        })
+    })
+    .await;
+    assert!(told.is_all_acknowledged());
+    told.holds(&place).await;
+}

@@ -26,7 +26,8 @@ on_both!(
 const SCHEMA: &str = "CREATE TABLE t (n BIGINT, words TEXT)";
 
 async fn what_is_cut_before_its_commit_is_written_once<S: Site>() {
-    let place = Place::<S>::new(SCHEMA).await;
+    // Of its own: where a server has tables without transactions, in whatever database, MariaDB's writer cannot be so sure.
+    let place = Place::<S>::own(&[], SCHEMA).await;
     let settings = Settings::default();
     let handle = place.open(&settings).await;
     let mut all = Ledger::default();

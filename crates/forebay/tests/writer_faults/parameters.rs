@@ -153,7 +153,8 @@ async fn on_postgres_a_statement_that_ends_its_connection_hurts_no_neighbour() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_mariadb_a_statement_that_ends_its_connection_hurts_no_neighbour() {
-    let place = Place::<Maria>::new(SCHEMA).await;
+    // Of its own, without tables in which nothing can be undone: those make the outcome unknown.
+    let place = Place::<Maria>::own(&[], SCHEMA).await;
     let settings = Settings {
         retry_for: Duration::from_secs(3),
         ..Settings::default()
