@@ -15,6 +15,7 @@ mod role;
 #[cfg(feature = "postgres")]
 mod session;
 mod syntax;
+#[cfg(feature = "postgres")]
 mod verb;
 
 #[cfg(feature = "mysql")]
@@ -27,6 +28,7 @@ pub(crate) use listed::{Listed, listed};
 pub(crate) use role::{Role, role};
 #[cfg(feature = "postgres")]
 pub(crate) use session::{belongs_to_a_transaction, changes_session};
+#[cfg(feature = "postgres")]
 pub(crate) use verb::{Verb, verb};
 
 /// Whose grammar.

@@ -19,7 +19,7 @@ const GROUP: i32 = 4;
 const DIGITS_MAX: usize = 1_000;
 const EXPONENT_MAX: i32 = 1_000;
 
-/// Whether [`write`] will write it.
+/// Whether [`write()`] will write it.
 pub(super) fn fits(value: &Value) -> bool {
     match value {
         Value::Integer(_) | Value::Real(_) => true,

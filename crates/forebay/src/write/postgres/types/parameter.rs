@@ -1,6 +1,6 @@
 //! One parameter of one statement: how a value is sent for the type that the server described.
 //!
-//! Promises: [`takes`] and [`check`] tell what encoding will do; after they agree, encoding does not fail. Text is always sent
+//! Promises: `takes` and [`check`] tell what encoding will do; after they agree, encoding does not fail. Text is always sent
 //! as text, for the server to read; numbers, bytes and arrays of them go in binary, and so nothing about them is left to read.
 
 use std::error::Error;
