@@ -437,7 +437,14 @@ fn a_folder_in_memory_is_refused() {
 #[test]
 fn only_what_is_there_can_be_chosen() {
     let ran = Command::new(env!("CARGO_BIN_EXE_lab"))
-        .args(["writes", "--tiny", "--only", "nothing like that"])
+        .args([
+            "writes",
+            "--database",
+            "sqlite",
+            "--tiny",
+            "--only",
+            "nothing like that",
+        ])
         .output()
         .unwrap();
     assert!(!ran.status.success());

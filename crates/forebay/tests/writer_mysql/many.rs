@@ -94,6 +94,41 @@ async fn one_in_a_hundred_that_fails_fails_alone() {
     );
 }
 
+/// A row that seems to be in conflict with one that then fails for another reason is written, and in its place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_keep_their_order_where_conflicts_are_looked_for() {
+    let schema = "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT UNIQUE, v TINYINT);
+        INSERT INTO t (n, v) VALUES (7, 0)";
+    let database = Database::new(schema).await;
+    let mysql = database.open().await;
+    for round in 1..=3_i64 {
+        let row = |position: i64| {
+            let n = round * 100 + position;
+            let parameters = match position {
+                3 => [7, 0],
+                10 => [n, 1000],
+                11 => [n - 1, 1],
+                12 => [n - 2, 2],
+                _ => [n, 0],
+            };
+            Write::new("INSERT INTO t (n, v) VALUES (?, ?)", parameters)
+        };
+        let answers = together(&mysql, (0..40).map(row).collect()).await;
+        for (position, answer) in answers.iter().enumerate() {
+            assert_eq!(
+                answer.is_err(),
+                [3, 10, 12].contains(&position),
+                "{position}: {answer:?}"
+            );
+        }
+        let first = round * 100;
+        let read = format!("SELECT n FROM t WHERE n >= {first} ORDER BY id");
+        let expected = (0..40).filter(|position| ![3, 10, 12].contains(position));
+        let expected = expected.map(|position| (first + if position == 11 { 10 } else { position }).to_string());
+        assert_eq!(database.read(&read).await, expected.collect::<Vec<_>>(), "{round}");
+    }
+}
+
 /// Who may not look for rows in conflict finds them all the same, and so does who may not see them by a plain look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicts_are_found_with_and_without_looking_for_them() {

@@ -122,6 +122,41 @@ async fn conflicts_are_looked_for_first_and_found_without_that() {
     );
 }
 
+/// A row that seems to be in conflict with one that then fails for another reason is written, and in its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_keep_their_order_where_conflicts_are_looked_for() {
+    let schema = "CREATE TABLE t (id serial PRIMARY KEY, n int UNIQUE, v int CHECK (v < 1000));
+        INSERT INTO t (n, v) VALUES (7, 0)";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    for round in 1..=3_i64 {
+        let row = |position: i64| {
+            let n = round * 100 + position;
+            let parameters = match position {
+                3 => [7, 0],
+                10 => [n, 1000],
+                11 => [n - 1, 1],
+                12 => [n - 2, 2],
+                _ => [n, 0],
+            };
+            Write::new("INSERT INTO t (n, v) VALUES ($1, $2)", parameters)
+        };
+        let answers = together(&postgres, (0..40).map(row).collect()).await;
+        for (position, answer) in answers.iter().enumerate() {
+            assert_eq!(
+                answer.is_err(),
+                [3, 10, 12].contains(&position),
+                "{position}: {answer:?}"
+            );
+        }
+        let first = round * 100;
+        let read = format!("n FROM t WHERE n >= {first} ORDER BY id");
+        let expected = (0..40).filter(|position| ![3, 10, 12].contains(position));
+        let expected = expected.map(|position| (first + if position == 11 { 10 } else { position }).to_string());
+        assert_eq!(database.read(&read).await, expected.collect::<Vec<_>>(), "{round}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_read_the_table_writes_to_it() {
     let database = Database::new("CREATE TABLE t (n int UNIQUE); INSERT INTO t VALUES (7)").await;

@@ -24,6 +24,15 @@ const MISTAKES_MAX: u32 = 3;
 const ROWS_ASKED_MAX: usize = 512;
 const PLACEHOLDERS_MAX: usize = 16_384;
 
+/// What is done about a row that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstFailure {
+    /// It is found, and answered for itself.
+    IsAnswered,
+    /// No more is written.
+    Ends,
+}
+
 /// What became of a run.
 pub(super) enum Wrote {
     /// All are answered.
@@ -82,11 +91,24 @@ impl Batch<'_> {
             self.sets.push((Arc::clone(plan), Arc::clone(&facts)));
         }
         let (clear, in_conflict) = self.sift(link, set, run).await?;
-        self.write_parts(link, plan, &returned, &clear).await?;
-        // They very likely fail, each of its own.
-        for index in in_conflict {
-            self.execute_one(link, plan, index).await?;
+        let first_failure = if in_conflict.is_empty() {
+            FirstFailure::IsAnswered
+        } else {
+            FirstFailure::Ends
+        };
+        let done = self.write_parts(link, plan, &returned, &clear, first_failure).await?;
+        if done == clear.len() {
+            // Those that they are in conflict with are there: they fail, each of its own.
+            for index in in_conflict {
+                self.execute_one(link, plan, index).await?;
+            }
+            return Ok(Wrote::All);
         }
+        // A row failed that another may have been thought to be in conflict with. What is left is written in its order.
+        let written: HashSet<usize> = clear[..done].iter().copied().collect();
+        let left: Vec<usize> = run.iter().copied().filter(|index| !written.contains(index)).collect();
+        self.write_parts(link, plan, &returned, &left, FirstFailure::IsAnswered)
+            .await?;
         Ok(Wrote::All)
     }
 
@@ -153,14 +175,15 @@ impl Batch<'_> {
         Ok(run.iter().partition(|index| !in_conflict.contains(index)))
     }
 
-    /// Writes all of them, as many at a time as can be.
+    /// Writes them in their order, as many at a time as can be; returns how many are answered.
     async fn write_parts(
         &mut self,
         link: &mut Link,
         plan: &Arc<Plan>,
         returned: &Returned,
         run: &[usize],
-    ) -> Result<(), Stopped> {
+        first_failure: FirstFailure,
+    ) -> Result<usize, Stopped> {
         let set = plan.set.as_ref().expect("a run is of a text that has a set");
         let server = Arc::clone(link.server());
         let mut at = 0;
@@ -172,18 +195,24 @@ impl Batch<'_> {
                 bad = None;
                 self.execute_one(link, plan, run[at]).await?;
                 at += 1;
+                if first_failure == FirstFailure::Ends && !self.is_written(run[at - 1]) {
+                    return Ok(at);
+                }
                 continue;
             }
             let part = self.part(set, &server, &run[at..until]);
-            if part.len() < PART_MIN {
+            // One of them may be cancelled: it is answered by itself, and the rest comes together again.
+            let part = if part.len() < PART_MIN {
+                None
+            } else {
+                self.claimed(part)
+            };
+            let Some(part) = part else {
                 self.execute_one(link, plan, run[at]).await?;
                 at += 1;
-                continue;
-            }
-            let Some(part) = self.claimed(part) else {
-                // One of them was cancelled: it is answered by itself, and the rest comes together again.
-                self.execute_one(link, plan, run[at]).await?;
-                at += 1;
+                if first_failure == FirstFailure::Ends && !self.is_written(run[at - 1]) {
+                    return Ok(at);
+                }
                 continue;
             };
             let executed_before = self.executed.len();
@@ -218,6 +247,9 @@ impl Batch<'_> {
                     if failure.is_unique() {
                         set.expect_conflicts();
                     }
+                    if first_failure == FirstFailure::Ends && !failure.is_lock_timeout() {
+                        return Ok(at);
+                    }
                     match row {
                         Some(row) if failure.is_lock_timeout() => {
                             // It has waited already. Those before it are written first.
@@ -247,7 +279,12 @@ impl Batch<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(run.len())
+    }
+
+    /// Whether the statement was executed, and its caller is to be told so.
+    fn is_written(&self, index: usize) -> bool {
+        matches!(self.settled[index], Some(Settled::Told(Ok(_))))
     }
 
     /// As many of them, a power of two, as are tried at a time and fit into a packet.

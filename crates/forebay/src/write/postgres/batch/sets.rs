@@ -252,22 +252,23 @@ impl Batch<'_> {
         let (clear, in_conflict) = self.sift(connection, &mut None, set).await?;
         let save = || Some(SAVE.to_owned());
         // Where nothing was found, what failed the set before fails it again.
-        if !in_conflict.is_empty() && self.set(connection, save(), set, &clear, told).await? {
-            connection.say(RELEASE).await.map_err(general)?;
-        } else {
-            if !in_conflict.is_empty() {
-                connection.say(UNDO).await.map_err(general)?;
+        if !in_conflict.is_empty() {
+            if self.set(connection, save(), set, &clear, told).await? {
+                connection.say(RELEASE).await.map_err(general)?;
+                return self.in_conflict(connection, &in_conflict, texts, told).await;
             }
-            for window in clear.chunks(WINDOW) {
-                if self.set(connection, save(), set, window, told).await? {
-                    connection.say(RELEASE).await.map_err(general)?;
-                } else {
-                    connection.say(UNDO).await.map_err(general)?;
-                    self.window(connection, window, texts, told).await?;
-                }
+            connection.say(UNDO).await.map_err(general)?;
+        }
+        // All in their order: a row that fails may be the one that another was thought to be in conflict with.
+        for window in set.places.chunks(WINDOW) {
+            if self.set(connection, save(), set, window, told).await? {
+                connection.say(RELEASE).await.map_err(general)?;
+            } else {
+                connection.say(UNDO).await.map_err(general)?;
+                self.window(connection, window, texts, told).await?;
             }
         }
-        self.in_conflict(connection, &in_conflict, texts, told).await
+        Ok(())
     }
 
     /// Statements that very likely fail, each to be told its own error: each is executed and undone, all in one flight. What
