@@ -1,7 +1,9 @@
 //! Connections are shared: what one caller's statement does to its session, nobody else sees.
 
+use std::time::Duration;
+
 use forebay::write::postgres::Postgres;
-use forebay::write::{StatementErrorKind as Kind, WriteError, Writer};
+use forebay::write::{StatementErrorKind as Kind, Write, WriteError, Writer};
 
 use crate::{Database, kind};
 
@@ -96,4 +98,20 @@ async fn a_transaction_is_ended_by_its_own_methods_alone() {
     assert!(database.read("n FROM t").await.is_empty());
     own.commit().await.unwrap();
     assert_eq!(database.read("n FROM t").await, ["2"]);
+}
+
+/// What can only run alone, and has a place to keep, is given up after the second time that a lock was waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_alone_in_its_place_does_not_wait_for_a_lock_for_ever() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let builder = Postgres::builder(&database.url).unwrap();
+    let builder = builder.lock_timeout(Duration::from_millis(100));
+    let writer = Writer::new(builder.connect().await.unwrap());
+    let lock = "BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE";
+    database.plain.batch_execute(lock).await.unwrap();
+    for sql in ["VACUUM t", "ALTER TABLE t ADD m int"] {
+        let given_up = writer.submit(Write::new(sql, ()).ordered_by("k"));
+        let given_up = tokio::time::timeout(Duration::from_secs(3), given_up).await;
+        assert_eq!(kind(&given_up.expect(sql)), Kind::LockTimeout, "{sql}");
+    }
 }

@@ -455,6 +455,10 @@ impl<'a> Batch<'a> {
         match (places.as_slice(), group.manner) {
             ([], _) => Ok(()),
             (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared).await,
+            // Its place is kept, and it is tried there once more.
+            (&[place], Manner::Patient) if self.plans[place].role == Role::Alone => {
+                self.run_alone(connection, place, &prepared).await
+            }
             (&[place], Manner::Hopeful | Manner::Careful)
                 if !self.is_patient && self.writes[place].acceptance.is_none() =>
             {
