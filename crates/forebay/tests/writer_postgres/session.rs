@@ -100,6 +100,40 @@ async fn a_transaction_is_ended_by_its_own_methods_alone() {
     assert_eq!(database.read("n FROM t").await, ["2"]);
 }
 
+/// What has locked in the session, and then waits for another lock in vain, leaves nothing behind either; nor does it where it
+/// keeps its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_locked_or_set_before_a_lock_was_waited_for_does_not_stay() {
+    let database = Database::new("").await;
+    let builder = Postgres::builder(&database.url).unwrap().connections(1);
+    let builder = builder.lock_timeout(Duration::from_millis(400));
+    let postgres = builder.retry_for(Duration::from_millis(600)).connect().await.unwrap();
+    let writer = Writer::new(postgres.clone());
+    let left = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 710001";
+    let locked = "SELECT pg_advisory_lock(710002)";
+    database.plain.batch_execute(locked).await.unwrap();
+    let sql =
+        "CREATE TABLE made AS SELECT pg_advisory_lock(710001)::text AS one, pg_advisory_lock(710002)::text AS other";
+    for write in [Write::new(sql, ()), Write::new(sql, ()).ordered_by("k")] {
+        assert_eq!(kind(&writer.submit(write).await), Kind::LockTimeout);
+        assert_eq!(database.plain.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+    }
+    let sql = "CREATE TABLE made AS SELECT set_config('app.name', 'ann', false), pg_advisory_xact_lock(710002)::text";
+    let releasing = async {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let unlock = "SELECT pg_advisory_unlock(710002)";
+        database.plain.batch_execute(unlock).await.unwrap();
+    };
+    let set = writer.submit(Write::new(sql, ()).ordered_by("k"));
+    let (set, ()) = futures_util::future::join(set, releasing).await;
+    assert!(set.is_ok(), "{set:?}");
+    let shown = postgres
+        .query("SELECT current_setting('app.name', true)", ())
+        .await
+        .unwrap();
+    assert_ne!(shown.rows[0][0].as_text(), Some("ann"));
+}
+
 /// What can only run alone, and has a place to keep, is given up after the second time that a lock was waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_alone_in_its_place_does_not_wait_for_a_lock_for_ever() {

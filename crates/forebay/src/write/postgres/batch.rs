@@ -520,42 +520,32 @@ impl<'a> Batch<'a> {
             ))
             .await;
         let told = match answered {
-            Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
+            Ok(Ok(answered)) => Ok(outcome(prepared, &answered, plan.changes_rows)),
             Ok(Err(error)) => {
                 let is_whole = plan.role == Role::Shares || !may_commit_within(&plan.sql);
                 let had_no_effect = had_no_effect(&error);
                 match fate(&error, &plan.sql) {
                     Fate::Lost(cause) if is_whole && had_no_effect => return Err(Trouble::Lost(cause)),
-                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
-                    other if !is_whole => Err(other.statement().into()),
-                    Fate::Conflict(error) => {
-                        connection.ended();
-                        return Err(Trouble::Conflict(error));
-                    }
-                    Fate::Lock(error) => {
-                        connection.ended();
-                        return Err(Trouble::Lock(place, error));
-                    }
-                    Fate::Replan(error) => {
-                        connection.ended();
-                        return Err(Trouble::Outdated(error));
-                    }
-                    Fate::Statement(error) if self.may_be_outdated(&error) => {
-                        connection.ended();
-                        return Err(Trouble::Outdated(error));
-                    }
-                    other => Err(other.statement().into()),
+                    Fate::Lost(cause) => Ok(Err(WriteError::OutcomeUnknown { cause })),
+                    other if !is_whole => Ok(Err(other.statement().into())),
+                    Fate::Conflict(error) => Err(Trouble::Conflict(error)),
+                    Fate::Lock(error) => Err(Trouble::Lock(place, error)),
+                    Fate::Replan(error) => Err(Trouble::Outdated(error)),
+                    Fate::Statement(error) if self.may_be_outdated(&error) => Err(Trouble::Outdated(error)),
+                    other => Ok(Err(other.statement().into())),
                 }
             }
-            Err(Fate::Lost(cause)) => Err(WriteError::OutcomeUnknown { cause }),
+            Err(Fate::Lost(cause)) => Ok(Err(WriteError::OutcomeUnknown { cause })),
             Err(_) => unreachable!("only silence is told so"),
         };
-        if !matches!(told, Err(WriteError::OutcomeUnknown { .. })) {
+        if !matches!(told, Ok(Err(WriteError::OutcomeUnknown { .. }))) {
             connection.ended();
+            // Also after an error: what it locked in the session is not given back by that.
             if plan.changes_session {
                 connection.restore().await;
             }
         }
+        let told = told?;
         let told = match (told, &write.acceptance) {
             // It is committed, so there is no undoing it.
             (Ok(outcome), Some(acceptance)) => match acceptance.of(&outcome) {
