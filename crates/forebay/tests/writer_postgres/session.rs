@@ -134,6 +134,26 @@ async fn what_was_locked_or_set_before_a_lock_was_waited_for_does_not_stay() {
     assert_ne!(shown.rows[0][0].as_text(), Some("ann"));
 }
 
+/// However long is tried, and however short a lock is waited for: the server has limits of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn locks_are_waited_for_within_the_servers_limits() {
+    let database = Database::new("CREATE TABLE t (n int); INSERT INTO t VALUES (1)").await;
+    let builder = Postgres::builder(&database.url).unwrap();
+    let builder = builder.lock_timeout(Duration::from_micros(500));
+    let postgres = builder.retry_for(Duration::MAX).connect().await.unwrap();
+    let shown = postgres.query("SHOW lock_timeout", ()).await.unwrap();
+    assert_eq!(shown.rows[0][0].as_text(), Some("1ms"));
+    database.plain.batch_execute("BEGIN; DELETE FROM t").await.unwrap();
+    let releasing = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        database.plain.batch_execute("ROLLBACK").await.unwrap();
+    };
+    let writer = Writer::new(postgres);
+    let written = writer.execute("UPDATE t SET n = 2", ());
+    let (written, ()) = futures_util::future::join(written, releasing).await;
+    assert_eq!(written.unwrap().rows_affected, 1);
+}
+
 /// What can only run alone, and has a place to keep, is given up after the second time that a lock was waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_alone_in_its_place_does_not_wait_for_a_lock_for_ever() {

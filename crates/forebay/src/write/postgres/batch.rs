@@ -25,7 +25,7 @@ use super::connection::{Answered, Connection, Message, Prepared, answer, flight}
 use super::error::{Fate, fate, had_no_effect};
 use super::plan::Plan;
 use super::types::{self, Parameter};
-use super::{Inner, Taken};
+use super::{Inner, Taken, milliseconds};
 use crate::write::retry::Backoff;
 use crate::write::shape::Role;
 use crate::write::writer::Answer;
@@ -627,10 +627,7 @@ impl<'a> Batch<'a> {
         };
         let mut begin = BEGIN.to_owned();
         if let Some(lock_timeout) = lock_timeout {
-            begin.push_str(&format!(
-                "; SET LOCAL lock_timeout = {}",
-                lock_timeout.as_millis().max(1)
-            ));
+            begin.push_str(&format!("; SET LOCAL lock_timeout = {}", milliseconds(lock_timeout)));
         }
         begin
     }
