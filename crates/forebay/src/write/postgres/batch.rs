@@ -595,11 +595,19 @@ impl<'a> Batch<'a> {
                     self.set_carefully(connection, set, texts, &mut told).await?;
                 }
                 (Step::Set(set), _) => {
-                    let (clear, in_conflict) = self.sift(connection, &mut begin, set).await?;
-                    if !self.set(connection, begin.take(), set, &clear, &mut told).await? {
+                    let sifted = self.sift(connection, &mut begin, set).await?;
+                    let is_written = self
+                        .are_in_conflict(connection, &sifted.there, texts, &mut told)
+                        .await?
+                        && self
+                            .set(connection, begin.take(), set, &sifted.clear, &mut told)
+                            .await?
+                        && self
+                            .are_in_conflict(connection, &sifted.second, texts, &mut told)
+                            .await?;
+                    if !is_written {
                         return Err(Trouble::Guilty);
                     }
-                    self.in_conflict(connection, &in_conflict, texts, &mut told).await?;
                 }
             }
         }
