@@ -160,7 +160,7 @@ impl<'a> Batch<'a> {
             };
             let mut lent = match kept.take() {
                 Some(lent) if lent.link.is_as_set_up() => lent,
-                // What has changed its session is set up anew on its way through the pool.
+                // What could not be set up anew.
                 other => {
                     drop(other);
                     match self.inner.links.take(&permit, &mut self.backoff).await {
@@ -172,7 +172,10 @@ impl<'a> Batch<'a> {
                     }
                 }
             };
-            match self.run_group(&mut lent.link, group).await {
+            let ended = self.run_group(&mut lent.link, group).await;
+            // Nobody has his answer before what he has locked in the session is free.
+            lent.link.tidy_up().await;
+            match ended {
                 Ended::Well => kept = Some(lent),
                 Ended::Wait(delay) => {
                     // Others may write meanwhile.
