@@ -169,3 +169,16 @@ async fn what_runs_alone_in_its_place_does_not_wait_for_a_lock_for_ever() {
         assert_eq!(kind(&given_up.expect(sql)), Kind::LockTimeout, "{sql}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_numbers_cannot_be_foretold_by_who_has_had_the_connection() {
+    let database = Database::new("").await;
+    let postgres = on_one_connection(&database).await;
+    let writer = Writer::new(postgres.clone());
+    let mut drawn = Vec::new();
+    for _ in 0..2 {
+        writer.execute("SELECT setseed(0.25)", ()).await.unwrap();
+        drawn.push(postgres.query("SELECT random()", ()).await.unwrap().rows);
+    }
+    assert_ne!(drawn[0], drawn[1]);
+}
