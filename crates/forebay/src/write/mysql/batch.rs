@@ -248,7 +248,8 @@ impl<'a> Batch<'a> {
                 }
             }
         }
-        let mut rest = group.indices;
+        // Who was told already that what he did may have stayed is not asked to do it again.
+        let mut rest = self.open(&group.indices);
         if keeps {
             self.tell_all(&executed, &WriteError::OutcomeUnknown { cause: cause.clone() });
             rest.retain(|index| !executed.contains(index));
