@@ -595,6 +595,10 @@ impl<'a> Batch<'a> {
                 position = end;
                 continue;
             }
+            // Its neighbours neither see what it leaves in the session nor leave it anything: between two transactions.
+            if plan.changes_session && indices.len() > 1 {
+                return Ran::Well;
+            }
             if let Err(stopped) = self.execute_one(link, &plan, index).await {
                 return stopped.into();
             }
