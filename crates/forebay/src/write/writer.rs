@@ -303,7 +303,7 @@ impl Writer {
         }
     }
 
-    /// As [`submit`](Self::submit), sharing the commit with nobody.
+    /// As [`submit`](Self::submit), sharing the commit with nobody, and in no order with what was submitted otherwise.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).

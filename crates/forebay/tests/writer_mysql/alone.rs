@@ -142,3 +142,28 @@ async fn a_query_reads_and_nothing_else() {
     }
     assert_eq!(database.read("SELECT n FROM t").await, ["5"]);
 }
+
+/// Variables are a session's, and a session is shared: nobody sees what his neighbours have put there, or what they were told.
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_are_not_seen_by_neighbours() {
+    let database = Database::new("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)").await;
+    let mysql = database.open().await;
+    let statements = [
+        "INSERT INTO t (n) VALUES (1)",
+        "INSERT INTO t (n) VALUES (@a := 5)",
+        "INSERT INTO t (n) VALUES (@a)",
+        "INSERT INTO t (n) VALUES (2)",
+        "SELECT @@last_insert_id",
+        "SELECT @@SESSION . identity",
+        "SELECT @@warning_count",
+    ];
+    let answers = together_plainly(&mysql, &statements).await;
+    for answer in &answers[..4] {
+        assert_ok(answer);
+    }
+    for answer in &answers[4..] {
+        assert!(matches!(answer, Err(WriteError::Refused { .. })), "{answer:?}");
+    }
+    let read = database.read("SELECT n FROM t ORDER BY id").await;
+    assert_eq!(read, ["1", "5", "NULL", "2"]);
+}

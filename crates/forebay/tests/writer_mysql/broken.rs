@@ -248,3 +248,30 @@ async fn what_cannot_be_undone_is_not_done_again() {
     assert_ok(&answers[2]);
     assert_eq!(database.read("SELECT n FROM kept ORDER BY n").await, ["1", "2"]);
 }
+
+/// What was told that its outcome is not known, as it could not be undone, is not executed again with what is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_could_not_be_undone_is_not_written_again_after_a_loss() {
+    let database = Database::new(SCHEMA).await;
+    database.run("CREATE TABLE kept (n INT) ENGINE = MyISAM").await;
+    let mut other = database.plain().await;
+    let locking = "INSERT INTO t VALUES (1, 0); BEGIN; UPDATE t SET n = 1 WHERE id = 1";
+    other.query_drop(locking).await.unwrap();
+    let builder = database.builder().lock_timeout(Duration::from_secs(60));
+    let mysql = builder.connect().await.unwrap();
+    let writing = tokio::spawn(async move {
+        let not_taken = Write::new("INSERT INTO kept VALUES (1)", ()).accept_if(|_| Err("not taken".to_owned()));
+        let blocked = Write::new("UPDATE t SET n = n + 1 WHERE id = 1", ());
+        together(&mysql, vec![not_taken, blocked]).await
+    });
+    let id = crate::lock_waiter(&database).await;
+    let mut conn = database.plain().await;
+    conn.query_drop(format!("KILL {id}")).await.unwrap();
+    other.query_drop("COMMIT").await.unwrap();
+    let answers = writing.await.unwrap();
+    assert!(
+        matches!(answers[0], Err(WriteError::OutcomeUnknown { .. })),
+        "{answers:?}"
+    );
+    assert_eq!(database.read("SELECT COUNT(*) FROM kept").await, ["1"]);
+}

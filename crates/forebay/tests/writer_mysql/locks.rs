@@ -6,7 +6,7 @@ use forebay::write::{StatementErrorKind as Kind, Write, Writer};
 use futures_util::future::join_all;
 use mysql_async::prelude::Queryable;
 
-use crate::{Database, assert_ok, kind};
+use crate::{Database, assert_ok, kind, together};
 
 const SCHEMA: &str = "CREATE TABLE t (n INT PRIMARY KEY, v INT DEFAULT 0); INSERT INTO t (n) VALUES (1), (2)";
 
@@ -241,4 +241,33 @@ async fn with_one_writing_connection_who_waits_for_a_lock_leaves_it_to_others() 
     }
     other.query_drop("COMMIT").await.unwrap();
     assert_ok(&blocked.await.unwrap());
+}
+
+/// The same for a row that seems to be there already, and that somebody has deleted and not yet committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_seems_to_be_in_conflict_keeps_its_place_too() {
+    let schema = "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT UNIQUE); INSERT INTO t (n) VALUES (57)";
+    let database = Database::new(schema).await;
+    let mut other = database.plain().await;
+    let mysql = database.open().await;
+    let write = |n: i64| Write::new("INSERT INTO t (n) VALUES (?)", [n]).ordered_by("k");
+    // From now on conflicts are expected.
+    let answers = together(&mysql, (50..60).map(write).collect()).await;
+    assert_eq!(kind(&answers[7]), Kind::Unique);
+    // Without locks on the gaps beside it.
+    let deleting = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; DELETE FROM t; INSERT INTO t (n) VALUES (157); \
+        BEGIN; DELETE FROM t WHERE n = 157";
+    other.query_drop(deleting).await.unwrap();
+    let releasing = async {
+        crate::lock_waiter(&database).await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        other.query_drop("COMMIT").await.unwrap();
+    };
+    let writing = together(&mysql, (110..210).map(write).collect());
+    let (answers, ()) = futures_util::future::join(writing, releasing).await;
+    for (n, answer) in (110..210).zip(&answers) {
+        assert_eq!(answer.as_ref().map(|outcome| outcome.rows_affected), Ok(1), "{n}");
+    }
+    let in_order = database.read("SELECT n FROM t ORDER BY id").await;
+    assert_eq!(in_order, (110..210).map(|n| n.to_string()).collect::<Vec<_>>());
 }

@@ -1,7 +1,7 @@
 //! Rows that are written many at a time: each caller has the outcome it would have had alone, whatever the table is like.
 
 use forebay::write::mysql::MySql;
-use forebay::write::{StatementErrorKind as Kind, Value, Write, Writer};
+use forebay::write::{StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 use mysql_async::prelude::Queryable;
 use testbed::MariaDb;
 
@@ -431,4 +431,39 @@ async fn a_table_that_is_changed_all_the_time_is_written_rightly() {
     }
     changing.await.unwrap();
     assert_eq!(database.read("SELECT id, n FROM t ORDER BY n").await, told);
+}
+
+/// Where several unique indexes meet, who fails and of what is decided by the order of arrival, not by the order of writing.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_rows_in_each_others_way_the_first_to_arrive_is_written() {
+    let database = Database::new(
+        "CREATE TABLE t (b VARCHAR(9), a INT, c INT CHECK (c < 9), UNIQUE b (b), UNIQUE a (a));
+        INSERT INTO t VALUES ('z', 50, 0)",
+    )
+    .await;
+    let mysql = database.open().await;
+    let sql = "INSERT INTO t (a, b, c) VALUES (?, ?, ?)";
+    let write = |a: i64, b: &str, c: i64| Write::new(sql, vec![a.into(), b.into(), c.into()]);
+    let more = |from: i64| (from..from + 10).map(move |n| write(n, &n.to_string(), 0));
+    let answers = together(&mysql, [write(50, "y", 0)].into_iter().chain(more(100)).collect()).await;
+    assert_eq!(kind(&answers[0]), Kind::Unique);
+
+    // The row that the second seems to be in conflict with is not written, so that the second is, and the third is not; also
+    // where only the server sees that those two are alike.
+    for (from, one, other) in [(1, "x", "x"), (11, "w", "W")] {
+        let first = [write(from, "v", 10), write(from, one, 0), write(from + 1, other, 0)];
+        let answers = together(&mysql, first.into_iter().chain(more(200 + 10 * from)).collect()).await;
+        assert_eq!(kind(&answers[0]), Kind::Check);
+        assert_eq!(assert_ok(&answers[1]).rows_affected, 1, "{other}");
+        assert_eq!(kind(&answers[2]), Kind::Unique, "{other}");
+    }
+
+    // One that fails of a row that is there does not fail of one that comes after it.
+    let first = [write(50, "u", 0), write(51, "u", 0)];
+    let answers = together(&mysql, first.into_iter().chain(more(400)).collect()).await;
+    let Err(WriteError::Statement(error)) = &answers[0] else {
+        panic!("{:?}", answers[0])
+    };
+    assert!(error.message.contains("'50'"), "{error:?}");
+    assert_ok(&answers[1]);
 }

@@ -1,8 +1,8 @@
 //! A transaction of its caller's own.
 
-use forebay::write::{StatementErrorKind as Kind, Value, WriteError, Writer};
+use forebay::write::{StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 
-use crate::{Database, kind};
+use crate::{Database, kind, together};
 
 const SCHEMA: &str = "CREATE TABLE t (n INT PRIMARY KEY)";
 const INSERT: &str = "INSERT INTO t (n) VALUES (?)";
@@ -99,4 +99,32 @@ async fn what_it_leaves_in_its_session_the_next_does_not_find() {
     transaction.commit().await.unwrap();
     let seen = writer.execute("SELECT @mine", ()).await.unwrap();
     assert_eq!(seen.rows, [[Value::Null]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_lock_ends_with_what_took_it() {
+    let database = Database::new("CREATE TABLE t (n INT)").await;
+    let mysql = database.builder().connections(4).connect().await.unwrap();
+    let writer = Writer::new(mysql.clone());
+    let name = database.url.rsplit_once('/').unwrap().1;
+    let take = format!("SELECT GET_LOCK('{name}', 0)");
+    let free = format!("SELECT IS_FREE_LOCK('{name}')");
+    writer.execute(take.clone(), ()).await.unwrap();
+    assert_eq!(database.read(&free).await, ["1"], "a write");
+    let both = vec![Write::new(take.clone(), ()), Write::new("INSERT INTO t VALUES (1)", ())];
+    together(&mysql, both).await;
+    assert_eq!(database.read(&free).await, ["1"], "a batch");
+    mysql.query(take.clone(), ()).await.unwrap();
+    assert_eq!(database.read(&free).await, ["1"], "a query");
+    for commits in [true, false] {
+        let mut own = writer.begin().await.unwrap();
+        own.execute(take.clone(), ()).await.unwrap();
+        assert_eq!(database.read(&free).await, ["0"]);
+        if commits {
+            own.commit().await.unwrap();
+        } else {
+            own.rollback().await.unwrap();
+        }
+        assert_eq!(database.read(&free).await, ["1"], "a transaction");
+    }
 }

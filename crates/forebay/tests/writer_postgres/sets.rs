@@ -1,10 +1,10 @@
 //! Many INSERTs as one: every caller's outcome is its own, and where the database could tell the difference there is none.
 
 use forebay::write::postgres::Postgres;
-use forebay::write::{StatementErrorKind as Kind, Value, Write, Writer};
+use forebay::write::{StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 use futures_util::future::join_all;
 
-use crate::{Database, assert_ok, integers, kind, together};
+use crate::{Answer, Database, assert_ok, integers, kind, together};
 
 fn inserts(sql: &'static str, values: impl IntoIterator<Item = i64>) -> Vec<Write> {
     values.into_iter().map(|value| Write::new(sql, [value])).collect()
@@ -278,4 +278,53 @@ async fn ten_thousand_callers_are_each_told_their_own_id() {
     for (n, id) in told.into_iter().enumerate() {
         assert_eq!(rows[usize::try_from(id).unwrap()], n as i64);
     }
+}
+
+/// Where several unique indexes meet, who fails and of what is decided by the order of arrival, not by the order of writing.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_rows_in_each_others_way_the_first_to_arrive_is_written() {
+    let schema = "CREATE TABLE t (b int, a int, c int CHECK (c < 9), low text, UNIQUE (b), UNIQUE (a));
+        CREATE UNIQUE INDEX ON t (lower(low)); INSERT INTO t VALUES (0, 50, 0)";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    let sql = "INSERT INTO t (a, b, c, low) VALUES ($1, $2, $3, $4)";
+    let write = |a: i64, b: i64, c: i64, low: Option<&str>| {
+        let low = low.map_or(Value::Null, Value::from);
+        Write::new(sql, vec![a.into(), b.into(), c.into(), low])
+    };
+    let more = |from: i64| (from..from + 10).map(move |n| write(n, n, 0, None));
+    let answers = together(
+        &postgres,
+        [write(50, 99, 0, None)].into_iter().chain(more(100)).collect(),
+    )
+    .await;
+    assert_eq!(kind(&answers[0]), Kind::Unique);
+    let constraint = |answer: &Answer| match answer {
+        Err(WriteError::Statement(error)) => error.constraint.clone(),
+        _ => None,
+    };
+
+    // The row that the second seems to be in conflict with is not written, so that the second is, and the third is not.
+    let first = [write(1, 1, 10, None), write(1, 7, 0, None), write(3, 7, 0, None)];
+    let answers = together(&postgres, first.into_iter().chain(more(200)).collect()).await;
+    assert_eq!(kind(&answers[0]), Kind::Check);
+    assert_eq!(assert_ok(&answers[1]).rows_affected, 1);
+    assert_eq!(kind(&answers[2]), Kind::Unique);
+
+    // The same, where it cannot be seen that the third is in the second's way.
+    let first = [
+        write(4, 4, 10, None),
+        write(4, 5, 0, Some("Low")),
+        write(6, 6, 0, Some("low")),
+    ];
+    let answers = together(&postgres, first.into_iter().chain(more(300)).collect()).await;
+    assert_eq!(kind(&answers[0]), Kind::Check);
+    assert_eq!(assert_ok(&answers[1]).rows_affected, 1);
+    assert_eq!(kind(&answers[2]), Kind::Unique);
+
+    // One that fails of a row that is there does not fail of one that comes after it.
+    let first = [write(50, 8, 0, None), write(51, 8, 0, None)];
+    let answers = together(&postgres, first.into_iter().chain(more(400)).collect()).await;
+    assert_eq!(constraint(&answers[0]).as_deref(), Some("t_a_key"));
+    assert_ok(&answers[1]);
 }

@@ -160,7 +160,7 @@ impl<'a> Batch<'a> {
             };
             let mut lent = match kept.take() {
                 Some(lent) if lent.link.is_as_set_up() => lent,
-                // What has changed its session is set up anew on its way through the pool.
+                // What could not be set up anew.
                 other => {
                     drop(other);
                     match self.inner.links.take(&permit, &mut self.backoff).await {
@@ -172,7 +172,10 @@ impl<'a> Batch<'a> {
                     }
                 }
             };
-            match self.run_group(&mut lent.link, group).await {
+            let ended = self.run_group(&mut lent.link, group).await;
+            // Nobody has his answer before what he has locked in the session is free.
+            lent.link.tidy_up().await;
+            match ended {
                 Ended::Well => kept = Some(lent),
                 Ended::Wait(delay) => {
                     // Others may write meanwhile.
@@ -245,7 +248,8 @@ impl<'a> Batch<'a> {
                 }
             }
         }
-        let mut rest = group.indices;
+        // Who was told already that what he did may have stayed is not asked to do it again.
+        let mut rest = self.open(&group.indices);
         if keeps {
             self.tell_all(&executed, &WriteError::OutcomeUnknown { cause: cause.clone() });
             rest.retain(|index| !executed.contains(index));
@@ -590,6 +594,10 @@ impl<'a> Batch<'a> {
                 }
                 position = end;
                 continue;
+            }
+            // Its neighbours neither see what it leaves in the session nor leave it anything: between two transactions.
+            if plan.changes_session && indices.len() > 1 {
+                return Ran::Well;
             }
             if let Err(stopped) = self.execute_one(link, &plan, index).await {
                 return stopped.into();

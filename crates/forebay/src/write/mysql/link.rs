@@ -209,6 +209,14 @@ impl Link {
         fit
     }
 
+    /// Sets its session up anew, if that may have been changed: what is locked by name in it is free then. Where that fails,
+    /// nobody has it again.
+    pub(super) async fn tidy_up(&mut self) {
+        if self.state == State::Changed && !self.set_up_again().await {
+            self.break_off();
+        }
+    }
+
     async fn answers(&mut self) -> bool {
         self.guarded(async |link| link.conn.ping().await.map_err(|error| Failure::of(error, false)))
             .await

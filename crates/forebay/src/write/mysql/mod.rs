@@ -129,6 +129,7 @@ impl MySql {
             let result = lent.link.execute(&sql, &parameters).await;
             if plan.changes_session {
                 lent.link.mark_changed();
+                lent.link.tidy_up().await;
             }
             match result {
                 Ok(outcome) => return Ok(outcome),

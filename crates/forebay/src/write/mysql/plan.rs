@@ -26,6 +26,9 @@ const READ: [&str; 10] = [
 /// Functions whose answer is of the statement before on the same connection, which is somebody else's.
 const OF_THE_STATEMENT_BEFORE: [&str; 3] = ["last_insert_id", "row_count", "found_rows"];
 
+/// Variables of the same kind.
+const TOLD_BY_THE_STATEMENT_BEFORE: [&str; 4] = ["last_insert_id", "identity", "warning_count", "error_count"];
+
 /// How statements of one text are run.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -35,7 +38,7 @@ pub(super) struct Plan {
     /// Whether it may leave something in the session: a variable, a lock.
     pub(super) changes_session: bool,
     /// Why strangers who share a connection cannot be given it, if so.
-    depends: Option<&'static str>,
+    depends: Option<String>,
     /// Its shape, if it is one that can be written many rows at a time.
     pub(super) set: Option<Set>,
 }
@@ -53,17 +56,19 @@ impl Plan {
             changes_session,
             depends: OF_THE_STATEMENT_BEFORE
                 .into_iter()
-                .find(|function| is_asked_for(&lower, function)),
+                .find(|function| is_asked_for(&lower, function))
+                .map(|function| format!("{function}()"))
+                .or_else(|| variable_of_the_statement_before(&lower)),
             set: shape::insert(Dialect::MySql, sql).and_then(Set::new),
         }
     }
 
     /// Why strangers who share a connection are not given it.
     pub(super) fn refusal(&self) -> Option<String> {
-        match (&self.role, self.depends) {
+        match (&self.role, &self.depends) {
             (Role::Refused(reason), _) => Some(reason.clone()),
-            (_, Some(function)) => Some(format!(
-                "{function}() is of the statement before on the same connection, which is somebody else's: use RETURNING, the \
+            (_, Some(asked)) => Some(format!(
+                "{asked} is of the statement before on the same connection, which is somebody else's: use RETURNING, the \
                  outcome's own count and id, or a transaction of Writer::begin"
             )),
             _ => None,
@@ -86,6 +91,27 @@ fn is_asked_for(lower: &str, function: &str) -> bool {
         let rest = lower[at + function.len()..].trim_start();
         rest.strip_prefix('(')
             .is_some_and(|rest| rest.trim_start().starts_with(')'))
+    })
+}
+
+/// The variable that tells of before, if one is read.
+fn variable_of_the_statement_before(lower: &str) -> Option<String> {
+    lower.match_indices("@@").find_map(|(at, _)| {
+        let mut rest = lower[at + 2..].trim_start();
+        for scope in ["session", "local"] {
+            let after = rest.strip_prefix(scope).map(str::trim_start);
+            if let Some(variable) = after.and_then(|after| after.strip_prefix('.')) {
+                rest = variable.trim_start();
+            }
+        }
+        let name: String = rest
+            .trim_start_matches('`')
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect();
+        TOLD_BY_THE_STATEMENT_BEFORE
+            .contains(&&*name)
+            .then(|| format!("@@{name}"))
     })
 }
 
@@ -121,12 +147,15 @@ mod tests {
             "INSERT INTO c VALUES (LAST_INSERT_ID())",
             "SELECT row_count ( )",
             "SELECT FOUND_ROWS()",
+            "INSERT INTO c VALUES (@@identity)",
+            "SELECT @@Session . `Last_insert_id`",
         ] {
             assert!(Plan::of(sql).refusal().is_some(), "{sql}");
         }
         for sql in [
             "INSERT INTO c VALUES (1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)",
             "SELECT 1",
+            "SELECT @@identity_insert, @identity, @@session.sql_mode",
         ] {
             assert_eq!(Plan::of(sql).refusal(), None, "{sql}");
         }

@@ -162,7 +162,10 @@ impl Transaction {
         self.link()?;
         let mut lent = self.lent.take().ok_or(WriteError::TransactionLost)?;
         match lent.link.commit().await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                lent.link.tidy_up().await;
+                Ok(())
+            }
             Err(failure) if failure.leaves_commit_unknown() => {
                 self.inner.links.note_loss();
                 Err(WriteError::OutcomeUnknown {
@@ -182,6 +185,7 @@ impl Transaction {
         if let Some(mut lent) = self.lent.take() {
             // What fails here is closed, and rolled back by the server.
             let _ = lent.link.rollback().await;
+            lent.link.tidy_up().await;
         }
         Ok(())
     }
@@ -206,6 +210,7 @@ impl Drop for Transaction {
         {
             runtime.spawn(async move {
                 let _ = lent.link.rollback().await;
+                lent.link.tidy_up().await;
             });
         }
     }

@@ -25,7 +25,7 @@ use super::connection::{Answered, Connection, Message, Prepared, answer, flight}
 use super::error::{Fate, fate, had_no_effect};
 use super::plan::Plan;
 use super::types::{self, Parameter};
-use super::{Inner, Taken};
+use super::{Inner, Taken, milliseconds};
 use crate::write::retry::Backoff;
 use crate::write::shape::Role;
 use crate::write::writer::Answer;
@@ -455,6 +455,10 @@ impl<'a> Batch<'a> {
         match (places.as_slice(), group.manner) {
             ([], _) => Ok(()),
             (&[place], Manner::Alone) => self.run_alone(connection, place, &prepared).await,
+            // Its place is kept, and it is tried there once more.
+            (&[place], Manner::Patient) if self.plans[place].role == Role::Alone => {
+                self.run_alone(connection, place, &prepared).await
+            }
             (&[place], Manner::Hopeful | Manner::Careful)
                 if !self.is_patient && self.writes[place].acceptance.is_none() =>
             {
@@ -516,42 +520,32 @@ impl<'a> Batch<'a> {
             ))
             .await;
         let told = match answered {
-            Ok(Ok(answered)) => outcome(prepared, &answered, plan.changes_rows),
+            Ok(Ok(answered)) => Ok(outcome(prepared, &answered, plan.changes_rows)),
             Ok(Err(error)) => {
                 let is_whole = plan.role == Role::Shares || !may_commit_within(&plan.sql);
                 let had_no_effect = had_no_effect(&error);
                 match fate(&error, &plan.sql) {
                     Fate::Lost(cause) if is_whole && had_no_effect => return Err(Trouble::Lost(cause)),
-                    Fate::Lost(cause) => Err(WriteError::OutcomeUnknown { cause }),
-                    other if !is_whole => Err(other.statement().into()),
-                    Fate::Conflict(error) => {
-                        connection.ended();
-                        return Err(Trouble::Conflict(error));
-                    }
-                    Fate::Lock(error) => {
-                        connection.ended();
-                        return Err(Trouble::Lock(place, error));
-                    }
-                    Fate::Replan(error) => {
-                        connection.ended();
-                        return Err(Trouble::Outdated(error));
-                    }
-                    Fate::Statement(error) if self.may_be_outdated(&error) => {
-                        connection.ended();
-                        return Err(Trouble::Outdated(error));
-                    }
-                    other => Err(other.statement().into()),
+                    Fate::Lost(cause) => Ok(Err(WriteError::OutcomeUnknown { cause })),
+                    other if !is_whole => Ok(Err(other.statement().into())),
+                    Fate::Conflict(error) => Err(Trouble::Conflict(error)),
+                    Fate::Lock(error) => Err(Trouble::Lock(place, error)),
+                    Fate::Replan(error) => Err(Trouble::Outdated(error)),
+                    Fate::Statement(error) if self.may_be_outdated(&error) => Err(Trouble::Outdated(error)),
+                    other => Ok(Err(other.statement().into())),
                 }
             }
-            Err(Fate::Lost(cause)) => Err(WriteError::OutcomeUnknown { cause }),
+            Err(Fate::Lost(cause)) => Ok(Err(WriteError::OutcomeUnknown { cause })),
             Err(_) => unreachable!("only silence is told so"),
         };
-        if !matches!(told, Err(WriteError::OutcomeUnknown { .. })) {
+        if !matches!(told, Ok(Err(WriteError::OutcomeUnknown { .. }))) {
             connection.ended();
+            // Also after an error: what it locked in the session is not given back by that.
             if plan.changes_session {
                 connection.restore().await;
             }
         }
+        let told = told?;
         let told = match (told, &write.acceptance) {
             // It is committed, so there is no undoing it.
             (Ok(outcome), Some(acceptance)) => match acceptance.of(&outcome) {
@@ -601,11 +595,19 @@ impl<'a> Batch<'a> {
                     self.set_carefully(connection, set, texts, &mut told).await?;
                 }
                 (Step::Set(set), _) => {
-                    let (clear, in_conflict) = self.sift(connection, &mut begin, set).await?;
-                    if !self.set(connection, begin.take(), set, &clear, &mut told).await? {
+                    let sifted = self.sift(connection, &mut begin, set).await?;
+                    let is_written = self
+                        .are_in_conflict(connection, &sifted.there, texts, &mut told)
+                        .await?
+                        && self
+                            .set(connection, begin.take(), set, &sifted.clear, &mut told)
+                            .await?
+                        && self
+                            .are_in_conflict(connection, &sifted.second, texts, &mut told)
+                            .await?;
+                    if !is_written {
                         return Err(Trouble::Guilty);
                     }
-                    self.in_conflict(connection, &in_conflict, texts, &mut told).await?;
                 }
             }
         }
@@ -633,10 +635,7 @@ impl<'a> Batch<'a> {
         };
         let mut begin = BEGIN.to_owned();
         if let Some(lock_timeout) = lock_timeout {
-            begin.push_str(&format!(
-                "; SET LOCAL lock_timeout = {}",
-                lock_timeout.as_millis().max(1)
-            ));
+            begin.push_str(&format!("; SET LOCAL lock_timeout = {}", milliseconds(lock_timeout)));
         }
         begin
     }

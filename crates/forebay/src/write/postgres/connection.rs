@@ -177,7 +177,8 @@ impl Connection {
             self.begins();
             let restored = format!(
                 "RESET SESSION AUTHORIZATION; RESET ALL; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; UNLISTEN *; \
-                 CLOSE ALL; {}",
+                 CLOSE ALL; SELECT pg_catalog.setseed(pg_catalog.sin((EXTRACT(epoch FROM pg_catalog.clock_timestamp()) * 1e6)::float8)); \
+                 {}",
                 self.greeting
             );
             if self.say(&restored).await.is_ok() {

@@ -256,6 +256,12 @@ impl Inner {
     }
 }
 
+/// A time as the server's timeouts take it: 0 would be for ever, and what is longer than it can count is refused.
+fn milliseconds(time: Duration) -> u32 {
+    let most = i32::MAX.unsigned_abs();
+    u32::try_from(time.as_millis()).unwrap_or(most).clamp(1, most)
+}
+
 /// Whether the server is there and does not want us: trying again would change nothing.
 fn refuses(error: &Unconnected) -> bool {
     let Unconnected::Told(error) = error else { return false };
@@ -340,7 +346,7 @@ impl PostgresBuilder {
             config: self.config,
             #[cfg(feature = "tls")]
             tls: self.tls,
-            greeting: format!("SET lock_timeout = {}", self.lock_timeout.as_millis()).into(),
+            greeting: format!("SET lock_timeout = {}", milliseconds(self.lock_timeout)).into(),
             statement_cache: self.statement_cache,
             answer_timeout: self.answer_timeout,
         };

@@ -122,6 +122,8 @@ pub(super) fn sift(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<Sif
                     };
                     equal.push(format!("forebay_table.{column} = forebay_row.p{}", list + 1));
                 }
+                // NULL is in nobody's way.
+                Some(Cell::Constant(literal)) if literal.eq_ignore_ascii_case("NULL") => break,
                 Some(Cell::Constant(literal)) => equal.push(format!("forebay_table.{column} = {literal}")),
                 // Of what the table itself puts there nothing is known.
                 Some(Cell::Default) | None => break,

@@ -24,13 +24,27 @@ const MISTAKES_MAX: u32 = 3;
 const ROWS_ASKED_MAX: usize = 512;
 const PLACEHOLDERS_MAX: usize = 16_384;
 
-/// What is done about a row that fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FirstFailure {
-    /// It is found, and answered for itself.
-    IsAnswered,
-    /// No more is written.
-    Ends,
+/// What is undone where the order made a difference.
+const SAVE: &str = "SAVEPOINT forebay_set";
+const UNDO: &str = "ROLLBACK TO SAVEPOINT forebay_set";
+
+/// A run, by what is to be expected of its rows.
+struct Sifted {
+    /// In conflict with rows that are there.
+    there: Vec<usize>,
+    clear: Vec<usize>,
+    /// In conflict with another one before them.
+    second: Vec<usize>,
+}
+
+/// What became of rows that were written in another order than they came in.
+enum Sorted {
+    /// What would have become of them in theirs.
+    Well,
+    /// The same of those in conflict with what is there; of the others it cannot be said.
+    ButForSecond,
+    /// It cannot be said.
+    Not,
 }
 
 /// What became of a run.
@@ -90,46 +104,99 @@ impl Batch<'_> {
         if !self.sets.iter().any(|(other, _)| Arc::ptr_eq(other, plan)) {
             self.sets.push((Arc::clone(plan), Arc::clone(&facts)));
         }
-        let (clear, in_conflict) = self.sift(link, set, run).await?;
-        let first_failure = if in_conflict.is_empty() {
-            FirstFailure::IsAnswered
-        } else {
-            FirstFailure::Ends
-        };
-        let done = self.write_parts(link, plan, &returned, &clear, first_failure).await?;
-        if done == clear.len() {
-            // Those that they are in conflict with are there: they fail, each of its own.
-            for index in in_conflict {
-                self.execute_one(link, plan, index).await?;
-            }
+        let sifted = self.sift(link, set, run).await?;
+        if sifted.clear.len() == run.len() {
+            self.write_parts(link, plan, &returned, run).await?;
             return Ok(Wrote::All);
         }
-        // A row failed that another may have been thought to be in conflict with. What is left is written in its order.
-        let written: HashSet<usize> = clear[..done].iter().copied().collect();
-        let left: Vec<usize> = run.iter().copied().filter(|index| !written.contains(index)).collect();
-        self.write_parts(link, plan, &returned, &left, FirstFailure::IsAnswered)
-            .await?;
+        link.command(SAVE, false).await.map_err(Stopped::of)?;
+        let executed_before = self.executed.len();
+        let rest = match self.write_sifted(link, plan, &returned, &sifted).await? {
+            Sorted::Well => return Ok(Wrote::All),
+            // What has failed of a row that is there, fails whatever its neighbours do.
+            Sorted::ButForSecond => {
+                let failed: HashSet<usize> = sifted.there.into_iter().collect();
+                run.iter().copied().filter(|index| !failed.contains(index)).collect()
+            }
+            Sorted::Not => run.to_vec(),
+        };
+        link.undo(UNDO).await.map_err(Stopped::of)?;
+        self.executed.truncate(executed_before);
+        for &index in &rest {
+            self.settled[index] = None;
+        }
+        self.write_parts(link, plan, &returned, &rest).await?;
         Ok(Wrote::All)
+    }
+
+    /// Writes rows in another order than they came in, where that makes no difference: those in conflict with rows that are
+    /// there first, to fail, those in conflict with others of the run last, to fail as well. Tells whether it made none.
+    async fn write_sifted(
+        &mut self,
+        link: &mut Link,
+        plan: &Arc<Plan>,
+        returned: &Returned,
+        sifted: &Sifted,
+    ) -> Result<Sorted, Stopped> {
+        for &index in &sifted.there {
+            match self.execute_one(link, plan, index).await {
+                // What has kept its place in front of a lock does so behind those before it.
+                Err(Stopped::Blocked(..)) => return Ok(Sorted::Not),
+                done => done?,
+            }
+            if self.is_written(index) {
+                return Ok(Sorted::Not);
+            }
+        }
+        match self.write_parts(link, plan, returned, &sifted.clear).await {
+            Err(Stopped::Blocked(..)) if !sifted.second.is_empty() => return Ok(Sorted::ButForSecond),
+            done => done?,
+        }
+        if sifted.second.is_empty() {
+            return Ok(Sorted::Well);
+        }
+        if !sifted.clear.iter().all(|&index| self.is_written(index)) {
+            // It may be the one that another is in conflict with.
+            return Ok(Sorted::ButForSecond);
+        }
+        for &index in &sifted.second {
+            match self.execute_one(link, plan, index).await {
+                Err(Stopped::Blocked(..)) => return Ok(Sorted::ButForSecond),
+                done => done?,
+            }
+            if self.is_written(index) {
+                return Ok(Sorted::ButForSecond);
+            }
+        }
+        Ok(Sorted::Well)
+    }
+
+    fn is_written(&self, index: usize) -> bool {
+        matches!(self.settled[index], Some(Settled::Told(Ok(_))))
     }
 
     /// Parts a run into those that may be written together and those that seem to be in conflict: with rows that are there, or
     /// with one another. It is a hint in both directions, and looked for only where rows were in conflict of late.
-    async fn sift(&mut self, link: &mut Link, set: &Set, run: &[usize]) -> Result<(Vec<usize>, Vec<usize>), Stopped> {
+    async fn sift(&mut self, link: &mut Link, set: &Set, run: &[usize]) -> Result<Sifted, Stopped> {
+        let unsifted = || Sifted {
+            there: Vec::new(),
+            clear: run.to_vec(),
+            second: Vec::new(),
+        };
         if !set.is_wary() {
-            return Ok((run.to_vec(), Vec::new()));
+            return Ok(unsifted());
         }
         let keys = match set.keys() {
             Some(keys) => keys,
             None => match facts::unique_indexes(link, set.schema.as_deref(), &set.table).await {
                 Ok(indexes) => set.know_indexes(&indexes),
                 Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
-                Err(_) => return Ok((run.to_vec(), Vec::new())),
+                Err(_) => return Ok(unsifted()),
             },
         };
-        let mut in_conflict = HashSet::new();
+        let mut is_there = HashSet::new();
         for key in &*keys {
             let rows_max = (PLACEHOLDERS_MAX / key.parameters.len()).min(ROWS_ASKED_MAX);
-            let mut seen = HashSet::with_capacity(run.len());
             let mut at = 0;
             while at < run.len() {
                 // A power of two, as few texts are to be prepared.
@@ -148,7 +215,7 @@ impl Batch<'_> {
                         // It may write where it may not read. It is not asked again.
                         set.know_indexes(&[]);
                         return if link.is_in_transaction().await.map_err(Stopped::of)? {
-                            Ok((run.to_vec(), Vec::new()))
+                            Ok(unsifted())
                         } else {
                             Err(Stopped::Conflict(failure))
                         };
@@ -158,32 +225,44 @@ impl Batch<'_> {
                 let there: HashSet<_> = there.rows.iter().filter_map(|row| Alike::key(row, &all)).collect();
                 for &index in asked {
                     let values = self.writes[index].parameters.values();
-                    let is_there = Alike::key(values, &key.parameters).is_some_and(|key| there.contains(&key));
-                    // One that is not written is in nobody's way.
-                    let is_second = !is_there
-                        && !in_conflict.contains(&index)
-                        && Alike::key(values, &key.parameters).is_some_and(|key| !seen.insert(key));
-                    if is_there || is_second {
-                        in_conflict.insert(index);
+                    if Alike::key(values, &key.parameters).is_some_and(|key| there.contains(&key)) {
+                        is_there.insert(index);
                     }
                 }
             }
         }
-        if !in_conflict.is_empty() {
+        let mut is_second = HashSet::new();
+        for key in &*keys {
+            let mut seen = HashSet::with_capacity(run.len());
+            // One that is not written is in nobody's way. One that is second by another key may be: it may be written yet.
+            for &index in run.iter().filter(|index| !is_there.contains(*index)) {
+                let values = self.writes[index].parameters.values();
+                if Alike::key(values, &key.parameters).is_some_and(|key| !seen.insert(key)) {
+                    is_second.insert(index);
+                }
+            }
+        }
+        let places =
+            |is_wanted: &dyn Fn(&usize) -> bool| run.iter().copied().filter(|index| is_wanted(index)).collect();
+        let sifted = Sifted {
+            there: places(&|index| is_there.contains(index)),
+            clear: places(&|index| !is_there.contains(index) && !is_second.contains(index)),
+            second: places(&|index| is_second.contains(index)),
+        };
+        if sifted.clear.len() < run.len() {
             set.expect_conflicts();
         }
-        Ok(run.iter().partition(|index| !in_conflict.contains(index)))
+        Ok(sifted)
     }
 
-    /// Writes them in their order, as many at a time as can be; returns how many are answered.
+    /// Writes all of them, as many at a time as can be.
     async fn write_parts(
         &mut self,
         link: &mut Link,
         plan: &Arc<Plan>,
         returned: &Returned,
         run: &[usize],
-        first_failure: FirstFailure,
-    ) -> Result<usize, Stopped> {
+    ) -> Result<(), Stopped> {
         let set = plan.set.as_ref().expect("a run is of a text that has a set");
         let server = Arc::clone(link.server());
         let mut at = 0;
@@ -195,24 +274,18 @@ impl Batch<'_> {
                 bad = None;
                 self.execute_one(link, plan, run[at]).await?;
                 at += 1;
-                if first_failure == FirstFailure::Ends && !self.is_written(run[at - 1]) {
-                    return Ok(at);
-                }
                 continue;
             }
             let part = self.part(set, &server, &run[at..until]);
-            // One of them may be cancelled: it is answered by itself, and the rest comes together again.
-            let part = if part.len() < PART_MIN {
-                None
-            } else {
-                self.claimed(part)
-            };
-            let Some(part) = part else {
+            if part.len() < PART_MIN {
                 self.execute_one(link, plan, run[at]).await?;
                 at += 1;
-                if first_failure == FirstFailure::Ends && !self.is_written(run[at - 1]) {
-                    return Ok(at);
-                }
+                continue;
+            }
+            let Some(part) = self.claimed(part) else {
+                // One of them was cancelled: it is answered by itself, and the rest comes together again.
+                self.execute_one(link, plan, run[at]).await?;
+                at += 1;
                 continue;
             };
             let executed_before = self.executed.len();
@@ -247,9 +320,6 @@ impl Batch<'_> {
                     if failure.is_unique() {
                         set.expect_conflicts();
                     }
-                    if first_failure == FirstFailure::Ends && !failure.is_lock_timeout() {
-                        return Ok(at);
-                    }
                     match row {
                         Some(row) if failure.is_lock_timeout() => {
                             // It has waited already. Those before it are written first.
@@ -279,12 +349,7 @@ impl Batch<'_> {
                 }
             }
         }
-        Ok(run.len())
-    }
-
-    /// Whether the statement was executed, and its caller is to be told so.
-    fn is_written(&self, index: usize) -> bool {
-        matches!(self.settled[index], Some(Settled::Told(Ok(_))))
+        Ok(())
     }
 
     /// As many of them, a power of two, as are tried at a time and fit into a packet.

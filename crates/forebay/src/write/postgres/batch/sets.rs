@@ -1,8 +1,9 @@
 //! The steps of a batch that are sets: many INSERTs of one text as one statement.
 //!
 //! Promises: a set is all written or not at all, and each of its callers is told its own. Where rows in conflict are to be
-//! expected they are looked for first, and run by themselves after the others; what was not found fails the set, and is found
-//! by parting it.
+//! expected they are looked for first and executed by themselves, to fail: those in conflict with what is there before the
+//! others, those in conflict with one another after them. What was not found fails the set, and is found by parting it; where
+//! one does not fail, all are written in the order of their arrival.
 //!
 //! Does not know: how a set is spelled ([`set`]), when it runs and what follows if it fails.
 
@@ -33,6 +34,15 @@ pub(super) struct Set {
     asked: Prepared,
     /// The names of the columns that each caller is told.
     columns: Arc<[String]>,
+}
+
+/// The places of a set, by what is to be expected of them.
+pub(super) struct Sifted {
+    /// In conflict with rows that are there.
+    pub(super) there: Vec<usize>,
+    pub(super) clear: Vec<usize>,
+    /// In conflict with another one before them.
+    pub(super) second: Vec<usize>,
 }
 
 impl Batch<'_> {
@@ -110,9 +120,13 @@ impl Batch<'_> {
         connection: &Connection,
         begin: &mut Option<String>,
         set: &Set,
-    ) -> Result<(Vec<usize>, Vec<usize>), Trouble> {
+    ) -> Result<Sifted, Trouble> {
         let Some((sift, prepared)) = &set.sift else {
-            return Ok((set.places.clone(), Vec::new()));
+            return Ok(Sifted {
+                there: Vec::new(),
+                clear: set.places.clone(),
+                second: Vec::new(),
+            });
         };
         let client = connection.client();
         let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
@@ -135,29 +149,41 @@ impl Batch<'_> {
                 return Err(general(fate(&error, &sift.sql)));
             }
         };
-        let mut is_in_conflict = vec![false; set.places.len()];
+        let mut is_there = vec![false; set.places.len()];
         for row in &found.rows {
             let place: i64 = row.get(0);
             let place = usize::try_from(place - 1).expect("places are counted from 1");
-            is_in_conflict[place] = true;
+            is_there[place] = true;
         }
+        let mut is_second = vec![false; set.places.len()];
         for key in &sift.keys {
             let mut keys = HashSet::with_capacity(set.places.len());
             for (position, &place) in set.places.iter().enumerate() {
                 let values = self.writes[place].parameters.values();
-                let key = Alike::key(values, key);
-                // A row that is not written is in nobody's way.
-                is_in_conflict[position] |= !is_in_conflict[position] && key.is_some_and(|key| !keys.insert(key));
+                // One that is not written is in nobody's way. One that is second by another key may be: it may be written yet.
+                if !is_there[position]
+                    && let Some(key) = Alike::key(values, key)
+                {
+                    is_second[position] |= !keys.insert(key);
+                }
             }
         }
-        let parted = set.places.iter().zip(is_in_conflict);
-        let (in_conflict, clear): (Vec<_>, Vec<_>) = parted.partition(|(_, is_in_conflict)| *is_in_conflict);
-        let places = |parted: Vec<(&usize, bool)>| parted.into_iter().map(|(&place, _)| place).collect::<Vec<_>>();
-        let (clear, in_conflict) = (places(clear), places(in_conflict));
-        if !in_conflict.is_empty() {
+        let mut sifted = Sifted {
+            there: Vec::new(),
+            clear: Vec::with_capacity(set.places.len()),
+            second: Vec::new(),
+        };
+        for (position, &place) in set.places.iter().enumerate() {
+            match (is_there[position], is_second[position]) {
+                (true, _) => sifted.there.push(place),
+                (false, true) => sifted.second.push(place),
+                (false, false) => sifted.clear.push(place),
+            }
+        }
+        if sifted.clear.len() < set.places.len() {
             set.plan.expect_conflicts();
         }
-        Ok((clear, in_conflict))
+        Ok(sifted)
     }
 
     /// Of each of these parameters, its values at these places.
@@ -249,18 +275,25 @@ impl Batch<'_> {
         texts: &PreparedTexts,
         told: &mut Vec<(usize, Told)>,
     ) -> Result<(), Trouble> {
-        let (clear, in_conflict) = self.sift(connection, &mut None, set).await?;
+        let Sifted { there, clear, second } = self.sift(connection, &mut None, set).await?;
         let save = || Some(SAVE.to_owned());
+        // What fails of a row that is there, fails whatever its neighbours do.
+        let fails = self.are_in_conflict(connection, &there, texts, told).await?;
+        let failed: HashSet<usize> = there.into_iter().filter(|_| fails).collect();
+        let is_open = |place: &usize| !failed.contains(place);
+        let rest: Vec<usize> = set.places.iter().copied().filter(is_open).collect();
         // Where nothing was found, what failed the set before fails it again.
-        if !in_conflict.is_empty() {
-            if self.set(connection, save(), set, &clear, told).await? {
-                connection.say(RELEASE).await.map_err(general)?;
-                return self.in_conflict(connection, &in_conflict, texts, told).await;
+        if fails && clear.len() < set.places.len() {
+            let before = told.len();
+            if self.set(connection, save(), set, &clear, told).await?
+                && self.are_in_conflict(connection, &second, texts, told).await?
+            {
+                return connection.say(RELEASE).await.map_err(general);
             }
             connection.say(UNDO).await.map_err(general)?;
+            told.truncate(before);
         }
-        // All in their order: a row that fails may be the one that another was thought to be in conflict with.
-        for window in set.places.chunks(WINDOW) {
+        for window in rest.chunks(WINDOW) {
             if self.set(connection, save(), set, window, told).await? {
                 connection.say(RELEASE).await.map_err(general)?;
             } else {
@@ -271,17 +304,17 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Statements that very likely fail, each to be told its own error: each is executed and undone, all in one flight. What
-    /// does not fail is executed again, to stay.
-    pub(super) async fn in_conflict(
+    /// Executes statements that very likely fail, each to be told its own error, and undoes each, all in one flight. If one of
+    /// them does not fail, nobody is told: in its place it may be in the way of those after it.
+    pub(super) async fn are_in_conflict(
         &self,
         connection: &Connection,
         places: &[usize],
         texts: &PreparedTexts,
         told: &mut Vec<(usize, Told)>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         if places.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let client = connection.client();
         let mut messages = Vec::with_capacity(2 * places.len() + 2);
@@ -297,7 +330,7 @@ impl Batch<'_> {
         }
         messages.push(control(client, RELEASE.to_owned()));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
-        let mut unexpected = Vec::new();
+        let mut failed = Vec::with_capacity(places.len());
         let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
             answer
                 .expect("one answer a message")
@@ -306,16 +339,20 @@ impl Batch<'_> {
         check(answers.next())?;
         for &place in places {
             match answers.next().expect("one answer a message") {
-                Ok(_) => unexpected.push(place),
+                Ok(_) => {}
                 Err(error) => match fate(&error, &self.plans[place].sql) {
-                    Fate::Statement(error) => told.push((place, Err(error.into()))),
+                    Fate::Statement(error) => failed.push((place, Err(error.into()))),
                     other => return Err(trouble(other, place)),
                 },
             }
             check(answers.next())?;
         }
         check(answers.next())?;
-        self.window(connection, &unexpected, texts, told).await
+        let all = failed.len() == places.len();
+        if all {
+            told.append(&mut failed);
+        }
+        Ok(all)
     }
 }
 
@@ -351,7 +388,8 @@ fn tell(set: &Set, places: &[usize], written: &Answered, told: &mut Vec<(usize, 
         let position: i64 = row.get(0);
         let position = usize::try_from(position - 1).expect("places are counted from 1");
         let values: Result<Vec<Value>, _> = (2..2 + names.len()).map(|column| types::value(row, column)).collect();
-        let values = values.map_err(|_| Trouble::Guilty)?;
+        // Each by itself is told why.
+        let values = values.map_err(|_| distrust())?;
         if std::mem::replace(&mut is_told[position], true) {
             return Err(distrust());
         }
