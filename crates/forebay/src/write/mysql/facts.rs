@@ -57,7 +57,7 @@ impl Facts {
     }
 }
 
-/// The columns of each unique index, where they are whole columns.
+/// The columns of each unique index; an empty name for a part of a column, or of what is no column.
 pub(super) async fn unique_indexes(
     link: &mut Link,
     schema: Option<&str>,
@@ -70,12 +70,9 @@ pub(super) async fn unique_indexes(
     let parameters = Parameters::from([schema, Value::Text(table.to_owned())]);
     let answer = link.execute(query, &parameters).await?;
     let indexes = answer.rows.chunk_by(|one, other| one[0] == other[0]);
-    let whole = indexes.filter(|index| index.iter().all(|column| column[2] == Value::Integer(1)));
-    let columns = |index: &[Vec<Value>]| {
-        index
-            .iter()
-            .filter_map(|column| column[1].as_text().map(str::to_owned))
-            .collect()
+    let column = |row: &Vec<Value>| match (&row[1], &row[2]) {
+        (Value::Text(name), Value::Integer(1)) => name.clone(),
+        _ => String::new(),
     };
-    Ok(whole.map(columns).collect())
+    Ok(indexes.map(|index| index.iter().map(column).collect()).collect())
 }

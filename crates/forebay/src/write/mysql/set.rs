@@ -180,7 +180,8 @@ impl Set {
         self.keys.lock().clone()
     }
 
-    /// Keeps the keys among these unique indexes, each the names of its columns.
+    /// Keeps the key among these unique indexes, each the names of its columns, with an empty one for a part of a column. With
+    /// more than one that rows can break there is none: which they are said to break depends on what is written before.
     pub(super) fn know_indexes(&self, indexes: &[Vec<String>]) -> Arc<[Key]> {
         let place = |column: &String| {
             let given = self.given.iter().position(|name| name.eq_ignore_ascii_case(column))?;
@@ -195,7 +196,15 @@ impl Set {
                 parameters: columns.iter().map(place).collect::<Option<_>>()?,
             })
         };
-        let keys: Arc<[Key]> = indexes.iter().filter_map(key).collect();
+        let is_given =
+            |column: &String| column.is_empty() || self.given.iter().any(|name| name.eq_ignore_ascii_case(column));
+        let mut breakable = indexes
+            .iter()
+            .filter(|columns| columns.len() > 1 || columns.iter().any(is_given));
+        let keys: Arc<[Key]> = match (breakable.next(), breakable.next()) {
+            (Some(only), None) => key(only).into_iter().collect(),
+            _ => Arc::from([]),
+        };
         *self.keys.lock() = Some(Arc::clone(&keys));
         keys
     }

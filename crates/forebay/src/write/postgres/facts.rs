@@ -48,11 +48,12 @@ LEFT JOIN LATERAL (
 ) s ON true
 CROSS JOIN LATERAL (
   SELECT coalesce(array_agg(i.indexrelid ORDER BY i.indexrelid, k.place), '{}') AS indexes,
-    coalesce(array_agg(a.attname::text ORDER BY i.indexrelid, k.place), '{}') AS columns
+    coalesce(array_agg(CASE WHEN i.indpred IS NULL THEN coalesce(a.attname::text, '') ELSE '' END
+      ORDER BY i.indexrelid, k.place), '{}') AS columns
   FROM pg_catalog.pg_index i
   CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
-  JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
-  WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+  LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
+  WHERE i.indrelid = c.oid AND i.indisunique
     AND k.place <= i.indnkeyatts
 ) u
 WHERE c.oid = pg_catalog.to_regclass($1)";
@@ -65,7 +66,7 @@ pub(super) struct Facts {
     pub(super) is_plain: bool,
     /// The unique column that the table numbers by itself.
     pub(super) serial: Option<Serial>,
-    /// The columns, not quoted, of each of its unique indexes over plain columns.
+    /// The columns, not quoted, of each of its unique indexes; an empty name where it is not over all rows' plain column.
     pub(super) unique: Vec<Vec<String>>,
 }
 

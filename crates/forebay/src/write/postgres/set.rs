@@ -102,7 +102,16 @@ pub(super) fn sift(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<Sif
         keys: Vec::new(),
     };
     let mut conflicts = Vec::new();
-    for index in &facts.unique {
+    // With more than one, which of them a row is said to break depends on what is written before it.
+    let is_given = |name: &String| name.is_empty() || insert.columns.iter().any(|column| is_named(column, name));
+    let mut breakable = facts
+        .unique
+        .iter()
+        .filter(|index| index.len() > 1 || index.iter().any(is_given));
+    let (Some(only), None) = (breakable.next(), breakable.next()) else {
+        return None;
+    };
+    for index in [only] {
         let mut equal = Vec::with_capacity(index.len());
         let mut key = Vec::with_capacity(index.len());
         for name in index {
