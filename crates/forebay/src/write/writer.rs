@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use tokio::task::{JoinError, JoinHandle};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use tokio_util::task::TaskTracker;
+
 #[cfg(feature = "mysql")]
 use super::mysql::MySql;
 #[cfg(feature = "postgres")]
@@ -35,8 +40,17 @@ use crate::batch::{self, Batcher, CallError};
 pub struct Writer {
     /// As many as batches may be in flight. A write goes to the lane that its order says, and each lane has one batch in
     /// flight, so that what is in one lane is committed in the order of its arrival.
-    lanes: Arc<[Batcher<Write, Answer>]>,
+    lanes: Arc<[Batcher<Write, Told>]>,
+    target: Target,
+}
+
+/// Where writes go, and what of them is still on its way there.
+#[derive(Clone)]
+struct Target {
     backend: Backend,
+    /// Those that stood in their neighbours' way.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    put_off: TaskTracker,
 }
 
 /// The databases a writer can stand on.
@@ -59,9 +73,17 @@ pub enum Backend {
 pub(crate) enum Answer {
     /// Its outcome.
     Told(Result<Outcome, WriteError>),
-    /// It stood in its neighbours' way and had no effect; its caller tries again, without them.
+    /// It stood in its neighbours' way and had no effect; it is tried again, without them.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
     Later(Box<Write>),
+}
+
+/// What the caller of a write gets.
+enum Told {
+    Now(Result<Outcome, WriteError>),
+    /// Whether he waits for it or not.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    Later(JoinHandle<Result<Outcome, WriteError>>),
 }
 
 impl Backend {
@@ -78,36 +100,16 @@ impl Backend {
         }
     }
 
-    /// As [`write`](Self::write), to its end also if whoever waits for it is dropped.
-    async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Answer>, WriteError> {
+    /// Writes one that stood in others' way, apart from them.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    async fn write_patiently(&self, write: Write) -> Result<Outcome, WriteError> {
         match self {
             #[cfg(feature = "sqlite")]
-            // Its own thread does that.
-            Self::Sqlite(_) => Ok(self.write(batch).await),
-            #[cfg(any(feature = "postgres", feature = "mysql"))]
-            _ => {
-                let backend = self.clone();
-                let writing = tokio::spawn(async move { backend.write(batch).await });
-                writing.await.map_err(|error| WriteError::OutcomeUnknown {
-                    cause: error.to_string(),
-                })
-            }
-        }
-    }
-
-    /// What the answer says; tries again alone, if it says so.
-    async fn outcome(&self, answer: Answer) -> Result<Outcome, WriteError> {
-        match answer {
-            Answer::Told(told) => told,
-            #[cfg(any(feature = "postgres", feature = "mysql"))]
-            Answer::Later(write) => match self {
-                #[cfg(feature = "sqlite")]
-                Self::Sqlite(_) => unreachable!("SQLite has one writer, whom no other's lock can be in the way of"),
-                #[cfg(feature = "postgres")]
-                Self::Postgres(postgres) => Box::pin(postgres.write_patiently(*write)).await,
-                #[cfg(feature = "mysql")]
-                Self::MySql(mysql) => Box::pin(mysql.write_patiently(*write)).await,
-            },
+            Self::Sqlite(_) => unreachable!("SQLite has one writer, whom no other's lock can be in the way of"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.write_patiently(write).await,
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.write_patiently(write).await,
         }
     }
 
@@ -121,6 +123,76 @@ impl Backend {
             #[cfg(feature = "mysql")]
             Self::MySql(mysql) => mysql.in_flight(),
         }
+    }
+}
+
+impl Target {
+    fn new(backend: Backend) -> Self {
+        Self {
+            backend,
+            #[cfg(any(feature = "postgres", feature = "mysql"))]
+            put_off: TaskTracker::new(),
+        }
+    }
+
+    /// Writes a batch; one answer a write, in order. What stands in its neighbours' way is on its way when this returns.
+    async fn write(&self, batch: Vec<Write>) -> Vec<Told> {
+        let answers = self.backend.write(batch).await;
+        answers.into_iter().map(|answer| self.follow(answer)).collect()
+    }
+
+    fn follow(&self, answer: Answer) -> Told {
+        match answer {
+            Answer::Told(told) => Told::Now(told),
+            #[cfg(any(feature = "postgres", feature = "mysql"))]
+            Answer::Later(write) => {
+                let backend = self.backend.clone();
+                let writing = async move { backend.write_patiently(*write).await };
+                Told::Later(self.put_off.spawn(writing))
+            }
+        }
+    }
+
+    /// As [`write`](Self::write), to its end also if whoever waits for it is dropped.
+    async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Told>, WriteError> {
+        match &self.backend {
+            #[cfg(feature = "sqlite")]
+            // Its own thread does that.
+            Backend::Sqlite(_) => Ok(self.write(batch).await),
+            #[cfg(any(feature = "postgres", feature = "mysql"))]
+            _ => {
+                let target = self.clone();
+                let writing = tokio::spawn(async move { target.write(batch).await });
+                writing.await.map_err(|error| ended_early(&error))
+            }
+        }
+    }
+
+    /// Waits for those that stood in others' way.
+    async fn finish(&self) {
+        #[cfg(any(feature = "postgres", feature = "mysql"))]
+        {
+            self.put_off.close();
+            self.put_off.wait().await;
+        }
+    }
+}
+
+impl Told {
+    async fn outcome(self) -> Result<Outcome, WriteError> {
+        match self {
+            Self::Now(told) => told,
+            #[cfg(any(feature = "postgres", feature = "mysql"))]
+            Self::Later(writing) => writing.await.unwrap_or_else(|error| Err(ended_early(&error))),
+        }
+    }
+}
+
+/// Some of what it did may have been committed before.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn ended_early(error: &JoinError) -> WriteError {
+    WriteError::OutcomeUnknown {
+        cause: format!("writing did not come to its end: {error}"),
     }
 }
 
@@ -222,15 +294,16 @@ impl Builder {
         let backend = backend.into();
         let (default, most) = backend.in_flight();
         let lanes = self.max_in_flight.unwrap_or(default).min(most);
+        let target = Target::new(backend);
         Writer {
-            lanes: (0..lanes).map(|_| self.lane(&backend)).collect(),
-            backend,
+            lanes: (0..lanes).map(|_| self.lane(&target)).collect(),
+            target,
         }
     }
 
-    fn lane(&self, backend: &Backend) -> Batcher<Write, Answer> {
-        let backend = backend.clone();
-        let mut batcher = Batcher::<Write, Answer>::builder()
+    fn lane(&self, target: &Target) -> Batcher<Write, Told> {
+        let target = target.clone();
+        let mut batcher = Batcher::<Write, Told>::builder()
             .max_items(self.max_items)
             .max_weight(self.max_weight, Write::weight)
             .max_queued(self.max_queued)
@@ -239,8 +312,8 @@ impl Builder {
             batcher = batcher.max_wait(self.max_wait);
         }
         batcher.build(move |batch: Vec<Write>| {
-            let backend = backend.clone();
-            async move { Ok(backend.write(batch).await) }
+            let target = target.clone();
+            async move { Ok(target.write(batch).await) }
         })
     }
 }
@@ -294,7 +367,7 @@ impl Writer {
             },
         };
         match answer {
-            Ok(answer) => self.backend.outcome(answer).await,
+            Ok(told) => told.outcome().await,
             Err(CallError::Closed) => Err(WriteError::Closed),
             // The batch may have been on its way to the database when its task ended.
             Err(error) => Err(WriteError::OutcomeUnknown {
@@ -314,15 +387,15 @@ impl Writer {
         let token = write.cancel.clone().unwrap_or_default();
         let mut answers = tokio::select! {
             biased;
-            answers = self.backend.write_to_the_end(vec![write]) => answers?,
+            answers = self.target.write_to_the_end(vec![write]) => answers?,
             () = token.withdrawn() => return Err(token.reason()),
         };
-        let answer = answers.pop().expect("one answer a write");
-        self.backend.outcome(answer).await
+        let told = answers.pop().expect("one answer a write");
+        told.outcome().await
     }
 
     /// The lane in which what must stay in order is.
-    fn lane_of(&self, write: &Write) -> &Batcher<Write, Answer> {
+    fn lane_of(&self, write: &Write) -> &Batcher<Write, Told> {
         match &*self.lanes {
             [only] => only,
             lanes => {
@@ -341,7 +414,7 @@ impl Writer {
     /// # Cancel safety
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
-        match &self.backend {
+        match &self.target.backend {
             #[cfg(feature = "sqlite")]
             Backend::Sqlite(sqlite) => Ok(sqlite.begin().await?.into()),
             #[cfg(feature = "postgres")]
@@ -358,6 +431,7 @@ impl Writer {
     /// Dropped before it completes, the writer stays closed and goes on emptying its queue.
     pub async fn drain(&self) {
         futures_util::future::join_all(self.lanes.iter().map(Batcher::drain)).await;
+        self.target.finish().await;
     }
 
     /// What the writer has done so far.

@@ -7,12 +7,14 @@ use forebay::write::{Write, WriteError, Writer};
 use futures_util::future::join_all;
 use testbed::{Behaviour, Deed, Ending, Moment, Side};
 
+use crate::place::Plain;
 use crate::{Ledger, Place, Settings, Site, batch, together, within};
 
 on_both!(
     what_is_cut_before_its_commit_is_written_once,
     a_commit_that_is_cut_is_unknown_and_never_written_twice,
     one_statement_that_is_cut_is_unknown_or_written_once,
+    what_is_unknown_is_settled_when_it_is_told,
     a_cut_at_any_byte_loses_and_doubles_nothing,
     connections_that_end_while_idle_cost_nobody_anything,
     a_commit_that_stalls_is_unknown_after_the_answer_timeout_and_others_go_on,
@@ -114,6 +116,38 @@ async fn one_statement_that_is_cut_is_unknown_or_written_once<S: Site>() {
             all.note(n, told);
         }
         all.holds(&place).await;
+    }
+}
+
+/// What was not done by then is not done later: who looks sees what became of it, and what comes after comes after.
+async fn what_is_unknown_is_settled_when_it_is_told<S: Site>() {
+    let place = Place::<S>::new("CREATE TABLE t (n BIGINT PRIMARY KEY, words TEXT)").await;
+    let settings = Settings {
+        lock_timeout: Duration::from_secs(20),
+        ..Settings::default()
+    };
+    let writer = Writer::new(place.open(&settings).await);
+    let mut other = place.plain().await;
+    for round in 0..3 {
+        other.say("BEGIN").await;
+        other
+            .say(&format!("INSERT INTO t (n, words) VALUES ({round}, 'of another')"))
+            .await;
+        // At the server it waits for the other's lock, and its connection is gone.
+        let cut = Moment::HandedOn(b"the word".to_vec());
+        place.proxy.trap(cut, Deed::End(Ending::Reset), 1);
+        let write = |n: i64| Write::new(S::INSERT_WORDS, (n, "the word")).ordered_by(0);
+        let told = within(settings.retry_for, writer.submit(write(round))).await;
+        assert!(matches!(told, Err(WriteError::OutcomeUnknown { .. })), "{told:?}");
+        other.say("ROLLBACK").await;
+        other
+            .say(&format!("INSERT INTO t (n, words) VALUES ({round}, 'later')"))
+            .await;
+        assert!(writer.submit(write(100 + round)).await.is_ok());
+        assert_eq!(
+            place.read(&format!("SELECT words FROM t WHERE n = {round}")).await,
+            ["later"]
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use forebay::write::{StatementErrorKind as Kind, Write, Writer};
 use futures_util::future::join_all;
+use futures_util::poll;
 use mysql_async::prelude::Queryable;
 
 use crate::{Database, assert_ok, kind, together};
@@ -38,6 +39,29 @@ async fn one_that_waits_does_not_hold_its_neighbours_and_is_written_in_the_end()
     assert!(!blocked.is_finished());
     other.query_drop("COMMIT").await.unwrap();
     assert_eq!(assert_ok(&blocked.await.unwrap()).rows_affected, 1);
+    assert_eq!(database.read("SELECT v FROM t WHERE n = 1").await, ["10"]);
+}
+
+/// What has begun is executed, and a writer that is drained has nothing on its way any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_whose_caller_has_gone_while_it_waits_is_written_all_the_same() {
+    let database = Database::new(SCHEMA).await;
+    let mut other = database.plain().await;
+    other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
+    let writer = Writer::builder()
+        .max_in_flight(1)
+        .max_items(2)
+        .max_wait(Duration::from_secs(600));
+    let writer = writer.build(database.open().await);
+    let mut blocked = Box::pin(writer.execute("UPDATE t SET v = v + 1 WHERE n = ?", [1]));
+    assert!(poll!(&mut blocked).is_pending());
+    assert_ok(&writer.execute("INSERT INTO t (n) VALUES (?)", [10]).await);
+    drop(blocked);
+    let mut drained = Box::pin(writer.drain());
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut drained).await;
+    assert!(early.is_err(), "what it waits for is still locked");
+    other.query_drop("COMMIT").await.unwrap();
+    drained.await;
     assert_eq!(database.read("SELECT v FROM t WHERE n = 1").await, ["10"]);
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use forebay::write::postgres::Postgres;
 use forebay::write::{StatementErrorKind as Kind, Write, WriteError, Writer};
 use futures_util::future::join_all;
+use futures_util::poll;
 use testbed::Proxy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -80,6 +81,29 @@ async fn one_that_waits_for_a_lock_keeps_no_neighbour_waiting() {
     database.plain.batch_execute("COMMIT").await.unwrap();
     assert_eq!(assert_ok(&locked.await).rows_affected, 1);
     assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|6", "2|1"]);
+}
+
+/// What has begun is executed, and a writer that is drained has nothing on its way any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_caller_has_gone_while_it_waits_is_written_all_the_same() {
+    let database = Database::new("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)").await;
+    let lock = "BEGIN; UPDATE t SET n = 9 WHERE id = 1";
+    database.plain.batch_execute(lock).await.unwrap();
+    let writer = Writer::builder()
+        .max_in_flight(1)
+        .max_items(2)
+        .max_wait(Duration::from_secs(600))
+        .build(database.open().await);
+    let mut blocked = Box::pin(writer.execute("UPDATE t SET n = n + 1 WHERE id = $1", [1]));
+    assert!(poll!(&mut blocked).is_pending());
+    assert_ok(&writer.execute("INSERT INTO t (id) VALUES ($1)", [10]).await);
+    drop(blocked);
+    let mut drained = Box::pin(writer.drain());
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut drained).await;
+    assert!(early.is_err(), "what it waits for is still locked");
+    database.plain.batch_execute("COMMIT").await.unwrap();
+    drained.await;
+    assert_eq!(database.read("n FROM t WHERE id = 1").await, ["10"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -175,16 +175,22 @@ impl<'a> Batch<'a> {
             let ended = self.run_group(&mut lent.link, group).await;
             // Nobody has his answer before what he has locked in the session is free.
             lent.link.tidy_up().await;
+            if lent.link.is_broken() {
+                // Nobody has his answer before it is settled what the server has done of it, and nothing comes before it that
+                // was to come after.
+                self.inner.links.end(lent).await;
+            } else {
+                kept = Some(lent);
+            }
             match ended {
-                Ended::Well => kept = Some(lent),
+                Ended::Well => {}
                 Ended::Wait(delay) => {
                     // Others may write meanwhile.
-                    drop((lent, permit));
+                    drop((kept.take(), permit));
                     tokio::time::sleep(delay).await;
                     continue;
                 }
                 Ended::Lost { group, executed, cause } => {
-                    drop(lent);
                     self.after_loss(&permit, group, executed, cause).await;
                 }
             }
@@ -231,7 +237,6 @@ impl<'a> Batch<'a> {
 
     /// The connection was lost before a commit was asked for: all again on another one, but for what may have stayed.
     async fn after_loss(&mut self, permit: &Permit, group: Group, executed: Vec<usize>, cause: String) {
-        self.inner.links.note_loss();
         let mut keeps = self.inner.keeps_what_is_lost();
         let delay = self.backoff.next_delay();
         if let Some(delay) = delay {
@@ -332,7 +337,6 @@ impl<'a> Batch<'a> {
         match failure {
             Failure::Lost { was_sent: false, cause } if !is_alone => lost(vec![index], cause),
             Failure::Lost { cause, .. } => {
-                self.inner.links.note_loss();
                 self.tell(index, unknown(&cause));
                 Ended::Well
             }
@@ -525,7 +529,6 @@ impl<'a> Batch<'a> {
             Err(failure) => failure,
         };
         if failure.leaves_commit_unknown() {
-            self.inner.links.note_loss();
             let cause = failure.into_write_error().to_string();
             self.tell_all(&executed, &WriteError::OutcomeUnknown { cause });
             return ended;

@@ -100,16 +100,28 @@ pub(super) struct Link {
     losses_seen: u64,
     /// A command was sent, perhaps, and its answer will not be waited for.
     is_unanswered: bool,
-    /// What the server calls it, once it was asked; none inside if it does not tell.
-    name_at_server: Option<Option<NameAtServer>>,
+    name_at_server: Option<NameAtServer>,
 }
 
 /// What tells a connection from all others, at its server and at any other: numbers alone begin anew with each server, and
 /// count up alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameAtServer {
-    pub(super) id: u64,
+    pub(super) id: i64,
+    /// The address that the server sees it come from.
     pub(super) host: String,
+}
+
+impl NameAtServer {
+    async fn read(conn: &mut Conn) -> mysql_async::Result<Option<Self>> {
+        let asked = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        match conn.query_first(asked).await {
+            Ok(found) => Ok(found.map(|(id, host)| Self { id, host })),
+            // A server that has no such table: nobody can be told then.
+            Err(mysql_async::Error::Server(_)) => Ok(None),
+            Err(lost) => Err(lost),
+        }
+    }
 }
 
 impl Link {
@@ -117,6 +129,7 @@ impl Link {
         let mut conn = Conn::new(options).await?;
         conn.query_drop(set_up(&session)).await?;
         let server = Server::read(&mut conn).await?;
+        let name_at_server = NameAtServer::read(&mut conn).await?;
         Ok(Self {
             conn: Line {
                 conn: Some(conn),
@@ -130,7 +143,7 @@ impl Link {
             used: Instant::now(),
             losses_seen,
             is_unanswered: false,
-            name_at_server: None,
+            name_at_server,
         })
     }
 
@@ -167,24 +180,31 @@ impl Link {
         self.state == State::Open
     }
 
-    /// The number that the server knows it by, and the address that the server sees it come from. Asked for once.
-    pub(super) async fn name_at_server(&mut self) -> Result<Option<NameAtServer>, Failure> {
-        if self.name_at_server.is_none() {
-            let asked = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
-            let found = match self.rows(asked).await {
-                Err(lost @ Failure::Lost { .. }) => return Err(lost),
-                // A server that has no such table: nobody can be told then.
-                told => told.unwrap_or_default(),
-            };
-            let name = found.first().and_then(|row| {
-                Some(NameAtServer {
-                    id: row.get(0)?,
-                    host: row.get(1)?,
-                })
-            });
-            self.name_at_server = Some(name);
+    /// What the server calls it, if it tells.
+    pub(super) fn name_at_server(&self) -> Option<&NameAtServer> {
+        self.name_at_server.as_ref()
+    }
+
+    /// Has the server end another connection of this user's, and waits, for as long as it takes, until nothing of it is left
+    /// there: neither locks, nor a statement that may yet be done.
+    pub(super) async fn end_other(&mut self, name: &NameAtServer) -> Result<(), Failure> {
+        // Another server behind the same address would have another connection by that number.
+        let look = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
+        let name = Parameters::from((name.id, name.host.as_str()));
+        let mut delay = Duration::from_millis(1);
+        let mut was_killed = false;
+        while let Some([Value::Integer(id), ..]) = self.execute(look, &name).await?.rows.first().map(Vec::as_slice) {
+            if !was_killed {
+                match self.command(&format!("KILL {id}"), false).await {
+                    Err(lost @ Failure::Lost { .. }) => return Err(lost),
+                    // It has ended meanwhile, at worst.
+                    _ => was_killed = true,
+                }
+            }
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).min(Duration::from_millis(50));
         }
-        Ok(self.name_at_server.clone().flatten())
+        Ok(())
     }
 
     /// Whether its session is as it was set up, and nothing is open.

@@ -170,22 +170,13 @@ impl MySql {
 
     /// Writes one that another transaction's lock was in the way of: tries until it gets the lock, apart from all others.
     pub(super) async fn write_patiently(&self, write: Write) -> Result<Outcome, WriteError> {
-        let inner = Arc::clone(&self.inner);
-        let ran = tokio::spawn(async move { batch::run_patiently(&inner, write).await }).await;
-        ran.unwrap_or_else(|error| Err(panicked(&error)))
+        batch::run_patiently(&self.inner, write).await
     }
 
     /// How many batches may be in flight by default, and at most.
     pub(super) fn in_flight(&self) -> (usize, usize) {
         let most = self.inner.links.writers_max();
         (most.min(4), most)
-    }
-}
-
-/// Some of what it did may have been committed before.
-fn panicked(error: &tokio::task::JoinError) -> WriteError {
-    WriteError::OutcomeUnknown {
-        cause: format!("the batch did not come to its end: {error}"),
     }
 }
 

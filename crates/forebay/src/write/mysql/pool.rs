@@ -1,6 +1,6 @@
 //! Pool: the connections, and who may have one.
 //!
-//! Promises: never more connections than asked for, but for a moment's that ends another at the server; who waits is served in the order it came; readers leave at least one
+//! Promises: never more connections than asked for; who waits is served in the order it came; readers leave at least one
 //! connection to writers and writers one to readers, where there are two; a connection that is handed out has no transaction
 //! open, and its session is as it was set up. A server that is away is tried again for as long as the caller gives.
 
@@ -10,14 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Object, PoolError, RecycleError, RecycleResult};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Opts};
+use mysql_async::{Error, Opts};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::error::is_passing;
-use super::link::{Link, NameAtServer, Session};
+use super::error::{Failure, is_passing};
+use super::link::{Link, Session};
 use crate::write::WriteError;
 use crate::write::retry::Backoff;
+
+/// How long a connection that was lost is waited for to end at the server.
+const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Makes connections, and looks at those that come back.
 pub(super) struct Manager {
@@ -54,36 +56,7 @@ impl managed::Manager for Manager {
 pub(super) struct Lent {
     pub(super) link: Object<Manager>,
     // After the link: who waits for the permit finds the connection there.
-    _permit: Arc<OwnedSemaphorePermit>,
-}
-
-impl Lent {
-    /// Has the server end this connection, and what it does for it, by word of another one.
-    pub(super) async fn end_at_server(&self, name: &NameAtServer) -> Result<(), Error> {
-        let Some(pool) = Object::pool(&self.link) else {
-            // Without a pool nobody reads any more; the server will see.
-            return Ok(());
-        };
-        let Manager {
-            options,
-            connect_timeout,
-            ..
-        } = pool.manager();
-        let end = async {
-            let mut conn = Conn::new(options.clone()).await?;
-            // Another server behind the same address would have another connection by that number.
-            let look = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
-            let found: Option<u64> = conn.exec_first(look, (name.id, name.host.as_str())).await?;
-            if let Some(id) = found {
-                conn.query_drop(format!("KILL {id}")).await?;
-            }
-            conn.disconnect().await
-        };
-        match tokio::time::timeout(*connect_timeout, end).await {
-            Ok(ended) => ended,
-            Err(_) => Err(Error::from(std::io::Error::from(std::io::ErrorKind::TimedOut))),
-        }
-    }
+    permit: Permit,
 }
 
 /// The right to a connection, before and while it is used.
@@ -194,7 +167,7 @@ impl Links {
         match self.pool.get().await {
             Ok(link) => Ok(Lent {
                 link,
-                _permit: Arc::clone(permit),
+                permit: Arc::clone(permit),
             }),
             Err(PoolError::Backend(error)) => Err(Refusal::Server(error)),
             Err(PoolError::Timeout(_)) => Err(Refusal::Busy),
@@ -211,6 +184,34 @@ impl Links {
     /// A connection was lost: the others are looked at before they are trusted.
     pub(super) fn note_loss(&self) {
         self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was lost. What it was at is ended at the server, by word of another one, before this returns: what was
+    /// done by then was done, and nothing more will be. Where no other connection is to be had, nothing is ended: mostly the
+    /// server has ended itself.
+    pub(super) async fn end(&self, lost: Lent) {
+        self.note_loss();
+        let name = lost.link.name_at_server().cloned();
+        let permit = Arc::clone(&lost.permit);
+        // Its place is the other one's.
+        drop(lost);
+        let Some(name) = name else { return };
+        let ending = async {
+            match self.try_take(&permit).await {
+                Ok(mut other) => {
+                    let ended = other.link.end_other(&name).await;
+                    ended.map_err(Failure::into_write_error)
+                }
+                Err(Refusal::Closed) => Err(WriteError::Closed),
+                Err(Refusal::Busy) => Err(self.busy()),
+                Err(Refusal::Server(error)) => Err(self.refused(&error)),
+            }
+        };
+        match tokio::time::timeout(ENDED_WITHIN, ending).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a connection that was lost could not be ended at the server"),
+            Err(_) => tracing::debug!("a connection that was lost did not end at the server in time"),
+        }
     }
 
     /// Waits for all that read or write, then hands out nothing more.

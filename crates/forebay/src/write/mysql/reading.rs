@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mysql_async::consts::ColumnType;
 
 use super::error::{Failure, found_here};
-use super::link::{Answered, NameAtServer};
+use super::link::Answered;
 use super::plan::Plan;
 use super::pool::Lent;
 use super::{Inner, MySql};
@@ -22,8 +22,6 @@ pub(crate) struct Reading {
     inner: Arc<Inner>,
     /// None once it was dropped.
     lent: Option<Lent>,
-    /// What the server calls the connection, if it tells.
-    name: Option<NameAtServer>,
     /// What the rows of what is read may still take.
     bytes_left: usize,
     bytes_max: usize,
@@ -104,7 +102,6 @@ impl MySql {
         Ok(Reading {
             inner: Arc::clone(&self.inner),
             lent: Some(lent),
-            name: None,
             bytes_left: bytes_max,
             bytes_max,
             columns: None,
@@ -155,9 +152,6 @@ impl Reading {
 
     /// From here on there is one snapshot.
     pub(crate) async fn begin(&mut self) -> Result<(), Unread> {
-        let link = &mut self.lent().link;
-        let named = link.name_at_server().await;
-        self.name = named.map_err(|failure| self.unread(failure))?;
         let begun = self.lent().link.begin_reading().await;
         begun.map_err(|failure| self.unread(failure))
     }
@@ -251,16 +245,9 @@ impl Drop for Reading {
                 // What fails here is not handed out again.
                 let _ = lent.link.rollback().await;
             });
-        } else if lent.link.is_unanswered()
-            && let Some(name) = self.name.take()
-        {
-            runtime.spawn(async move {
-                // The connection is kept until then: as long as it is there, its number is nobody else's.
-                if let Err(error) = lent.end_at_server(&name).await {
-                    tracing::debug!(%error, "a read could not be ended at the server");
-                }
-                drop(lent);
-            });
+        } else if lent.link.is_unanswered() {
+            let inner = Arc::clone(&self.inner);
+            runtime.spawn(async move { inner.links.end(lent).await });
         }
     }
 }
@@ -270,6 +257,7 @@ mod tests {
     use testbed::MariaDb;
 
     use super::*;
+    use crate::write::mysql::link::NameAtServer;
 
     #[tokio::test]
     async fn only_the_connection_of_that_number_and_address_is_ended() {
@@ -277,15 +265,17 @@ mod tests {
         let mysql = MySql::connect(&server.url()).await.unwrap();
         let mut reading = mysql.reading().await.unwrap();
         reading.begin().await.unwrap();
-        let name = reading.name.clone().unwrap();
+        let name = reading.lent().link.name_at_server().unwrap().clone();
         let of_another_server = NameAtServer {
             id: name.id,
             host: "127.0.0.1:1".to_owned(),
         };
+        let mut other = mysql.reading().await.unwrap();
+        let other = &mut other.lent().link;
         let one = Parameters::from([1_i64]);
-        reading.lent().end_at_server(&of_another_server).await.unwrap();
+        other.end_other(&of_another_server).await.unwrap();
         reading.rows("SELECT ? + 1", &one).await.unwrap();
-        reading.lent().end_at_server(&name).await.unwrap();
+        other.end_other(&name).await.unwrap();
         let after = reading.rows("SELECT ? + 1", &one).await;
         assert!(matches!(after, Err(Unread::Lost(_))), "{after:?}");
     }

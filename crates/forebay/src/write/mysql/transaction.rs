@@ -167,7 +167,7 @@ impl Transaction {
                 Ok(())
             }
             Err(failure) if failure.leaves_commit_unknown() => {
-                self.inner.links.note_loss();
+                self.inner.links.end(lent).await;
                 Err(WriteError::OutcomeUnknown {
                     cause: failure.into_write_error().to_string(),
                 })

@@ -334,9 +334,16 @@ impl<'a> Batch<'a> {
             taken.connection.forget_statements();
         }
         match self.attempt(&mut taken, &group).await {
-            Ok(()) => {}
+            Ok(()) if taken.connection.is_usable() => {}
+            // What became of it is not known. Nobody has his answer before it is settled, and nothing comes before it that was to
+            // come after.
+            Ok(()) => self.database.end(taken).await,
+            Err(Trouble::Lost(cause)) => {
+                self.database.end(taken).await;
+                self.recover(group, Trouble::Lost(cause)).await;
+            }
             Err(trouble) => {
-                if !taken.connection.is_usable() && !matches!(trouble, Trouble::Lost(_)) {
+                if !taken.connection.is_usable() {
                     // At best; a connection that does not come back from this is not used again.
                     if taken.connection.say("ROLLBACK").await.is_ok() {
                         taken.connection.ended();

@@ -15,7 +15,7 @@ use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use futures_util::{StreamExt, pin_mut};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::error::{Fate, fate};
 
@@ -74,7 +74,8 @@ impl managed::Manager for Manager {
     async fn create(&self) -> Result<Connection, Unconnected> {
         let making = async {
             let (client, driver) = self.open().await?;
-            let connection = Connection {
+            let mut connection = Connection {
+                name_at_server: None,
                 client,
                 driver,
                 statements: HashMap::new(),
@@ -85,6 +86,7 @@ impl managed::Manager for Manager {
                 greeting: Arc::clone(&self.greeting),
             };
             connection.client.batch_execute(&self.greeting).await?;
+            connection.name_at_server = NameAtServer::read(&connection.client).await?;
             Ok(connection)
         };
         match tokio::time::timeout(self.made_within(), making).await {
@@ -115,6 +117,36 @@ pub(super) struct Connection {
     answer_timeout: Duration,
     /// What every new connection is told.
     greeting: Arc<str>,
+    /// What the server calls it, if it tells.
+    name_at_server: Option<NameAtServer>,
+}
+
+/// What tells a connection from all others at its server, and at that server started again.
+#[derive(Debug, Clone)]
+pub(super) struct NameAtServer {
+    process_id: i32,
+    /// In seconds, as the server writes them.
+    began: String,
+}
+
+impl NameAtServer {
+    async fn read(client: &Client) -> Result<Option<Self>, tokio_postgres::Error> {
+        let asked = "SELECT pid, EXTRACT(epoch FROM backend_start)::text AS began \
+             FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
+        let messages = match client.simple_query(asked).await {
+            Ok(messages) => messages,
+            // What speaks as PostgreSQL does and has no such function: nobody can be told then.
+            Err(error) if error.as_db_error().is_some() => return Ok(None),
+            Err(lost) => return Err(lost),
+        };
+        Ok(messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(Self {
+                process_id: row.get("pid")?.parse().ok()?,
+                began: row.get("began")?.to_owned(),
+            }),
+            _ => None,
+        }))
+    }
 }
 
 struct Kept {
@@ -155,6 +187,27 @@ impl Drop for Connection {
 }
 
 impl Connection {
+    /// What the server calls it, if it tells.
+    pub(super) fn name_at_server(&self) -> Option<&NameAtServer> {
+        self.name_at_server.as_ref()
+    }
+
+    /// Has the server end another connection of this user's, and waits, for as long as it takes, until nothing of it is left
+    /// there: neither locks, nor a statement that may yet be done.
+    pub(super) async fn end_other(&self, name: &NameAtServer) -> Result<(), Fate> {
+        let end = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
+             WHERE pid = $1 AND EXTRACT(epoch FROM backend_start)::text = $2";
+        let mut delay = Duration::from_millis(1);
+        loop {
+            let parameters: [&(dyn ToSql + Sync); 2] = [&name.process_id, &name.began];
+            if self.within(self.client.query(end, &parameters), end).await?.is_empty() {
+                return Ok(());
+            }
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).min(Duration::from_millis(50));
+        }
+    }
+
     /// Whether it can be handed to somebody else.
     pub(super) fn is_usable(&self) -> bool {
         !self.client.is_closed() && !self.in_transaction

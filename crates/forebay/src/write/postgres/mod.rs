@@ -32,6 +32,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Config;
 
 use self::connection::{Manager, Unconnected};
+use self::error::Fate;
 use self::plan::Plans;
 use super::retry::Backoff;
 use super::shape::Role;
@@ -39,6 +40,9 @@ use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError};
 
 pub use self::transaction::Transaction;
+
+/// How long a connection that was lost is waited for to end at the server.
+const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -78,7 +82,7 @@ pub struct PostgresBuilder {
 /// A connection that was taken from the pool, and the right to it.
 struct Taken {
     connection: Object<Manager>,
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 impl Postgres {
@@ -215,10 +219,7 @@ impl Inner {
         loop {
             let cause = match self.pool.get().await {
                 Ok(connection) => {
-                    return Ok(Taken {
-                        connection,
-                        _permit: permit,
-                    });
+                    return Ok(Taken { connection, permit });
                 }
                 Err(PoolError::Closed) => return Err(WriteError::Closed),
                 Err(PoolError::Timeout(_)) => return Err(self.busy()),
@@ -231,6 +232,34 @@ impl Inner {
                 None => return Err(self.unavailable(&cause)),
             }
         }
+    }
+
+    /// A connection was lost. What it was at is ended at the server, by word of another one, before this returns: what was
+    /// done by then was done, and nothing more will be. Where no other connection is to be had, nothing is ended: mostly the
+    /// server has ended itself.
+    async fn end(&self, lost: Taken) {
+        let Taken { connection, permit } = lost;
+        let name = connection.name_at_server().cloned();
+        // Its place is the other one's.
+        drop(connection);
+        let Some(name) = name else { return };
+        let ending = async {
+            // Others may have been lost with it, and not know it yet.
+            for _ in 0..=self.connections {
+                let other = self.pool.get().await.map_err(|error| error.to_string())?;
+                match other.end_other(&name).await {
+                    Err(Fate::Lost(_)) => {}
+                    ended => return ended.map_err(|fate| format!("{fate:?}")),
+                }
+            }
+            Err("every other connection was lost, too".to_owned())
+        };
+        match tokio::time::timeout(ENDED_WITHIN, ending).await {
+            Ok(Ok(())) => {}
+            Ok(Err(cause)) => tracing::debug!(cause, "a connection that was lost could not be ended at the server"),
+            Err(_) => tracing::debug!("a connection that was lost did not end at the server in time"),
+        }
+        drop(permit);
     }
 
     /// Until when it is tried.

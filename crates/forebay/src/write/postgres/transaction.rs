@@ -132,7 +132,10 @@ impl Transaction {
                 self.ended().await;
                 Ok(())
             }
-            Err(Fate::Lost(cause)) => Err(WriteError::OutcomeUnknown { cause }),
+            Err(Fate::Lost(cause)) => {
+                self.inner.end(self.taken).await;
+                Err(WriteError::OutcomeUnknown { cause })
+            }
             Err(refused) => {
                 self.ended().await;
                 Err(explained(refused))
