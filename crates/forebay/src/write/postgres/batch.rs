@@ -817,7 +817,8 @@ impl<'a> Batch<'a> {
                     Ok(answered) => self.outcome(place, texts, &answered),
                     Err(error) => match fate(&error, &self.plans[place].sql) {
                         Fate::Statement(error) if self.may_be_outdated(&error) => return Err(Trouble::Outdated(error)),
-                        Fate::Statement(error) => Err(error.into()),
+                        // None before it has failed.
+                        Fate::Statement(error) | Fate::Skipped(error) => Err(error.into()),
                         other => return Err(trouble(other, place)),
                     },
                 };
@@ -1032,7 +1033,7 @@ fn may_commit_within(sql: &str) -> bool {
 /// What an error means for the transaction, when it is known whose it is.
 fn trouble(fate: Fate, place: usize) -> Trouble {
     match fate {
-        Fate::Statement(_) | Fate::Skipped => Trouble::Guilty,
+        Fate::Statement(_) | Fate::Skipped(_) => Trouble::Guilty,
         Fate::Conflict(error) => Trouble::Conflict(error),
         Fate::Lock(error) => Trouble::Lock(place, error),
         Fate::Alone(_) => Trouble::Alone(place),

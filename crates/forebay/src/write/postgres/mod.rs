@@ -36,6 +36,7 @@ use self::error::Fate;
 use self::plan::Plans;
 use super::retry::Backoff;
 use super::shape::Role;
+use super::silence::Silence;
 use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError};
 
@@ -376,6 +377,7 @@ impl PostgresBuilder {
             #[cfg(feature = "tls")]
             tls: self.tls,
             greeting: format!("SET lock_timeout = {}", milliseconds(self.lock_timeout)).into(),
+            silence: Silence::default(),
             statement_cache: self.statement_cache,
             answer_timeout: self.answer_timeout,
         };
