@@ -583,6 +583,7 @@ impl<'a> Batch<'a> {
                 sent(&write.parameters),
             ))
             .await;
+        let was_executed = matches!(answered, Ok(Ok(_)));
         let told = match answered {
             Ok(Ok(answered)) => Ok(outcome(prepared, &answered, plan.changes_rows)),
             Ok(Err(error)) => {
@@ -618,6 +619,10 @@ impl<'a> Batch<'a> {
                     cause: format!("it was executed outside of a transaction: {error}"),
                 }),
             },
+            // What it returned cannot be read, which is no reason to say that it did nothing.
+            (Err(error), _) if was_executed => Err(WriteError::OutcomeUnknown {
+                cause: format!("it was executed outside of a transaction: {error}"),
+            }),
             (told, _) => told,
         };
         self.tell(place, told);
@@ -1023,11 +1028,10 @@ fn is_of_types(error: &StatementError) -> bool {
 
 /// Whether the statement may commit before it has come to its end, so that it is not run again.
 fn may_commit_within(sql: &str) -> bool {
-    let mut words = sql.split_whitespace();
-    let first = words.next().unwrap_or_default();
+    let first = sql.split_whitespace().next().unwrap_or_default();
     let is_one = |word: &str| first.eq_ignore_ascii_case(word);
-    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one)
-        || words.any(|word| word.eq_ignore_ascii_case("CONCURRENTLY"))
+    // Anywhere: comments may stand before and behind the word as well as spaces.
+    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one) || sql.to_ascii_uppercase().contains("CONCURRENTLY")
 }
 
 /// What an error means for the transaction, when it is known whose it is.
