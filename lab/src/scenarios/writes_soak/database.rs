@@ -80,6 +80,16 @@ impl Database {
         Ok(())
     }
 
+    /// What the server itself finds wrong with the table, whoever wrote to it.
+    pub(super) async fn own_check(&self) -> Result<Option<String>, Failure> {
+        let Self::MariaDb(server) = self else { return Ok(None) };
+        let said: Vec<(String, String, String, String)> =
+            mariadb(server).await?.query("CHECK TABLE entry EXTENDED").await?;
+        let is_sound = said.iter().all(|(_, _, kind, text)| kind == "status" && text == "OK");
+        let found = said.into_iter().map(|(_, _, kind, text)| format!("{kind}: {text}"));
+        Ok((!is_sound).then(|| found.collect::<Vec<_>>().join("; ")))
+    }
+
     /// Every row that a caller has written.
     pub(super) async fn rows(&self) -> Result<Vec<Row>, Failure> {
         let row = |(id, tag, lane, place): (i64, i64, Option<i64>, Option<i64>)| Row {
