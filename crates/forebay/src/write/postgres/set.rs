@@ -5,7 +5,7 @@
 //! callers means one for each; rows that are returned are matched to their callers by numbers that are drawn from the table's
 //! own sequence before the rows are inserted, never by their order.
 //!
-//! The numbers are drawn by a statement of their own ([`Draw`]), under the lock that the INSERT will take: drawn within the
+//! The numbers are drawn by a statement of their own ([`Form::draw`]), under the lock that the INSERT will take: drawn within the
 //! INSERT and joined with what it returns, they cost the server more than the rows themselves.
 //!
 //! Lists rather than a longer VALUES, because one prepared statement then serves any number of rows. Which rows would be in
@@ -26,18 +26,12 @@ pub(super) struct Form {
     pub(super) lists: Vec<Type>,
     /// Which parameter of the original each list holds; not the last, if numbers are drawn.
     pub(super) sources: Vec<usize>,
-    /// Where rows are told: one more list, the last, holds these numbers, and each row is told after its own.
-    pub(super) draw: Option<Draw>,
-}
-
-/// Draws numbers for rows from the table's own sequence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Draw {
-    /// Given how many, tells one array, in the order of drawing.
+    /// Where rows are told: draws numbers for them from the table's own sequence. Given how many, it tells one array of them,
+    /// which the form takes as its last list; each row is told after its number.
     ///
-    /// The INSERT that inserts nothing is there for its lock: a TRUNCATE that restarts the sequence cannot come between the
-    /// numbers and the rows, as it cannot where one INSERT draws and writes.
-    pub(super) sql: String,
+    /// The INSERT in it that inserts nothing is there for its lock: as where one INSERT draws and writes, the table is locked
+    /// before the sequence. Else a `TRUNCATE … RESTART IDENTITY` could wait for us while we wait for it.
+    pub(super) draw: Option<String>,
 }
 
 /// A question before a set is written: which of its rows would be in conflict with rows that are there.
@@ -94,13 +88,11 @@ pub(super) fn form(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<For
         columns.push(&number);
         cells.push(format!("unnest(${})", lists.len()));
         returning = format!(" RETURNING {number}, {}", items.join(", "));
-        draw = Some(Draw {
-            sql: format!(
-                "WITH forebay_lock AS (INSERT INTO {} ({number}){overriding} SELECT NULL WHERE false) \
-                 SELECT ARRAY(SELECT nextval({}::oid::regclass) FROM generate_series(1, $1))",
-                insert.table, serial.sequence,
-            ),
-        });
+        draw = Some(format!(
+            "WITH forebay_lock AS (INSERT INTO {} ({number}){overriding} SELECT NULL WHERE false) \
+             SELECT ARRAY(SELECT nextval({}::oid::regclass) FROM generate_series(1, $1))",
+            insert.table, serial.sequence,
+        ));
     }
     // Lists in the select list are taken apart row by row; those in FROM, before the first row, and kept.
     let sql = format!(

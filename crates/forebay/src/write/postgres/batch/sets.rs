@@ -87,7 +87,7 @@ impl Batch<'_> {
         let mut prepared = connection.prepare(&form.sql, &form.lists).await;
         let mut draw = None;
         if let (Ok(_), Some(wanted)) = (&prepared, &form.draw) {
-            match connection.prepare(&wanted.sql, &[Type::INT4]).await {
+            match connection.prepare(wanted, &[Type::INT4]).await {
                 Ok(prepared) => draw = Some(prepared),
                 Err(fate) => prepared = Err(fate),
             }
