@@ -14,7 +14,7 @@ use std::time::Duration;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use futures_util::{StreamExt, pin_mut};
 use tokio::task::JoinHandle;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{BorrowToSql, ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::error::{Fate, fate};
@@ -351,7 +351,7 @@ pub(super) async fn answer<P>(
 ) -> Result<Answered, tokio_postgres::Error>
 where
     P: IntoIterator,
-    P::Item: ToSql,
+    P::Item: BorrowToSql,
     P::IntoIter: ExactSizeIterator,
 {
     let stream = client.query_raw(statement, parameters).await?;
