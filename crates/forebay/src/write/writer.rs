@@ -1,8 +1,8 @@
 //! The Writer itself: a [`Batcher`] whose batches are transactions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use super::lanes::{Lanes, Place, Sharing};
 #[cfg(feature = "mysql")]
 use super::mysql::MySql;
 #[cfg(feature = "postgres")]
@@ -33,10 +33,10 @@ use crate::batch::{self, Batcher, CallError};
 /// ```
 #[derive(Clone)]
 pub struct Writer {
-    /// As many as batches may be in flight. A write goes to the lane that its order says, and each lane has one batch in
-    /// flight, so that what is in one lane is committed in the order of its arrival.
-    lanes: Arc<[Batcher<Write, Answer>]>,
+    lanes: Lanes,
     backend: Backend,
+    /// The window of writes that bring none of their own.
+    max_wait: Duration,
 }
 
 /// The databases a writer can stand on.
@@ -108,6 +108,19 @@ impl Backend {
                 #[cfg(feature = "mysql")]
                 Self::MySql(mysql) => Box::pin(mysql.write_patiently(*write)).await,
             },
+        }
+    }
+
+    /// How statements of that text share commits, if they are in nobody's order: INSERTs of one row, which neither read rows nor
+    /// change any that are there.
+    fn sharing(&self, sql: &Sql) -> Option<Sharing> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => None,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.sharing(sql),
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.sharing(sql),
         }
     }
 
@@ -191,8 +204,9 @@ impl Builder {
     }
 
     /// The most batches in flight at a time, each on a connection of its own. With 1, all writes are committed in the order of
-    /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text. Default: 4, or what the
-    /// database's pool has room for; with SQLite always 1, as it has one writer.
+    /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text that is more than a plain
+    /// INSERT of one row: such INSERTs go wherever there is room. Default: 4, or what the database's pool has room for; with
+    /// SQLite always 1, as it has one writer.
     ///
     /// # Panics
     /// If it is 0.
@@ -223,8 +237,9 @@ impl Builder {
         let (default, most) = backend.in_flight();
         let lanes = self.max_in_flight.unwrap_or(default).min(most);
         Writer {
-            lanes: (0..lanes).map(|_| self.lane(&backend)).collect(),
+            lanes: Lanes::new((0..lanes).map(|_| self.lane(&backend))),
             backend,
+            max_wait: self.max_wait,
         }
     }
 
@@ -279,10 +294,10 @@ impl Writer {
     /// As [`execute`](Self::execute).
     pub async fn submit(&self, write: Write) -> Result<Outcome, WriteError> {
         let token = write.cancel.clone();
-        let lane = self.lane_of(&write);
+        let lane = self.lanes.enter(self.place_of(&write));
         let call = match write.max_wait {
-            None => lane.call(write),
-            Some(max_wait) => lane.call_within(write, max_wait),
+            None => lane.batcher().call(write),
+            Some(max_wait) => lane.batcher().call_within(write, max_wait),
         };
         let answer = match token {
             None => call.await,
@@ -321,16 +336,24 @@ impl Writer {
         self.backend.outcome(answer).await
     }
 
-    /// The lane in which what must stay in order is.
-    fn lane_of(&self, write: &Write) -> &Batcher<Write, Answer> {
-        match &*self.lanes {
-            [only] => only,
-            lanes => {
-                let lanes_count = lanes.len() as u64;
-                let place = usize::try_from(write.order() % lanes_count).expect("less than there are lanes");
-                &lanes[place]
-            }
+    /// In which lane it must be, or may be.
+    fn place_of(&self, write: &Write) -> Place {
+        if self.lanes.is_one() {
+            // No need to look at it.
+            return Place::Ordered(0);
         }
+        let number = write.order();
+        if write.order.is_some() {
+            return Place::Ordered(number);
+        }
+        let Some(mut sharing) = self.backend.sharing(&write.sql) else {
+            return Place::Ordered(number);
+        };
+        if !write.max_wait.unwrap_or(self.max_wait).is_zero() {
+            // It waits for company.
+            sharing.few = 0;
+        }
+        Place::Free(number, sharing)
     }
 
     /// Begins a transaction of the caller's own. On SQLite nobody else writes while it is open, so keep it short.
@@ -357,14 +380,11 @@ impl Writer {
     /// # Cancel safety
     /// Dropped before it completes, the writer stays closed and goes on emptying its queue.
     pub async fn drain(&self) {
-        futures_util::future::join_all(self.lanes.iter().map(Batcher::drain)).await;
+        self.lanes.drain().await;
     }
 
     /// What the writer has done so far.
     pub fn stats(&self) -> batch::Stats {
-        self.lanes
-            .iter()
-            .map(Batcher::stats)
-            .fold(batch::Stats::default(), batch::Stats::and)
+        self.lanes.stats()
     }
 }
