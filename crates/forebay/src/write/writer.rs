@@ -111,16 +111,19 @@ impl Backend {
         }
     }
 
-    /// How statements of that text share commits, if they are in nobody's order: INSERTs of one row, which neither read rows nor
-    /// change any that are there.
-    fn sharing(&self, sql: &Sql) -> Option<Sharing> {
+    /// How it and others of its text share commits, if it is in nobody's order: an INSERT of one row without a key, which neither
+    /// reads rows nor changes any that are there.
+    fn sharing(&self, write: &Write) -> Option<Sharing> {
+        if write.order.is_some() {
+            return None;
+        }
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => None,
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.sharing(sql),
+            Self::Postgres(postgres) => postgres.sharing(&write.sql),
             #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.sharing(sql),
+            Self::MySql(mysql) => mysql.sharing(&write.sql),
         }
     }
 
@@ -343,10 +346,7 @@ impl Writer {
             return Place::Ordered(0);
         }
         let number = write.order();
-        if write.order.is_some() {
-            return Place::Ordered(number);
-        }
-        let Some(mut sharing) = self.backend.sharing(&write.sql) else {
+        let Some(mut sharing) = self.backend.sharing(write) else {
             return Place::Ordered(number);
         };
         if !write.max_wait.unwrap_or(self.max_wait).is_zero() {
