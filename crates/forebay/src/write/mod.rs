@@ -11,6 +11,7 @@
 mod alike;
 mod cancel;
 mod error;
+mod lanes;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 mod outcome;
