@@ -45,7 +45,10 @@ impl Database {
     pub(super) fn start(killed: Killed, folder: &Path) -> Result<Self, Failure> {
         Ok(match killed {
             Killed::Postgres => Self::Postgres(testbed::Postgres::builder().folder_in(folder).start()?),
-            Killed::Mariadb => Self::MariaDb(testbed::MariaDb::builder().folder_in(folder).start()?),
+            Killed::Mariadb => {
+                let builder = testbed::MariaDb::builder().survives_kills();
+                Self::MariaDb(builder.folder_in(folder).start()?)
+            }
         })
     }
 
