@@ -20,6 +20,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::dispatch::Batch;
@@ -115,14 +116,21 @@ where
     Fut: Future<Output = Result<Vec<O>, E>>,
 {
     // A runner is often started by the first of many callers that are ready on this thread: they share its batch.
-    let_others_run().await;
+    yield_now().await;
+    if runner.shared.intake.stats().queued > 1 {
+        let_others_run().await;
+    }
     while runner.gather().await {
-        runner.run_batches(&*process).await;
+        let answered = runner.run_batches(&*process).await;
         if !runner.finish() {
             return;
         }
         // Those just answered are ready now and may call again: they share the next batch.
-        let_others_run().await;
+        if answered <= FEW {
+            yield_now().await;
+        } else {
+            let_others_run().await;
+        }
     }
 }
 
@@ -158,8 +166,8 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
     }
 
     /// Runs the batch that was cut, and those that are full by the time the one before has ended. They begin before the
-    /// callers of the one before are told, so that the processor does not wait for that.
-    async fn run_batches<F, Fut>(&mut self, process: &F)
+    /// callers of the one before are told, so that the processor does not wait for that. How many the last one had.
+    async fn run_batches<F, Fut>(&mut self, process: &F) -> usize
     where
         F: Fn(Vec<I>) -> Fut,
         Fut: Future<Output = Result<Vec<O>, E>>,
@@ -190,7 +198,7 @@ impl<I, O, E, L: Line<I, O, E>> Runner<I, O, E, L> {
             self.shared.carry_out(todo);
             if !goes_on {
                 self.spare = ended.tell();
-                return;
+                return expected;
             }
             if waits {
                 before = Some(ended);
@@ -301,7 +309,11 @@ impl<I, O, E, L: Line<I, O, E>> Drop for Runner<I, O, E, L> {
     }
 }
 
-/// Lets the tasks that are ready on this thread run first. Cheaper than tokio's `yield_now`, which also looks for I/O.
+/// So few callers are let go on by tokio's `yield_now`, which looks for I/O, but does not wake another thread to take the runner
+/// away, as waking oneself does. It comes back before many have run.
+const FEW: usize = 32;
+
+/// Lets all tasks that are ready on this thread run first, also if they are many.
 async fn let_others_run() {
     let mut yielded = false;
     poll_fn(|context| {
