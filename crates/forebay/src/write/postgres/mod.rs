@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use deadpool::managed::{Object, Pool, PoolError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
 use self::connection::{Manager, Unconnected};
 use self::error::Fate;
@@ -37,7 +38,7 @@ use self::plan::Plans;
 use super::retry::Backoff;
 use super::shape::Role;
 use super::writer::Answer;
-use super::{Outcome, Parameters, Sql, Write, WriteError};
+use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
 pub use self::transaction::Transaction;
 
@@ -87,7 +88,8 @@ struct Taken {
 
 impl Postgres {
     /// Connects with the defaults of the [`builder`](Self::builder). The URL is as for libpq:
-    /// `postgresql://user:password@host:5432/database`, or `host=/run/postgresql user=app dbname=app`.
+    /// `postgresql://user:password@host:5432/database`, or `host=/run/postgresql user=app dbname=app`. Whatever user or password
+    /// has of `@ / : # ?` is percent-encoded in the first form.
     ///
     /// # Errors
     /// [`WriteError::Unavailable`] if the URL cannot be understood, or the server cannot be reached or refuses the user.
@@ -100,9 +102,11 @@ impl Postgres {
     /// # Errors
     /// [`WriteError::Unavailable`] if the URL cannot be understood.
     pub fn builder(url: &str) -> Result<PostgresBuilder, WriteError> {
-        let mut config = Config::from_str(url).map_err(|error| WriteError::Unavailable {
-            cause: format!("the URL cannot be understood: {error}"),
+        let mut config = Config::from_str(url).map_err(|error| {
+            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            address::unread(url, cause)
         })?;
+        address::check(url, hosts(&config).chain(config.get_dbname()))?;
         if config.get_application_name().is_none() {
             config.application_name("forebay");
         }
@@ -310,6 +314,41 @@ fn cause_of(error: &Unconnected) -> String {
     }
 }
 
+/// The hosts that are reached over a network.
+fn hosts(config: &Config) -> impl Iterator<Item = &str> {
+    config.get_hosts().iter().filter_map(|host| match host {
+        Host::Tcp(name) => Some(name.as_str()),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    })
+}
+
+/// Who is asked, and what for; never with a password.
+fn name_of(config: &Config) -> String {
+    let port = |at: usize| {
+        config
+            .get_ports()
+            .get(at)
+            .or(config.get_ports().first())
+            .copied()
+            .unwrap_or(5432)
+    };
+    let named = config.get_hosts().iter().enumerate().map(|(at, host)| match host {
+        Host::Tcp(name) => format!("{name}:{}", port(at)),
+        #[cfg(unix)]
+        Host::Unix(folder) => format!("{}:{}", folder.display(), port(at)),
+    });
+    let numbered = config.get_hostaddrs().iter().enumerate();
+    let numbered = numbered.map(|(at, address)| format!("{address}:{}", port(at)));
+    let mut places: Vec<String> = named.collect();
+    if places.is_empty() {
+        places = numbered.collect();
+    }
+    let user = config.get_user().unwrap_or("(none)");
+    let database = config.get_dbname().unwrap_or(user);
+    format!("PostgreSQL {user}@{}/{database}", places.join(","))
+}
+
 impl PostgresBuilder {
     /// The most connections. Default: 16.
     ///
@@ -366,11 +405,11 @@ impl PostgresBuilder {
     /// # Errors
     /// [`WriteError::Unavailable`], at once.
     pub async fn connect(self) -> Result<Postgres, WriteError> {
-        let server = format!(
-            "PostgreSQL, user {}, database {}",
-            self.config.get_user().unwrap_or("(none)"),
-            self.config.get_dbname().or(self.config.get_user()).unwrap_or("(none)"),
-        );
+        let server = name_of(&self.config);
+        #[cfg(feature = "tls")]
+        if self.tls.is_none() && !hosts(&self.config).all(address::is_this_machine) {
+            address::warn_of_listeners(&server, "PostgresBuilder::tls, with sslmode=require in the URL,");
+        }
         let manager = Manager {
             config: self.config,
             #[cfg(feature = "tls")]
