@@ -1,4 +1,4 @@
-//! The Writer's MariaDB and MySQL: a pool of connections, on each of which a batch is one transaction.
+//! The Writer's MariaDB and MySQL: a pool of connections, on each of which a batch is one transaction. Tested on MariaDB only.
 //!
 //! Promises: an acknowledged write is committed, with the durability that the server is set to
 //! (`innodb_flush_log_at_trx_commit = 1`, its default, puts it on the disk first; at anything else a warning is logged when
@@ -47,6 +47,9 @@ use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
 pub use self::transaction::Transaction;
+/// For [`MySqlBuilder::tls`].
+#[cfg(feature = "tls")]
+pub use mysql_async::SslOpts;
 
 /// A MariaDB or MySQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -239,7 +242,7 @@ impl MySqlBuilder {
         self
     }
 
-    /// Speaks TLS, and nothing else. What `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
+    /// Speaks TLS, and nothing else. Without this call, and without `require_ssl=true` in the URL, none is spoken. What `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
     /// authorities.
     #[cfg(feature = "tls")]
     #[must_use]

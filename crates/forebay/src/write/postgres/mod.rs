@@ -41,6 +41,9 @@ use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
 pub use self::transaction::Transaction;
+/// For [`PostgresBuilder::tls`]: the rustls that is spoken here.
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;
 
 /// How long a connection that was lost is waited for to end at the server.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
@@ -392,7 +395,8 @@ impl PostgresBuilder {
         self
     }
 
-    /// Speaks TLS, as `sslmode` in the URL says (`require` to insist).
+    /// Speaks TLS, as `sslmode` in the URL says: `require` to insist, while a server that has none is spoken to in clear if it is
+    /// left out. Without this call no TLS is spoken.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, config: tokio_rustls::rustls::ClientConfig) -> Self {
