@@ -229,6 +229,7 @@ mod tests {
             "-- all of it\nTABLE t",
             "VALUES (1)",
             "WITH a AS (SELECT 1) SELECT * FROM a",
+            "(WITH a AS (SELECT 1) SELECT * FROM a)",
             "WITH RECURSIVE a (b) AS (SELECT 'DELETE') SELECT * FROM a FOR UPDATE",
             "EXPLAIN DELETE FROM t",
             "DESC `analyze`",
