@@ -246,7 +246,7 @@ impl MySqlBuilder {
     /// authorities.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn tls(mut self, options: mysql_async::SslOpts) -> Self {
+    pub fn tls(mut self, options: SslOpts) -> Self {
         self.options = OptsBuilder::from_opts(self.options).ssl_opts(options).into();
         self
     }

@@ -399,7 +399,7 @@ impl PostgresBuilder {
     /// left out. Without this call no TLS is spoken.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn tls(mut self, config: tokio_rustls::rustls::ClientConfig) -> Self {
+    pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
         self.tls = Some(tokio_postgres_rustls::MakeRustlsConnect::new(config));
         self
     }

@@ -63,7 +63,7 @@ mod tests {
             "(SELECT 1) UNION SELECT 2",
             "VALUES (1)",
             "TABLE t",
-            "(WITH a AS (DELETE FROM t RETURNING id) SELECT * FROM a) UNION SELECT 1",
+            "(WITH a AS (DELETE FROM t RETURNING id) SELECT * FROM a)",
             "WITH \"insert\" AS (INSERT INTO t VALUES (1) RETURNING id), b(x) AS (SELECT 1) SELECT * FROM b",
         ] {
             assert_eq!(told(sql), Verb::Reads, "{sql}");
