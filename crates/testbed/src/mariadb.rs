@@ -46,6 +46,16 @@ impl MariaDbBuilder {
         self
     }
 
+    /// Writes so that [`kill9`](MariaDb::kill9) cannot break its tables.
+    ///
+    /// By default MariaDB hands pages to the kernel (io_uring), which may still write them when the process is gone, and the
+    /// one started next is already recovering: with 10.11.19 on Linux 6.18 that has left a primary key in a table twice. Without
+    /// it, what a killed process writes has been written when it is gone.
+    #[must_use]
+    pub fn survives_kills(self) -> Self {
+        self.setting("innodb_use_native_aio", "OFF")
+    }
+
     /// Keeps the data in a new folder in `parent`, for example on the disk to be measured. The account it runs as must be
     /// able to reach it.
     #[must_use]
@@ -176,7 +186,8 @@ impl MariaDb {
         self.process.id()
     }
 
-    /// Kills it as a crash would: nothing is written, nobody is told.
+    /// Kills it as a crash would: nothing is written, nobody is told. One that is to be started on the same data again is best
+    /// made with [`survives_kills`](MariaDbBuilder::survives_kills).
     ///
     /// # Errors
     /// When it is not running.

@@ -61,6 +61,12 @@ fn a_server_starts_with_default_durability_survives_a_crash_and_leaves_nothing()
 }
 
 #[test]
+fn one_that_survives_kills_leaves_no_write_to_the_kernel() {
+    let ask = |mariadb: &MariaDb| query(mariadb, "SELECT @@innodb_use_native_aio");
+    assert_eq!(ask(&MariaDb::builder().survives_kills().start().unwrap()), "0");
+}
+
+#[test]
 fn a_server_keeps_its_files_where_it_is_told_to() {
     let parent = tempfile::tempdir().unwrap();
     // The account it runs as has to get in.

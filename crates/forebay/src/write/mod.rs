@@ -13,6 +13,7 @@ mod address;
 mod alike;
 mod cancel;
 mod error;
+mod lanes;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 mod outcome;
@@ -21,8 +22,9 @@ pub mod postgres;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod retry;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-#[allow(dead_code, reason = "the databases over the network are being built on it")]
 pub(crate) mod shape;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod silence;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod statement;

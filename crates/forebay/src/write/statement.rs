@@ -120,8 +120,8 @@ impl Write {
     /// Keeps its place among the writes of the same key: they are committed in the order of their arrival, also where several
     /// batches are in flight. Equal keys are those that hash alike; a few different ones do too, which only costs speed.
     ///
-    /// Without a key, order is kept among writes of the same text; and among all writes, where one batch is in flight at a
-    /// time, as with SQLite.
+    /// Without a key, order is kept among writes of the same text, unless it is a plain INSERT of one row: those are in nobody's
+    /// order, as on connections of a pool. Where one batch is in flight at a time, as with SQLite, all writes are in order.
     #[must_use]
     pub fn ordered_by(mut self, key: impl Hash) -> Self {
         self.order = Some(order_of(&key));

@@ -1,6 +1,5 @@
 //! The Writer itself: a [`Batcher`] whose batches are transactions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -8,6 +7,7 @@ use tokio::task::{JoinError, JoinHandle};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use tokio_util::task::TaskTracker;
 
+use super::lanes::{Lanes, Place, Sharing};
 #[cfg(feature = "mysql")]
 use super::mysql::MySql;
 #[cfg(feature = "postgres")]
@@ -38,10 +38,10 @@ use crate::batch::{self, Batcher, CallError};
 /// ```
 #[derive(Clone)]
 pub struct Writer {
-    /// As many as batches may be in flight. A write goes to the lane that its order says, and each lane has one batch in
-    /// flight, so that what is in one lane is committed in the order of its arrival.
-    lanes: Arc<[Batcher<Write, Told>]>,
+    lanes: Lanes,
     target: Target,
+    /// The window of writes that bring none of their own.
+    max_wait: Duration,
 }
 
 /// Where writes go, and what of them is still on its way there.
@@ -79,7 +79,7 @@ pub(crate) enum Answer {
 }
 
 /// What the caller of a write gets.
-enum Told {
+pub(super) enum Told {
     Now(Result<Outcome, WriteError>),
     /// Whether he waits for it or not.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -110,6 +110,22 @@ impl Backend {
             Self::Postgres(postgres) => postgres.write_patiently(write).await,
             #[cfg(feature = "mysql")]
             Self::MySql(mysql) => mysql.write_patiently(write).await,
+        }
+    }
+
+    /// How it and others of its text share commits, if it is in nobody's order: an INSERT of one row without a key, which neither
+    /// reads rows nor changes any that are there.
+    fn sharing(&self, write: &Write) -> Option<Sharing> {
+        if write.order.is_some() {
+            return None;
+        }
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => None,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.sharing(&write.sql),
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.sharing(&write.sql),
         }
     }
 
@@ -263,8 +279,9 @@ impl Builder {
     }
 
     /// The most batches in flight at a time, each on a connection of its own. With 1, all writes are committed in the order of
-    /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text. Default: 4, or what the
-    /// database's pool has room for; with SQLite always 1, as it has one writer.
+    /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text that is more than a plain
+    /// INSERT of one row: such INSERTs go wherever there is room. Default: 4, or what the database's pool has room for; with
+    /// SQLite always 1, as it has one writer.
     ///
     /// # Panics
     /// If it is 0.
@@ -296,8 +313,9 @@ impl Builder {
         let lanes = self.max_in_flight.unwrap_or(default).min(most);
         let target = Target::new(backend);
         Writer {
-            lanes: (0..lanes).map(|_| self.lane(&target)).collect(),
+            lanes: Lanes::new((0..lanes).map(|_| self.lane(&target))),
             target,
+            max_wait: self.max_wait,
         }
     }
 
@@ -352,10 +370,10 @@ impl Writer {
     /// As [`execute`](Self::execute).
     pub async fn submit(&self, write: Write) -> Result<Outcome, WriteError> {
         let token = write.cancel.clone();
-        let lane = self.lane_of(&write);
+        let lane = self.lanes.enter(self.place_of(&write));
         let call = match write.max_wait {
-            None => lane.call(write),
-            Some(max_wait) => lane.call_within(write, max_wait),
+            None => lane.batcher().call(write),
+            Some(max_wait) => lane.batcher().call_within(write, max_wait),
         };
         let answer = match token {
             None => call.await,
@@ -394,16 +412,21 @@ impl Writer {
         told.outcome().await
     }
 
-    /// The lane in which what must stay in order is.
-    fn lane_of(&self, write: &Write) -> &Batcher<Write, Told> {
-        match &*self.lanes {
-            [only] => only,
-            lanes => {
-                let lanes_count = lanes.len() as u64;
-                let place = usize::try_from(write.order() % lanes_count).expect("less than there are lanes");
-                &lanes[place]
-            }
+    /// In which lane it must be, or may be.
+    fn place_of(&self, write: &Write) -> Place {
+        if self.lanes.is_one() {
+            // No need to look at it.
+            return Place::Ordered(0);
         }
+        let number = write.order();
+        let Some(mut sharing) = self.target.backend.sharing(write) else {
+            return Place::Ordered(number);
+        };
+        if !write.max_wait.unwrap_or(self.max_wait).is_zero() {
+            // It waits for company.
+            sharing.few = 0;
+        }
+        Place::Free(number, sharing)
     }
 
     /// Begins a transaction of the caller's own. On SQLite nobody else writes while it is open, so keep it short.
@@ -430,15 +453,12 @@ impl Writer {
     /// # Cancel safety
     /// Dropped before it completes, the writer stays closed and goes on emptying its queue.
     pub async fn drain(&self) {
-        futures_util::future::join_all(self.lanes.iter().map(Batcher::drain)).await;
+        self.lanes.drain().await;
         self.target.finish().await;
     }
 
     /// What the writer has done so far.
     pub fn stats(&self) -> batch::Stats {
-        self.lanes
-            .iter()
-            .map(Batcher::stats)
-            .fold(batch::Stats::default(), batch::Stats::and)
+        self.lanes.stats()
     }
 }

@@ -21,7 +21,7 @@ impl Site for Maria {
     const INSERT_WORDS: &'static str = "INSERT INTO t (n, words) VALUES (?, ?)";
 
     fn start(settings: &[(&str, &str)]) -> MariaDb {
-        let builder = MariaDb::builder();
+        let builder = MariaDb::builder().survives_kills();
         let builder = settings
             .iter()
             .fold(builder, |builder, (name, value)| builder.setting(name, value));

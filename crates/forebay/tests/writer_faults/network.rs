@@ -17,6 +17,7 @@ on_both!(
     what_is_unknown_is_settled_when_it_is_told,
     a_cut_at_any_byte_loses_and_doubles_nothing,
     connections_that_end_while_idle_cost_nobody_anything,
+    connections_that_died_in_silence_while_idle_are_replaced_together,
     a_commit_that_stalls_is_unknown_after_the_answer_timeout_and_others_go_on,
     connections_that_stall_before_the_commit_are_given_up_and_the_batch_is_written,
     a_server_that_takes_connections_and_says_nothing_is_unavailable_in_time,
@@ -205,6 +206,27 @@ async fn connections_that_end_while_idle_cost_nobody_anything<S: Site>() {
         place.proxy.cut_with(ending);
         within(settings.retry_for, S::query(&handle, "SELECT 1")).await.unwrap();
     }
+    all.holds(&place).await;
+}
+
+/// As behind a firewall that has forgotten them: no statement is entrusted to one, and they are not tried one after the other.
+async fn connections_that_died_in_silence_while_idle_are_replaced_together<S: Site>() {
+    let place = Place::<S>::new(SCHEMA).await;
+    let settings = Settings::default();
+    let writer = Writer::new(place.open(&settings).await);
+    let write = |n: u64| writer.submit(Write::new(S::INSERT, [i64::try_from(n).unwrap()]).ordered_by(n));
+    let told: Ledger = (0..60).zip(join_all((0..60).map(write)).await).collect();
+    assert!(told.is_all_acknowledged());
+    assert!(place.proxy.connections() >= 3, "{}", place.proxy.connections());
+    // No longer trusted without a look.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    place.proxy.hold();
+    let begun = Instant::now();
+    assert!(write(60).await.is_ok());
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    place.proxy.release();
+    let mut all = told;
+    all.acknowledged.push(60);
     all.holds(&place).await;
 }
 

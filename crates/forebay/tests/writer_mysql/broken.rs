@@ -169,7 +169,7 @@ async fn a_server_that_stays_away_is_told_and_nothing_was_written() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_a_killed_server_and_writing_goes_on() {
-    let mut server = MariaDb::start().unwrap();
+    let mut server = MariaDb::builder().survives_kills().start().unwrap();
     let database = Database::on(&server.url(), SCHEMA).await;
     let proxyless = database.url.clone();
     let mysql = MySql::connect(&proxyless).await.unwrap();

@@ -16,6 +16,7 @@ mod locks;
 mod many;
 mod numbering;
 mod opening;
+mod order;
 mod outcomes;
 mod transaction;
 mod values;

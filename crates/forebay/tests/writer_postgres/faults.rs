@@ -90,6 +90,33 @@ async fn one_that_waits_for_a_lock_keeps_no_neighbour_waiting() {
     assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|6", "2|1"]);
 }
 
+/// To prepare a text is to wait for its table, on a connection that has not done so yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_locked_is_waited_for_also_by_what_was_never_prepared() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let lock_timeout = Duration::from_millis(100);
+    let lock = "BEGIN; LOCK TABLE t IN EXCLUSIVE MODE";
+    for is_ordered in [false, true] {
+        for count in [1, 12] {
+            database.plain.batch_execute(lock).await.unwrap();
+            let builder = Postgres::builder(&database.url).unwrap();
+            let writer = Writer::new(builder.lock_timeout(lock_timeout).connect().await.unwrap());
+            let writes = (0..count).map(|n| {
+                let write = Write::new("INSERT INTO t (n) VALUES ($1)", [n]);
+                writer.submit(if is_ordered { write.ordered_by(1) } else { write })
+            });
+            let mut writes = Box::pin(join_all(writes));
+            let early = tokio::time::timeout(5 * lock_timeout, &mut writes).await;
+            assert!(early.is_err(), "{early:?}");
+            database.plain.batch_execute("COMMIT").await.unwrap();
+            for answer in writes.await {
+                assert_ok(&answer);
+            }
+        }
+    }
+    assert_eq!(database.read("count(*), sum(n) FROM t").await, ["26|132"]);
+}
+
 /// What has begun is executed, and a writer that is drained has nothing on its way any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_whose_caller_has_gone_while_it_waits_is_written_all_the_same() {

@@ -9,6 +9,7 @@
 )]
 
 mod faults;
+mod order;
 mod outcomes;
 mod session;
 mod sets;

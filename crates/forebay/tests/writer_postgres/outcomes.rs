@@ -44,6 +44,38 @@ async fn counts_are_each_statements_own() {
     assert_eq!(database.read("n FROM t").await, ["4"]);
 }
 
+/// Another server's transaction that has failed is reported with the code that this one's would have.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_looks_like_a_neighbours_is_the_statements_own() {
+    let database = Database::new(
+        "CREATE EXTENSION IF NOT EXISTS dblink SCHEMA public;
+        CREATE TABLE t (n int);
+        CREATE FUNCTION elsewhere(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+            IF n <> 3 THEN RETURN n; END IF;
+            IF public.dblink_get_connections() IS NULL THEN
+                PERFORM public.dblink_connect('other', format('host=127.0.0.1 port=%s user=postgres dbname=%s',
+                    current_setting('port'), current_database()));
+            END IF;
+            PERFORM public.dblink_exec('other', 'BEGIN', false);
+            PERFORM public.dblink_exec('other', 'no statement', false);
+            PERFORM public.dblink_exec('other', 'CREATE TABLE never ()');
+            RETURN n;
+        END $$",
+    )
+    .await;
+    let writes = (0..6).map(|n| Write::new("INSERT INTO t (n) VALUES (elsewhere($1))", [n]));
+    let answers = together(&database.open().await, writes.collect()).await;
+    let Err(WriteError::Statement(error)) = &answers[3] else {
+        panic!("{:?}", answers[3])
+    };
+    assert_eq!(error.sqlstate.as_deref(), Some("25P02"), "{error:?}");
+    assert!(
+        answers.iter().enumerate().all(|(n, answer)| n == 3 || answer.is_ok()),
+        "{answers:?}"
+    );
+    assert_eq!(database.read("n FROM t ORDER BY n").await, ["0", "1", "2", "4", "5"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_fails_fails_alone() {
     let schema = "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1);

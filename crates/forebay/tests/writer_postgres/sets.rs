@@ -1,5 +1,7 @@
 //! Many INSERTs as one: every caller's outcome is its own, and where the database could tell the difference there is none.
 
+use std::time::Duration;
+
 use forebay::write::postgres::Postgres;
 use forebay::write::{StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 use futures_util::future::join_all;
@@ -44,6 +46,69 @@ async fn returned_rows_are_each_callers_own() {
             let row = format!("{id}|{}", 1000 - position % 7);
             assert!(rows.contains(&row), "{row}");
         }
+    }
+}
+
+/// Whichever way the table numbers its rows, who came first has the first number, and all are written by one statement.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_numbered_in_the_order_of_their_arrival() {
+    let schema =
+        "CREATE TABLE down (id smallint GENERATED ALWAYS AS IDENTITY (MAXVALUE 100 INCREMENT -1) UNIQUE, n int, s text);
+        CREATE TABLE up (id bigserial PRIMARY KEY, n int, s text)";
+    let database = Database::new(schema).await;
+    let postgres = database.open().await;
+    for (table, sql, number) in [
+        (
+            "down",
+            "INSERT INTO down (s, n) VALUES (NULL, $1) RETURNING *",
+            [100, -1],
+        ),
+        (
+            "up",
+            "INSERT INTO up (s, n) VALUES (NULL, $1) RETURNING id, n, s",
+            [1, 1],
+        ),
+    ] {
+        let answers = together(&postgres, inserts(sql, (0..64).map(|n| n * 7 % 64))).await;
+        for (answer, position) in answers.iter().zip(0..) {
+            let [first, step] = number;
+            let row = [
+                (first + step * position).into(),
+                (position * 7 % 64).into(),
+                Value::Null,
+            ];
+            assert_eq!(assert_ok(answer).rows, [row]);
+        }
+        let read = format!("count(*), count(DISTINCT (xmin::text, cmin::text)) FROM {table}");
+        assert_eq!(database.read(&read).await, ["64|1"]);
+    }
+}
+
+/// As an INSERT locks them; the other way round, `TRUNCATE … RESTART IDENTITY` and a batch would wait for each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_is_locked_before_its_sequence() {
+    let mut database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int)").await;
+    let watch = crate::plain(&database.url).await;
+    let postgres = Postgres::builder(&database.url).unwrap().connections(1);
+    let postgres = postgres.lock_timeout(Duration::from_secs(60)).connect().await.unwrap();
+    let sql = "INSERT INTO t (n) VALUES ($1) RETURNING id";
+    // From here on all is prepared.
+    together(&postgres, inserts(sql, 0..8)).await;
+    let truncating = database.plain.transaction().await.unwrap();
+    truncating.batch_execute("LOCK t").await.unwrap();
+    let truncated = async {
+        let waits = "SELECT FROM pg_locks WHERE relation = 't'::regclass AND NOT granted";
+        while watch.query(waits, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let locked = "SELECT FROM pg_locks WHERE relation = 't_id_seq'::regclass";
+        assert!(watch.query(locked, &[]).await.unwrap().is_empty());
+        truncating.batch_execute("TRUNCATE t RESTART IDENTITY").await.unwrap();
+        truncating.commit().await.unwrap();
+    };
+    let (answers, ()) = tokio::join!(together(&postgres, inserts(sql, 0..8)), truncated);
+    for (answer, id) in answers.iter().zip(1..) {
+        assert_eq!(assert_ok(answer).rows, [integers(&[id])]);
     }
 }
 

@@ -45,7 +45,10 @@ impl Database {
     pub(super) fn start(killed: Killed, folder: &Path) -> Result<Self, Failure> {
         Ok(match killed {
             Killed::Postgres => Self::Postgres(testbed::Postgres::builder().folder_in(folder).start()?),
-            Killed::Mariadb => Self::MariaDb(testbed::MariaDb::builder().folder_in(folder).start()?),
+            Killed::Mariadb => {
+                let builder = testbed::MariaDb::builder().survives_kills();
+                Self::MariaDb(builder.folder_in(folder).start()?)
+            }
         })
     }
 
@@ -78,6 +81,16 @@ impl Database {
             Self::MariaDb(server) => mariadb(server).await?.query_drop(MARIADB_TABLE).await?,
         }
         Ok(())
+    }
+
+    /// What the server itself finds wrong with the table, whoever wrote to it.
+    pub(super) async fn own_check(&self) -> Result<Option<String>, Failure> {
+        let Self::MariaDb(server) = self else { return Ok(None) };
+        let said: Vec<(String, String, String, String)> =
+            mariadb(server).await?.query("CHECK TABLE entry EXTENDED").await?;
+        let is_sound = said.iter().all(|(_, _, kind, text)| kind == "status" && text == "OK");
+        let found = said.into_iter().map(|(_, _, kind, text)| format!("{kind}: {text}"));
+        Ok((!is_sound).then(|| found.collect::<Vec<_>>().join("; ")))
     }
 
     /// Every row that a caller has written.

@@ -153,6 +153,12 @@ impl Trial for SoakTrial {
             let ended = killing.join().expect("it panics at nothing");
             ended.map(|ended| (written, ended))
         })?;
+        if let Some(found) = runtime.block_on(database.own_check())? {
+            return Err(Failure::Wrong(format!(
+                "after {} kills the server's own check finds its table broken, and who broke it is not the writer: {found}",
+                ended.kills
+            )));
+        }
         let rows = runtime.block_on(database.rows())?;
         let verdict = judge::judge(&written.calls, &rows);
         readings(&verdict, ended, written.outage, written.seconds)

@@ -42,7 +42,9 @@ use self::error::Failure;
 use self::link::Session;
 use self::plan::Plans;
 use self::pool::{Links, Refusal};
+use super::lanes::Sharing;
 use super::retry::Backoff;
+use super::shape::Role;
 use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
@@ -177,6 +179,16 @@ impl MySql {
     /// Writes one that another transaction's lock was in the way of: tries until it gets the lock, apart from all others.
     pub(super) async fn write_patiently(&self, write: Write) -> Result<Outcome, WriteError> {
         batch::run_patiently(&self.inner, write).await
+    }
+
+    /// How INSERTs of one row share commits. Statements of a batch go one after the other here, unless they are enough for a set;
+    /// alone they go on several connections, whose commits the server puts together.
+    pub(super) fn sharing(&self, sql: &Sql) -> Option<Sharing> {
+        let plan = self.inner.plans.of(sql);
+        let set = plan.set.as_ref().filter(|_| plan.role == Role::Shares)?;
+        // Sets with rows in conflict wait for one another's locks.
+        let many = if set.expects_conflicts() { usize::MAX } else { 512 };
+        Some(Sharing { few: 16, many })
     }
 
     /// How many batches may be in flight by default, and at most.

@@ -17,6 +17,7 @@ use super::error::{Failure, is_passing};
 use super::link::{Link, Session};
 use crate::write::WriteError;
 use crate::write::retry::Backoff;
+use crate::write::silence::Silence;
 
 /// How long a connection that was lost is waited for to end at the server.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
@@ -27,6 +28,7 @@ pub(super) struct Manager {
     session: Session,
     connect_timeout: Duration,
     losses: Arc<AtomicU64>,
+    silence: Silence,
 }
 
 impl managed::Manager for Manager {
@@ -42,12 +44,18 @@ impl managed::Manager for Manager {
         }
     }
 
-    async fn recycle(&self, link: &mut Box<Link>, _: &managed::Metrics) -> RecycleResult<Error> {
+    async fn recycle(&self, link: &mut Box<Link>, metrics: &managed::Metrics) -> RecycleResult<Error> {
+        if self.silence.is_after(metrics.created) {
+            return Err(RecycleError::message("it was made before one that died without a word"));
+        }
         let losses = self.losses.load(Ordering::Relaxed);
-        // A server that says nothing is as good as none.
         match tokio::time::timeout(self.connect_timeout, link.is_fit_again(losses)).await {
             Ok(true) => Ok(()),
-            _ => Err(RecycleError::message("the connection cannot be used again")),
+            Ok(false) => Err(RecycleError::message("the connection cannot be used again")),
+            Err(_) => {
+                self.silence.note();
+                Err(RecycleError::message("the server does not answer on it"))
+            }
         }
     }
 }
@@ -91,6 +99,7 @@ impl Links {
             session,
             connect_timeout,
             losses: Arc::clone(&losses),
+            silence: Silence::default(),
         };
         let each = connections.saturating_sub(1).max(1);
         Self {

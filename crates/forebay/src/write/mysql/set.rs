@@ -168,6 +168,11 @@ impl Set {
         self.wary.store(WARY_RUNS, Ordering::Relaxed);
     }
 
+    /// Whether rows were in conflict of late.
+    pub(super) fn expects_conflicts(&self) -> bool {
+        self.wary.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether rows in conflict are to be looked for; counts a run.
     pub(super) fn is_wary(&self) -> bool {
         let left = self.wary.load(Ordering::Relaxed);

@@ -193,6 +193,8 @@ enum Trouble {
     Guilty,
     /// The statement at this place waited for a lock for too long.
     Lock(usize, StatementError),
+    /// As much, for the table that it names: its text could not even be prepared.
+    Table(usize, StatementError),
     /// The statement at this place cannot share a transaction.
     Alone(usize),
     /// The commit was refused. So many had been written.
@@ -393,6 +395,7 @@ impl<'a> Batch<'a> {
                 self.next([group]);
             }
             Trouble::Lock(place, error) => self.part(group, place, error).await,
+            Trouble::Table(place, error) => self.part_text(group, place, &error),
             Trouble::Alone(place) => {
                 let groups = group.parted(place, Manner::Alone);
                 self.next(groups);
@@ -439,6 +442,32 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Parts the statements of a text whose table is locked from their neighbours: all at once, as each would wait as long.
+    fn part_text(&mut self, group: Group, place: usize, error: &StatementError) {
+        let plan = Arc::clone(&self.plans[place]);
+        let is_over = self.is_patient || group.manner == Manner::Patient || Instant::now() >= self.until;
+        let mut in_its_place = None;
+        for &place in &group.places {
+            if self.answers[place].is_some() || !Arc::ptr_eq(&self.plans[place], &plan) {
+                continue;
+            }
+            if is_over {
+                self.tell(place, Err(error.clone().into()));
+            } else if self.writes[place].order.is_none() {
+                self.answers[place] = Some(Settled::Later);
+            } else {
+                in_its_place.get_or_insert(place);
+            }
+        }
+        match in_its_place {
+            Some(place) => {
+                let groups = group.parted(place, Manner::Patient);
+                self.next(groups);
+            }
+            None => self.next([group]),
+        }
+    }
+
     /// Waits a little; whether there is time to try again.
     async fn may_wait(&mut self) -> bool {
         match self.backoff.next_delay() {
@@ -479,6 +508,9 @@ impl<'a> Batch<'a> {
     async fn prepare(&mut self, connection: &mut Connection, group: &Group) -> Result<PreparedTexts, Trouble> {
         let mut texts = PreparedTexts::default();
         for &place in &group.places {
+            if self.answers[place].is_some() {
+                continue;
+            }
             let plan = Arc::clone(&self.plans[place]);
             let parameters = &self.writes[place].parameters;
             if let Some(error) = unsendable(parameters) {
@@ -486,7 +518,7 @@ impl<'a> Batch<'a> {
                 continue;
             }
             if texts.of(&plan).is_none() {
-                let prepared = prepare(connection, &plan.sql).await?;
+                let prepared = self.prepare_text(connection, group.manner, place).await?;
                 texts.keep(&plan, prepared);
             }
             let unfit = |texts: &PreparedTexts| match texts.of(&plan).expect("it was kept before") {
@@ -496,7 +528,7 @@ impl<'a> Batch<'a> {
             let mut error = unfit(&texts);
             if error.is_some() && !texts.is_new(&plan) && connection.forget(&plan.sql) {
                 // A column may have another type since it was prepared.
-                let prepared = prepare(connection, &plan.sql).await?;
+                let prepared = self.prepare_text(connection, group.manner, place).await?;
                 texts.renew(&plan, prepared);
                 error = unfit(&texts);
             }
@@ -505,6 +537,31 @@ impl<'a> Batch<'a> {
             }
         }
         Ok(texts)
+    }
+
+    /// Prepares a text, or finds what is wrong with it. That already waits for the locks of its tables.
+    async fn prepare_text(
+        &mut self,
+        connection: &mut Connection,
+        manner: Manner,
+        place: usize,
+    ) -> Result<Result<Prepared, StatementError>, Trouble> {
+        let plan = Arc::clone(&self.plans[place]);
+        loop {
+            return match connection.prepare(&plan.sql, &[]).await {
+                Ok(prepared) => Ok(Ok(prepared)),
+                Err(Fate::Lost(cause)) => Err(Trouble::Lost(cause)),
+                Err(Fate::Conflict(error)) => Err(Trouble::Conflict(error)),
+                Err(Fate::Lock(error)) => {
+                    // For no longer than the session's timeout at a time: there is no transaction yet that could set its own.
+                    if (self.is_patient || manner == Manner::Patient) && self.may_wait().await {
+                        continue;
+                    }
+                    Err(Trouble::Table(place, error))
+                }
+                Err(other) => Ok(Err(other.statement())),
+            };
+        }
     }
 
     /// One statement that commits by itself. What may also commit in its middle (a procedure, CREATE INDEX CONCURRENTLY) is
@@ -526,6 +583,7 @@ impl<'a> Batch<'a> {
                 sent(&write.parameters),
             ))
             .await;
+        let was_executed = matches!(answered, Ok(Ok(_)));
         let told = match answered {
             Ok(Ok(answered)) => Ok(outcome(prepared, &answered, plan.changes_rows)),
             Ok(Err(error)) => {
@@ -561,6 +619,10 @@ impl<'a> Batch<'a> {
                     cause: format!("it was executed outside of a transaction: {error}"),
                 }),
             },
+            // What it returned cannot be read, which is no reason to say that it did nothing.
+            (Err(error), _) if was_executed => Err(WriteError::OutcomeUnknown {
+                cause: format!("it was executed outside of a transaction: {error}"),
+            }),
             (told, _) => told,
         };
         self.tell(place, told);
@@ -760,7 +822,8 @@ impl<'a> Batch<'a> {
                     Ok(answered) => self.outcome(place, texts, &answered),
                     Err(error) => match fate(&error, &self.plans[place].sql) {
                         Fate::Statement(error) if self.may_be_outdated(&error) => return Err(Trouble::Outdated(error)),
-                        Fate::Statement(error) => Err(error.into()),
+                        // None before it has failed.
+                        Fate::Statement(error) | Fate::Skipped(error) => Err(error.into()),
                         other => return Err(trouble(other, place)),
                     },
                 };
@@ -879,15 +942,6 @@ impl PreparedTexts {
     }
 }
 
-/// The statement, or why it cannot be prepared.
-async fn prepare(connection: &mut Connection, sql: &str) -> Result<Result<Prepared, StatementError>, Trouble> {
-    match connection.prepare(sql, &[]).await {
-        Ok(prepared) => Ok(Ok(prepared)),
-        Err(Fate::Lost(cause)) => Err(Trouble::Lost(cause)),
-        Err(other) => Ok(Err(other.statement())),
-    }
-}
-
 /// Why parameters cannot be sent, whatever the statement: the server would end the connection, and the library cannot count so far.
 fn unsendable(parameters: &Parameters) -> Option<StatementError> {
     let values = parameters.values();
@@ -974,17 +1028,16 @@ fn is_of_types(error: &StatementError) -> bool {
 
 /// Whether the statement may commit before it has come to its end, so that it is not run again.
 fn may_commit_within(sql: &str) -> bool {
-    let mut words = sql.split_whitespace();
-    let first = words.next().unwrap_or_default();
+    let first = sql.split_whitespace().next().unwrap_or_default();
     let is_one = |word: &str| first.eq_ignore_ascii_case(word);
-    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one)
-        || words.any(|word| word.eq_ignore_ascii_case("CONCURRENTLY"))
+    // Anywhere: comments may stand before and behind the word as well as spaces.
+    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one) || sql.to_ascii_uppercase().contains("CONCURRENTLY")
 }
 
 /// What an error means for the transaction, when it is known whose it is.
 fn trouble(fate: Fate, place: usize) -> Trouble {
     match fate {
-        Fate::Statement(_) | Fate::Skipped => Trouble::Guilty,
+        Fate::Statement(_) | Fate::Skipped(_) => Trouble::Guilty,
         Fate::Conflict(error) => Trouble::Conflict(error),
         Fate::Lock(error) => Trouble::Lock(place, error),
         Fate::Alone(_) => Trouble::Alone(place),

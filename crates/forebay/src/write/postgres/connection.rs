@@ -14,10 +14,14 @@ use std::time::Duration;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use futures_util::{StreamExt, pin_mut};
 use tokio::task::JoinHandle;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{BorrowToSql, ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::error::{Fate, fate};
+use crate::write::silence::Silence;
+
+/// A connection that was idle for longer is asked whether it still is one, before a statement is entrusted to it.
+const TRUSTED_FOR: Duration = Duration::from_millis(100);
 
 /// How connections are made.
 pub(super) struct Manager {
@@ -28,6 +32,7 @@ pub(super) struct Manager {
     pub(super) greeting: Arc<str>,
     pub(super) statement_cache: usize,
     pub(super) answer_timeout: Duration,
+    pub(super) silence: Silence,
 }
 
 /// Why there is no connection.
@@ -95,11 +100,23 @@ impl managed::Manager for Manager {
         }
     }
 
-    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<Unconnected> {
-        if connection.is_usable() {
-            Ok(())
-        } else {
-            Err(RecycleError::message("it is closed, or in the middle of something"))
+    async fn recycle(&self, connection: &mut Connection, metrics: &Metrics) -> RecycleResult<Unconnected> {
+        if !connection.is_usable() {
+            return Err(RecycleError::message("it is closed, or in the middle of something"));
+        }
+        if metrics.last_used() <= TRUSTED_FOR {
+            return Ok(());
+        }
+        if self.silence.is_after(metrics.created) {
+            return Err(RecycleError::message("it was made before one that died without a word"));
+        }
+        match tokio::time::timeout(self.made_within(), connection.client.check_connection()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(RecycleError::message("it is closed")),
+            Err(_) => {
+                self.silence.note();
+                Err(RecycleError::message("the server does not answer on it"))
+            }
         }
     }
 }
@@ -334,7 +351,7 @@ pub(super) async fn answer<P>(
 ) -> Result<Answered, tokio_postgres::Error>
 where
     P: IntoIterator,
-    P::Item: ToSql,
+    P::Item: BorrowToSql,
     P::IntoIter: ExactSizeIterator,
 {
     let stream = client.query_raw(statement, parameters).await?;

@@ -24,8 +24,8 @@ pub(crate) enum Fate {
     Alone(StatementError),
     /// The statement's plan is no longer there, or no longer holds: prepare it again. Prepared anew already, the error is its own.
     Replan(StatementError),
-    /// It was not run, because a statement before it in the same transaction had failed.
-    Skipped,
+    /// It was not run, because a statement before it in the same transaction had failed. Where none had, the error is its own.
+    Skipped(StatementError),
     /// The connection ended, or is of no use any more.
     Lost(String),
 }
@@ -38,12 +38,8 @@ impl Fate {
             | Self::Conflict(error)
             | Self::Lock(error)
             | Self::Alone(error)
-            | Self::Replan(error) => error,
-            Self::Skipped => StatementError::new(
-                Kind::Other,
-                0,
-                "not run: a statement before it in its transaction had failed",
-            ),
+            | Self::Replan(error)
+            | Self::Skipped(error) => error,
             Self::Lost(cause) => StatementError::new(Kind::Io, 0, cause),
         }
     }
@@ -82,7 +78,7 @@ fn fate_of(told: &DbError, sql: &str) -> Fate {
         // enum that was added, in the same transaction.
         "25001" | "2D000" | "55006" | "55P04" => Fate::Alone(statement()),
         // Unless a function raised it by itself, which ran.
-        "25P02" if !raised_by("exec_stmt_raise") => Fate::Skipped,
+        "25P02" if !raised_by("exec_stmt_raise") => Fate::Skipped(statement()),
         // The code says "feature not supported", as of many things: only the routine tells that a result's columns changed.
         "0A000" if raised_by("RevalidateCachedQuery") => Fate::Replan(statement()),
         "26000" => Fate::Replan(statement()),

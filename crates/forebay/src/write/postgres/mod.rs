@@ -35,8 +35,10 @@ use tokio_postgres::config::Host;
 use self::connection::{Manager, Unconnected};
 use self::error::Fate;
 use self::plan::Plans;
+use super::lanes::Sharing;
 use super::retry::Backoff;
 use super::shape::Role;
+use super::silence::Silence;
 use super::writer::Answer;
 use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
@@ -203,6 +205,13 @@ impl Postgres {
     /// Writes one that another transaction's lock was in the way of: waits for the lock, on a connection of its own.
     pub(super) async fn write_patiently(&self, write: Write) -> Result<Outcome, WriteError> {
         batch::run_patiently(&self.inner, write).await
+    }
+
+    /// How INSERTs of one row share commits: soon, as a batch is sent without waiting for answers between.
+    pub(super) fn sharing(&self, sql: &Sql) -> Option<Sharing> {
+        let plan = self.inner.plans.of(sql);
+        let is_one_row = plan.role == Role::Shares && plan.insert.is_some();
+        is_one_row.then_some(Sharing { few: 4, many: 512 })
     }
 
     /// How many batches may be in flight by default, and at most.
@@ -419,6 +428,7 @@ impl PostgresBuilder {
             #[cfg(feature = "tls")]
             tls: self.tls,
             greeting: format!("SET lock_timeout = {}", milliseconds(self.lock_timeout)).into(),
+            silence: Silence::default(),
             statement_cache: self.statement_cache,
             answer_timeout: self.answer_timeout,
         };

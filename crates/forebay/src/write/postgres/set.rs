@@ -2,18 +2,19 @@
 //!
 //! Promises: only for texts of which a parser has shown that each inserts one row of parameters and constants, and tables
 //! whose [`Facts`] say that nobody can tell the difference. Each caller's own outcome: with one row a caller, as many rows as
-//! callers means one for each; rows that are returned are matched to their callers by a number that is drawn from the table's
-//! own sequence before the row is inserted, never by their order.
+//! callers means one for each; rows that are returned are matched to their callers by numbers that are drawn from the table's
+//! own sequence before the rows are inserted, never by their order.
+//!
+//! The numbers are drawn by a statement of their own ([`Form::draw`]), under the lock that the INSERT will take: drawn within the
+//! INSERT and joined with what it returns, they cost the server more than the rows themselves.
 //!
 //! Lists rather than a longer VALUES, because one prepared statement then serves any number of rows. Which rows would be in
 //! conflict can be asked before ([`sift`]), so that a few of them do not fail all; the answer is a hint, and what it misses
 //! fails the set.
 
-use std::fmt::Write as _;
-
 use tokio_postgres::types::Type;
 
-use super::facts::{Facts, Serial, is_named, quoted};
+use super::facts::{Facts, is_named, quoted};
 use super::types::array_of;
 use crate::write::shape::{Cell, Insert};
 
@@ -23,10 +24,14 @@ pub(super) struct Form {
     pub(super) sql: String,
     /// The types of the lists.
     pub(super) lists: Vec<Type>,
-    /// Which parameter of the original each list holds.
+    /// Which parameter of the original each list holds; not the last, if numbers are drawn.
     pub(super) sources: Vec<usize>,
-    /// Whether rows are told, each with the place of its caller (from 1), for those that were inserted.
-    pub(super) is_told: bool,
+    /// Where rows are told: draws numbers for them from the table's own sequence. Given how many, it tells one array of them,
+    /// which the form takes as its last list; each row is told after its number.
+    ///
+    /// The INSERT in it that inserts nothing is there for its lock: as where one INSERT draws and writes, the table is locked
+    /// before the sequence. Else a `TRUNCATE … RESTART IDENTITY` could wait for us while we wait for it.
+    pub(super) draw: Option<String>,
 }
 
 /// A question before a set is written: which of its rows would be in conflict with rows that are there.
@@ -60,7 +65,7 @@ pub(super) fn form(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<For
                 lists.push(array_of(&types[*number])?);
                 sources.push(*number);
                 columns.push(column.as_str());
-                cells.push(format!("forebay_row.p{}", lists.len()));
+                cells.push(format!("unnest(${})", lists.len()));
             }
             Cell::Constant(literal) => {
                 columns.push(column);
@@ -70,26 +75,37 @@ pub(super) fn form(insert: &Insert, facts: &Facts, types: &[Type]) -> Option<For
             Cell::Default => {}
         }
     }
-    let mut sql = String::new();
-    let written = match &insert.returning {
-        None => plain(&mut sql, &insert.table, &columns, &cells, lists.len()),
-        Some(returning) if returning.iter().all(|item| is_column(item)) => told(
-            &mut sql,
-            &insert.table,
-            &columns,
-            &cells,
-            lists.len(),
-            serial?,
-            returning,
-        ),
-        Some(_) => return None,
-    };
-    written.expect("a String takes everything");
+    let (mut returning, mut draw) = (String::new(), None);
+    let mut overriding = "";
+    let number;
+    if let Some(items) = &insert.returning {
+        let serial = serial.filter(|_| items.iter().all(|item| is_column(item)))?;
+        number = quoted(&serial.column);
+        if serial.is_identity {
+            overriding = " OVERRIDING SYSTEM VALUE";
+        }
+        lists.push(Type::INT8_ARRAY);
+        columns.push(&number);
+        cells.push(format!("unnest(${})", lists.len()));
+        returning = format!(" RETURNING {number}, {}", items.join(", "));
+        draw = Some(format!(
+            "WITH forebay_lock AS (INSERT INTO {} ({number}){overriding} SELECT NULL WHERE false) \
+             SELECT ARRAY(SELECT nextval({}::oid::regclass) FROM generate_series(1, $1))",
+            insert.table, serial.sequence,
+        ));
+    }
+    // Lists in the select list are taken apart row by row; those in FROM, before the first row, and kept.
+    let sql = format!(
+        "INSERT INTO {} ({}){overriding} SELECT {}{returning}",
+        insert.table,
+        columns.join(", "),
+        cells.join(", "),
+    );
     Some(Form {
-        is_told: insert.returning.is_some(),
         sql,
         lists,
         sources,
+        draw,
     })
 }
 
@@ -169,57 +185,6 @@ fn names(count: usize) -> String {
 fn parameters(count: usize) -> String {
     let parameters: Vec<String> = (1..=count).map(|list| format!("${list}")).collect();
     parameters.join(", ")
-}
-
-fn plain(sql: &mut String, table: &str, columns: &[&str], cells: &[String], lists: usize) -> std::fmt::Result {
-    write!(
-        sql,
-        "INSERT INTO {table} ({}) SELECT {} FROM unnest({}) AS forebay_row({})",
-        columns.join(", "),
-        cells.join(", "),
-        parameters(lists),
-        names(lists)
-    )
-}
-
-fn told(
-    sql: &mut String,
-    table: &str,
-    columns: &[&str],
-    cells: &[String],
-    lists: usize,
-    serial: &Serial,
-    returning: &[String],
-) -> std::fmt::Result {
-    let column = quoted(&serial.column);
-    write!(
-        sql,
-        "WITH forebay_row AS MATERIALIZED (\
-           SELECT *, nextval({sequence}::oid::regclass) AS forebay_number \
-           FROM unnest({parameters}) WITH ORDINALITY AS forebay_list({names}, forebay_place)), \
-         forebay_told AS (\
-           INSERT INTO {table} ({column}, {columns}){overriding} SELECT forebay_number, {cells} FROM forebay_row \
-           ORDER BY forebay_place RETURNING {column} AS forebay_number",
-        sequence = serial.sequence,
-        parameters = parameters(lists),
-        names = names(lists),
-        columns = columns.join(", "),
-        cells = cells.join(", "),
-        overriding = if serial.is_identity {
-            " OVERRIDING SYSTEM VALUE"
-        } else {
-            ""
-        },
-    )?;
-    for (place, item) in returning.iter().enumerate() {
-        if item == "*" || item.ends_with(".*") {
-            write!(sql, ", {item}")?;
-        } else {
-            write!(sql, ", {item} AS forebay_{place}")?;
-        }
-    }
-    sql.push_str(") SELECT forebay_place, forebay_told.* FROM forebay_told JOIN forebay_row USING (forebay_number)");
-    Ok(())
 }
 
 /// Whether a thing that is returned is a column, or all of them: nothing that could look at other rows.

@@ -123,6 +123,7 @@ impl<'t> Opening<'t> {
     }
 
     /// Whether this is among the words after the first.
+    #[cfg(feature = "mysql")]
     fn has(&self, word: &str) -> bool {
         self.words[1..].iter().any(|found| found.eq_ignore_ascii_case(word))
     }

@@ -10,11 +10,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::super::connection::{Answered, Connection, Message, Prepared, answer, flight};
 use super::super::error::{Fate, fate};
-use super::super::facts::{self, QUERY as FACTS};
+use super::super::facts::{self, Facts, QUERY as FACTS};
 use super::super::plan::Plan;
 use super::super::set::{self, Form, Sift};
 use super::super::types::{self, Column};
@@ -22,12 +22,19 @@ use super::{Batch, PreparedTexts, RELEASE, SAVE, Told, Trouble, UNDO, WINDOW, co
 use crate::write::alike::Alike;
 use crate::write::{Outcome, StatementError, StatementErrorKind, Value};
 
+/// One list of a set's, ready to be sent.
+type List<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
 /// Statements of one text that are executed as one.
 pub(super) struct Set {
     plan: Arc<Plan>,
     pub(super) places: Vec<usize>,
     form: Form,
+    /// What the form relies on.
+    facts: Facts,
     prepared: Prepared,
+    /// Draws the numbers, where rows are told.
+    draw: Option<Prepared>,
     /// Asked first, where rows in conflict are to be expected.
     sift: Option<(Sift, Prepared)>,
     /// Reads the facts again.
@@ -77,7 +84,15 @@ impl Batch<'_> {
         if !fits {
             return Ok(None);
         }
-        let prepared = match connection.prepare(&form.sql, &form.lists).await {
+        let mut prepared = connection.prepare(&form.sql, &form.lists).await;
+        let mut draw = None;
+        if let (Ok(_), Some(wanted)) = (&prepared, &form.draw) {
+            match connection.prepare(wanted, &[Type::INT4]).await {
+                Ok(prepared) => draw = Some(prepared),
+                Err(fate) => prepared = Err(fate),
+            }
+        }
+        let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
             Err(_) => {
@@ -106,7 +121,9 @@ impl Batch<'_> {
             plan: Arc::clone(plan),
             places: places.to_vec(),
             form,
+            facts,
             prepared,
+            draw,
             sift,
             asked,
             columns,
@@ -187,18 +204,44 @@ impl Batch<'_> {
     }
 
     /// Of each of these parameters, its values at these places.
-    fn lists<'b>(
-        &'b self,
-        sources: &'b [usize],
-        places: &'b [usize],
-    ) -> Vec<Column<impl Iterator<Item = &'b Value> + Clone + Send>> {
-        let list = |&source: &'b usize| {
+    fn lists<'b>(&'b self, sources: &[usize], places: &'b [usize]) -> Vec<List<'b>> {
+        let list = |&source: &usize| -> List<'b> {
             let values = places
                 .iter()
                 .map(move |&place| &self.writes[place].parameters.values()[source]);
-            Column::new(values)
+            Box::new(Column::new(values))
         };
         sources.iter().map(list).collect()
+    }
+
+    /// Draws a number for each of so many rows. None, and the transaction is broken: their statements tell why.
+    async fn draw(
+        &self,
+        connection: &Connection,
+        first: Option<String>,
+        (set, draw): (&Set, &Prepared),
+        rows: usize,
+    ) -> Result<Option<Vec<i64>>, Trouble> {
+        let client = connection.client();
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
+        let begins = first.is_some();
+        if let Some(first) = first {
+            messages.push(control(client, first));
+        }
+        let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
+        messages.push(Box::pin(answer(client, &draw.statement, [wanted])));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        if begins && let Some(Err(error)) = answers.next() {
+            return Err(general(fate(&error, "BEGIN")));
+        }
+        match answers.next().expect("one answer a message") {
+            Ok(drawn) => {
+                let numbers: Vec<i64> = drawn.rows.first().map(|row| row.get(0)).unwrap_or_default();
+                assert_eq!(numbers.len(), rows, "a row of generate_series has a number");
+                Ok(Some(numbers))
+            }
+            Err(error) => failed(set, &error).map(|()| None),
+        }
     }
 
     /// Executes a set for these of its places, and tells them. If not, nothing of it is written, and the transaction is broken;
@@ -220,42 +263,39 @@ impl Batch<'_> {
             }
             return Ok(true);
         }
-        let columns = self.lists(&set.form.sources, places);
-        let begins = usize::from(first.is_some());
+        let (mut first, mut numbers) = (first, Vec::new());
+        if let Some(draw) = &set.draw {
+            match self.draw(connection, first.take(), (set, draw), places.len()).await? {
+                Some(drawn) => numbers = drawn,
+                None => return Ok(false),
+            }
+        }
+        let mut lists = self.lists(&set.form.sources, places);
+        if set.draw.is_some() {
+            lists.push(Box::new(numbers.as_slice()));
+        }
+        let begins = first.is_some();
         let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(3);
         if let Some(first) = first {
             messages.push(control(client, first));
         }
-        messages.push(Box::pin(answer(client, &set.prepared.statement, columns)));
+        messages.push(Box::pin(answer(client, &set.prepared.statement, lists)));
         messages.push(Box::pin(answer(client, &set.asked.statement, [insert.table.as_str()])));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
-        for _ in 0..begins {
-            if let Some(Err(error)) = answers.next() {
-                return Err(general(fate(&error, "BEGIN")));
-            }
+        if begins && let Some(Err(error)) = answers.next() {
+            return Err(general(fate(&error, "BEGIN")));
         }
         let (written, facts) = (answers.next(), answers.next());
         let written = match written.expect("one answer a message") {
             Ok(written) => written,
-            Err(error) => {
-                return match fate(&error, &set.plan.sql) {
-                    Fate::Statement(error) => {
-                        if error.kind == StatementErrorKind::Unique {
-                            set.plan.expect_conflicts();
-                        }
-                        Ok(false)
-                    }
-                    // Whose row it was is not known.
-                    Fate::Lock(_) | Fate::Alone(_) => Ok(false),
-                    other => Err(general(other)),
-                };
-            }
+            Err(error) => return failed(set, &error).map(|()| false),
         };
         let facts = facts
             .expect("one answer a message")
             .map_err(|error| general(fate(&error, FACTS)))?;
         let facts = facts::told(&facts);
-        if facts != set.plan.facts() {
+        // What the plan knows by now may be newer than what the form was made of.
+        if facts.as_ref() != Some(&set.facts) {
             set.plan.learn(facts);
             return Err(Trouble::Outdated(StatementError::new(
                 StatementErrorKind::Conflict,
@@ -263,7 +303,7 @@ impl Batch<'_> {
                 "the table was changed while it was written to",
             )));
         }
-        tell(set, places, &written, told)?;
+        tell(set, places, &numbers, &written, told)?;
         Ok(true)
     }
 
@@ -356,14 +396,34 @@ impl Batch<'_> {
     }
 }
 
-/// Gives each caller of a set its own.
-fn tell(set: &Set, places: &[usize], written: &Answered, told: &mut Vec<(usize, Told)>) -> Result<(), Trouble> {
+/// What it means that a set failed: whose row it was is not known, and its statements tell why, each by itself.
+fn failed(set: &Set, error: &tokio_postgres::Error) -> Result<(), Trouble> {
+    match fate(error, &set.plan.sql) {
+        Fate::Statement(error) => {
+            if error.kind == StatementErrorKind::Unique {
+                set.plan.expect_conflicts();
+            }
+            Ok(())
+        }
+        Fate::Lock(_) | Fate::Alone(_) => Ok(()),
+        other => Err(general(other)),
+    }
+}
+
+/// Gives each caller of a set its own; where rows are told, the one with its number.
+fn tell(
+    set: &Set,
+    places: &[usize],
+    numbers: &[i64],
+    written: &Answered,
+    told: &mut Vec<(usize, Told)>,
+) -> Result<(), Trouble> {
     // Something between us and the table that the facts do not tell.
     let distrust = || {
         set.plan.distrust_sets();
         Trouble::Guilty
     };
-    let rows = if set.form.is_told {
+    let rows = if set.draw.is_some() {
         written.rows.len() as u64
     } else {
         written.count
@@ -377,23 +437,26 @@ fn tell(set: &Set, places: &[usize], written: &Answered, told: &mut Vec<(usize, 
         rows,
         ..Outcome::default()
     };
-    if !set.form.is_told {
+    if set.draw.is_none() {
         told.extend(places.iter().map(|&place| (place, Ok(one(Vec::new(), Vec::new())))));
         return Ok(());
     }
-    // The caller's place, the number, and then what was asked for.
+    let mut owners: Vec<(i64, Option<usize>)> = numbers.iter().copied().zip(places.iter().copied().map(Some)).collect();
+    owners.sort_unstable_by_key(|(number, _)| *number);
+    // The number, and then what was asked for.
     let names = &set.columns;
-    let mut is_told = vec![false; places.len()];
     for row in &written.rows {
-        let position: i64 = row.get(0);
-        let position = usize::try_from(position - 1).expect("places are counted from 1");
-        let values: Result<Vec<Value>, _> = (2..2 + names.len()).map(|column| types::value(row, column)).collect();
+        let number = types::value(row, 0).ok().and_then(|number| number.as_integer());
+        let owner = number.and_then(|number| {
+            let owner = owners.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+            owners[owner].1.take()
+        });
+        let values: Result<Vec<Value>, _> = (1..=names.len()).map(|column| types::value(row, column)).collect();
         // Each by itself is told why.
-        let values = values.map_err(|_| distrust())?;
-        if std::mem::replace(&mut is_told[position], true) {
+        let (Some(place), Ok(values)) = (owner, values) else {
             return Err(distrust());
-        }
-        told.push((places[position], Ok(one(names.to_vec(), vec![values]))));
+        };
+        told.push((place, Ok(one(names.to_vec(), vec![values]))));
     }
     Ok(())
 }

@@ -204,7 +204,7 @@ async fn what_cannot_run_in_a_transaction_runs_alone() {
             other => panic!("{sql}: {other:?}"),
         }
         let next = session.batch_execute("SELECT 1").await.unwrap_err();
-        assert_eq!(fate(&next, "SELECT 1"), Fate::Skipped);
+        assert!(matches!(fate(&next, "SELECT 1"), Fate::Skipped(_)));
         session.batch_execute("ROLLBACK").await.unwrap();
     }
 }
