@@ -2,9 +2,8 @@
 //!
 //! Promises: an acknowledged write is committed, with the durability that the server is set to (`synchronous_commit`, `fsync`);
 //! what was lost before its commit was asked for is written again on another connection, what was lost while it was asked for
-//! is
-//! [`OutcomeUnknown`](crate::write::WriteError::OutcomeUnknown). Reading and
-//! writing share the connections and neither starves the other.
+//! is [`OutcomeUnknown`](crate::write::WriteError::OutcomeUnknown). Reading and writing share the connections and neither starves
+//! the other.
 //!
 //! What a batch changes for a statement, and when not to batch: `docs/guarantees.md`.
 //!
@@ -335,6 +334,11 @@ fn hosts(config: &Config) -> impl Iterator<Item = &str> {
     })
 }
 
+#[cfg(feature = "tls")]
+fn is_local(config: &Config) -> bool {
+    hosts(config).all(address::is_this_machine) && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
+}
+
 /// Who is asked, and what for; never with a password.
 fn name_of(config: &Config) -> String {
     let port = |at: usize| {
@@ -420,7 +424,7 @@ impl PostgresBuilder {
     pub async fn connect(self) -> Result<Postgres, WriteError> {
         let server = name_of(&self.config);
         #[cfg(feature = "tls")]
-        if self.tls.is_none() && !hosts(&self.config).all(address::is_this_machine) {
+        if self.tls.is_none() && !is_local(&self.config) {
             address::warn_of_listeners(&server, "PostgresBuilder::tls, with sslmode=require in the URL,");
         }
         let manager = Manager {
@@ -453,5 +457,34 @@ impl PostgresBuilder {
         };
         inner.take(&inner.reading, Instant::now()).await?;
         Ok(Postgres { inner: Arc::new(inner) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_named_by_who_is_asked_where_and_for_what() {
+        for (url, name) in [
+            ("postgresql://app:pw@h:5433/d", "PostgreSQL app@h:5433/d"),
+            ("postgresql://app:pw@h,i:1/d", "PostgreSQL app@h:5432,i:1/d"),
+            ("postgresql://app@h", "PostgreSQL app@h:5432/app"),
+            ("host=/run/pg user=app password=pw", "PostgreSQL app@/run/pg:5432/app"),
+            ("hostaddr=10.0.0.1 user=app dbname=d", "PostgreSQL app@10.0.0.1:5432/d"),
+        ] {
+            assert_eq!(name_of(&url.parse().unwrap()), name);
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "tls")]
+    fn what_leaves_this_machine_is_known() {
+        let is_local = |url: &str| is_local(&url.parse().unwrap());
+        assert!(is_local("postgresql://app@localhost,127.0.0.1/d"));
+        assert!(is_local("host=/run/pg user=app"));
+        for url in ["postgresql://app@localhost,h/d", "hostaddr=10.0.0.1 user=app"] {
+            assert!(!is_local(url), "{url}");
+        }
     }
 }
