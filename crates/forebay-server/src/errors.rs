@@ -38,7 +38,6 @@ mod state {
     pub(super) const INSIDE_TRANSACTION: &str = "25001";
     pub(super) const DISK_FULL: &str = "53100";
     pub(super) const OUT_OF_MEMORY: &str = "53200";
-    pub(super) const TOO_MANY_WAIT: &str = "53000";
     pub(super) const LIMIT_EXCEEDED: &str = "54000";
     pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(super) const CANCELED: &str = "57014";
@@ -105,7 +104,6 @@ pub fn unplaced(error: WriteError) -> WireError {
         WriteError::TransactionLost => WireError::new(state::NO_TRANSACTION_LEFT, error.to_string()),
         WriteError::OutcomeUnknown { .. } => WireError::new(state::COMPLETION_UNKNOWN, error.to_string())
             .with_hint("Look whether the write is there before trying it again."),
-        WriteError::Overloaded => WireError::new(state::TOO_MANY_WAIT, error.to_string()),
         WriteError::Closed => {
             WireError::new(state::SHUTTING_DOWN, "the server is shutting down").with_severity(Severity::Fatal)
         }

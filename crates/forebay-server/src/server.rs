@@ -4,7 +4,7 @@
 //! for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -186,14 +186,16 @@ impl Server {
         } else {
             format!("WAL, synchronous={}", durability(self.options.synchronous).as_str())
         };
-        let (host, port) = (self.address.ip(), self.address.port());
+        let host = reached_from_here(self.address.ip());
+        let port = self.address.port();
+        let user = if self.options.users.is_some() { " -U NAME" } else { "" };
         println!("forebay {version} · embedded SQLite {path} ({durability})");
         println!("  PostgreSQL  postgresql://{}/forebay", self.address);
         match self.http_address {
             Some(address) => println!("  HTTP        http://{address}  (/metrics, /healthz)"),
             None => println!("  HTTP        off"),
         }
-        println!("  try         psql -h {host} -p {port} forebay");
+        println!("  try         psql -h {host} -p {port}{user} forebay");
     }
 
     /// Brings everything to an orderly end, within the drain timeout.
@@ -282,6 +284,15 @@ fn open(options: &Options) -> Result<Sqlite, OpenError> {
             sql::register(connection)
         })
         .open()
+}
+
+/// Where this machine reaches it: what listens everywhere listens on loopback too, and no network is asked for that.
+fn reached_from_here(listening: IpAddr) -> IpAddr {
+    match listening {
+        listening if !listening.is_unspecified() => listening,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -444,6 +455,19 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_listens_everywhere_is_reached_on_loopback() {
+        for (listening, reached) in [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("127.0.0.2", "127.0.0.2")] {
+            let reached: IpAddr = reached.parse().unwrap();
+            assert_eq!(reached_from_here(listening.parse().unwrap()), reached);
         }
     }
 }

@@ -24,8 +24,9 @@
 //! - `sqlite` (default): [`write`](mod@write) with `write::sqlite`, and `load::sqlite`, with SQLite built in. Without this and the
 //!   next two, `batch`, `load` and `cache` are left.
 //! - `postgres`: `write::postgres` and `load::postgres`, over a pool of connections that both share.
-//! - `mysql`: `write::mysql` and `load::mysql`, for MariaDB and MySQL, likewise.
-//! - `tls`: TLS to PostgreSQL, MariaDB and MySQL, by rustls. Without it connections are not encrypted.
+//! - `mysql`: `write::mysql` and `load::mysql`, for MariaDB, likewise. For MySQL it is the same code, and not tested.
+//! - `tls`: TLS to PostgreSQL and MariaDB, by rustls, where it is asked for: by `PostgresBuilder::tls`, by `require_ssl=true` in a
+//!   URL of MariaDB's or by `MySqlBuilder::tls`. Otherwise connections are not encrypted.
 //! - `serde` (with all of the others): [`cache::HotKeys`] can be saved and loaded.
 //! - `tier-codec` (with each of the following): the form in which a tier keeps keys and values outside the process.
 //! - `tier-sqlite`: a cache's tier in a SQLite file of its own: warm after a restart.

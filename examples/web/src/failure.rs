@@ -47,9 +47,7 @@ impl IntoResponse for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Busy { .. } | WriteError::Unavailable { .. } | WriteError::Overloaded | WriteError::Closed => {
-                Self::try_later(error)
-            }
+            WriteError::Busy { .. } | WriteError::Unavailable { .. } | WriteError::Closed => Self::try_later(error),
             error => Self::broken(error),
         }
     }

@@ -4,7 +4,7 @@
 //! an error is a 5xx whose text says what happened and whether the row may be there. Requests and their time are bounded; on
 //! Ctrl-C and SIGTERM all that was taken in is answered.
 //!
-//! `cargo run --release -p web -- [sqlite:PATH | postgresql://… | mysql://…]`
+//! `cargo run --release -p web -- [sqlite:PATH | postgresql://… | mysql://… | mariadb://…]`
 //!
 //! | request | answer |
 //! |---|---|
@@ -38,7 +38,7 @@ use self::service::{Limits, Service};
 /// A web service that writes a row a request: with Forebay, and as it would be without.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The database: `sqlite:PATH`, `postgresql://…` or `mysql://…`. The tables `entry` and `users` are made where they are not there.
+    /// The database: `sqlite:PATH`, `postgresql://…`, `mysql://…` or `mariadb://…`. The tables `entry` and `users` are made where they are not there.
     #[arg(default_value = "sqlite:web.db")]
     database: String,
     /// Where to listen; port 0 is any free one.
@@ -67,7 +67,12 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let database = Database::open(&arguments.database, arguments.pool).await?;
     // Before anybody is told that we are here: a signal must find us listening to it.
     let stop = stop_signal()?;
-    let listener = TcpListener::bind(arguments.listen).await?;
+    let listener = TcpListener::bind(arguments.listen).await.map_err(|cause| {
+        format!(
+            "cannot listen on {}: {cause}; --listen chooses another address",
+            arguments.listen
+        )
+    })?;
     println!(
         "{}\nhttp://{}/batched?id=1, until Ctrl-C",
         database.name(),

@@ -27,8 +27,9 @@ pub(crate) struct Limits {
     /// Requests that may be worked on at a time; those over it get 503.
     #[arg(long, default_value_t = 10_000)]
     max_requests: usize,
-    /// The longest that a request may take, in milliseconds; then it gets 504.
-    #[arg(long, default_value_t = 10_000)]
+    /// The longest that a request may take, in milliseconds; then it gets 504. Longer than the 10 s for which Forebay tries to
+    /// reach the database: its own answer, which knows whether the row is there, then comes first.
+    #[arg(long, default_value_t = 15_000)]
     timeout_ms: u64,
 }
 

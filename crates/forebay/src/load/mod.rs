@@ -175,6 +175,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Key for K {}
 /// assert_eq!(one.unwrap().unwrap().name, "user 42");
 /// assert_eq!(same.unwrap().unwrap().name, "user 42");
 /// assert_eq!(none.unwrap(), None);
+/// // Here, on one thread. On several a fetch may be over before the last key comes, and what was in it is fetched again.
 /// assert_eq!(users.stats().fetches, 1);
 /// assert_eq!(users.stats().keys_fetched, 2);
 /// # }

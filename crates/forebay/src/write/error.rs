@@ -17,9 +17,9 @@ pub enum WriteError {
         /// How long was waited.
         waited: Duration,
     },
-    /// The database could not be reached, or was lost before the commit, for as long as is tried. Nothing was written. Try
-    /// again later.
-    #[error("the database cannot be reached: {cause}")]
+    /// The database could not be reached or does not take this user, or was lost before the commit, for as long as is tried.
+    /// Nothing was written. Try again later, or mend the URL.
+    #[error("the database cannot be used: {cause}")]
     Unavailable {
         /// What was tried, and what it said last.
         cause: String,
@@ -45,9 +45,6 @@ pub enum WriteError {
         /// What the database said.
         cause: String,
     },
-    /// More statements wait than the writer's limit allows. Slow down, then try again.
-    #[error("too many statements wait to be written; try again")]
-    Overloaded,
     /// The writer was drained or closed. Nothing more is taken.
     #[error("the writer is closed")]
     Closed,

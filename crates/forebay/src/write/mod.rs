@@ -8,6 +8,8 @@
 //! caches.
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
+mod address;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 mod alike;
 mod cancel;
 mod error;

@@ -22,7 +22,9 @@ async fn a_wrong_password_is_told_at_once_with_user_and_host_but_no_password() {
     assert!(begun.elapsed() < Duration::from_secs(5));
     let told = format!("{error} {error:?}");
     assert!(matches!(error, WriteError::Unavailable { .. }));
-    assert!(told.contains(&name) && told.contains("127.0.0.1"), "{told}");
+    // Who, where, and which database.
+    let place = url.rsplit_once('@').unwrap().1;
+    assert!(told.contains(&format!("{name}@{place}:")), "{told}");
     assert!(!told.contains("wr0ng"), "{told}");
 }
 
@@ -43,6 +45,28 @@ async fn nobody_there_or_no_such_database_is_told_at_once() {
         );
     }
     assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn mariadb_may_be_called_by_its_name() {
+    let database = Database::new("").await;
+    let url = database.url.replace("mysql:", "mariadb:");
+    let mysql = MySql::connect(&url).await.unwrap();
+    assert_eq!(mysql.query("SELECT 1", ()).await.unwrap().rows.len(), 1);
+}
+
+#[tokio::test]
+async fn a_password_that_has_to_be_encoded_is_told_and_not_repeated() {
+    for url in [
+        "mysql://app:p@ss/word@127.0.0.1:1/app",
+        "mysql://app:p/word@127.0.0.1:1/app",
+    ] {
+        let Err(error) = MySql::builder(url) else {
+            panic!("it was understood")
+        };
+        let told = format!("{error} {error:?}");
+        assert!(told.contains("%40") && !told.contains("word@"), "{told}");
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,14 @@ async fn a_server_that_is_not_there_or_refuses_is_told_at_once() {
     let Some(WriteError::Unavailable { cause }) = Postgres::connect(&url).await.err() else {
         panic!("a user that is not there was let in")
     };
-    assert!(cause.contains("nobody") && !cause.contains("secret"), "{cause}");
+    // Who, where, and which database.
+    let place = database.url.split(['@', '?']).nth(1).unwrap();
+    assert!(cause.contains(&format!("nobody@{place}:")), "{cause}");
+    assert!(!cause.contains("secret"), "{cause}");
+    let Some(WriteError::Unavailable { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
+        panic!("it was understood")
+    };
+    assert!(cause.contains("%40") && !cause.contains("word@"), "{cause}");
     assert!(Postgres::connect("mysql://x").await.is_err());
 }
 

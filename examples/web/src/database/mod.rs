@@ -1,7 +1,7 @@
 //! The database by its URL: the tables, Forebay's handles on it, and what they are held against.
 //!
 //! Promises: whichever database it is, the same tables, the same statement, a row's own id. Knows nothing of HTTP; what each
-//! database has of its own is in a file of its own.
+//! database has of its own is in a file of its own. No error repeats a URL: there may be a password in it.
 
 mod mysql;
 mod postgres;
@@ -36,10 +36,10 @@ impl Entry {
 /// Why there is no database to serve from.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    #[error("{url} is none of sqlite:PATH, postgresql://… and mysql://…")]
-    Unknown { url: String },
-    #[error("{url} cannot be opened: {cause}")]
-    Failed { url: String, cause: String },
+    #[error("what was given is none of sqlite:PATH, postgresql://…, mysql://… and mariadb://…")]
+    Unknown,
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// A database that is open, in all the ways that it is written to and read.
@@ -57,13 +57,10 @@ impl Database {
         let opened = match url.split_once(':') {
             Some(("sqlite", path)) => sqlite::open(path.strip_prefix("//").unwrap_or(path), pool).await,
             Some(("postgresql" | "postgres", _)) => postgres::open(url, pool).await,
-            Some(("mysql", _)) => mysql::open(url, pool).await,
-            _ => return Err(OpenError::Unknown { url: url.to_owned() }),
+            Some(("mysql" | "mariadb", rest)) => mysql::open(&format!("mysql:{rest}"), pool).await,
+            _ => return Err(OpenError::Unknown),
         };
-        opened.map_err(|cause| OpenError::Failed {
-            url: url.to_owned(),
-            cause: cause.to_string(),
-        })
+        opened.map_err(|cause| OpenError::Failed(cause.to_string()))
     }
 
     /// What it is, for the first line that is printed.

@@ -18,6 +18,9 @@ const USER: &str = "SELECT id, name FROM users WHERE id = ?";
 const CONNECTIONS: usize = 32;
 
 pub(super) async fn open(url: &str, pool: Option<usize>) -> Result<Database, Box<dyn Error>> {
+    if Opts::from_url(url).is_ok_and(|options| options.db_name().is_none()) {
+        return Err("the URL names no database: mysql://user:password@host:3306/DATABASE".into());
+    }
     let mysql = MySql::connect(url).await?;
     let writer = Writer::new(mysql.clone());
     for table in [

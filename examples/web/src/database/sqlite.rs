@@ -22,7 +22,7 @@ const CONNECTIONS: usize = 1;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn open(path: &str, pool: Option<usize>) -> Result<Database, Box<dyn Error>> {
-    let sqlite = Sqlite::open(path)?;
+    let sqlite = Sqlite::open(path).map_err(|cause| format!("{path} cannot be opened: {cause}"))?;
     let writer = Writer::new(sqlite.clone());
     for table in [
         "CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, value INTEGER NOT NULL, created_at INTEGER NOT NULL)",

@@ -167,15 +167,48 @@ fn what_was_taken_in_before_the_end_is_answered() {
     assert_eq!(web.rows().iter().map(|(_, value)| *value).collect::<Vec<_>>(), [5]);
 }
 
+/// What it says when it does not start.
+fn refusal(arguments: &[&str]) -> String {
+    let program = Program::new(env!("CARGO_BIN_EXE_web"), arguments);
+    program.run(READY_WITHIN).unwrap_err().to_string()
+}
+
 #[test]
 fn a_database_that_cannot_be_opened_ends_the_program_with_its_name() {
     for (url, words) in [
         ("oracle:x", "none of sqlite:PATH"),
         ("sqlite:/no/such/folder/web.db", "/no/such/folder"),
+        ("postgresql://app@127.0.0.1:1/there", "app@127.0.0.1:1/there"),
+        ("mysql://app@127.0.0.1:1/there", "app@127.0.0.1:1/there"),
+        ("mariadb://app@127.0.0.1:1/there", "app@127.0.0.1:1/there"),
+        ("mysql://app@127.0.0.1:1", "names no database"),
     ] {
-        let error = Program::new(env!("CARGO_BIN_EXE_web"), [url])
-            .run(READY_WITHIN)
-            .unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        let error = refusal(&[url]);
+        assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn no_error_repeats_a_password() {
+    for url in [
+        "postgresql://app:secret@127.0.0.1:1/app",
+        "postgres//app:secret@127.0.0.1:1/app",
+        "mysql://app:secret@127.0.0.1:1/app",
+        "mariadb://app:secret@127.0.0.1:1",
+        "oracle://app:secret@127.0.0.1:1/app",
+    ] {
+        // The program's own words: how it was started is known to whoever started it.
+        let error = refusal(&[url]).replace(url, "");
+        assert!(error.contains("web: ") && !error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let database = format!("sqlite:{}", folder.path().join("web.db").display());
+    let error = refusal(&[&database, "--listen", &address]);
+    assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
 }

@@ -3,7 +3,10 @@
 //! Promises: what is told apart here is what a caller or the batch does next, and nothing that would name a password. Knows
 //! numbers that MariaDB and MySQL share, and those that only one of them has; no number means two things to them here.
 
-use mysql_async::{DriverError, Error, ServerError};
+use std::io;
+use std::time::Duration;
+
+use mysql_async::{DriverError, Error, IoError, ServerError};
 
 use crate::write::{StatementError, StatementErrorKind as Kind, WriteError};
 
@@ -131,6 +134,19 @@ pub(super) fn is_passing(error: &Error) -> bool {
     }
 }
 
+/// Why there is no connection, in words for whoever wrote the URL.
+pub(super) fn said_of_connecting(error: &Error, within: Duration) -> String {
+    match error {
+        Error::Io(IoError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => format!(
+            "no connection was made within {} s (connect_timeout); does a MariaDB or MySQL server listen there?",
+            within.as_secs_f32()
+        ),
+        Error::Io(IoError::Io(error)) => error.to_string(),
+        Error::Server(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
 /// The statement's own error.
 pub(super) fn statement_error(error: &ServerError) -> StatementError {
     StatementError {
@@ -191,6 +207,17 @@ mod tests {
             message: "said so".to_owned(),
             state: "HY000".to_owned(),
         })
+    }
+
+    #[test]
+    fn why_there_is_no_connection_is_said_once_and_plainly() {
+        let said = |kind| said_of_connecting(&Error::from(io::Error::from(kind)), Duration::from_secs(5));
+        assert_eq!(said(io::ErrorKind::ConnectionRefused), "connection refused");
+        assert!(said(io::ErrorKind::TimedOut).contains("within 5 s (connect_timeout)"));
+        assert_eq!(
+            said_of_connecting(&server(1045), Duration::ZERO),
+            "ERROR 1045 (HY000): said so"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The Writer's MariaDB and MySQL: a pool of connections, on each of which a batch is one transaction.
+//! The Writer's MariaDB and MySQL: a pool of connections, on each of which a batch is one transaction. Tested on MariaDB only.
 //!
 //! Promises: an acknowledged write is committed, with the durability that the server is set to
 //! (`innodb_flush_log_at_trx_commit = 1`, its default, puts it on the disk first; at anything else a warning is logged when
@@ -46,9 +46,12 @@ use super::lanes::Sharing;
 use super::retry::Backoff;
 use super::shape::Role;
 use super::writer::Answer;
-use super::{Outcome, Parameters, Sql, Write, WriteError};
+use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
 pub use self::transaction::Transaction;
+/// For [`MySqlBuilder::tls`].
+#[cfg(feature = "tls")]
+pub use mysql_async::SslOpts;
 
 /// A MariaDB or MySQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -77,7 +80,9 @@ pub struct MySqlBuilder {
 }
 
 impl MySql {
-    /// Connects with the defaults of the [`builder`](Self::builder). The URL is `mysql://user:password@host:3306/database`.
+    /// Connects with the defaults of the [`builder`](Self::builder). The URL is `mysql://user:password@host:3306/database`, or
+    /// begins with `mariadb:`; whatever user or password has of `@ / : # ?` is percent-encoded in it. Without a database in it,
+    /// statements name their tables' own.
     ///
     /// # Errors
     /// [`WriteError::Unavailable`] if the URL cannot be understood, or the server cannot be reached or refuses the user.
@@ -90,9 +95,10 @@ impl MySql {
     /// # Errors
     /// [`WriteError::Unavailable`] if the URL cannot be understood.
     pub fn builder(url: &str) -> Result<MySqlBuilder, WriteError> {
-        let options = Opts::from_url(url).map_err(|error| WriteError::Unavailable {
-            cause: format!("the URL cannot be understood: {error}"),
-        })?;
+        let known = url.strip_prefix("mariadb:").map(|rest| format!("mysql:{rest}"));
+        let known = known.as_deref().unwrap_or(url);
+        let options = Opts::from_url(known).map_err(|error| address::unread(known, error))?;
+        address::check(known, options.db_name())?;
         Ok(MySqlBuilder {
             options,
             connections: 16,
@@ -248,11 +254,11 @@ impl MySqlBuilder {
         self
     }
 
-    /// Speaks TLS, and nothing else. What `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
+    /// Speaks TLS, and nothing else. Without this call, and without `require_ssl=true` in the URL, none is spoken. What `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
     /// authorities.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn tls(mut self, options: mysql_async::SslOpts) -> Self {
+    pub fn tls(mut self, options: SslOpts) -> Self {
         self.options = OptsBuilder::from_opts(self.options).ssl_opts(options).into();
         self
     }
@@ -262,6 +268,11 @@ impl MySqlBuilder {
     /// # Errors
     /// [`WriteError::Unavailable`], at once.
     pub async fn connect(self) -> Result<MySql, WriteError> {
+        let server = name_of(&self.options);
+        #[cfg(feature = "tls")]
+        if self.options.ssl_opts().is_none() && !is_local(&self.options) {
+            address::warn_of_listeners(&server, "require_ssl=true in the URL, or MySqlBuilder::tls,");
+        }
         let options = OptsBuilder::from_opts(self.options)
             // Statements are kept here, by the text as it was given.
             .stmt_cache_size(0)
@@ -272,12 +283,16 @@ impl MySqlBuilder {
             .max_allowed_packet(Some(1 << 30))
             .wait_timeout(Some(0))
             .client_found_rows(false);
-        let links = Links::new(options.into(), self.session, self.connections, self.connect_timeout);
+        let connect_timeout = self.connect_timeout;
+        let links = Links::new(options.into(), self.session, self.connections, connect_timeout);
         let permit = links.permit_to_write().await?;
         let mut lent = match links.try_take(&permit).await {
             Ok(lent) => lent,
             Err(Refusal::Closed | Refusal::Busy) => unreachable!("nobody else has it"),
-            Err(Refusal::Server(error)) => return Err(links.refused(&error)),
+            Err(Refusal::Server(error)) => {
+                let cause = format!("{server}: {}", error::said_of_connecting(&error, connect_timeout));
+                return Err(WriteError::Unavailable { cause });
+            }
         };
         let server = Arc::clone(lent.link.server());
         if server.flush_at_commit != Some(1) {
@@ -300,6 +315,25 @@ impl MySqlBuilder {
             }),
         })
     }
+}
+
+/// Who is asked, and what for; never with a password.
+fn name_of(options: &Opts) -> String {
+    let user = options.user().unwrap_or_default();
+    let database = options.db_name().unwrap_or_default();
+    match options.socket() {
+        Some(socket) => format!("MariaDB or MySQL {user}@{socket}/{database}"),
+        None => format!(
+            "MariaDB or MySQL {user}@{}:{}/{database}",
+            options.ip_or_hostname(),
+            options.tcp_port()
+        ),
+    }
+}
+
+#[cfg(feature = "tls")]
+fn is_local(options: &Opts) -> bool {
+    options.socket().is_some() || address::is_this_machine(options.ip_or_hostname())
 }
 
 impl Inner {

@@ -2,9 +2,8 @@
 //!
 //! Promises: an acknowledged write is committed, with the durability that the server is set to (`synchronous_commit`, `fsync`);
 //! what was lost before its commit was asked for is written again on another connection, what was lost while it was asked for
-//! is
-//! [`OutcomeUnknown`](crate::write::WriteError::OutcomeUnknown). Reading and
-//! writing share the connections and neither starves the other.
+//! is [`OutcomeUnknown`](crate::write::WriteError::OutcomeUnknown). Reading and writing share the connections and neither starves
+//! the other.
 //!
 //! What a batch changes for a statement, and when not to batch: `docs/guarantees.md`.
 //!
@@ -30,6 +29,7 @@ use std::time::{Duration, Instant};
 use deadpool::managed::{Object, Pool, PoolError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
 use self::connection::{Manager, Unconnected};
 use self::error::Fate;
@@ -39,9 +39,12 @@ use super::retry::Backoff;
 use super::shape::Role;
 use super::silence::Silence;
 use super::writer::Answer;
-use super::{Outcome, Parameters, Sql, Write, WriteError};
+use super::{Outcome, Parameters, Sql, Write, WriteError, address};
 
 pub use self::transaction::Transaction;
+/// For [`PostgresBuilder::tls`]: the rustls that is spoken here.
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;
 
 /// How long a connection that was lost is waited for to end at the server.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
@@ -89,7 +92,8 @@ struct Taken {
 
 impl Postgres {
     /// Connects with the defaults of the [`builder`](Self::builder). The URL is as for libpq:
-    /// `postgresql://user:password@host:5432/database`, or `host=/run/postgresql user=app dbname=app`.
+    /// `postgresql://user:password@host:5432/database`, or `host=/run/postgresql user=app dbname=app`. Whatever user or password
+    /// has of `@ / : # ?` is percent-encoded in the first form.
     ///
     /// # Errors
     /// [`WriteError::Unavailable`] if the URL cannot be understood, or the server cannot be reached or refuses the user.
@@ -102,9 +106,11 @@ impl Postgres {
     /// # Errors
     /// [`WriteError::Unavailable`] if the URL cannot be understood.
     pub fn builder(url: &str) -> Result<PostgresBuilder, WriteError> {
-        let mut config = Config::from_str(url).map_err(|error| WriteError::Unavailable {
-            cause: format!("the URL cannot be understood: {error}"),
+        let mut config = Config::from_str(url).map_err(|error| {
+            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            address::unread(url, cause)
         })?;
+        address::check(url, hosts(&config).chain(config.get_dbname()))?;
         if config.get_application_name().is_none() {
             config.application_name("forebay");
         }
@@ -319,6 +325,46 @@ fn cause_of(error: &Unconnected) -> String {
     }
 }
 
+/// The hosts that are reached over a network.
+fn hosts(config: &Config) -> impl Iterator<Item = &str> {
+    config.get_hosts().iter().filter_map(|host| match host {
+        Host::Tcp(name) => Some(name.as_str()),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    })
+}
+
+#[cfg(feature = "tls")]
+fn is_local(config: &Config) -> bool {
+    hosts(config).all(address::is_this_machine) && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
+}
+
+/// Who is asked, and what for; never with a password.
+fn name_of(config: &Config) -> String {
+    let port = |at: usize| {
+        config
+            .get_ports()
+            .get(at)
+            .or(config.get_ports().first())
+            .copied()
+            .unwrap_or(5432)
+    };
+    let named = config.get_hosts().iter().enumerate().map(|(at, host)| match host {
+        Host::Tcp(name) => format!("{name}:{}", port(at)),
+        #[cfg(unix)]
+        Host::Unix(folder) => format!("{}:{}", folder.display(), port(at)),
+    });
+    let numbered = config.get_hostaddrs().iter().enumerate();
+    let numbered = numbered.map(|(at, address)| format!("{address}:{}", port(at)));
+    let mut places: Vec<String> = named.collect();
+    if places.is_empty() {
+        places = numbered.collect();
+    }
+    let user = config.get_user().unwrap_or("(none)");
+    let database = config.get_dbname().unwrap_or(user);
+    format!("PostgreSQL {user}@{}/{database}", places.join(","))
+}
+
 impl PostgresBuilder {
     /// The most connections. Default: 16.
     ///
@@ -362,10 +408,11 @@ impl PostgresBuilder {
         self
     }
 
-    /// Speaks TLS, as `sslmode` in the URL says (`require` to insist).
+    /// Speaks TLS, as `sslmode` in the URL says: `require` to insist, while a server that has none is spoken to in clear if it is
+    /// left out. Without this call no TLS is spoken.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn tls(mut self, config: tokio_rustls::rustls::ClientConfig) -> Self {
+    pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
         self.tls = Some(tokio_postgres_rustls::MakeRustlsConnect::new(config));
         self
     }
@@ -375,11 +422,11 @@ impl PostgresBuilder {
     /// # Errors
     /// [`WriteError::Unavailable`], at once.
     pub async fn connect(self) -> Result<Postgres, WriteError> {
-        let server = format!(
-            "PostgreSQL, user {}, database {}",
-            self.config.get_user().unwrap_or("(none)"),
-            self.config.get_dbname().or(self.config.get_user()).unwrap_or("(none)"),
-        );
+        let server = name_of(&self.config);
+        #[cfg(feature = "tls")]
+        if self.tls.is_none() && !is_local(&self.config) {
+            address::warn_of_listeners(&server, "PostgresBuilder::tls, with sslmode=require in the URL,");
+        }
         let manager = Manager {
             config: self.config,
             #[cfg(feature = "tls")]
@@ -410,5 +457,34 @@ impl PostgresBuilder {
         };
         inner.take(&inner.reading, Instant::now()).await?;
         Ok(Postgres { inner: Arc::new(inner) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_named_by_who_is_asked_where_and_for_what() {
+        for (url, name) in [
+            ("postgresql://app:pw@h:5433/d", "PostgreSQL app@h:5433/d"),
+            ("postgresql://app:pw@h,i:1/d", "PostgreSQL app@h:5432,i:1/d"),
+            ("postgresql://app@h", "PostgreSQL app@h:5432/app"),
+            ("host=/run/pg user=app password=pw", "PostgreSQL app@/run/pg:5432/app"),
+            ("hostaddr=10.0.0.1 user=app dbname=d", "PostgreSQL app@10.0.0.1:5432/d"),
+        ] {
+            assert_eq!(name_of(&url.parse().unwrap()), name);
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "tls")]
+    fn what_leaves_this_machine_is_known() {
+        let is_local = |url: &str| is_local(&url.parse().unwrap());
+        assert!(is_local("postgresql://app@localhost,127.0.0.1/d"));
+        assert!(is_local("host=/run/pg user=app"));
+        for url in ["postgresql://app@localhost,h/d", "hostaddr=10.0.0.1 user=app"] {
+            assert!(!is_local(url), "{url}");
+        }
     }
 }

@@ -15,11 +15,10 @@ mod role;
 #[cfg(feature = "postgres")]
 mod session;
 mod syntax;
-#[cfg(feature = "postgres")]
 mod verb;
 
 #[cfg(feature = "mysql")]
-pub(crate) use bound::{locks_what_it_reads, uses_its_session};
+pub(crate) use bound::{asks_of_before, locks_what_it_reads, reads, uses_its_session};
 pub(crate) use insert::insert;
 #[cfg(feature = "postgres")]
 pub(crate) use lateral::{Lateral, Parameter, lateral};

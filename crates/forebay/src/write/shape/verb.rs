@@ -23,22 +23,23 @@ const CHANGES: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE"];
 /// Tells a statement's verb.
 pub(crate) fn verb(dialect: Dialect, sql: &str) -> Verb {
     let mut depth = 0_usize;
-    let mut after_with = false;
+    // How deep in parentheses a WITH stood: its parts are deeper.
+    let mut with = None;
     for token in Lexer::new(dialect, sql) {
         let Ok(token) = token else { return Verb::Other };
         if token.is_symbol("(") {
             depth += 1;
         } else if token.is_symbol(")") {
             depth = depth.saturating_sub(1);
-        } else if after_with && depth > 0 {
+        } else if with.is_some_and(|with| depth > with) {
             // Inside a part of the WITH.
         } else if is_one_of(token, &READS) {
             return Verb::Reads;
         } else if is_one_of(token, &CHANGES) {
             return Verb::Changes;
         } else if token.is_word("WITH") {
-            after_with = true;
-        } else if !after_with {
+            with = Some(depth);
+        } else if with.is_none() {
             return Verb::Other;
         }
     }
@@ -62,6 +63,7 @@ mod tests {
             "(SELECT 1) UNION SELECT 2",
             "VALUES (1)",
             "TABLE t",
+            "(WITH a AS (DELETE FROM t RETURNING id) SELECT * FROM a)",
             "WITH \"insert\" AS (INSERT INTO t VALUES (1) RETURNING id), b(x) AS (SELECT 1) SELECT * FROM b",
         ] {
             assert_eq!(told(sql), Verb::Reads, "{sql}");
