@@ -1,5 +1,6 @@
 //! Each caller's own outcome, statement by statement.
 
+use forebay::write::postgres::Postgres;
 use forebay::write::{CancelToken, StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 
 use crate::{Database, assert_ok, integers, kind, together};
@@ -42,6 +43,41 @@ async fn counts_are_each_statements_own() {
     );
     assert_eq!(assert_ok(&answers[5]).rows, [integers(&[1])]);
     assert_eq!(database.read("n FROM t").await, ["4"]);
+}
+
+/// The limit is one statement's: a set of many may return more.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_take_too_much_memory_are_not_taken() {
+    let database = Database::new("CREATE TABLE t (n int, s text)").await;
+    let builder = Postgres::builder(&database.url).unwrap().rows_bytes_max(100_000);
+    let postgres = builder.connect().await.unwrap();
+    // Among neighbours: undone, and they are not touched.
+    let returning = |n: i64, length: usize| {
+        let text = "INSERT INTO t (n, s) VALUES ($1, $2) RETURNING s";
+        Write::new(text, (n, "x".repeat(length)))
+    };
+    let writes = (0..20).map(|n| returning(n, if n == 7 { 200_000 } else { 20_000 }));
+    for (n, answer) in (0..).zip(together(&postgres, writes.collect()).await) {
+        if n == 7 {
+            assert_eq!(kind(&answer), Kind::TooLarge);
+        } else {
+            assert_eq!(assert_ok(&answer).rows.len(), 1);
+        }
+    }
+    let count = "count(*), count(*) FILTER (WHERE n = 7) FROM t";
+    assert_eq!(database.read(count).await, ["19|0"]);
+    // Alone it is committed.
+    let writer = Writer::new(postgres.clone());
+    let told = writer.submit(returning(20, 200_000)).await;
+    assert!(matches!(told, Err(WriteError::OutcomeUnknown { .. })), "{told:?}");
+    assert_eq!(database.read("count(*) FROM t").await, ["20"]);
+    // In a transaction of one's own it is undone, and the transaction goes on.
+    let mut transaction = writer.begin().await.unwrap();
+    let all = "SELECT s FROM t";
+    assert_eq!(kind(&transaction.execute(all, ()).await), Kind::TooLarge);
+    assert_ok(&transaction.execute("SELECT s FROM t WHERE n = 1", ()).await);
+    drop(transaction);
+    assert_eq!(kind(&postgres.query(all, ()).await), Kind::TooLarge);
 }
 
 /// Another server's transaction that has failed is reported with the code that this one's would have.

@@ -120,7 +120,7 @@ pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &P
         let client = connection.client();
         let messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = vec![
             control(client, "BEGIN READ ONLY".to_owned()),
-            Box::pin(answer(client, &prepared.statement, sent(parameters))),
+            Box::pin(answer(connection, &prepared.statement, sent(parameters))),
             // Of a transaction that is broken it makes a ROLLBACK.
             control(client, "COMMIT".to_owned()),
         ];
@@ -577,11 +577,7 @@ impl<'a> Batch<'a> {
         // Dropped in the middle, nobody may use the connection before the statement has ended.
         connection.begins();
         let answered = connection
-            .all(answer(
-                connection.client(),
-                &prepared.statement,
-                sent(&write.parameters),
-            ))
+            .all(answer(connection, &prepared.statement, sent(&write.parameters)))
             .await;
         let was_executed = matches!(answered, Ok(Ok(_)));
         let told = match answered {
@@ -793,7 +789,7 @@ impl<'a> Batch<'a> {
         for &place in places {
             let statement = &texts.ready(&self.plans[place]).statement;
             let parameters = &self.writes[place].parameters;
-            messages.push(Box::pin(answer(client, statement, sent(parameters))));
+            messages.push(Box::pin(answer(connection, statement, sent(parameters))));
         }
         let mut answers = connection.all(flight(messages)).await.map_err(general)?;
         if begins && let Err(error) = answers.remove(0) {
@@ -1007,6 +1003,9 @@ fn misfit(prepared: &Prepared, parameters: &Parameters) -> Option<WriteError> {
 
 /// The outcome of a statement that was executed.
 fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told {
+    if let Some(too_many) = answered.too_many {
+        return Err(StatementError::from(too_many).into());
+    }
     let columns = &prepared.columns;
     let row = |row| -> Result<Vec<Value>, StatementError> {
         (0..columns.len()).map(|column| types::value(row, column)).collect()

@@ -19,6 +19,7 @@ use tokio_postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::error::{Fate, fate};
 use crate::write::silence::Silence;
+use crate::write::{StatementError, StatementErrorKind};
 
 /// A connection that was idle for longer is asked whether it still is one, before a statement is entrusted to it.
 const TRUSTED_FOR: Duration = Duration::from_millis(100);
@@ -32,6 +33,7 @@ pub(super) struct Manager {
     pub(super) greeting: Arc<str>,
     pub(super) statement_cache: usize,
     pub(super) answer_timeout: Duration,
+    pub(super) rows_bytes_max: usize,
     pub(super) silence: Silence,
 }
 
@@ -88,6 +90,7 @@ impl managed::Manager for Manager {
                 uses: 0,
                 in_transaction: false,
                 answer_timeout: self.answer_timeout,
+                rows_bytes_max: self.rows_bytes_max,
                 greeting: Arc::clone(&self.greeting),
             };
             connection.client.batch_execute(&self.greeting).await?;
@@ -132,6 +135,7 @@ pub(super) struct Connection {
     /// Set before a transaction begins, cleared when its end was answered.
     in_transaction: bool,
     answer_timeout: Duration,
+    rows_bytes_max: usize,
     /// What every new connection is told.
     greeting: Arc<str>,
     /// What the server calls it, if it tells.
@@ -181,9 +185,26 @@ pub(super) struct Prepared {
 
 /// What one statement was answered.
 pub(super) struct Answered {
+    /// None if they took more than is taken.
     pub(super) rows: Vec<Row>,
+    /// So many bytes they were, if that was too many.
+    pub(super) too_many: Option<TooMany>,
     /// The count in the server's command tag.
     pub(super) count: u64,
+}
+
+/// Rows that were received and not kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TooMany {
+    bytes: usize,
+    most: usize,
+}
+
+impl From<TooMany> for StatementError {
+    fn from(TooMany { bytes, most }: TooMany) -> Self {
+        let message = format!("its rows take {bytes} bytes, and at most {most} are taken (rows_bytes_max)");
+        Self::new(StatementErrorKind::TooLarge, 0, message)
+    }
 }
 
 impl Answered {
@@ -191,6 +212,7 @@ impl Answered {
     pub(super) fn nothing() -> Self {
         Self {
             rows: Vec::new(),
+            too_many: None,
             count: 0,
         }
     }
@@ -308,8 +330,7 @@ impl Connection {
         P::Item: ToSql + Sync + Send,
         P::IntoIter: ExactSizeIterator + Send,
     {
-        self.within(answer(&self.client, &prepared.statement, parameters), sql)
-            .await
+        self.within(answer(self, &prepared.statement, parameters), sql).await
     }
 
     /// The client, for the messages of a [`flight`].
@@ -343,9 +364,9 @@ impl Connection {
     }
 }
 
-/// Executes a statement and takes all that it returns.
+/// Executes a statement and takes what it returns, up to the most bytes that are taken.
 pub(super) async fn answer<P>(
-    client: &Client,
+    connection: &Connection,
     statement: &Statement,
     parameters: P,
 ) -> Result<Answered, tokio_postgres::Error>
@@ -354,14 +375,24 @@ where
     P::Item: BorrowToSql,
     P::IntoIter: ExactSizeIterator,
 {
-    let stream = client.query_raw(statement, parameters).await?;
+    let stream = connection.client.query_raw(statement, parameters).await?;
     pin_mut!(stream);
-    let mut rows = Vec::new();
+    let most = connection.rows_bytes_max;
+    let (mut rows, mut bytes) = (Vec::new(), 0);
     while let Some(row) = stream.next().await {
-        rows.push(row?);
+        let row = row?;
+        bytes += size_of::<Row>() + row.raw_size_bytes();
+        if bytes <= most {
+            rows.push(row);
+        } else {
+            rows = Vec::new();
+        }
     }
-    let count = stream.rows_affected().unwrap_or(0);
-    Ok(Answered { rows, count })
+    Ok(Answered {
+        rows,
+        too_many: (bytes > most).then_some(TooMany { bytes, most }),
+        count: stream.rows_affected().unwrap_or(0),
+    })
 }
 
 /// A message that is part of a flight, and its answer.

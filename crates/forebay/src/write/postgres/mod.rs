@@ -79,6 +79,7 @@ pub struct PostgresBuilder {
     statement_cache: usize,
     lock_timeout: Duration,
     answer_timeout: Duration,
+    rows_bytes_max: usize,
     retry_for: Duration,
     #[cfg(feature = "tls")]
     tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
@@ -123,6 +124,7 @@ impl Postgres {
             statement_cache: 256,
             lock_timeout: Duration::from_secs(1),
             answer_timeout: Duration::from_secs(60),
+            rows_bytes_max: 64 << 20,
             retry_for: Duration::from_secs(10),
             #[cfg(feature = "tls")]
             tls: None,
@@ -400,6 +402,15 @@ impl PostgresBuilder {
         self
     }
 
+    /// The most memory that the rows of one statement may take, in bytes, as they are received. One that returns more fails with
+    /// [`TooLarge`](crate::write::StatementErrorKind::TooLarge), without effect; or, where it was alone in its batch and is
+    /// committed, with [`WriteError::OutcomeUnknown`]. Default: 64 MiB.
+    #[must_use]
+    pub fn rows_bytes_max(mut self, bytes: usize) -> Self {
+        self.rows_bytes_max = bytes;
+        self
+    }
+
     /// For how long a write is tried again that had no effect: the server was away, a deadlock, a serialization failure, a
     /// lock. Default: 10 s.
     #[must_use]
@@ -432,6 +443,7 @@ impl PostgresBuilder {
             #[cfg(feature = "tls")]
             tls: self.tls,
             greeting: format!("SET lock_timeout = {}", milliseconds(self.lock_timeout)).into(),
+            rows_bytes_max: self.rows_bytes_max,
             silence: Silence::default(),
             statement_cache: self.statement_cache,
             answer_timeout: self.answer_timeout,

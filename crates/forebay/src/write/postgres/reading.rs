@@ -265,7 +265,7 @@ impl<'a> Transaction<'a> {
                         let parameters: Vec<types::Parameter<'_>> =
                             self.lists[place].iter().map(types::Parameter).collect();
                         Box::pin(async move {
-                            answer(client, &self.prepared.statement, parameters)
+                            answer(self.connection, &self.prepared.statement, parameters)
                                 .await
                                 .map_err(|error| fate(&error, self.sql))
                         })
@@ -283,6 +283,9 @@ impl<'a> Transaction<'a> {
             Err(lost @ Unread::Lost(_)) => return Err(lost),
             Err(own) => return Ok(Err(own)),
         };
+        if let Some(too_many) = answered.too_many {
+            return Ok(Err(Unread::Failed(too_many.into())));
+        }
         let columns = self.prepared.columns.len();
         let mut rows = Rows::with_capacity(answered.rows.len());
         for row in &answered.rows {

@@ -152,7 +152,7 @@ impl Batch<'_> {
             messages.push(control(client, begin));
         }
         let lists = self.lists(&sift.sources, &set.places);
-        messages.push(Box::pin(answer(client, &prepared.statement, lists)));
+        messages.push(Box::pin(answer(connection, &prepared.statement, lists)));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins {
             let begun = answers.next().expect("one answer a message");
@@ -229,7 +229,7 @@ impl Batch<'_> {
             messages.push(control(client, first));
         }
         let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
-        messages.push(Box::pin(answer(client, &draw.statement, [wanted])));
+        messages.push(Box::pin(answer(connection, &draw.statement, [wanted])));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins && let Some(Err(error)) = answers.next() {
             return Err(general(fate(&error, "BEGIN")));
@@ -244,8 +244,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Executes a set for these of its places, and tells them. If not, nothing of it is written, and the transaction is broken;
-    /// its statements tell why.
+    /// Executes a set for these of its places, and tells them. If not, what is written of it has to be undone; its statements
+    /// tell why.
     pub(super) async fn set(
         &self,
         connection: &Connection,
@@ -279,8 +279,12 @@ impl Batch<'_> {
         if let Some(first) = first {
             messages.push(control(client, first));
         }
-        messages.push(Box::pin(answer(client, &set.prepared.statement, lists)));
-        messages.push(Box::pin(answer(client, &set.asked.statement, [insert.table.as_str()])));
+        messages.push(Box::pin(answer(connection, &set.prepared.statement, lists)));
+        messages.push(Box::pin(answer(
+            connection,
+            &set.asked.statement,
+            [insert.table.as_str()],
+        )));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins && let Some(Err(error)) = answers.next() {
             return Err(general(fate(&error, "BEGIN")));
@@ -290,6 +294,10 @@ impl Batch<'_> {
             Ok(written) => written,
             Err(error) => return failed(set, &error).map(|()| false),
         };
+        if written.too_many.is_some() {
+            // It is for one statement that there is a limit.
+            return Ok(false);
+        }
         let facts = facts
             .expect("one answer a message")
             .map_err(|error| general(fate(&error, FACTS)))?;
@@ -362,7 +370,7 @@ impl Batch<'_> {
         for &place in places {
             let statement = &texts.ready(&self.plans[place]).statement;
             messages.push(Box::pin(answer(
-                client,
+                connection,
                 statement,
                 sent(&self.writes[place].parameters),
             )));
