@@ -60,11 +60,17 @@ impl Database {
     }
 
     pub(super) fn kill(&mut self) -> Result<(), Failure> {
-        match self {
-            Self::Postgres(server) => server.kill9()?,
-            Self::MariaDb(server) => server.kill9()?,
+        let killed = match self {
+            Self::Postgres(server) => server.kill9().map_err(|error| (error, server.output())),
+            Self::MariaDb(server) => server.kill9().map_err(|error| (error, server.output())),
         };
-        Ok(())
+        // It has ended by itself: its last words say why.
+        let ended = |(error, output): (testbed::Error, String)| {
+            let lines: Vec<&str> = output.lines().collect();
+            let last = lines[lines.len().saturating_sub(80)..].join("\n");
+            Failure::Wrong(format!("{error}; it said:\n{last}"))
+        };
+        killed.map(drop).map_err(ended)
     }
 
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
