@@ -17,6 +17,8 @@ mod lanes;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 mod outcome;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod patience;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

@@ -17,6 +17,7 @@ use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, fo
 use super::server::Server;
 use super::statements::Statements;
 use super::value;
+use crate::write::patience::Patience;
 use crate::write::{Outcome, Parameters, StatementErrorKind as Kind, Value};
 
 /// A connection that was idle for longer is asked whether it still is one, before a statement is entrusted to it.
@@ -91,6 +92,7 @@ pub(super) struct Link {
     conn: Line,
     statements: Statements,
     session: Session,
+    patience: Arc<Patience>,
     server: Arc<Server>,
     state: State,
     /// Whether the session's state may have been changed since it was set up.
@@ -136,6 +138,7 @@ impl Link {
                 is_cut_off: false,
             },
             statements: Statements::new(session.statements),
+            patience: Arc::new(Patience::new(session.answer_timeout)),
             session,
             server: Arc::new(server),
             state: State::Idle,
@@ -277,14 +280,17 @@ impl Link {
         let before = std::mem::replace(&mut self.state, State::Broken);
         self.is_unanswered = true;
         self.conn.is_cut_off = true;
-        let answer_timeout = self.session.answer_timeout;
-        let result = match tokio::time::timeout(answer_timeout, work(self)).await {
-            Ok(result) => {
+        let patience = Arc::clone(&self.patience);
+        let result = match patience.wait_for(work(self)).await {
+            Some(result) => {
                 self.is_unanswered = false;
                 result
             }
-            Err(_) => Err(Failure::Lost {
-                cause: format!("the server did not answer within {} ms", answer_timeout.as_millis()),
+            None => Err(Failure::Lost {
+                cause: format!(
+                    "the server did not answer within {} ms",
+                    self.session.answer_timeout.as_millis()
+                ),
                 was_sent: true,
             }),
         };

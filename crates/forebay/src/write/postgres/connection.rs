@@ -18,6 +18,7 @@ use tokio_postgres::types::{BorrowToSql, ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::error::{Fate, fate};
+use crate::write::patience::Patience;
 use crate::write::silence::Silence;
 use crate::write::{StatementError, StatementErrorKind};
 
@@ -90,6 +91,7 @@ impl managed::Manager for Manager {
                 uses: 0,
                 in_transaction: false,
                 answer_timeout: self.answer_timeout,
+                patience: Patience::new(self.answer_timeout),
                 rows_bytes_max: self.rows_bytes_max,
                 greeting: Arc::clone(&self.greeting),
             };
@@ -135,6 +137,7 @@ pub(super) struct Connection {
     /// Set before a transaction begins, cleared when its end was answered.
     in_transaction: bool,
     answer_timeout: Duration,
+    patience: Patience,
     rows_bytes_max: usize,
     /// What every new connection is told.
     greeting: Arc<str>,
@@ -344,17 +347,15 @@ impl Connection {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
         sql: &str,
     ) -> Result<T, Fate> {
-        match tokio::time::timeout(self.answer_timeout, answer).await {
-            Ok(answer) => answer.map_err(|error| fate(&error, sql)),
-            Err(_) => Err(self.silent()),
+        match self.patience.wait_for(answer).await {
+            Some(answer) => answer.map_err(|error| fate(&error, sql)),
+            None => Err(self.silent()),
         }
     }
 
     /// Waits for all answers of a flight.
     pub(super) async fn all<T>(&self, flight: impl Future<Output = T>) -> Result<T, Fate> {
-        tokio::time::timeout(self.answer_timeout, flight)
-            .await
-            .map_err(|_| self.silent())
+        self.patience.wait_for(flight).await.ok_or_else(|| self.silent())
     }
 
     /// The server says nothing: whatever it does, nobody will hear of it on this connection.
