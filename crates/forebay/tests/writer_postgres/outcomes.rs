@@ -80,6 +80,18 @@ async fn rows_that_take_too_much_memory_are_not_taken() {
     assert_eq!(kind(&postgres.query(all, ()).await), Kind::TooLarge);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_rows_is_not_of_what_is_asked_for_many() {
+    let database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int)").await;
+    let builder = Postgres::builder(&database.url).unwrap().rows_bytes_max(1024);
+    let postgres = builder.connect().await.unwrap();
+    let insert = |n: i64| Write::new("INSERT INTO t (n) VALUES ($1) RETURNING id", [n]);
+    for answer in together(&postgres, (0..200).map(insert).collect()).await {
+        assert_eq!(assert_ok(&answer).rows.len(), 1);
+    }
+    assert_eq!(database.read("count(*) FROM t").await, ["200"]);
+}
+
 /// Another server's transaction that has failed is reported with the code that this one's would have.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_that_looks_like_a_neighbours_is_the_statements_own() {

@@ -178,6 +178,9 @@ impl<'a> Batch<'a> {
             if lent.link.is_broken() {
                 // Nobody has his answer before it is settled what the server has done of it, and nothing comes before it that
                 // was to come after.
+                if lent.link.is_unanswered() {
+                    self.inner.links.note_silence();
+                }
                 self.inner.links.end(lent).await;
             } else {
                 kept = Some(lent);

@@ -118,7 +118,10 @@ impl NameAtServer {
     async fn read(conn: &mut Conn) -> mysql_async::Result<Option<Self>> {
         let asked = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         match conn.query_first(asked).await {
-            Ok(found) => Ok(found.map(|(id, host)| Self { id, host })),
+            // Over a socket all have the same address, and after a restart the same numbers.
+            Ok(found) => Ok(found
+                .map(|(id, host)| Self { id, host })
+                .filter(|name| name.host.contains(':'))),
             // A server that has no such table: nobody can be told then.
             Err(mysql_async::Error::Server(_)) => Ok(None),
             Err(lost) => Err(lost),

@@ -19,8 +19,8 @@ use crate::write::WriteError;
 use crate::write::retry::Backoff;
 use crate::write::silence::Silence;
 
-/// How long a connection that was lost is waited for to end at the server.
-const ENDED_WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection that was lost is waited for to end at the server, and another one for it.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Makes connections, and looks at those that come back.
 pub(super) struct Manager {
@@ -193,6 +193,11 @@ impl Links {
     /// A connection was lost: the others are looked at before they are trusted.
     pub(super) fn note_loss(&self) {
         self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was lost without a word: idle ones are not asked, each for as long as an answer may take.
+    pub(super) fn note_silence(&self) {
+        self.pool.manager().silence.note();
     }
 
     /// A connection was lost. What it was at is ended at the server, by word of another one, before this returns: what was

@@ -355,7 +355,11 @@ impl<'a> Batch<'a> {
                     taken.connection.forget_statements();
                 }
                 // Nobody waits with a connection in hand.
-                drop(taken);
+                if taken.connection.is_usable() {
+                    drop(taken);
+                } else {
+                    self.database.end(taken).await;
+                }
                 self.recover(group, trouble).await;
             }
         }
@@ -432,6 +436,9 @@ impl<'a> Batch<'a> {
         if self.is_patient || group.manner == Manner::Patient {
             // It has waited for as long as it may.
             self.tell(place, Err(error.into()));
+        } else if Instant::now() >= self.until {
+            // One after the other they would wait for as many locks, each a little.
+            self.part_text(group, place, &error);
         } else if self.writes[place].order.is_some() {
             let groups = group.parted(place, Manner::Patient);
             self.next(groups);

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -92,6 +93,7 @@ impl managed::Manager for Manager {
                 in_transaction: false,
                 answer_timeout: self.answer_timeout,
                 patience: Patience::new(self.answer_timeout),
+                is_silent: AtomicBool::new(false),
                 rows_bytes_max: self.rows_bytes_max,
                 greeting: Arc::clone(&self.greeting),
             };
@@ -138,6 +140,7 @@ pub(super) struct Connection {
     in_transaction: bool,
     answer_timeout: Duration,
     patience: Patience,
+    is_silent: AtomicBool,
     rows_bytes_max: usize,
     /// What every new connection is told.
     greeting: Arc<str>,
@@ -229,6 +232,11 @@ impl Drop for Connection {
 }
 
 impl Connection {
+    /// Whether it was lost without a word.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
     /// What the server calls it, if it tells.
     pub(super) fn name_at_server(&self) -> Option<&NameAtServer> {
         self.name_at_server.as_ref()
@@ -360,13 +368,42 @@ impl Connection {
 
     /// The server says nothing: whatever it does, nobody will hear of it on this connection.
     fn silent(&self) -> Fate {
+        self.is_silent.store(true, Ordering::Relaxed);
         self.driver.abort();
         Fate::Lost(format!("no answer within {} s", self.answer_timeout.as_secs_f32()))
     }
 }
 
-/// Executes a statement and takes what it returns, up to the most bytes that are taken.
+/// Executes a caller's statement and takes what it returns, up to the most bytes that are taken.
 pub(super) async fn answer<P>(
+    connection: &Connection,
+    statement: &Statement,
+    parameters: P,
+) -> Result<Answered, tokio_postgres::Error>
+where
+    P: IntoIterator,
+    P::Item: BorrowToSql,
+    P::IntoIter: ExactSizeIterator,
+{
+    answer_of_at_most(connection.rows_bytes_max, connection, statement, parameters).await
+}
+
+/// Executes a statement of ours, whose answer is as long as it has to be.
+pub(super) async fn answer_to_us<P>(
+    connection: &Connection,
+    statement: &Statement,
+    parameters: P,
+) -> Result<Answered, tokio_postgres::Error>
+where
+    P: IntoIterator,
+    P::Item: BorrowToSql,
+    P::IntoIter: ExactSizeIterator,
+{
+    answer_of_at_most(usize::MAX, connection, statement, parameters).await
+}
+
+async fn answer_of_at_most<P>(
+    most: usize,
     connection: &Connection,
     statement: &Statement,
     parameters: P,
@@ -378,7 +415,6 @@ where
 {
     let stream = connection.client.query_raw(statement, parameters).await?;
     pin_mut!(stream);
-    let most = connection.rows_bytes_max;
     let (mut rows, mut bytes) = (Vec::new(), 0);
     while let Some(row) = stream.next().await {
         let row = row?;

@@ -46,8 +46,8 @@ pub use self::transaction::Transaction;
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;
 
-/// How long a connection that was lost is waited for to end at the server.
-const ENDED_WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection that was lost is waited for to end at the server, and another one for it.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -256,6 +256,10 @@ impl Inner {
     /// server has ended itself.
     async fn end(&self, lost: Taken) {
         let Taken { connection, permit } = lost;
+        if connection.is_silent() {
+            // Idle ones are not asked, each for as long as there is time for this.
+            self.pool.manager().silence.note();
+        }
         let name = connection.name_at_server().cloned();
         // Its place is the other one's.
         drop(connection);

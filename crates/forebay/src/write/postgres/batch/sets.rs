@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio_postgres::types::{ToSql, Type};
 
-use super::super::connection::{Answered, Connection, Message, Prepared, answer, flight};
+use super::super::connection::{Answered, Connection, Message, Prepared, answer, answer_to_us, flight};
 use super::super::error::{Fate, fate};
 use super::super::facts::{self, Facts, QUERY as FACTS};
 use super::super::plan::Plan;
@@ -152,7 +152,7 @@ impl Batch<'_> {
             messages.push(control(client, begin));
         }
         let lists = self.lists(&sift.sources, &set.places);
-        messages.push(Box::pin(answer(connection, &prepared.statement, lists)));
+        messages.push(Box::pin(answer_to_us(connection, &prepared.statement, lists)));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins {
             let begun = answers.next().expect("one answer a message");
@@ -229,7 +229,7 @@ impl Batch<'_> {
             messages.push(control(client, first));
         }
         let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
-        messages.push(Box::pin(answer(connection, &draw.statement, [wanted])));
+        messages.push(Box::pin(answer_to_us(connection, &draw.statement, [wanted])));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins && let Some(Err(error)) = answers.next() {
             return Err(general(fate(&error, "BEGIN")));
@@ -237,7 +237,11 @@ impl Batch<'_> {
         match answers.next().expect("one answer a message") {
             Ok(drawn) => {
                 let numbers: Vec<i64> = drawn.rows.first().map(|row| row.get(0)).unwrap_or_default();
-                assert_eq!(numbers.len(), rows, "a row of generate_series has a number");
+                if numbers.len() != rows {
+                    // Something between us and the sequence.
+                    set.plan.distrust_sets();
+                    return Ok(None);
+                }
                 Ok(Some(numbers))
             }
             Err(error) => failed(set, &error).map(|()| None),
