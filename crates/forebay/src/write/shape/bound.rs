@@ -18,7 +18,7 @@ const OF_THE_STATEMENT_BEFORE: [&str; 3] = ["last_insert_id", "row_count", "foun
 /// Variables of the same kind.
 const TOLD_BY_THE_STATEMENT_BEFORE: [&str; 4] = ["last_insert_id", "identity", "warning_count", "error_count"];
 
-/// Statements that read, beside those that a [verb](super::verb) tells.
+/// Statements that read, beside those that a verb tells.
 const READ: [&str; 6] = ["CHECKSUM", "DESC", "DESCRIBE", "EXPLAIN", "HELP", "SHOW"];
 
 /// Whether it is a statement that reads. One that explains what it does by doing it is not.
