@@ -23,7 +23,7 @@ use tokio_postgres::Client;
 
 use self::recovery::{Trouble, general, trouble};
 use self::sets::Set;
-use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
+use super::connection::{Answered, Connection, Message, Prepared, Whose, answer, flight};
 use super::error::{Fate, fate, had_no_effect};
 use super::plan::Plan;
 use super::types::{self, Parameter};
@@ -118,7 +118,12 @@ pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &P
         let client = connection.client();
         let messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = vec![
             control(client, "BEGIN READ ONLY".to_owned()),
-            Box::pin(answer(connection, &prepared.statement, sent(parameters))),
+            Box::pin(answer(
+                Whose::Callers,
+                connection,
+                &prepared.statement,
+                sent(parameters),
+            )),
             // Of a transaction that is broken it makes a ROLLBACK.
             control(client, "COMMIT".to_owned()),
         ];
@@ -441,7 +446,12 @@ impl<'a> Batch<'a> {
         // Dropped in the middle, nobody may use the connection before the statement has ended.
         connection.begins();
         let answered = connection
-            .all(answer(connection, &prepared.statement, sent(&write.parameters)))
+            .all(answer(
+                Whose::Callers,
+                connection,
+                &prepared.statement,
+                sent(&write.parameters),
+            ))
             .await;
         let was_executed = matches!(answered, Ok(Ok(_)));
         let told = match answered {
@@ -653,7 +663,12 @@ impl<'a> Batch<'a> {
         for &place in places {
             let statement = &texts.ready(&self.plans[place]).statement;
             let parameters = &self.writes[place].parameters;
-            messages.push(Box::pin(answer(connection, statement, sent(parameters))));
+            messages.push(Box::pin(answer(
+                Whose::Callers,
+                connection,
+                statement,
+                sent(parameters),
+            )));
         }
         let mut answers = connection.all(flight(messages)).await.map_err(general)?;
         if begins && let Err(error) = answers.remove(0) {

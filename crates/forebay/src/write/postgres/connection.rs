@@ -341,7 +341,8 @@ impl Connection {
         P::Item: ToSql + Sync + Send,
         P::IntoIter: ExactSizeIterator + Send,
     {
-        self.within(answer(self, &prepared.statement, parameters), sql).await
+        self.within(answer(Whose::Callers, self, &prepared.statement, parameters), sql)
+            .await
     }
 
     /// The client, for the messages of a [`flight`].
@@ -374,8 +375,18 @@ impl Connection {
     }
 }
 
-/// Executes a caller's statement and takes what it returns, up to the most bytes that are taken.
+/// Whose statement is executed.
+#[derive(Clone, Copy)]
+pub(super) enum Whose {
+    /// Its rows may take so much memory and no more.
+    Callers,
+    /// Its answer is as long as it has to be.
+    Ours,
+}
+
+/// Executes a statement and takes what it returns.
 pub(super) async fn answer<P>(
+    whose: Whose,
     connection: &Connection,
     statement: &Statement,
     parameters: P,
@@ -385,34 +396,10 @@ where
     P::Item: BorrowToSql,
     P::IntoIter: ExactSizeIterator,
 {
-    answer_of_at_most(connection.rows_bytes_max, connection, statement, parameters).await
-}
-
-/// Executes a statement of ours, whose answer is as long as it has to be.
-pub(super) async fn answer_to_us<P>(
-    connection: &Connection,
-    statement: &Statement,
-    parameters: P,
-) -> Result<Answered, tokio_postgres::Error>
-where
-    P: IntoIterator,
-    P::Item: BorrowToSql,
-    P::IntoIter: ExactSizeIterator,
-{
-    answer_of_at_most(usize::MAX, connection, statement, parameters).await
-}
-
-async fn answer_of_at_most<P>(
-    most: usize,
-    connection: &Connection,
-    statement: &Statement,
-    parameters: P,
-) -> Result<Answered, tokio_postgres::Error>
-where
-    P: IntoIterator,
-    P::Item: BorrowToSql,
-    P::IntoIter: ExactSizeIterator,
-{
+    let most = match whose {
+        Whose::Callers => connection.rows_bytes_max,
+        Whose::Ours => usize::MAX,
+    };
     let stream = connection.client.query_raw(statement, parameters).await?;
     pin_mut!(stream);
     let (mut rows, mut bytes) = (Vec::new(), 0);

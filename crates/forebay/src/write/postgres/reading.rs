@@ -7,7 +7,7 @@ use deadpool::managed::Object;
 use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
 
-use super::connection::{Answered, Connection, Message, Prepared, answer, flight};
+use super::connection::{Answered, Connection, Message, Prepared, Whose, answer, flight};
 use super::error::{Fate, fate};
 use super::types;
 use super::{Postgres, Taken};
@@ -265,7 +265,7 @@ impl<'a> Transaction<'a> {
                         let parameters: Vec<types::Parameter<'_>> =
                             self.lists[place].iter().map(types::Parameter).collect();
                         Box::pin(async move {
-                            answer(self.connection, &self.prepared.statement, parameters)
+                            answer(Whose::Callers, self.connection, &self.prepared.statement, parameters)
                                 .await
                                 .map_err(|error| fate(&error, self.sql))
                         })

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio_postgres::types::{ToSql, Type};
 
-use super::super::connection::{Answered, Connection, Message, Prepared, answer, answer_to_us, flight};
+use super::super::connection::{Answered, Connection, Message, Prepared, Whose, answer, flight};
 use super::super::error::{Fate, fate};
 use super::super::facts::{self, Facts, QUERY as FACTS};
 use super::super::plan::Plan;
@@ -152,7 +152,7 @@ impl Batch<'_> {
             messages.push(control(client, begin));
         }
         let lists = self.lists(&sift.sources, &set.places);
-        messages.push(Box::pin(answer_to_us(connection, &prepared.statement, lists)));
+        messages.push(Box::pin(answer(Whose::Ours, connection, &prepared.statement, lists)));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins {
             let begun = answers.next().expect("one answer a message");
@@ -229,7 +229,7 @@ impl Batch<'_> {
             messages.push(control(client, first));
         }
         let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
-        messages.push(Box::pin(answer_to_us(connection, &draw.statement, [wanted])));
+        messages.push(Box::pin(answer(Whose::Ours, connection, &draw.statement, [wanted])));
         let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
         if begins && let Some(Err(error)) = answers.next() {
             return Err(general(fate(&error, "BEGIN")));
@@ -283,8 +283,14 @@ impl Batch<'_> {
         if let Some(first) = first {
             messages.push(control(client, first));
         }
-        messages.push(Box::pin(answer(connection, &set.prepared.statement, lists)));
         messages.push(Box::pin(answer(
+            Whose::Callers,
+            connection,
+            &set.prepared.statement,
+            lists,
+        )));
+        messages.push(Box::pin(answer(
+            Whose::Callers,
             connection,
             &set.asked.statement,
             [insert.table.as_str()],
@@ -374,6 +380,7 @@ impl Batch<'_> {
         for &place in places {
             let statement = &texts.ready(&self.plans[place]).statement;
             messages.push(Box::pin(answer(
+                Whose::Callers,
                 connection,
                 statement,
                 sent(&self.writes[place].parameters),
