@@ -43,6 +43,8 @@
 pub mod batch;
 pub mod cache;
 pub mod load;
+#[cfg(feature = "pages")]
+pub mod pages;
 mod panics;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod write;

@@ -1,0 +1,4 @@
+//! A file that the engine reads or writes.
+
+/// A file that the engine reads or writes.
+pub(crate) struct OpenFile;

@@ -1,0 +1,1 @@
+//! Which page goes when room is needed.
