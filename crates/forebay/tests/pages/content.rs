@@ -16,9 +16,9 @@ fn ways() -> Vec<(&'static str, Builder)> {
             .gap(2 * PAGE)
     };
     vec![
-        ("io_uring", builder().io(Io::Uring)),
+        ("io_uring", builder().io(Io::Auto)),
         ("threads", builder().io(Io::Threads)),
-        ("io_uring, buffered", builder().io(Io::Uring).direct(false)),
+        ("io_uring, buffered", builder().io(Io::Auto).direct(false)),
         ("threads, buffered", builder().io(Io::Threads).direct(false)),
     ]
 }
