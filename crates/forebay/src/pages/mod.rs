@@ -3,6 +3,7 @@
 mod checksum;
 mod core;
 mod error;
+mod events;
 mod file;
 mod files;
 mod io;
