@@ -1,7 +1,7 @@
 //! Ranges of a large file over HTTP, from a page pool: a request with `Range: bytes=0-99` is answered with those bytes, from
 //! memory where they are there, without a copy between the pool and the socket's buffers.
 //!
-//! `cargo run --release -p forebay --features pages --example pages_http -- FILE`, and in another terminal:
+//! `cargo run --release -p forebay --example pages_http -- FILE`, and in another terminal:
 //! `curl -s -r 0-99 http://127.0.0.1:3000/ | xxd`, `curl -sI -r -5 http://127.0.0.1:3000/`.
 //!
 //! One range a request, as `bytes=first-last`, `bytes=first-` or `bytes=-count`; others get the whole file, which HTTP allows.
