@@ -1,13 +1,14 @@
 //! The engine as its user sees it, with both backends, on a disk and on a file system in memory.
 
+mod stress;
+
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -290,6 +291,15 @@ fn read(engine: &Engine, file: &Arc<OpenFile>, range: Range<u64>) -> Told {
     )
 }
 
+/// What ended does not count as in flight any more, soon after its landing was told.
+fn assert_becomes_idle(engine: &Engine) {
+    let until = Instant::now() + PATIENCE;
+    while engine.readings().in_flight + engine.readings().queued > 0 {
+        assert!(Instant::now() < until, "depth was lost: {:?}", engine.readings());
+        thread::yield_now();
+    }
+}
+
 fn assert_pattern(bytes: &[u8], offset: u64) {
     for (place, byte) in (offset..).zip(bytes) {
         assert_eq!(
@@ -536,7 +546,7 @@ fn nothing_to_transfer_ends_at_once() {
         engine.submit(vec![empty]);
         assert_eq!(outcome.recv_timeout(PATIENCE).unwrap().outcome.bytes(), 0);
         engine.submit(Vec::new());
-        assert_eq!((engine.readings().in_flight, engine.readings().queued), (0, 0));
+        assert_becomes_idle(&engine);
     }
 }
 
@@ -667,8 +677,9 @@ fn the_limits_hold_and_are_used() {
             fn called_off(self: Box<Self>) {}
         }
         let readers: Vec<_> = (0..5).map(|_| Arc::new(Running::default())).collect();
-        for running in &readers {
-            let transfers = (0..30).map(|number| {
+        // In the end only one has anything left.
+        for (reader, running) in readers.iter().enumerate() {
+            let transfers = (0..20 * (reader + 1)).map(|number| {
                 let memory = Memory::new(4096);
                 let pieces = memory.pieces(4096);
                 let running = Some(Arc::clone(running));
@@ -694,7 +705,7 @@ fn the_limits_hold_and_are_used() {
             engine.submit(transfers.collect());
         }
         assert!(engine.readings().in_flight + engine.readings().queued > 0);
-        for _ in 0..5 * 30 {
+        for _ in 0..20 * 15 {
             assert!(engine.readings().in_flight <= 8);
             outcomes.recv_timeout(PATIENCE).unwrap().outcome.bytes();
         }
@@ -908,11 +919,7 @@ fn a_landing_that_panics_harms_nobody() {
             engine.submit(transfers.collect());
         }
         assert_pattern(read(&engine, &file, 4096..8192).memory.bytes(), 4096);
-        let until = Instant::now() + PATIENCE;
-        while engine.readings().in_flight + engine.readings().queued > 0 {
-            assert!(Instant::now() < until, "depth was lost");
-            thread::yield_now();
-        }
+        assert_becomes_idle(&engine);
     }
 }
 
@@ -937,4 +944,116 @@ fn without_io_uring_threads_do_it() {
     assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
     let threads = start(Kind::Threads).readings();
     assert_eq!((threads.backend, threads.why_not_uring), (Backend::Threads, None));
+}
+
+#[test]
+fn a_ring_that_fails_loses_nothing() {
+    if !kinds().contains(&Kind::Uring) {
+        return;
+    }
+    let file = Place::disk().file(1 << 20);
+    for calls in 0..12 {
+        let faults = Arc::new(script(|attempt, _, _| {
+            (attempt % 3 == 0).then_some(if attempt % 2 == 0 {
+                Fault::Short(4096)
+            } else {
+                Fault::Delay(Duration::from_millis(1))
+            })
+        }));
+        let threads = Arc::downgrade(&faults);
+        let settings = Settings {
+            ring_fails_after: Some(calls),
+            ring_entries: Some(4),
+            faults: Some(faults),
+            ..Settings::default()
+        };
+        let engine = Engine::start(Settings {
+            kind: Kind::Uring,
+            ..settings
+        })
+        .unwrap();
+        let (told, outcomes) = channel();
+        for _ in 0..20 {
+            engine.submit(
+                (0..10)
+                    .map(|_| transfer(&file, Operation::Read, 65_536, Memory::new(65_536), 4096, &told))
+                    .collect(),
+            );
+        }
+        for _ in 0..200 {
+            let Told { memory, outcome, .. } = outcomes.recv_timeout(PATIENCE).expect("none is lost");
+            assert_eq!(outcome.bytes(), 65_536);
+            assert_pattern(memory.bytes(), 65_536);
+        }
+        let readings = engine.readings();
+        assert_eq!(readings.backend, Backend::Threads);
+        assert!(readings.why_not_uring.unwrap().starts_with("the ring failed"));
+        assert_becomes_idle(&engine);
+        drop(engine);
+        assert_ends(&threads);
+    }
+}
+
+#[test]
+fn a_ring_smaller_than_the_depth_loses_nothing() {
+    for kind in kinds() {
+        let file = Place::disk().file(1 << 20);
+        let engine = Engine::start(Settings {
+            kind,
+            depth: 50,
+            depth_per_reader: 50,
+            ring_entries: Some(2),
+            ..Settings::default()
+        });
+        let engine = engine.unwrap();
+        let (told, outcomes) = channel();
+        engine.submit(
+            (0..500)
+                .map(|_| transfer(&file, Operation::Read, 4096, Memory::new(4096), 4096, &told))
+                .collect(),
+        );
+        for _ in 0..500 {
+            assert_pattern(outcomes.recv_timeout(PATIENCE).unwrap().memory.bytes(), 4096);
+        }
+    }
+}
+
+/// In a process of its own, since limits and privileges are the process's.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_locked_memory_and_privileges() {
+    const FILE: &str = "FOREBAY_TEST_FILE_TO_READ";
+    if let Some(path) = std::env::var_os(FILE) {
+        let file = Arc::new(OpenFile::open(PathBuf::from(path), true).unwrap());
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: plain calls; `none` is there for the whole of the first.
+        unsafe {
+            assert_eq!(libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const none), 0);
+            if libc::geteuid() == 0 {
+                assert_eq!(libc::setresuid(65_534, 65_534, 65_534), 0);
+            }
+        }
+        let engine = start(Kind::Auto);
+        println!("{:?}", engine.readings());
+        assert_pattern(read(&engine, &file, 4096..65_536).memory.bytes(), 4096);
+        return;
+    }
+    let place = Place::disk();
+    place.file(100_000);
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "--nocapture",
+            &format!("{module}::without_locked_memory_and_privileges"),
+        ])
+        .env(FILE, place.path())
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    println!("{output}{}", String::from_utf8_lossy(&child.stderr));
+    assert!(child.status.success() && output.contains("1 passed"));
 }
