@@ -5,3 +5,5 @@ mod io;
 mod policy;
 
 pub use error::PageError;
+#[doc(hidden)]
+pub use policy::simulation::Simulation as PolicySimulation;
