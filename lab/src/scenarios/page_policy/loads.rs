@@ -71,7 +71,7 @@ impl Load {
                 requests
             }
             Self::Shifting => {
-                let shifted = |(at, page): (usize, u64)| (page + at as u64 / 50_000 * 7_919) % PAGES;
+                let shifted = |(at, page): (usize, u64)| (page + at as u64 / 50_000 * 5_000) % PAGES;
                 zipf(&mut dice, 400_000).into_iter().enumerate().map(shifted).collect()
             }
             Self::Ranges => ranges(&mut dice, |dice| dice.random()),

@@ -247,7 +247,10 @@ mod tests {
             }
             let what = format!("{}, {}", trial.system(), trial.case());
             assert!((0.0..=limit + 1e-9).contains(&readings[0].value), "{what}");
-            assert!(trial.measure(&stage).unwrap().is_empty(), "{what} needs no second round");
+            assert!(
+                trial.measure(&stage).unwrap().is_empty(),
+                "{what} needs no second round"
+            );
         }
     }
 }
