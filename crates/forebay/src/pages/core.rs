@@ -102,7 +102,7 @@ impl Core {
                 policy.entered(name, remembered);
             }
         }
-        if policy.names().count() > 2 * self.memory.capacity {
+        if policy.len() > 2 * self.memory.capacity {
             self.tidy(&mut policy);
         }
     }

@@ -83,6 +83,8 @@ pub use checksum::{Checksums, write_side_file};
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
 pub use io::{Latencies, LatencyBucket};
+#[doc(hidden)]
+pub use policy::simulation::Simulation as PolicySimulation;
 pub use pool::{Builder, Io, PagePool};
 pub use stats::Stats;
 pub use view::View;
