@@ -3,13 +3,14 @@
 mod stress;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -207,13 +208,12 @@ impl Place {
 
 /// Appends these bytes of the pattern.
 fn fill(path: &Path, range: Range<u64>) {
-    let bytes: Vec<u8> = range.map(pattern).collect();
     File::options()
         .create(true)
         .append(true)
         .open(path)
         .unwrap()
-        .write_all(&bytes)
+        .write_all(&pattern_of(range))
         .unwrap();
 }
 
@@ -301,13 +301,18 @@ fn assert_becomes_idle(engine: &Engine) {
 }
 
 fn assert_pattern(bytes: &[u8], offset: u64) {
-    for (place, byte) in (offset..).zip(bytes) {
-        assert_eq!(
-            *byte,
-            pattern(place),
-            "at {place}, in the read of {} bytes at {offset}",
-            bytes.len()
-        );
+    if bytes != &*pattern_of(offset..offset + bytes.len() as u64) {
+        let place = (offset..).zip(bytes).find(|(place, byte)| **byte != pattern(*place));
+        panic!("at {place:?}, in the read of {} bytes at {offset}", bytes.len());
+    }
+}
+
+/// Many bytes of the pattern, which cost much one by one.
+fn pattern_of(range: Range<u64>) -> Cow<'static, [u8]> {
+    static BEGINNING: LazyLock<Vec<u8>> = LazyLock::new(|| (0..4 << 20).map(pattern).collect());
+    match BEGINNING.get(range.start as usize..range.end as usize) {
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => Cow::Owned(range.map(pattern).collect()),
     }
 }
 
@@ -860,7 +865,7 @@ fn an_idle_engine_that_is_dropped_ends_its_threads() {
             ..Settings::default()
         })
         .unwrap();
-        thread::sleep(Duration::from_millis(5));
+        assert_becomes_idle(&engine);
         drop(engine);
         assert_ends(&threads);
     }
