@@ -273,6 +273,7 @@ impl Core {
                 Backend::Uring => "io_uring",
                 Backend::Threads => "threads",
             },
+            why_not_io_uring: readings.why_not_uring,
         }
     }
 

@@ -100,6 +100,11 @@ impl PagedFile {
         &self.0.path
     }
 
+    /// Whether it is read past the kernel's cache: what is in memory of it is in memory once.
+    pub fn is_direct(&self) -> bool {
+        self.0.current().file.is_direct()
+    }
+
     /// The bytes of a range, from memory or from the file. Neighbouring pages that are not in memory become one I/O; what others
     /// are loading is waited for and not loaded again. An empty range within the file is an empty view.
     ///

@@ -2,6 +2,7 @@
 //!
 //! Promises: counters only grow. A read that finds everything in memory costs two additions, on cache lines of its thread's own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::io::Latencies;
@@ -44,6 +45,8 @@ pub struct Stats {
     pub io_latency: Latencies,
     /// What does the I/O: `io_uring` or `threads`.
     pub io: &'static str,
+    /// Why it is not io_uring, where that was left open.
+    pub why_not_io_uring: Option<Arc<str>>,
 }
 
 /// So many threads count without disturbing each other.

@@ -63,6 +63,7 @@ fn micros_max(bucket: usize) -> u64 {
 pub struct LatencyBucket {
     /// They took at most so many microseconds, and more than the bucket before says.
     pub micros_max: u64,
+    /// How many.
     pub count: u64,
 }
 

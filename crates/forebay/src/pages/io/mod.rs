@@ -8,8 +8,6 @@
 //!
 //! Knows files, memory and the kernel; nothing of pages, pools or readers.
 
-#![allow(dead_code, unused_imports)] // Until the pool uses all of it.
-
 mod engine;
 mod faults;
 mod job;
@@ -25,7 +23,7 @@ mod uring;
 use std::io;
 use std::sync::Arc;
 
-pub(crate) use engine::{Backend, Engine, Kind, Readings, Settings, ShutDown};
+pub(crate) use engine::{Backend, Engine, Kind, Settings, ShutDown};
 pub use faults::{Fault, Faults};
 pub use latency::{Latencies, LatencyBucket};
 pub(crate) use open_file::{Identity, Inode, OpenFile};
