@@ -8,6 +8,8 @@ mod files;
 mod io;
 mod mapping;
 mod memory;
+#[cfg(all(test, forebay_loom))]
+mod model;
 mod plan;
 mod policy;
 mod pool;

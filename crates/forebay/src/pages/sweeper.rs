@@ -17,7 +17,8 @@ pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
     let sweeper = thread::Builder::new()
         .name("forebay-sweeper".into())
         .spawn(move || sweep(&weak))?;
-    core.memory.sweeper_is(sweeper.thread().clone());
+    let thread = sweeper.thread().clone();
+    core.memory.sweeper_is_woken_by(move || thread.unpark());
     Ok(())
 }
 
