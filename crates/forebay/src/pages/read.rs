@@ -60,7 +60,6 @@ pub(crate) async fn load(
         match look(core, mapping, &missing, &mut held, false) {
             Look::LacksFrames(lacking) => {
                 pins.clear();
-                held = None;
                 // What was resident may be evicted while this waits without a hold on it: then it asks for all that nobody else
                 // holds. To ask for those as well would be to wait for frames that their holders need not give back.
                 let wanted = if waits == 0 {
@@ -111,7 +110,6 @@ pub(crate) async fn prefetch(core: &Arc<Core>, mapping: &Arc<Mapping>, pages: Ra
         match look(core, mapping, &missing, &mut held, true) {
             Look::UnderWay { .. } => return Ok(()),
             Look::LacksFrames(lacking) => {
-                held = None;
                 held = Some(wait_for_frames(core, lacking, began).await?);
             }
         }

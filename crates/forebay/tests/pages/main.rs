@@ -5,4 +5,5 @@ mod faults;
 mod memory;
 mod model;
 mod pattern;
+mod stress;
 mod trouble;

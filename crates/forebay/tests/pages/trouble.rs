@@ -18,7 +18,7 @@ pub(crate) const WAYS: [Io; 2] = [Io::Auto, Io::Threads];
 /// Longer than anything here takes, on a machine that is busy with other things.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-type Rule = Box<dyn Fn(u64, u64) -> Option<Fault> + Send>;
+type Rule = Box<dyn FnMut(u64, u64) -> Option<Fault> + Send>;
 
 /// What goes wrong with reads.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl Trouble {
     }
 
     /// From now on this says what goes wrong, by offset and length.
-    pub(crate) fn rule(&self, rule: impl Fn(u64, u64) -> Option<Fault> + Send + 'static) {
+    pub(crate) fn rule(&self, rule: impl FnMut(u64, u64) -> Option<Fault> + Send + 'static) {
         self.state().rule = Some(Box::new(rule));
     }
 
@@ -92,7 +92,7 @@ impl Faults for Trouble {
                 .expect("as in `state`");
             state.at_the_gate -= 1;
         }
-        state.rule.as_ref()?(offset, length)
+        state.rule.as_mut()?(offset, length)
     }
 }
 
