@@ -56,7 +56,10 @@ async fn serve(State(file): State<PagedFile>, headers: HeaderMap) -> Response {
         (header::CONTENT_LENGTH, (range.end - range.start).to_string()),
     ];
     if status == StatusCode::PARTIAL_CONTENT {
-        headers.push((header::CONTENT_RANGE, format!("bytes {}-{}/{length}", range.start, range.end - 1)));
+        headers.push((
+            header::CONTENT_RANGE,
+            format!("bytes {}-{}/{length}", range.start, range.end - 1),
+        ));
     }
     // The first piece is had before anything is said, so that what fails can be told.
     let first = match piece(&file, &range).await {

@@ -23,9 +23,8 @@ async fn ranges_of_a_file_over_http() -> Ended {
     tokio::spawn(async move { axum::serve(listener, service).await });
 
     let client = Client::new();
-    let get = async |range: &str| -> reqwest::Result<Response> {
-        client.get(&address).header("range", range).send().await
-    };
+    let get =
+        async |range: &str| -> reqwest::Result<Response> { client.get(&address).header("range", range).send().await };
     for (asked, expected) in [
         ("bytes=0-0", 0..1),
         ("bytes=100-199", 100..200),
@@ -51,7 +50,10 @@ async fn ranges_of_a_file_over_http() -> Ended {
         assert_eq!(answer.status(), StatusCode::RANGE_NOT_SATISFIABLE, "{nowhere}");
         assert_eq!(answer.headers()["content-range"], "bytes */3000000");
     }
-    assert!(pool.stats().bytes_read < 2 * content.len() as u64, "read once, and sent many times");
+    assert!(
+        pool.stats().bytes_read < 2 * content.len() as u64,
+        "read once, and sent many times"
+    );
     assert_eq!(pool.stats().pinned, 0);
     Ok(())
 }

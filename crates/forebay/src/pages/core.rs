@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::PageError;
 use super::files::Files;
 use super::io::{Backend, Engine, Transfer};
 use super::mapping::{Mapping, Outdated};
@@ -25,7 +26,6 @@ use super::region::{self, Region};
 use super::stats::{Counters, Stats};
 use super::sweeper;
 use super::word::{Judgement, State};
-use super::PageError;
 
 /// How a pool was built.
 #[derive(Clone, Debug)]
@@ -148,10 +148,14 @@ impl Core {
                 Judgement::Used => return Fate::Used,
                 Judgement::Pinned => return Fate::Pinned,
                 Judgement::Taken => pages.push((name, stamp)),
-                Judgement::Gone => {}
+                Judgement::Loading | Judgement::Gone => {}
             }
             word.dequeue();
-            if judgement == Judgement::Taken { Fate::Taken } else { Fate::Gone }
+            if judgement == Judgement::Taken {
+                Fate::Taken
+            } else {
+                Fate::Gone
+            }
         });
         pages.sort_unstable_by_key(|(name, _)| (name.mapping, name.page));
         pages
@@ -176,8 +180,9 @@ impl Core {
             let word = mapping.word(page);
             match word.take() {
                 Judgement::Taken => taken.push((page, 0)),
-                Judgement::Gone => none_left &= word.state() != State::Loading,
-                Judgement::Pinned | Judgement::Used => none_left = false,
+                Judgement::Gone => {}
+                // Not to be asked once more: by then it may have landed.
+                Judgement::Loading | Judgement::Pinned | Judgement::Used => none_left = false,
             }
         }
         self.let_go(&[Departure {
@@ -231,7 +236,11 @@ impl Core {
     pub(crate) fn close_idle(&self) {
         let idle: Vec<Arc<Mapping>> = {
             let files = self.files.read();
-            files.all().filter(|mapping| Arc::strong_count(mapping) == 1).cloned().collect()
+            files
+                .all()
+                .filter(|mapping| Arc::strong_count(mapping) == 1)
+                .cloned()
+                .collect()
         };
         for mapping in idle {
             self.drop_pages(&mapping, mapping.pages());
@@ -243,7 +252,11 @@ impl Core {
     pub(crate) fn pinned_pages(&self) -> usize {
         let policy = self.policy.lock();
         let files = self.files.read();
-        let is_pinned = |name: &&PageName| files.by_id(name.mapping).is_some_and(|mapping| mapping.word(name.page).is_pinned());
+        let is_pinned = |name: &&PageName| {
+            files
+                .by_id(name.mapping)
+                .is_some_and(|mapping| mapping.word(name.page).is_pinned())
+        };
         policy.names().filter(is_pinned).count()
     }
 

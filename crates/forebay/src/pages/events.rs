@@ -36,7 +36,8 @@ pub(crate) fn tell(name: &Arc<str>, stats: &Stats) {
     gauge("forebay_pages_io_queued", stats.queued as f64);
     for (quantile, share) in [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)] {
         if let Some(micros) = stats.io_latency.micros_at(share) {
-            metrics::gauge!("forebay_pages_io_seconds", "pool" => Arc::clone(name), "quantile" => quantile).set(micros as f64 / 1e6);
+            metrics::gauge!("forebay_pages_io_seconds", "pool" => Arc::clone(name), "quantile" => quantile)
+                .set(micros as f64 / 1e6);
         }
     }
 }

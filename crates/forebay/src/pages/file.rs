@@ -153,13 +153,16 @@ impl PagedFile {
     /// As [`read`](Self::read).
     pub async fn read_many(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<View>, PageError> {
         let mapping = self.0.current();
-        let ranges: Result<Vec<Range<u64>>, PageError> = ranges.into_iter().map(|range| resolve(&range, &mapping)).collect();
+        let ranges: Result<Vec<Range<u64>>, PageError> =
+            ranges.into_iter().map(|range| resolve(&range, &mapping)).collect();
         let ranges = self.0.counted(ranges)?;
         let spans: Vec<Range<u32>> = ranges.iter().map(|bytes| mapping.pages_of(bytes)).collect();
         let core = &self.0.core;
         self.0.counted(fits(core, read::pages_in(&spans)))?;
         let asked = ranges.iter().map(|bytes| bytes.end - bytes.start).sum();
-        let pins = self.0.counted(Box::pin(read::bring(core, &mapping, &spans, asked)).await)?;
+        let pins = self
+            .0
+            .counted(Box::pin(read::bring(core, &mapping, &spans, asked)).await)?;
         Ok(pins
             .into_iter()
             .zip(ranges)
@@ -180,7 +183,8 @@ impl PagedFile {
         let bytes = self.0.counted(resolve(&range, &mapping))?;
         let pages = mapping.pages_of(&bytes);
         self.0.counted(fits(&self.0.core, pages.len()))?;
-        self.0.counted(Box::pin(read::prefetch(&self.0.core, &mapping, pages)).await)
+        self.0
+            .counted(Box::pin(read::prefetch(&self.0.core, &mapping, pages)).await)
     }
 
     /// The file has changed in this range: what begins to read after this returns reads it from the file as it is now. Views keep
@@ -243,7 +247,13 @@ impl Handle {
         Ok(pins)
     }
 
-    async fn load(&self, mapping: &Arc<Mapping>, pins: Pins, missing: Vec<u32>, bytes: Range<u64>) -> Result<View, PageError> {
+    async fn load(
+        &self,
+        mapping: &Arc<Mapping>,
+        pins: Pins,
+        missing: Vec<u32>,
+        bytes: Range<u64>,
+    ) -> Result<View, PageError> {
         let spans = [pins.pages()];
         let loaded = read::load(&self.core, mapping, &spans, vec![pins], missing).await;
         let mut pins = self.counted(loaded)?;
@@ -269,7 +279,8 @@ impl Handle {
         }
         match now {
             Ok(identity) => {
-                mapping.found(identity);
+                // Whatever serves now began to load after the change.
+                mapping.latest().found(identity);
                 Ok(())
             }
             Err(cause) => Err(file_error(&self.path, cause)),
@@ -357,13 +368,21 @@ fn replace(core: &Arc<Core>, mapping: &Arc<Mapping>) -> Result<(), PageError> {
         return Ok(());
     }
     let id = files.new_id();
-    let next = Mapping::new(core, id, Arc::clone(&mapping.path), Arc::clone(&mapping.file), mapping.checked())?;
+    let next = Mapping::new(
+        core,
+        id,
+        Arc::clone(&mapping.path),
+        Arc::clone(&mapping.file),
+        mapping.checked(),
+    )?;
     files.succeed(next);
     Ok(())
 }
 
 /// Work that waits for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, PageError> + Send + 'static) -> Result<T, PageError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
+) -> Result<T, PageError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

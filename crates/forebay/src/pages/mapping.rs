@@ -62,7 +62,10 @@ impl Loads {
 
     pub(crate) fn remove(&mut self, pages: &Range<u32>) {
         let removed = self.0.remove(&pages.start);
-        debug_assert!(removed.is_some_and(|(end, _)| end == pages.end), "removed by its own run");
+        debug_assert!(
+            removed.is_some_and(|(end, _)| end == pages.end),
+            "removed by its own run"
+        );
     }
 
     /// The run that brings this page.
@@ -92,7 +95,9 @@ impl Mapping {
         let length = identity.length;
         let pages = length.div_ceil(page_size as u64);
         if u32::try_from(pages).is_err() {
-            return Err(PageError::Settings("the file has more pages than 32 bits can count: use larger pages"));
+            return Err(PageError::Settings(
+                "the file has more pages than 32 bits can count: use larger pages",
+            ));
         }
         let space = pages * page_size as u64;
         let region = Region::reserve(space as usize).map_err(|cause| PageError::AddressSpace {
@@ -222,7 +227,10 @@ impl Mapping {
     /// Holds these pages, and adds those that are not resident to `missing`.
     #[inline]
     pub(crate) fn pin(self: &Arc<Self>, pages: Range<u32>, missing: &mut Vec<u32>) -> Pins {
-        for (word, page) in self.words[pages.start as usize..pages.end as usize].iter().zip(pages.clone()) {
+        for (word, page) in self.words[pages.start as usize..pages.end as usize]
+            .iter()
+            .zip(pages.clone())
+        {
             if !word.pin() {
                 missing.push(page);
             }
@@ -300,7 +308,10 @@ impl Pins {
 
     /// Some of these pages, held for themselves.
     pub(crate) fn part(&self, pages: Range<u32>) -> Self {
-        assert!(self.pages.start <= pages.start && pages.end <= self.pages.end, "a part of what is held");
+        assert!(
+            self.pages.start <= pages.start && pages.end <= self.pages.end,
+            "a part of what is held"
+        );
         for page in pages.clone() {
             self.mapping.word(page).pin_again();
         }
@@ -312,7 +323,8 @@ impl Pins {
 
     /// Whether all of them are resident: then their bytes may be read as long as this lives.
     pub(crate) fn are_resident(&self) -> bool {
-        self.pages().all(|page| self.mapping.word(page).state() == State::Resident)
+        self.pages()
+            .all(|page| self.mapping.word(page).state() == State::Resident)
     }
 }
 

@@ -7,11 +7,12 @@
 //! Knows neither pages nor files.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::thread::Thread;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+
+use super::sync::{AtomicBool, Ordering, fence};
 
 /// The frames, and the sweeper's bell.
 pub(crate) struct Memory {
@@ -26,7 +27,8 @@ pub(crate) struct Memory {
     wanted: AtomicUsize,
     /// The sweeper found less than was wanted, and is to be told when a pin is given back.
     starved: AtomicBool,
-    sweeper: OnceLock<Thread>,
+    /// Wakes the sweeper.
+    bell: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Frames taken by somebody, and not yet by pages. Dropping it gives them back.
@@ -45,19 +47,19 @@ impl Memory {
             taken: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             starved: AtomicBool::new(false),
-            sweeper: OnceLock::new(),
+            bell: OnceLock::new(),
         }
     }
 
-    /// Who is to be woken when frames run out.
-    pub(crate) fn sweeper_is(&self, thread: Thread) {
+    /// How the sweeper is woken when frames run out.
+    pub(crate) fn sweeper_is_woken_by(&self, bell: impl Fn() + Send + Sync + 'static) {
         // There is one sweeper a pool; a second would be told nothing.
-        let _ = self.sweeper.set(thread);
+        let _ = self.bell.set(Box::new(bell));
     }
 
     pub(crate) fn wake_sweeper(&self) {
-        if let Some(sweeper) = self.sweeper.get() {
-            sweeper.unpark();
+        if let Some(bell) = self.bell.get() {
+            bell();
         }
     }
 
@@ -150,7 +152,10 @@ impl Frames<'_> {
 
     /// Takes some of them for pages, which give them back when they are gone.
     pub(crate) fn spend(&mut self, count: usize) {
-        self.count = self.count.checked_sub(count).expect("no more frames are spent than were taken");
+        self.count = self
+            .count
+            .checked_sub(count)
+            .expect("no more frames are spent than were taken");
     }
 
     /// These and others are one.

@@ -67,6 +67,8 @@ mod files;
 mod io;
 mod mapping;
 mod memory;
+#[cfg(all(test, forebay_loom))]
+mod model;
 mod plan;
 mod policy;
 mod pool;

@@ -119,7 +119,10 @@ mod tests {
             gap_pages: 0,
         };
         let runs = plan(&[1, 2, 3, 4, 6], reach, |_| State::Absent);
-        assert_eq!(stretches(&runs), [vec![(1..4, true)], vec![(4..5, true)], vec![(6..7, true)]]);
+        assert_eq!(
+            stretches(&runs),
+            [vec![(1..4, true)], vec![(4..5, true)], vec![(6..7, true)]]
+        );
     }
 
     #[test]

@@ -129,7 +129,9 @@ impl Builder {
     pub fn build(self) -> Result<PagePool, PageError> {
         let Self { page_size, .. } = self;
         if !page_size.is_power_of_two() || !(PAGE_SIZE_MIN..=PAGE_SIZE_MAX).contains(&page_size) {
-            return Err(PageError::Settings("the page size has to be a power of two from 4 KiB to 1 GiB"));
+            return Err(PageError::Settings(
+                "the page size has to be a power of two from 4 KiB to 1 GiB",
+            ));
         }
         let frames = usize::try_from(self.memory / page_size as u64)
             .ok()

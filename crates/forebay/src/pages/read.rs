@@ -60,8 +60,13 @@ pub(crate) async fn load(
         match look(core, mapping, &missing, held.take(), false) {
             Look::LacksFrames(lacking) => {
                 pins.clear();
-                // What was resident may be evicted while this waits without a hold on it: then it asks for all.
-                let wanted = if waits == 0 { lacking } else { pages_in(spans) };
+                // What was resident may be evicted while this waits without a hold on it: then it asks for all that nobody else
+                // holds. To ask for those as well would be to wait for frames that their holders need not give back.
+                let wanted = if waits == 0 {
+                    lacking
+                } else {
+                    unheld(mapping, spans).max(lacking)
+                };
                 waits += 1;
                 held = Some(wait_for_frames(core, wanted, began).await?);
             }
@@ -120,15 +125,27 @@ fn pin(mapping: &Arc<Mapping>, spans: &[Range<u32>], missing: &mut Vec<u32>) -> 
 
 /// How many pages are in these spans, each counted once.
 pub(crate) fn pages_in(spans: &[Range<u32>]) -> usize {
-    let mut sorted: Vec<&Range<u32>> = spans.iter().collect();
+    distinct(spans).map(|pages| pages.len()).sum()
+}
+
+/// How many of these pages could go before they are looked at again: nobody holds them.
+fn unheld(mapping: &Mapping, spans: &[Range<u32>]) -> usize {
+    distinct(spans)
+        .flatten()
+        .filter(|page| !mapping.word(*page).is_pinned())
+        .count()
+}
+
+/// The pages of these spans in order, each once.
+fn distinct(spans: &[Range<u32>]) -> impl Iterator<Item = Range<u32>> {
+    let mut sorted: Vec<Range<u32>> = spans.to_vec();
     sorted.sort_unstable_by_key(|span| span.start);
     let mut end = 0;
-    let mut count = 0;
-    for span in sorted {
-        count += span.end.saturating_sub(span.start.max(end)) as usize;
+    sorted.into_iter().map(move |span| {
+        let pages = span.start.max(end)..span.end.max(end);
         end = end.max(span.end);
-    }
-    count
+        pages
+    })
 }
 
 /// Looks at pages that were missing: joins what is loading, and begins to load what is absent if there are frames for all of it,
@@ -142,7 +159,11 @@ fn look<'a>(
 ) -> Look {
     let reach = Reach {
         // Who had to wait for frames has them for what is wanted, and not for what lies between.
-        gap_pages: if held.is_some() { 0 } else { core.settings.reach.gap_pages },
+        gap_pages: if held.is_some() {
+            0
+        } else {
+            core.settings.reach.gap_pages
+        },
         ..core.settings.reach
     };
     let mut absent = Vec::new();
@@ -159,7 +180,9 @@ fn look<'a>(
                 State::Leaving => again = true,
                 State::Loading => {
                     joined += 1;
-                    let run = loads.of(page).expect("a page that is loading is so by a run that is known under this lock");
+                    let run = loads
+                        .of(page)
+                        .expect("a page that is loading is so by a run that is known under this lock");
                     if !runs.last().is_some_and(|last| Arc::ptr_eq(last, run)) {
                         runs.push(Arc::clone(run));
                     }

@@ -66,7 +66,10 @@ impl Region {
 
     /// These bytes as a stretch that can be discarded together with others.
     pub(crate) fn stretch(&self, bytes: Range<usize>) -> Stretch {
-        assert!(bytes.start <= bytes.end && bytes.end <= self.length, "within the reservation");
+        assert!(
+            bytes.start <= bytes.end && bytes.end <= self.length,
+            "within the reservation"
+        );
         Stretch {
             start: self.at(bytes.start),
             length: bytes.end - bytes.start,
@@ -105,7 +108,11 @@ pub(crate) unsafe fn discard(stretches: &mut Vec<Stretch>) {
         joined
     });
     stretches.retain(|stretch| stretch.length > 0);
-    let together = if stretches.len() > 1 { all_at_once::discard(stretches) } else { 0 };
+    let together = if stretches.len() > 1 {
+        all_at_once::discard(stretches)
+    } else {
+        0
+    };
     for stretch in &stretches[together..] {
         // SAFETY: as the caller promised.
         unsafe { discard_one(stretch) };
@@ -253,7 +260,10 @@ mod tests {
         // SAFETY: nobody else uses the region.
         unsafe { discard(&mut stretches) };
         assert_eq!(stretches.len(), 3, "neighbours are discarded as one");
-        for (page, is_there) in [false, false, false, true, true, false, true, false, true, true].into_iter().enumerate() {
+        for (page, is_there) in [false, false, false, true, true, false, true, false, true, true]
+            .into_iter()
+            .enumerate()
+        {
             let at = far + page * PAGE;
             assert_eq!(resident(&region, at..at + PAGE) == PAGE, is_there, "page {page}");
         }

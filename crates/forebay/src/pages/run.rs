@@ -55,7 +55,11 @@ impl Run {
         let count = planned.kept_count();
         frames.spend(count);
         mapping.took(count);
-        let remembered = planned.kept().flatten().map(|page| mapping.word(page).begin()).collect();
+        let remembered = planned
+            .kept()
+            .flatten()
+            .map(|page| mapping.word(page).begin())
+            .collect();
         let run = Arc::new(Self {
             mapping: Arc::clone(mapping),
             planned,
@@ -151,7 +155,9 @@ impl Run {
                 offset: end.max(mapping.offset(page)),
             });
         }
-        let Some(verifier) = mapping.verifier() else { return Ok(()) };
+        let Some(verifier) = mapping.verifier() else {
+            return Ok(());
+        };
         // SAFETY: the page was read to its end, and is loading: nobody writes it or lets it go but this run.
         let bytes = unsafe { mapping.bytes(page) };
         if verifier.holds(u64::from(page), bytes) {
@@ -186,7 +192,12 @@ impl Run {
             }
         }
         let landed = self.planned.kept().flatten().zip(&self.remembered);
-        core.entered(&self.mapping, landed.filter(|(page, _)| !failed(*page)).map(|(page, stamp)| (page, *stamp)));
+        core.entered(
+            &self.mapping,
+            landed
+                .filter(|(page, _)| !failed(*page))
+                .map(|(page, stamp)| (page, *stamp)),
+        );
         if !failures.is_empty() {
             self.mapping.give_back(failures.len());
         }
@@ -214,7 +225,12 @@ impl Run {
     }
 
     fn is_wanted(&self) -> bool {
-        self.prefetch || self.planned.kept().flatten().any(|page| self.mapping.word(page).is_pinned())
+        self.prefetch
+            || self
+                .planned
+                .kept()
+                .flatten()
+                .any(|page| self.mapping.word(page).is_pinned())
     }
 
     fn io_error(&self, bytes: Range<u64>, cause: io::Error) -> PageError {

@@ -123,7 +123,12 @@ impl Counters {
     }
 
     pub(crate) fn counted(&self) -> Counted {
-        let sum = |of: fn(&Stripe) -> &AtomicU64| self.stripes.iter().map(|stripe| of(stripe).load(Ordering::Relaxed)).sum();
+        let sum = |of: fn(&Stripe) -> &AtomicU64| {
+            self.stripes
+                .iter()
+                .map(|stripe| of(stripe).load(Ordering::Relaxed))
+                .sum()
+        };
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counted {
             hits: sum(|stripe| &stripe.hits),

@@ -20,12 +20,15 @@ pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
     let sweeper = thread::Builder::new()
         .name("forebay-sweeper".into())
         .spawn(move || sweep(&weak))?;
-    core.memory.sweeper_is(sweeper.thread().clone());
+    let thread = sweeper.thread().clone();
+    core.memory.sweeper_is_woken_by(move || thread.unpark());
     Ok(())
 }
 
 fn sweep(core: &Weak<Core>) {
-    let Some(name) = core.upgrade().map(|core| core.settings.name.clone()) else { return };
+    let Some(name) = core.upgrade().map(|core| core.settings.name.clone()) else {
+        return;
+    };
     let mut told = Instant::now();
     loop {
         match &name {

@@ -97,7 +97,11 @@ impl View {
             Bound::Excluded(to) => *to,
             Bound::Unbounded => self.length,
         };
-        assert!(from <= to && to <= self.length, "{from}..{to} is not within a view of {} bytes", self.length);
+        assert!(
+            from <= to && to <= self.length,
+            "{from}..{to} is not within a view of {} bytes",
+            self.length
+        );
         let offset = self.offset + from as u64;
         let Some(pins) = self.pins.as_ref().filter(|_| from < to) else {
             return Self::empty(offset);

@@ -56,7 +56,9 @@ pub(crate) enum Judgement {
     Used,
     /// Someone holds it.
     Pinned,
-    /// It is not resident.
+    /// It is on its way in, with what the file had when its load began, or later.
+    Loading,
+    /// It is not there, or is leaving.
     Gone,
 }
 
@@ -187,8 +189,10 @@ impl Word {
     fn judge_by(&self, uses_do_not_count: bool) -> Judgement {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
-            if seen & STATE != RESIDENT {
-                return Judgement::Gone;
+            match seen & STATE {
+                RESIDENT => {}
+                LOADING => return Judgement::Loading,
+                _ => return Judgement::Gone,
             }
             if seen & PINS > 0 {
                 return Judgement::Pinned;
@@ -212,9 +216,10 @@ impl Word {
     ///
     /// Release: its memory was discarded before.
     pub(crate) fn left(&self, stamp: u32) {
-        let before = self
-            .0
-            .fetch_add((u64::from(stamp) << STAMP_SHIFT).wrapping_sub(LEAVING), Ordering::Release);
+        let before = self.0.fetch_add(
+            (u64::from(stamp) << STAMP_SHIFT).wrapping_sub(LEAVING),
+            Ordering::Release,
+        );
         debug_assert!(before & STATE == LEAVING, "who takes it says that it left");
     }
 

@@ -1,4 +1,9 @@
 //! The PagePool as its users see it: right bytes on every path, memory within its limit, faults told to those they concern.
 
 mod content;
+mod faults;
+mod memory;
+mod model;
 mod pattern;
+mod stress;
+mod trouble;

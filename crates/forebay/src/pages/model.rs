@@ -1,0 +1,361 @@
+//! Model checks: every interleaving of a page's loader, readers and evictor, and of a pin that goes while the sweeper falls asleep
+//! (loom explores them all).
+//!
+//! ```console
+//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay --features pages --lib --release --target-dir target/loom -- pages::model
+//! ```
+//!
+//! The words and the bell are the product's. A page's bytes are a cell that loom watches: a reader who is not ordered behind the
+//! load, or an evictor who is not ordered behind the reader, is an error, whatever the values. Loads of one page exclude each
+//! other by their lock, which is left out here so that it does not hide what the word itself promises.
+
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use super::memory::Memory;
+use super::word::{self, Judgement, State, Word};
+
+/// What the memory of a page has that was discarded.
+const NOTHING: u64 = 0;
+
+/// One page of a file.
+struct Page {
+    words: Box<[Word]>,
+    bytes: UnsafeCell<u64>,
+}
+
+// SAFETY: the cell is what is checked: loom panics where two use it at once.
+unsafe impl Sync for Page {}
+// SAFETY: as above.
+unsafe impl Send for Page {}
+
+impl Page {
+    fn absent() -> Arc<Self> {
+        Arc::new(Self {
+            words: word::absent(1),
+            bytes: UnsafeCell::new(NOTHING),
+        })
+    }
+
+    fn resident(bytes: u64) -> Arc<Self> {
+        let page = Self::absent();
+        page.word().begin();
+        page.land(bytes);
+        page
+    }
+
+    fn word(&self) -> &Word {
+        &self.words[0]
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: the pointer is the cell's own; loom checks that nobody writes meanwhile.
+        self.bytes.with(|bytes| unsafe { *bytes })
+    }
+
+    fn write(&self, value: u64) {
+        // SAFETY: as above, and nobody reads meanwhile.
+        self.bytes.with_mut(|bytes| unsafe { *bytes = value });
+    }
+
+    /// What a run does with a page that it loads.
+    fn land(&self, bytes: u64) {
+        self.write(bytes);
+        self.word().land();
+    }
+
+    /// What the evictor does with a page that it took.
+    fn leave(&self, stamp: u32) {
+        self.write(NOTHING);
+        self.word().left(stamp);
+    }
+
+    /// A read that takes what is there, and nothing else.
+    fn read_resident(&self) -> Option<u64> {
+        let bytes = self.word().pin().then(|| self.read());
+        self.word().unpin();
+        bytes
+    }
+}
+
+/// With three threads, all interleavings in which threads are stopped against their will three times: all of them would take hours.
+fn bounded() -> loom::model::Builder {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder
+}
+
+/// Runs these at once on one page, in every order, and looks at it in the end.
+fn model(page: fn() -> Arc<Page>, bodies: &'static [fn(&Page)], check: fn(&Page)) {
+    bounded().check(move || {
+        let page = page();
+        let threads: Vec<_> = bodies
+            .iter()
+            .map(|body| {
+                let page = Arc::clone(&page);
+                thread::spawn(move || body(&page))
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(!page.word().is_pinned(), "every pin was given back");
+        check(&page);
+    });
+}
+
+#[test]
+fn who_sees_a_page_resident_sees_its_bytes() {
+    fn reader(page: &Page) {
+        assert!(matches!(page.read_resident(), None | Some(7)));
+    }
+    model(
+        || {
+            let page = Page::absent();
+            page.word().begin();
+            page
+        },
+        &[|page| page.land(7), reader, reader],
+        |page| assert_eq!(page.word().state(), State::Resident),
+    );
+}
+
+#[test]
+fn who_waits_with_a_pin_finds_the_page_there_and_keeps_it() {
+    model(
+        || {
+            let page = Page::absent();
+            page.word().begin();
+            page
+        },
+        &[
+            |page| page.land(7),
+            |page| {
+                page.word().pin();
+                while page.word().state() != State::Resident {
+                    thread::yield_now();
+                }
+                // Nobody can have taken it since it landed under the pin.
+                assert_eq!(page.read(), 7);
+                page.word().unpin();
+            },
+        ],
+        |_| {},
+    );
+}
+
+#[test]
+fn a_held_page_does_not_go() {
+    fn evictor(page: &Page) {
+        if page.word().take() == Judgement::Taken {
+            page.leave(3);
+        }
+    }
+    fn reader(page: &Page) {
+        assert!(matches!(page.read_resident(), None | Some(7)));
+    }
+    fn slicer(page: &Page) {
+        if page.word().pin() {
+            page.word().pin_again();
+            page.word().unpin();
+            assert_eq!(page.read(), 7);
+        }
+        page.word().unpin();
+    }
+    fn check(page: &Page) {
+        let kept = page.word().state() == State::Resident;
+        assert_eq!(page.read(), if kept { 7 } else { NOTHING });
+    }
+    model(|| Page::resident(7), &[evictor, reader, reader], check);
+    model(|| Page::resident(7), &[evictor, slicer], check);
+}
+
+#[test]
+fn a_page_is_taken_by_one() {
+    fn evictor(page: &Page) {
+        if page.word().take() == Judgement::Taken {
+            page.leave(3);
+        }
+    }
+    model(
+        || Page::resident(7),
+        &[evictor, evictor],
+        |page| {
+            assert_eq!(page.word().state(), State::Absent);
+            assert_eq!(page.word().begin(), Some(3), "its stamp stays");
+        },
+    );
+}
+
+#[test]
+fn what_left_is_loaded_anew_and_its_stamp_outlives_pins() {
+    fn reader(page: &Page) {
+        assert!(matches!(page.read_resident(), None | Some(7 | 8)));
+    }
+    model(
+        || {
+            let page = Page::resident(7);
+            assert_eq!(page.word().take(), Judgement::Taken);
+            page
+        },
+        &[
+            |page| page.leave(9),
+            |page| {
+                while page.word().state() != State::Absent {
+                    thread::yield_now();
+                }
+                assert_eq!(page.word().begin(), Some(9));
+                page.land(8);
+            },
+            reader,
+        ],
+        |page| {
+            assert_eq!(page.word().state(), State::Resident);
+            assert_eq!(page.read(), 8);
+        },
+    );
+}
+
+#[test]
+fn a_load_that_failed_is_begun_anew() {
+    fn reader(page: &Page) {
+        assert!(matches!(page.read_resident(), None | Some(8)));
+    }
+    model(
+        || {
+            let page = Page::absent();
+            page.word().begin();
+            page
+        },
+        &[
+            |page| {
+                // What the failed I/O brought, and its discard.
+                page.write(5);
+                page.write(NOTHING);
+                page.word().revert();
+            },
+            |page| {
+                while page.word().state() != State::Absent {
+                    thread::yield_now();
+                }
+                assert_eq!(page.word().begin(), None);
+                page.land(8);
+            },
+            reader,
+        ],
+        |page| assert_eq!(page.read(), 8),
+    );
+}
+
+#[test]
+fn uses_and_queue_marks_disturb_nothing() {
+    fn reader(page: &Page) {
+        assert!(matches!(page.read_resident(), None | Some(7)));
+    }
+    model(
+        || Page::resident(7),
+        &[
+            |page| {
+                // The policy asks three times at most: a use in between is worth one more question.
+                for _ in 0..2 {
+                    match page.word().judge() {
+                        Judgement::Taken => return page.leave(2),
+                        Judgement::Used | Judgement::Pinned => {}
+                        other => panic!("nobody else takes it: {other:?}"),
+                    }
+                }
+            },
+            |page| {
+                assert!(page.word().enqueue());
+                page.word().dequeue();
+            },
+            reader,
+        ],
+        |page| {
+            assert!(page.word().enqueue(), "the mark was taken away");
+            assert!(matches!(page.word().state(), State::Resident | State::Absent));
+        },
+    );
+}
+
+#[test]
+fn what_was_read_before_an_invalidation_is_not_there_after_it() {
+    // A load that began before the file changed lands while the page is invalidated. Either the evictor takes it, or he is told that
+    // there is something that he cannot take, and retires the mapping.
+    loom::model(|| {
+        let page = Page::absent();
+        page.word().begin();
+        let loader = {
+            let page = Arc::clone(&page);
+            thread::spawn(move || page.land(7))
+        };
+        let is_retired = match page.word().take() {
+            Judgement::Taken => {
+                page.leave(0);
+                false
+            }
+            Judgement::Gone => false,
+            Judgement::Loading | Judgement::Pinned | Judgement::Used => true,
+        };
+        loader.join().unwrap();
+        assert!(
+            is_retired || page.read_resident().is_none(),
+            "an old page is still served"
+        );
+    });
+}
+
+/// A page that is held, and a sweeper that somebody waits for.
+struct Starving {
+    page: Arc<Page>,
+    memory: Memory,
+}
+
+#[test]
+fn a_pin_that_goes_while_the_sweeper_falls_asleep_wakes_it() {
+    // Loom finds it a deadlock if the sweeper sleeps on.
+    fn starving(holders: usize) {
+        bounded().check(move || {
+            let starving = Arc::new(Starving {
+                page: Page::resident(7),
+                memory: Memory::new(1),
+            });
+            for _ in 0..holders {
+                starving.page.word().pin();
+            }
+            let sweeper = thread::current();
+            starving.memory.sweeper_is_woken_by(move || sweeper.unpark());
+            let threads: Vec<_> = (0..holders)
+                .map(|_| {
+                    let starving = Arc::clone(&starving);
+                    thread::spawn(move || {
+                        starving.page.word().unpin();
+                        starving.memory.pins_went();
+                    })
+                })
+                .collect();
+            // As the sweeper's `make_room`, with one who waits.
+            loop {
+                if starving.page.word().take() == Judgement::Taken {
+                    break;
+                }
+                starving.memory.starve();
+                if starving.page.word().take() == Judgement::Taken {
+                    break;
+                }
+                thread::park();
+            }
+            starving.memory.is_fed();
+            starving.page.leave(1);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
+    }
+    starving(1);
+    starving(2);
+}
