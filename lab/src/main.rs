@@ -41,6 +41,7 @@ use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
 use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
+use scenarios::pages::Pages;
 use scenarios::server::Server;
 use scenarios::writes::{self, Database, Writes};
 use scenarios::writes_soak::{self, Killed, WritesSoak};
@@ -80,6 +81,11 @@ enum Chosen {
     },
     /// A product search that begins with an empty cache, over a database that can do little.
     ColdStart {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Ranges of a large file, read by many at once, beside fio, the kernel's own ways, and foyer.
+    Pages {
         #[command(flatten)]
         options: Options,
     },
@@ -199,6 +205,7 @@ fn run(command: Command) -> Result<bool, Failure> {
             let options = options.usually_for(cold_start::SECONDS);
             (vec![Box::new(ColdStart::new(options.quick))], options)
         }
+        Chosen::Pages { options } => (vec![Box::new(Pages::new(options.quick))], options),
         Chosen::CacheSoak { seed, options } => {
             let seconds = if options.quick {
                 cache_soak::QUICK_SECONDS

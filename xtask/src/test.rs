@@ -28,6 +28,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["cache"],
     &["cache-soak"],
     &["cold-start"],
+    &["pages"],
     &["writes"],
     &["writes-soak"],
     &["server", "--forebay", THE_SERVER],
