@@ -112,6 +112,12 @@ pub enum PageError {
         /// What the system said.
         cause: Arc<io::Error>,
     },
+    /// The I/O that was asked for is not to be had: no io_uring where it has to be, or no threads.
+    #[error("files cannot be read as asked for: {cause}")]
+    Engine {
+        /// What the system said.
+        cause: Arc<io::Error>,
+    },
     /// The settings contradict each other or what a machine can do; the text says which. A bug in the caller.
     #[error("{0}")]
     Settings(&'static str),

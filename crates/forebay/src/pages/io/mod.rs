@@ -8,12 +8,27 @@
 //!
 //! Knows files, memory and the kernel; nothing of pages, pools or readers.
 
+#![allow(dead_code, unused_imports)] // Until the pool uses all of it.
+
+mod engine;
+mod faults;
+mod job;
+mod latency;
 mod open_file;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod threads;
+#[cfg(target_os = "linux")]
+mod uring;
 
 use std::io;
 use std::sync::Arc;
 
-pub(crate) use open_file::OpenFile;
+pub(crate) use engine::{Backend, Engine, Kind, Readings, Settings, ShutDown};
+pub(crate) use faults::{Fault, Faults};
+pub(crate) use latency::{Latencies, LatencyBucket};
+pub(crate) use open_file::{Identity, OpenFile};
 
 /// What is to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

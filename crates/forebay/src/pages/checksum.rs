@@ -1,0 +1,214 @@
+//! Whether a page is what was written: CRC32C (Castagnoli, 1993), from a side file, or a function of the user's.
+//!
+//! Promises: a page is checked once, when it is loaded, before anybody sees it. A side file is checked itself before it is used,
+//! and refused if it is for another file.
+//!
+//! A side file has, in little-endian numbers of 32 bits: `FBCR`, the version (1), the page size, the number of pages, the length
+//! of the file (64 bits), the CRC32C of each page's bytes (the last page as long as it is), and the CRC32C of all that.
+//!
+//! Knows nothing of memory and I/O.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, fs};
+
+use super::PageError;
+
+const MAGIC: &[u8; 4] = b"FBCR";
+const VERSION: u32 = 1;
+/// Magic, version, page size, number of pages, length.
+const HEADER: usize = 24;
+/// How many bytes a checksum has.
+const SUM: usize = 4;
+
+/// Where the checksums of a file's pages are.
+#[derive(Clone)]
+pub struct Checksums(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    SideFile(PathBuf),
+    Function(Verifier),
+}
+
+/// Says whether a page is what it should be.
+#[derive(Clone)]
+pub(crate) struct Verifier(Arc<dyn Fn(u64, &[u8]) -> bool + Send + Sync>);
+
+impl Checksums {
+    /// Those in a side file, as [`side_file`] makes it and [`NewFile::checksums`](super::NewFile::checksums) leaves it.
+    pub fn side_file(path: impl Into<PathBuf>) -> Self {
+        Self(Kind::SideFile(path.into()))
+    }
+
+    /// A function says whether the page of this number, counted from zero, has the right bytes; the last page has as many as the
+    /// file has there. It runs on a thread of the pool's I/O, which waits for it. If it panics the page is taken as wrong.
+    pub fn function(is_right: impl Fn(u64, &[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Kind::Function(Verifier(Arc::new(is_right))))
+    }
+
+    /// Whether these are the same: the side file of the same name, or the same function.
+    pub(crate) fn are(&self, others: &Self) -> bool {
+        match (&self.0, &others.0) {
+            (Kind::SideFile(own), Kind::SideFile(other)) => own == other,
+            (Kind::Function(own), Kind::Function(other)) => Arc::ptr_eq(&own.0, &other.0),
+            _ => false,
+        }
+    }
+
+    /// Gets ready to check a file of this length in pages of this size. Reads the side file.
+    pub(crate) fn verifier(&self, page_size: usize, length: u64) -> Result<Verifier, PageError> {
+        let path = match &self.0 {
+            Kind::Function(verifier) => return Ok(verifier.clone()),
+            Kind::SideFile(path) => path,
+        };
+        let bytes = fs::read(path).map_err(|cause| PageError::File {
+            path: Arc::from(path.as_path()),
+            cause: Arc::new(cause),
+        })?;
+        let sums = parse(&bytes, page_size, length).map_err(|reason| PageError::Checksums {
+            path: Arc::from(path.as_path()),
+            reason,
+        })?;
+        Ok(Verifier(Arc::new(move |page, bytes| {
+            sums.get(page as usize) == Some(&crc32c::crc32c(bytes))
+        })))
+    }
+}
+
+impl fmt::Debug for Checksums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::SideFile(path) => f.debug_tuple("SideFile").field(path).finish(),
+            Kind::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+impl Verifier {
+    pub(crate) fn holds(&self, page: u64, bytes: &[u8]) -> bool {
+        catch_unwind(AssertUnwindSafe(|| (self.0)(page, bytes))).unwrap_or_else(|_| {
+            tracing::error!(page, "the function that checks pages panicked");
+            false
+        })
+    }
+}
+
+/// A side file's bytes for a file of this length, whose pages have these checksums (`crc32c` of each page's bytes).
+pub(crate) fn side_file(page_size: usize, length: u64, sums: &[u32]) -> Vec<u8> {
+    debug_assert_eq!(sums.len() as u64, length.div_ceil(page_size as u64), "one a page");
+    let mut bytes = Vec::with_capacity(HEADER + SUM * (sums.len() + 1));
+    bytes.extend_from_slice(MAGIC);
+    for number in [VERSION, page_size as u32, sums.len() as u32] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend_from_slice(&length.to_le_bytes());
+    for sum in sums {
+        bytes.extend_from_slice(&sum.to_le_bytes());
+    }
+    let all = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&all.to_le_bytes());
+    bytes
+}
+
+/// Makes the side file for a file as it is, by reading it once. Blocks.
+///
+/// # Errors
+/// What reading the one or writing the other says.
+pub fn write_side_file(file: impl AsRef<Path>, side_file_path: impl AsRef<Path>, page_size: usize) -> std::io::Result<()> {
+    use std::io::Read;
+    if page_size == 0 {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let mut file = fs::File::open(file)?;
+    let mut page = vec![0; page_size];
+    let mut sums = Vec::new();
+    let mut length = 0;
+    loop {
+        let mut filled = 0;
+        while filled < page_size {
+            match file.read(&mut page[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        if filled > 0 {
+            sums.push(crc32c::crc32c(&page[..filled]));
+            length += filled as u64;
+        }
+        if filled < page_size {
+            break;
+        }
+    }
+    fs::write(side_file_path, side_file(page_size, length, &sums))
+}
+
+fn parse(bytes: &[u8], page_size: usize, length: u64) -> Result<Vec<u32>, &'static str> {
+    if bytes.len() < HEADER + SUM || &bytes[..4] != MAGIC {
+        return Err("it is no file of checksums");
+    }
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (content, sum) = bytes.split_at(bytes.len() - SUM);
+    if crc32c::crc32c(content).to_le_bytes() != *sum {
+        return Err("it is damaged");
+    }
+    if number(4) != VERSION {
+        return Err("its form is of another version");
+    }
+    if number(8) as usize != page_size {
+        return Err("it is for pages of another size");
+    }
+    let of = u64::from_le_bytes(bytes[16..HEADER].try_into().expect("eight bytes"));
+    let sums = &content[HEADER..];
+    if of != length || u64::from(number(12)) != length.div_ceil(page_size as u64) || sums.len() != number(12) as usize * SUM {
+        return Err("it is for a file of another length");
+    }
+    Ok(sums
+        .chunks_exact(SUM)
+        .map(|sum| u32::from_le_bytes(sum.try_into().expect("four bytes")))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_file_tells_right_pages_from_wrong_ones() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, side) = (folder.path().join("data"), folder.path().join("data.crc"));
+        fs::write(&file, [b"aaaa".repeat(1024), b"bb".to_vec()].concat()).expect("written");
+        write_side_file(&file, &side, 4096).expect("written");
+        let verifier = Checksums::side_file(&side).verifier(4096, 4098).expect("usable");
+        assert!(verifier.holds(0, &b"aaaa".repeat(1024)));
+        assert!(verifier.holds(1, b"bb"));
+        assert!(!verifier.holds(1, b"ba"));
+        assert!(!verifier.holds(0, b"bb"));
+        assert!(!verifier.holds(2, b""));
+    }
+
+    #[test]
+    fn a_side_file_that_does_not_fit_is_refused() {
+        let good = side_file(4096, 5000, &[1, 2]);
+        assert_eq!(parse(&good, 4096, 5000), Ok(vec![1, 2]));
+        assert!(parse(&good, 8192, 5000).is_err());
+        assert!(parse(&good, 4096, 5001).is_err());
+        for at in 0..good.len() {
+            let mut damaged = good.clone();
+            damaged[at] ^= 1;
+            assert!(parse(&damaged, 4096, 5000).is_err(), "byte {at}");
+            assert!(parse(&good[..at], 4096, 5000).is_err(), "cut at {at}");
+        }
+        assert_eq!(parse(&side_file(4096, 0, &[]), 4096, 0), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_function_that_panics_is_an_answer_too() {
+        let verifier = Checksums::function(|page, _| if page == 1 { panic!("on purpose") } else { true })
+            .verifier(4096, 1)
+            .expect("usable");
+        assert!(verifier.holds(0, b""));
+        assert!(!verifier.holds(1, b""));
+    }
+}

@@ -1,0 +1,256 @@
+//! What all files of a pool share, and how pages leave it.
+//!
+//! Promises: pages are evicted by one at a time, in batches whose memory goes back to the system in one call. A page that is
+//! leaving is gone when the evictor's lock can be taken. A mapping is known as long as its pages have frames or somebody has it,
+//! and is forgotten, its file closed, when neither holds.
+//!
+//! Locks: the evictor's, then the policy's, then that of the files, then a mapping's loads; each may be left out.
+//!
+//! Knows nothing of runs' I/O and of how reads wait.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::files::Files;
+use super::io::{Engine, Transfer};
+use super::mapping::{Mapping, Outdated};
+use super::memory::Memory;
+use super::plan::Reach;
+use super::policy::{Fate, PageName, Policy, Rule};
+use super::region::{self, Region};
+use super::stats::Counters;
+use super::sweeper;
+use super::word::{Judgement, State};
+use super::PageError;
+
+/// How a pool was built.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) page_size: usize,
+    pub(crate) reach: Reach,
+    pub(crate) direct: bool,
+    /// How long a read waits for memory.
+    pub(crate) wait_limit: Duration,
+}
+
+/// A pool.
+pub(crate) struct Core {
+    pub(crate) settings: Settings,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) outdated: Arc<Outdated>,
+    pub(crate) files: RwLock<Files>,
+    pub(crate) counters: Counters,
+    engine: Engine,
+    policy: Mutex<Policy>,
+    /// Held from taking pages until they have left.
+    evictor: Mutex<()>,
+    /// What is read past goes here, from all runs at once: nobody looks at it.
+    nobodys: Region,
+}
+
+impl Core {
+    pub(crate) fn start(settings: Settings, frames: usize, engine: Engine) -> Result<Arc<Self>, PageError> {
+        let gap = settings.reach.gap_pages as usize * settings.page_size;
+        let nobodys = Region::reserve(gap, settings.page_size).map_err(|_| PageError::Settings("no address space for the gap"))?;
+        let core = Arc::new(Self {
+            memory: Arc::new(Memory::new(frames)),
+            outdated: Arc::default(),
+            files: RwLock::default(),
+            counters: Counters::default(),
+            engine,
+            policy: Mutex::new(Policy::new(frames)),
+            evictor: Mutex::default(),
+            nobodys,
+            settings,
+        });
+        sweeper::start(&core).map_err(|_| PageError::Settings("no thread for the sweeper could be started"))?;
+        Ok(core)
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// One reader's transfers.
+    pub(crate) fn submit(&self, transfers: Vec<Transfer>) {
+        self.engine.submit(transfers);
+    }
+
+    /// Where bytes go that nobody wants.
+    pub(crate) fn nobodys_memory(&self) -> NonNull<u8> {
+        self.nobodys.at(0)
+    }
+
+    /// These pages of a mapping are resident now, and were evicted last at those times.
+    pub(crate) fn entered(&self, mapping: &Mapping, pages: impl Iterator<Item = (u32, Option<u32>)>) {
+        let mut policy = self.policy.lock();
+        for (page, remembered) in pages {
+            // A page that left without the policy's doing stands in its queue still.
+            if mapping.word(page).enqueue() {
+                let name = PageName {
+                    mapping: mapping.id,
+                    page,
+                };
+                policy.entered(name, remembered);
+            }
+        }
+        if policy.names().count() > 2 * self.memory.capacity {
+            self.tidy(&mut policy);
+        }
+    }
+
+    /// Takes names out of the policy's queues whose pages are not there.
+    fn tidy(&self, policy: &mut Policy) {
+        let files = self.files.read();
+        policy.forget(|name| {
+            let Some(mapping) = files.by_id(name.mapping) else {
+                return true;
+            };
+            let word = mapping.word(name.page);
+            let is_gone = word.state() != State::Resident;
+            if is_gone {
+                word.dequeue();
+            }
+            is_gone
+        });
+    }
+
+    /// Evicts up to so many pages, those that the policy names first; how many it were.
+    pub(crate) fn evict(&self, wanted: usize) -> usize {
+        let _turn = self.evictor.lock();
+        let taken = self.take(wanted);
+        self.let_go(&taken)
+    }
+
+    /// Up to so many pages that are leaving now, with their stamps, by mappings.
+    fn take(&self, wanted: usize) -> Vec<(Arc<Mapping>, Vec<(u32, u32)>)> {
+        let mut pages = Vec::with_capacity(wanted);
+        let mut policy = self.policy.lock();
+        let files = self.files.read();
+        policy.make_room(wanted, |name, rule| {
+            let Some(mapping) = files.by_id(name.mapping) else {
+                return Fate::Gone;
+            };
+            let word = mapping.word(name.page);
+            let (judgement, stamp) = match rule {
+                Rule::Anyway { stamp } => (word.take(), stamp),
+                Rule::Unused => (word.judge(), 0),
+            };
+            match judgement {
+                Judgement::Used => return Fate::Used,
+                Judgement::Pinned => return Fate::Pinned,
+                Judgement::Taken => pages.push((name, stamp)),
+                Judgement::Gone => {}
+            }
+            word.dequeue();
+            if judgement == Judgement::Taken { Fate::Taken } else { Fate::Gone }
+        });
+        pages.sort_unstable_by_key(|(name, _)| (name.mapping, name.page));
+        pages
+            .chunk_by(|(one, _), (next, _)| one.mapping == next.mapping)
+            .map(|pages| {
+                let mapping = files.by_id(pages[0].0.mapping).expect("a page of it was just taken");
+                let pages = pages.iter().map(|(name, stamp)| (name.page, *stamp)).collect();
+                (Arc::clone(mapping), pages)
+            })
+            .collect()
+    }
+
+    /// Drops these pages of a mapping, whoever used them; whether none of them is left, neither pinned nor loading.
+    pub(crate) fn drop_pages(&self, mapping: &Arc<Mapping>, pages: std::ops::Range<u32>) -> bool {
+        let _turn = self.evictor.lock();
+        let mut none_left = true;
+        let mut taken = Vec::new();
+        for page in pages {
+            let word = mapping.word(page);
+            match word.take() {
+                Judgement::Taken => taken.push((page, 0)),
+                Judgement::Gone => none_left &= word.state() != State::Loading,
+                Judgement::Pinned | Judgement::Used => none_left = false,
+            }
+        }
+        self.let_go(&[(Arc::clone(mapping), taken)]);
+        none_left
+    }
+
+    /// Drops what nobody holds, of all files.
+    pub(crate) fn clear(&self) {
+        let mappings: Vec<Arc<Mapping>> = self.files.read().all().cloned().collect();
+        for mapping in mappings {
+            if mapping.taken() > 0 {
+                self.drop_pages(&mapping, mapping.pages());
+            }
+            self.forget_if_idle(mapping);
+        }
+    }
+
+    /// The taken pages, with their stamps, leave.
+    fn let_go(&self, taken: &[(Arc<Mapping>, Vec<(u32, u32)>)]) -> usize {
+        let mut stretches = taken
+            .iter()
+            .flat_map(|(mapping, pages)| pages.iter().map(|(page, _)| mapping.stretch(*page)))
+            .collect();
+        // SAFETY: the mappings live; a page that is leaving is nobody's but the evictor's.
+        unsafe { region::discard(&mut stretches) };
+        let mut count = 0;
+        for (mapping, pages) in taken {
+            for (page, stamp) in pages {
+                mapping.word(*page).left(*stamp);
+            }
+            mapping.give_back(pages.len());
+            count += pages.len();
+            if mapping.taken() == 0 {
+                // Two know of it that do not count: the table and this list.
+                self.files.write().forget_if_idle(mapping.id, 2);
+            }
+        }
+        self.counters.evicted(count);
+        count
+    }
+
+    /// Waits until pages that were leaving have left; that takes as long as the kernel needs for one batch.
+    pub(crate) fn wait_for_evictor(&self) {
+        drop(self.evictor.lock());
+    }
+
+    /// Closes files that nobody has open here, at the price of what is in memory of them.
+    pub(crate) fn close_idle(&self) {
+        let idle: Vec<Arc<Mapping>> = {
+            let files = self.files.read();
+            files.all().filter(|mapping| Arc::strong_count(mapping) == 1).cloned().collect()
+        };
+        for mapping in idle {
+            self.drop_pages(&mapping, mapping.pages());
+            self.forget_if_idle(mapping);
+        }
+    }
+
+    /// How many pages views and reads hold.
+    pub(crate) fn pinned_pages(&self) -> usize {
+        let policy = self.policy.lock();
+        let files = self.files.read();
+        let is_pinned = |name: &PageName| files.by_id(name.mapping).is_some_and(|mapping| mapping.word(name.page).is_pinned());
+        policy.names().filter(is_pinned).count()
+    }
+
+    /// Somebody has done with a mapping: if nobody else has it and none of its pages is there, its file is closed.
+    pub(crate) fn forget_if_idle(&self, mapping: Arc<Mapping>) {
+        if mapping.taken() == 0 {
+            let id = mapping.id;
+            drop(mapping);
+            self.files.write().forget_if_idle(id, 1);
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // The sweeper finds nobody to sweep for, and ends.
+        self.memory.wake_sweeper();
+        debug_assert!(thread::panicking() || self.memory.taken() <= self.memory.capacity);
+    }
+}

@@ -1,0 +1,410 @@
+//! A file of the pool, as its readers have it.
+//!
+//! Promises: what a handle reads is the file as it was when it was opened, or when somebody last found it changed in its place:
+//! all handles of one file see the same. A handle of a file that was *replaced* (another one has its name now) goes on with the
+//! old one until it is invalidated, as an open file descriptor does.
+//!
+//! Knows nothing of how pages come and go.
+
+use std::fmt;
+use std::ops::{Bound, Range, RangeBounds};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::PageError;
+use super::checksum::Checksums;
+use super::core::Core;
+use super::files::Files;
+use super::io::{Identity, OpenFile};
+use super::mapping::{Mapping, Pins};
+use super::read;
+use super::view::View;
+
+/// A file to be opened: [`PagePool::file`](super::PagePool::file).
+#[derive(Debug)]
+#[must_use = "it does nothing until it is opened"]
+pub struct FileBuilder<'a> {
+    core: &'a Arc<Core>,
+    path: PathBuf,
+    checksums: Option<Checksums>,
+}
+
+impl<'a> FileBuilder<'a> {
+    pub(crate) fn new(core: &'a Arc<Core>, path: &Path) -> Self {
+        Self {
+            core,
+            path: path.to_path_buf(),
+            checksums: None,
+        }
+    }
+
+    /// Every page is held against its checksum when it is loaded; one that does not fit is an error for who wants it
+    /// ([`PageError::Checksum`]). Whoever else has the file open is served checked pages from then on as well.
+    pub fn checksums(mut self, checksums: Checksums) -> Self {
+        self.checksums = Some(checksums);
+        self
+    }
+
+    /// Opens it. What the pool has of the file in memory is found again, unless the file has changed since.
+    ///
+    /// # Errors
+    /// [`PageError::File`], [`PageError::Checksums`], [`PageError::AddressSpace`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping it opens the file or does not.
+    pub async fn open(self) -> Result<PagedFile, PageError> {
+        let core = Arc::clone(self.core);
+        let checksums = self.checksums;
+        let path = self.path;
+        blocking(move || {
+            let path: Arc<Path> = std::path::absolute(&path).unwrap_or(path).into();
+            let mapping = open(&core, &path, checksums.as_ref())?;
+            Ok(PagedFile(Arc::new(Handle {
+                core,
+                path,
+                checksums,
+                current: RwLock::new(mapping),
+            })))
+        })
+        .await
+    }
+}
+
+/// A file whose pages the pool keeps. Cloning it is cheap, and a clone is the same handle.
+///
+/// Dropping the last handle keeps the pages: who opens the file again finds them. They go as others need the room.
+#[derive(Clone)]
+pub struct PagedFile(Arc<Handle>);
+
+struct Handle {
+    core: Arc<Core>,
+    /// Absolute, as it was opened.
+    path: Arc<Path>,
+    checksums: Option<Checksums>,
+    current: RwLock<Arc<Mapping>>,
+}
+
+impl PagedFile {
+    /// How long the file was when it was opened, or when it was last found to be changed, in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "of a file, as in std::fs::Metadata")]
+    pub fn len(&self) -> u64 {
+        self.0.current().length
+    }
+
+    /// Its name, made absolute when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The bytes of a range, from memory or from the file. Neighbouring pages that are not in memory become one I/O; what others
+    /// are loading is waited for and not loaded again. An empty range within the file is an empty view.
+    ///
+    /// # Errors
+    /// [`PageError::PastEnd`] and [`PageError::Backwards`] for the range; [`PageError::TooLarge`] if it can never fit in the
+    /// pool, [`PageError::Full`] if it did not within the pool's `wait_limit`; [`PageError::Io`], [`PageError::Truncated`],
+    /// [`PageError::Checksum`] if its own pages could not be had: the next read tries again. [`PageError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropping it lets the pages go; what it has begun to load is loaded for others, and what it has not begun and nobody else
+    /// wants is not.
+    pub async fn read(&self, range: impl RangeBounds<u64>) -> Result<View, PageError> {
+        let mapping = self.0.current();
+        let bytes = self.0.counted(resolve(&range, &mapping))?;
+        let mut missing = Vec::new();
+        let pins = self.0.pin(&mapping, &bytes, &mut missing)?;
+        if missing.is_empty() {
+            // SAFETY: none was missing, so all were seen resident, under these pins.
+            return Ok(unsafe { View::of(pins, bytes) });
+        }
+        // Apart, so that the future of a read that hits is small.
+        Box::pin(self.0.load(&mapping, pins, missing, bytes)).await
+    }
+
+    /// The bytes of a range if all of them are in memory: never waits, and begins no I/O.
+    ///
+    /// # Errors
+    /// [`PageError::PastEnd`], [`PageError::Backwards`], [`PageError::TooLarge`].
+    pub fn read_resident(&self, range: impl RangeBounds<u64>) -> Result<Option<View>, PageError> {
+        let mapping = self.0.current();
+        let bytes = self.0.counted(resolve(&range, &mapping))?;
+        let mut missing = Vec::new();
+        let pins = self.0.pin(&mapping, &bytes, &mut missing)?;
+        // SAFETY: as in `read`.
+        Ok(missing.is_empty().then(|| unsafe { View::of(pins, bytes) }))
+    }
+
+    /// The bytes of many ranges, in the order of the ranges. What is missing of all of them is planned as one: ranges that lie
+    /// near each other share I/Os, over gaps up to the pool's `gap`. All of them are held at once, so together they have to fit
+    /// in the pool; they may overlap.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); the first error is that of all.
+    ///
+    /// # Cancel safety
+    /// As [`read`](Self::read).
+    pub async fn read_many(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<View>, PageError> {
+        let mapping = self.0.current();
+        let ranges: Result<Vec<Range<u64>>, PageError> = ranges.into_iter().map(|range| resolve(&range, &mapping)).collect();
+        let ranges = self.0.counted(ranges)?;
+        let spans: Vec<Range<u32>> = ranges.iter().map(|bytes| mapping.pages_of(bytes)).collect();
+        let core = &self.0.core;
+        self.0.counted(fits(core, read::pages_in(&spans)))?;
+        let asked = ranges.iter().map(|bytes| bytes.end - bytes.start).sum();
+        let pins = self.0.counted(Box::pin(read::bring(core, &mapping, &spans, asked)).await)?;
+        Ok(pins
+            .into_iter()
+            .zip(ranges)
+            // SAFETY: `bring` returns pins of pages that were seen resident under them.
+            .map(|(pins, bytes)| unsafe { View::of(pins, bytes) })
+            .collect())
+    }
+
+    /// Begins to load what of a range is not in memory, and does not wait for it. Waits for its turn if memory is short.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but those of I/O, which nobody is told.
+    ///
+    /// # Cancel safety
+    /// Dropping it loads the range or does not.
+    pub async fn prefetch(&self, range: impl RangeBounds<u64>) -> Result<(), PageError> {
+        let mapping = self.0.current();
+        let bytes = self.0.counted(resolve(&range, &mapping))?;
+        let pages = mapping.pages_of(&bytes);
+        self.0.counted(fits(&self.0.core, pages.len()))?;
+        self.0.counted(Box::pin(read::prefetch(&self.0.core, &mapping, pages)).await)
+    }
+
+    /// The file has changed in this range: what begins to read after this returns reads it from the file as it is now. Views keep
+    /// the bytes that they have.
+    ///
+    /// What of the range nobody holds is dropped. If somebody holds or loads a part of it, or the file is not the same any more
+    /// (another one has its name, or its length is another), all that is in memory of the file is.
+    ///
+    /// # Errors
+    /// [`PageError::File`] if the file has no such name any more: what is in memory of the range is dropped, and reads go on
+    /// with the file that was opened. [`PageError::Backwards`]; a range that ends behind the file is cut off at its end.
+    ///
+    /// # Cancel safety
+    /// Dropping it invalidates the range or does not.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn invalidate(&self, range: impl RangeBounds<u64>) -> Result<(), PageError> {
+        let bytes = bounds(&range, u64::MAX);
+        if bytes.start > bytes.end {
+            return self.0.counted(Err(PageError::Backwards {
+                start: bytes.start,
+                end: bytes.end,
+            }));
+        }
+        let handle = Arc::clone(&self.0);
+        let ended = blocking(move || handle.invalidate(bytes)).await;
+        self.0.counted(ended)
+    }
+}
+
+impl Handle {
+    /// What serves now.
+    fn current(&self) -> Arc<Mapping> {
+        let mapping = Arc::clone(&self.current.read());
+        if mapping.is_retired() {
+            return self.follow(&mapping);
+        }
+        mapping
+    }
+
+    #[cold]
+    fn follow(&self, retired: &Arc<Mapping>) -> Arc<Mapping> {
+        let latest = retired.latest();
+        let mut current = self.current.write();
+        // Another may have followed, or have found the file replaced.
+        if Arc::ptr_eq(&current, retired) {
+            *current = latest;
+        }
+        Arc::clone(&current)
+    }
+
+    fn pin(&self, mapping: &Arc<Mapping>, bytes: &Range<u64>, missing: &mut Vec<u32>) -> Result<Pins, PageError> {
+        let pages = mapping.pages_of(bytes);
+        self.counted(fits(&self.core, pages.len()))?;
+        let count = pages.len();
+        let pins = mapping.pin(pages, missing);
+        let hits = count - missing.len();
+        self.core.counters.asked(bytes.end - bytes.start, hits as u64);
+        Ok(pins)
+    }
+
+    async fn load(&self, mapping: &Arc<Mapping>, pins: Pins, missing: Vec<u32>, bytes: Range<u64>) -> Result<View, PageError> {
+        let spans = [pins.pages()];
+        let loaded = read::load(&self.core, mapping, &spans, vec![pins], missing).await;
+        let mut pins = self.counted(loaded)?;
+        let pins = pins.pop().expect("one span, one set of pins");
+        // SAFETY: `load` returns pins of pages that were seen resident under them.
+        Ok(unsafe { View::of(pins, bytes) })
+    }
+
+    fn invalidate(&self, bytes: Range<u64>) -> Result<(), PageError> {
+        let mapping = self.current();
+        let bytes = bytes.start.min(mapping.length)..bytes.end.min(mapping.length);
+        let pages = mapping.pages_of(&bytes);
+        let now = Identity::of(&self.path);
+        let is_same = match &now {
+            Ok(identity) => identity.is_same_file(&mapping.identity()) && identity.length == mapping.length,
+            // It is the old one that is read on.
+            Err(_) => true,
+        };
+        if !is_same {
+            *self.current.write() = open(&self.core, &self.path, self.checksums.as_ref())?;
+        } else if !self.core.drop_pages(&mapping, pages) {
+            replace(&self.core, &mapping)?;
+        }
+        match now {
+            Ok(identity) => {
+                mapping.found(identity);
+                Ok(())
+            }
+            Err(cause) => Err(file_error(&self.path, cause)),
+        }
+    }
+
+    fn counted<T>(&self, outcome: Result<T, PageError>) -> Result<T, PageError> {
+        if outcome.is_err() {
+            self.core.counters.failed();
+        }
+        outcome
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // A file of which nothing is in memory need not stay open.
+        let mapping = Arc::clone(self.current.get_mut());
+        if mapping.taken() == 0 {
+            drop(mapping);
+            let mapping = self.current.get_mut().id;
+            // The table and this handle.
+            self.core.files.write().forget_if_idle(mapping, 2);
+        }
+    }
+}
+
+impl fmt::Debug for PagedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PagedFile")
+            .field("path", &self.path())
+            .field("length", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The file's mapping: the one it has, or, if it is new or has changed since, a new one.
+fn open(core: &Arc<Core>, path: &Arc<Path>, checksums: Option<&Checksums>) -> Result<Arc<Mapping>, PageError> {
+    let known = |files: &Files, identity: &Identity| {
+        let known = files.by_inode(identity.inode())?;
+        (known.identity() == *identity && known.is_checked_by(checksums)).then(|| Arc::clone(known))
+    };
+    let identity = Identity::of(path).map_err(|cause| file_error(path, cause))?;
+    if let Some(mapping) = known(&core.files.read(), &identity) {
+        return Ok(mapping);
+    }
+    let opened = OpenFile::open(Arc::clone(path), core.settings.direct).or_else(|cause| match cause.raw_os_error() {
+        // Files that nobody reads are open for what is in memory of them: better they than this one.
+        Some(libc::EMFILE | libc::ENFILE) => {
+            core.close_idle();
+            OpenFile::open(Arc::clone(path), core.settings.direct)
+        }
+        _ => Err(cause),
+    });
+    let file = Arc::new(opened.map_err(|cause| file_error(path, cause))?);
+    let identity = file.identity();
+    let length = identity.length;
+    let verifier = checksums
+        .map(|checksums| checksums.verifier(core.settings.page_size, length))
+        .transpose()?;
+    let mut files = core.files.write();
+    // Another may have opened it meanwhile.
+    if let Some(mapping) = known(&files, &identity) {
+        return Ok(mapping);
+    }
+    let checked = checksums.cloned().zip(verifier);
+    let mapping = Mapping::new(core, files.new_id(), Arc::clone(path), file, checked)?;
+    Ok(files.succeed(mapping))
+}
+
+/// A new mapping for the file of one that has to be retired.
+fn replace(core: &Arc<Core>, mapping: &Arc<Mapping>) -> Result<(), PageError> {
+    let mut files = core.files.write();
+    if mapping.is_retired() {
+        // Another was faster; its successor is as new.
+        return Ok(());
+    }
+    let id = files.new_id();
+    let next = Mapping::new(core, id, Arc::clone(&mapping.path), Arc::clone(&mapping.file), mapping.checked())?;
+    files.succeed(next);
+    Ok(())
+}
+
+/// Work that waits for the disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, PageError> + Send + 'static) -> Result<T, PageError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime is shutting down.
+        Err(_) => Err(PageError::Closed),
+    }
+}
+
+fn file_error(path: &Arc<Path>, cause: std::io::Error) -> PageError {
+    PageError::File {
+        path: Arc::clone(path),
+        cause: Arc::new(cause),
+    }
+}
+
+/// An error if so many pages can never be in memory together.
+fn fits(core: &Core, pages: usize) -> Result<(), PageError> {
+    if pages <= core.memory.capacity {
+        return Ok(());
+    }
+    let bytes = |pages: usize| pages as u64 * core.settings.page_size as u64;
+    Err(PageError::TooLarge {
+        wanted: bytes(pages),
+        capacity: bytes(core.memory.capacity),
+    })
+}
+
+/// The bytes that a range means in a file of this length.
+fn bounds(range: &impl RangeBounds<u64>, length: u64) -> Range<u64> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(last) => last.saturating_add(1),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => length,
+    };
+    start..end
+}
+
+fn resolve(range: &impl RangeBounds<u64>, mapping: &Mapping) -> Result<Range<u64>, PageError> {
+    let Range { start, end } = bounds(range, mapping.length);
+    if end > mapping.length || start > mapping.length {
+        return Err(PageError::PastEnd {
+            path: Arc::clone(&mapping.path),
+            start,
+            end,
+            file_length: mapping.length,
+        });
+    }
+    if start > end {
+        return Err(PageError::Backwards { start, end });
+    }
+    Ok(start..end)
+}

@@ -1,0 +1,217 @@
+//! How a read gets its pages: from memory, from a load that is under way, or by one of its own.
+//!
+//! Promises: a read holds no pages while it waits for memory, so reads cannot wait for each other in a circle; it waits for all
+//! that it needs at once, in turn with the others, no longer than the pool's limit. It loads what nobody loads yet, and joins
+//! what others load. Dropping it at any point lets its pages go, and stops no load that others wait for.
+//!
+//! Knows nothing of handles and of how files are opened.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::PageError;
+use super::core::Core;
+use super::mapping::{Mapping, Pins};
+use super::memory::Frames;
+use super::plan::{Reach, plan};
+use super::run::Run;
+use super::word::State;
+
+/// What a look at the missing pages has led to.
+enum Look {
+    /// These runs bring them, unless the flag says that some were leaving: then there is more to do.
+    UnderWay { runs: Vec<Arc<Run>>, again: bool },
+    /// There are not as many frames free as there are absent pages, which is so many.
+    LacksFrames(usize),
+}
+
+/// Holds all these pages, resident, each span's for itself, for a read of so many bytes.
+///
+/// # Cancel safety
+/// Dropping it lets go what it held.
+pub(crate) async fn bring(
+    core: &Arc<Core>,
+    mapping: &Arc<Mapping>,
+    spans: &[Range<u32>],
+    asked: u64,
+) -> Result<Vec<Pins>, PageError> {
+    let mut missing = Vec::new();
+    let pins = pin(mapping, spans, &mut missing);
+    core.counters.asked(asked, (pages_in(spans) - missing.len()) as u64);
+    load(core, mapping, spans, pins, missing).await
+}
+
+/// As [`bring`], for a reader who has looked already: `pins` are his, and `missing` is what was not resident.
+pub(crate) async fn load(
+    core: &Arc<Core>,
+    mapping: &Arc<Mapping>,
+    spans: &[Range<u32>],
+    mut pins: Vec<Pins>,
+    mut missing: Vec<u32>,
+) -> Result<Vec<Pins>, PageError> {
+    let mut held: Option<Frames<'_>> = None;
+    let mut waits = 0;
+    let began = Instant::now();
+    loop {
+        if missing.is_empty() {
+            return Ok(pins);
+        }
+        match look(core, mapping, &missing, &mut held, false) {
+            Look::LacksFrames(lacking) => {
+                pins.clear();
+                held = None;
+                // What was resident may be evicted while this waits without a hold on it: then it asks for all.
+                let wanted = if waits == 0 { lacking } else { pages_in(spans) };
+                waits += 1;
+                held = Some(wait_for_frames(core, wanted, began).await?);
+            }
+            Look::UnderWay { runs, again } => {
+                // Not needed any more: the runs have theirs.
+                held = None;
+                if again {
+                    core.wait_for_evictor();
+                }
+                // The last one asked for is likely the last to come: then this is woken once.
+                for run in runs.iter().rev() {
+                    run.ended().await;
+                }
+                let is_ours = |page| missing.binary_search(&page).is_ok();
+                if let Some(error) = runs.iter().find_map(|run| run.failure(is_ours)) {
+                    return Err(error);
+                }
+                // Held since before they landed, so they stay. Those that were leaving, and those of a run that was called off
+                // just as this joined it, are still to be brought.
+                missing.retain(|page| mapping.word(*page).state() != State::Resident);
+                continue;
+            }
+        }
+        missing.clear();
+        pins = pin(mapping, spans, &mut missing);
+    }
+}
+
+/// Begins to load what of these pages is absent, and waits for none of it.
+///
+/// # Cancel safety
+/// Dropping it before it has begun leaves nothing behind.
+pub(crate) async fn prefetch(core: &Arc<Core>, mapping: &Arc<Mapping>, pages: Range<u32>) -> Result<(), PageError> {
+    let began = Instant::now();
+    let mut held = None;
+    loop {
+        let missing: Vec<u32> = pages
+            .clone()
+            .filter(|page| mapping.word(*page).state() == State::Absent)
+            .collect();
+        match look(core, mapping, &missing, &mut held, true) {
+            Look::UnderWay { .. } => return Ok(()),
+            Look::LacksFrames(lacking) => {
+                held = None;
+                held = Some(wait_for_frames(core, lacking, began).await?);
+            }
+        }
+    }
+}
+
+fn pin(mapping: &Arc<Mapping>, spans: &[Range<u32>], missing: &mut Vec<u32>) -> Vec<Pins> {
+    let pins = spans.iter().map(|span| mapping.pin(span.clone(), missing)).collect();
+    if spans.len() > 1 {
+        missing.sort_unstable();
+        missing.dedup();
+    }
+    pins
+}
+
+/// How many pages are in these spans, each counted once.
+pub(crate) fn pages_in(spans: &[Range<u32>]) -> usize {
+    let mut sorted: Vec<&Range<u32>> = spans.iter().collect();
+    sorted.sort_unstable_by_key(|span| span.start);
+    let mut end = 0;
+    let mut count = 0;
+    for span in sorted {
+        count += span.end.saturating_sub(span.start.max(end)) as usize;
+        end = end.max(span.end);
+    }
+    count
+}
+
+/// Looks at pages that were missing: joins what is loading, and begins to load what is absent if there are frames for all of it,
+/// those in `held` among them.
+fn look<'a>(
+    core: &'a Arc<Core>,
+    mapping: &Arc<Mapping>,
+    missing: &[u32],
+    held: &mut Option<Frames<'a>>,
+    prefetch: bool,
+) -> Look {
+    let reach = Reach {
+        // Who had to wait for frames has them for what is wanted, and not for what lies between.
+        gap_pages: if held.is_some() { 0 } else { core.settings.reach.gap_pages },
+        ..core.settings.reach
+    };
+    let mut absent = Vec::new();
+    let mut runs: Vec<Arc<Run>> = Vec::new();
+    let mut joined = 0;
+    let mut again = false;
+    let mut transfers = Vec::new();
+    {
+        let mut loads = mapping.loads();
+        for &page in missing {
+            match mapping.word(page).state() {
+                State::Resident => {}
+                State::Absent => absent.push(page),
+                State::Leaving => again = true,
+                State::Loading => {
+                    joined += 1;
+                    let run = loads.of(page).expect("a page that is loading is so by a run that is known under this lock");
+                    if !runs.last().is_some_and(|last| Arc::ptr_eq(last, run)) {
+                        runs.push(Arc::clone(run));
+                    }
+                }
+            }
+        }
+        let planned = plan(&absent, reach, |page| mapping.word(page).state());
+        let needed: usize = planned.iter().map(|run| run.kept_count()).sum();
+        let has = held.as_ref().map_or(0, Frames::count);
+        let mut frames = match held.take() {
+            Some(frames) if has >= needed => frames,
+            frames => {
+                let Some(mut more) = core.memory.try_take(needed - has) else {
+                    drop(loads);
+                    return Look::LacksFrames(absent.len());
+                };
+                if let Some(frames) = frames {
+                    more.join(frames);
+                }
+                more
+            }
+        };
+        for run in planned {
+            let run = Run::begin(mapping, &mut loads, run, &mut frames, prefetch);
+            transfers.push(run.transfer(core));
+            runs.push(run);
+        }
+    }
+    core.counters.missed(absent.len(), joined);
+    if !transfers.is_empty() {
+        core.submit(transfers);
+    }
+    Look::UnderWay { runs, again }
+}
+
+/// So many frames, within what is left of the time since `began`.
+async fn wait_for_frames(core: &Arc<Core>, wanted: usize, began: Instant) -> Result<Frames<'_>, PageError> {
+    core.counters.waited();
+    let limit = core.settings.wait_limit;
+    let bytes = |frames: usize| frames as u64 * core.settings.page_size as u64;
+    let wanted = wanted.min(core.memory.capacity);
+    match core.memory.take(wanted, limit.saturating_sub(began.elapsed())).await {
+        Some(frames) => Ok(frames),
+        None => Err(PageError::Full {
+            wanted: bytes(wanted),
+            pinned: bytes(core.pinned_pages()),
+            capacity: bytes(core.memory.capacity),
+            waited: limit,
+        }),
+    }
+}

@@ -1,0 +1,305 @@
+//! Address space for a file: every page has its place in it, and memory only while it is loaded.
+//!
+//! Promises: a reservation costs no memory. What is written takes memory, by the system's pages, until it is discarded; many
+//! ranges are discarded by one call to the kernel where it can do that, and one flush of the processors' translations.
+//! Discarded memory reads as zero and is taken anew when it is written.
+//!
+//! After Leis, Alhomssi, Ziegler, Loeck, Dietrich: "Virtual-Memory Assisted Buffer Management" (SIGMOD 2023). Knows nothing of
+//! files, pages and who reads.
+
+use std::io;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+
+/// What the processor can map as one: where pages are as large, the kernel is asked to.
+const HUGE: usize = 2 << 20;
+
+/// Reserved address space.
+pub(crate) struct Region {
+    /// What was mapped, for the end of it.
+    mapped: NonNull<u8>,
+    mapped_length: usize,
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: it is address space, and owned; who may touch which part is the affair of its user.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Reserves so many bytes. `grain`: what will be loaded and discarded at a time.
+    pub(crate) fn reserve(length: usize, grain: usize) -> io::Result<Self> {
+        let huge = grain.is_multiple_of(HUGE);
+        let mapped_length = length
+            .max(1)
+            .checked_add(if huge { HUGE } else { 0 })
+            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        // SAFETY: a new mapping, anywhere, of nothing.
+        let mapped = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                mapped_length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapped = NonNull::new(mapped.cast::<u8>()).expect("the kernel maps nothing at zero unless asked to");
+        let padding = if huge { mapped.as_ptr().align_offset(HUGE) } else { 0 };
+        // SAFETY: within what was mapped, which has room for an alignment.
+        let start = unsafe { mapped.add(padding) };
+        let region = Self {
+            mapped,
+            mapped_length,
+            start,
+            length,
+        };
+        #[cfg(target_os = "linux")]
+        {
+            // A huge page under a smaller one of ours would take memory that nobody has counted. Where these fail, the kernel
+            // knows no huge pages, or dumps more than it need.
+            region.advise(if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+            region.advise(libc::MADV_DONTDUMP);
+        }
+        Ok(region)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn advise(&self, advice: libc::c_int) {
+        // SAFETY: what was mapped; these kinds of advice change no content.
+        unsafe { libc::madvise(self.mapped.as_ptr().cast(), self.mapped_length, advice) };
+    }
+
+    /// Where the byte at `offset` is.
+    #[inline]
+    pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.length, "within the reservation");
+        // SAFETY: within the reservation.
+        unsafe { self.start.add(offset) }
+    }
+
+    /// These bytes as a stretch that can be discarded together with others.
+    pub(crate) fn stretch(&self, bytes: Range<usize>) -> Stretch {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.length, "within the reservation");
+        Stretch {
+            start: self.at(bytes.start),
+            length: bytes.end - bytes.start,
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `reserve`, and nobody refers to it any more: views and transfers own it with others.
+        unsafe { libc::munmap(self.mapped.as_ptr().cast(), self.mapped_length) };
+    }
+}
+
+/// A part of a region whose memory is to be given back. Has no use after its region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: an address; `discard` says what must hold when it is used.
+unsafe impl Send for Stretch {}
+
+/// Gives the memory of all these back to the system; they are sorted and joined on the way.
+///
+/// # Safety
+/// The stretches' regions exist, and nobody reads or writes the stretches until this returns.
+pub(crate) unsafe fn discard(stretches: &mut Vec<Stretch>) {
+    stretches.sort_unstable_by_key(|stretch| stretch.start);
+    stretches.dedup_by(|next, before| {
+        let joined = before.start.addr().get() + before.length == next.start.addr().get();
+        if joined {
+            before.length += next.length;
+        }
+        joined
+    });
+    stretches.retain(|stretch| stretch.length > 0);
+    let together = if stretches.len() > 1 { all_at_once::discard(stretches) } else { 0 };
+    for stretch in &stretches[together..] {
+        // SAFETY: as the caller promised.
+        unsafe { discard_one(stretch) };
+    }
+}
+
+/// # Safety
+/// As for [`discard`].
+unsafe fn discard_one(stretch: &Stretch) {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: as the caller promised.
+        let refused = unsafe { libc::madvise(stretch.start.as_ptr().cast(), stretch.length, libc::MADV_DONTNEED) };
+        if refused == 0 {
+            return;
+        }
+    }
+    // Elsewhere such advice frees nothing, and on Linux it is refused where memory is locked: what is mapped anew is free.
+    // SAFETY: replaces a part of a region by the same of nothing; nobody uses it, as the caller promised.
+    let mapped = unsafe {
+        libc::mmap(
+            stretch.start.as_ptr().cast(),
+            stretch.length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+            -1,
+            0,
+        )
+    };
+    if mapped == libc::MAP_FAILED {
+        let cause = io::Error::last_os_error();
+        tracing::error!(%cause, bytes = stretch.length, "memory of evicted pages could not be given back");
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod all_at_once {
+    //! `process_madvise` on the process itself, which Linux allows for any advice from 6.13 on.
+
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::Stretch;
+
+    /// As many as the kernel takes at once.
+    const AT_ONCE: usize = 1024;
+
+    /// This kernel has refused before.
+    static REFUSED: AtomicBool = AtomicBool::new(false);
+
+    /// Discards from the front; how many of them were.
+    pub(super) fn discard(stretches: &[Stretch]) -> usize {
+        let mut done = 0;
+        while done < stretches.len() && !REFUSED.load(Ordering::Relaxed) {
+            let Some(process) = this_process() else { break };
+            let some = &stretches[done..stretches.len().min(done + AT_ONCE)];
+            let vectors: Vec<libc::iovec> = some
+                .iter()
+                .map(|stretch| libc::iovec {
+                    iov_base: stretch.start.as_ptr().cast(),
+                    iov_len: stretch.length,
+                })
+                .collect();
+            let length: usize = some.iter().map(|stretch| stretch.length).sum();
+            // SAFETY: the vectors live for the call; of the memory they name, what `discard` says holds.
+            let advised = unsafe {
+                libc::syscall(
+                    libc::SYS_process_madvise,
+                    process,
+                    vectors.as_ptr(),
+                    vectors.len(),
+                    libc::MADV_DONTNEED,
+                    0,
+                )
+            };
+            if advised != length as libc::c_long {
+                // Not at all, or not all of it: the rest goes one by one, and so do all to come.
+                REFUSED.store(true, Ordering::Relaxed);
+                break;
+            }
+            done += some.len();
+        }
+        done
+    }
+
+    /// This process as the kernel wants it named. A child by `fork` would name its parent, so it is asked for with each process.
+    fn this_process() -> Option<libc::c_int> {
+        static PROCESS: OnceLock<(u32, libc::c_int)> = OnceLock::new();
+        let own = std::process::id();
+        let &(of, descriptor) = PROCESS.get_or_init(|| {
+            // SAFETY: a call without pointers.
+            let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, own, 0) };
+            (own, descriptor as libc::c_int)
+        });
+        (of == own && descriptor >= 0).then_some(descriptor)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod all_at_once {
+    use super::Stretch;
+
+    pub(super) fn discard(_: &[Stretch]) -> usize {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 64 << 10;
+
+    fn resident(region: &Region, bytes: Range<usize>) -> usize {
+        let mut pages = vec![0_u8; (bytes.end - bytes.start) / 4096];
+        // SAFETY: within the region; a byte for each of the system's pages.
+        let refused = unsafe {
+            libc::mincore(
+                region.at(bytes.start).as_ptr().cast(),
+                bytes.end - bytes.start,
+                pages.as_mut_ptr(),
+            )
+        };
+        assert_eq!(refused, 0, "{}", io::Error::last_os_error());
+        pages.iter().filter(|page| **page & 1 == 1).count() * 4096
+    }
+
+    fn fill(region: &Region, bytes: Range<usize>) {
+        // SAFETY: within the region, which nobody else uses.
+        unsafe { ptr::write_bytes(region.at(bytes.start).as_ptr(), 7, bytes.end - bytes.start) };
+    }
+
+    #[test]
+    fn a_reservation_of_terabytes_costs_nothing_and_what_is_discarded_is_given_back() {
+        let region = Region::reserve(4 << 40, PAGE).expect("address space");
+        let far = 3 << 40;
+        assert_eq!(resident(&region, far..far + 10 * PAGE), 0);
+        fill(&region, far..far + 10 * PAGE);
+        assert_eq!(resident(&region, far..far + 10 * PAGE), 10 * PAGE);
+        // Out of order, neighbours among them, one of nothing.
+        let mut stretches: Vec<Stretch> = [(5, 6), (0, 1), (1, 3), (9, 9), (7, 8)]
+            .into_iter()
+            .map(|(from, to)| region.stretch(far + from * PAGE..far + to * PAGE))
+            .collect();
+        // SAFETY: nobody else uses the region.
+        unsafe { discard(&mut stretches) };
+        assert_eq!(stretches.len(), 3, "neighbours are discarded as one");
+        for (page, is_there) in [false, false, false, true, true, false, true, false, true, true].into_iter().enumerate() {
+            let at = far + page * PAGE;
+            assert_eq!(resident(&region, at..at + PAGE) == PAGE, is_there, "page {page}");
+        }
+    }
+
+    #[test]
+    fn more_stretches_than_the_kernel_takes_at_once() {
+        let region = Region::reserve(6000 * 4096, 4096).expect("address space");
+        fill(&region, 0..6000 * 4096);
+        let mut stretches: Vec<Stretch> = (0..3000)
+            .map(|page| region.stretch(page * 8192..page * 8192 + 4096))
+            .collect();
+        // SAFETY: nobody else uses the region.
+        unsafe { discard(&mut stretches) };
+        assert_eq!(resident(&region, 0..6000 * 4096), 3000 * 4096);
+    }
+
+    #[test]
+    fn large_pages_lie_as_the_processor_wants_them() {
+        let region = Region::reserve(8 * HUGE, HUGE).expect("address space");
+        assert_eq!(region.at(0).addr().get() % HUGE, 0);
+    }
+
+    #[test]
+    fn more_than_there_is() {
+        assert!(Region::reserve(usize::MAX / 2, PAGE).is_err());
+        assert!(Region::reserve(usize::MAX, HUGE).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! What a pool counts about itself.
+//!
+//! Promises: counters only grow. A read that finds everything in memory costs two additions, on cache lines of its thread's own.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::io::Latencies;
+
+/// A reading of a pool's counters. Taken while it works they are of slightly different moments.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Pages that reads found in memory, so far.
+    pub hits: u64,
+    /// Pages that reads had to load, so far.
+    pub misses: u64,
+    /// Pages that reads waited for while another's load brought them, so far.
+    pub joined: u64,
+    /// I/Os, so far.
+    pub runs: u64,
+    /// Bytes that reads asked for, so far.
+    pub bytes_asked: u64,
+    /// Bytes read from files, so far.
+    pub bytes_read: u64,
+    /// How many of them were read past because their pages were in memory, so far, in whole pages.
+    pub bytes_gap: u64,
+    /// Pages evicted, so far.
+    pub evictions: u64,
+    /// Reads that had to wait for memory, so far.
+    pub waits: u64,
+    /// Reads and other calls that ended with an error, so far.
+    pub failures: u64,
+    /// Bytes of the pages that are in memory or on their way, now.
+    pub resident: u64,
+    /// Bytes of those that views and reads hold, now.
+    pub pinned: u64,
+    /// The most that may be in memory, in bytes.
+    pub capacity: u64,
+    /// I/Os that run now.
+    pub in_flight: usize,
+    /// I/Os that wait for their turn now.
+    pub queued: usize,
+    /// How long I/Os took, so far.
+    pub io_latency: Latencies,
+    /// What does the I/O: `io_uring` or `threads`.
+    pub io: &'static str,
+}
+
+/// So many threads count without disturbing each other.
+const STRIPES: usize = 16;
+
+/// The counters.
+#[derive(Default)]
+pub(crate) struct Counters {
+    stripes: [Stripe; STRIPES],
+    misses: AtomicU64,
+    joined: AtomicU64,
+    runs: AtomicU64,
+    bytes_read: AtomicU64,
+    pages_gap: AtomicU64,
+    evictions: AtomicU64,
+    waits: AtomicU64,
+    failures: AtomicU64,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Stripe {
+    hits: AtomicU64,
+    bytes_asked: AtomicU64,
+}
+
+/// What the counters say.
+pub(crate) struct Counted {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) joined: u64,
+    pub(crate) runs: u64,
+    pub(crate) bytes_asked: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) pages_gap: u64,
+    pub(crate) evictions: u64,
+    pub(crate) waits: u64,
+    pub(crate) failures: u64,
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn asked(&self, bytes: u64, hits: u64) {
+        let stripe = &self.stripes[own_stripe()];
+        stripe.bytes_asked.fetch_add(bytes, Ordering::Relaxed);
+        stripe.hits.fetch_add(hits, Ordering::Relaxed);
+    }
+
+    pub(crate) fn missed(&self, misses: usize, joined: usize) {
+        self.misses.fetch_add(misses as u64, Ordering::Relaxed);
+        self.joined.fetch_add(joined as u64, Ordering::Relaxed);
+    }
+
+    /// An I/O over so many pages, so many of them kept.
+    pub(crate) fn run(&self, pages: usize, kept: usize) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        self.pages_gap.fetch_add((pages - kept) as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn evicted(&self, pages: usize) {
+        self.evictions.fetch_add(pages as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waited(&self) {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counted(&self) -> Counted {
+        let sum = |of: fn(&Stripe) -> &AtomicU64| self.stripes.iter().map(|stripe| of(stripe).load(Ordering::Relaxed)).sum();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counted {
+            hits: sum(|stripe| &stripe.hits),
+            misses: read(&self.misses),
+            joined: read(&self.joined),
+            runs: read(&self.runs),
+            bytes_asked: sum(|stripe| &stripe.bytes_asked),
+            bytes_read: read(&self.bytes_read),
+            pages_gap: read(&self.pages_gap),
+            evictions: read(&self.evictions),
+            waits: read(&self.waits),
+            failures: read(&self.failures),
+        }
+    }
+}
+
+/// Threads get their stripes in turn.
+fn own_stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    OWN.with(|own| *own)
+}

@@ -1,0 +1,61 @@
+//! The thread that evicts: ahead of need, so that reads seldom wait for it, and for those that do.
+//!
+//! Promises: it sleeps unless frames run out. While somebody waits for frames it goes on until there are enough, or nothing
+//! can be evicted; then the next pin that is given back, and the next page that lands, wakes it. It ends with its pool.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use super::core::Core;
+
+/// So many bytes are given back to the system at a time: a reader that wants one of these pages again waits that long.
+const BATCH_BYTES: usize = 8 << 20;
+
+pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
+    let weak = Arc::downgrade(core);
+    let sweeper = thread::Builder::new()
+        .name("forebay-sweeper".into())
+        .spawn(move || sweep(&weak))?;
+    core.memory.sweeper_is(sweeper.thread().clone());
+    Ok(())
+}
+
+fn sweep(core: &Weak<Core>) {
+    loop {
+        thread::park();
+        let Some(core) = core.upgrade() else { return };
+        clear_outdated(&core);
+        make_room(&core);
+    }
+}
+
+/// Pages of retired mappings are no use to anybody once they are not held.
+fn clear_outdated(core: &Core) {
+    for (mapping, pages) in core.outdated.take() {
+        core.drop_pages(&mapping, pages);
+        core.forget_if_idle(mapping);
+    }
+}
+
+fn make_room(core: &Core) {
+    let batch = (BATCH_BYTES / core.settings.page_size).max(1);
+    loop {
+        let lacking = core.memory.lacking().min(batch);
+        if lacking == 0 {
+            core.memory.is_fed();
+            return;
+        }
+        if core.evict(lacking) > 0 {
+            continue;
+        }
+        if !core.memory.is_wanted() {
+            return;
+        }
+        core.memory.starve();
+        // A pin may have gone just before that was said.
+        if core.evict(lacking) == 0 {
+            return;
+        }
+    }
+}
