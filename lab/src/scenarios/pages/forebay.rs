@@ -34,7 +34,10 @@ impl Pool {
 
 /// With its defaults.
 pub(super) fn open(runtime: &Runtime, material: &Material, memory: u64) -> Result<Box<dyn Served>, Failure> {
-    let pool = PagePool::builder().memory(memory).build().map_err(|error| failed(&error))?;
+    let pool = PagePool::builder()
+        .memory(memory)
+        .build()
+        .map_err(|error| failed(&error))?;
     Ok(Box::new(runtime.block_on(Pool::of(pool, material))?))
 }
 
@@ -68,7 +71,7 @@ impl Reader for PagedFile {
 pub(super) fn read_once(runtime: &Runtime, material: &Material, memory: u64, run: Run) -> Result<Took, Failure> {
     let pool = PagePool::builder()
         .memory(memory)
-        .run_length(run.bytes as usize)
+        .run_length(run.bytes)
         .depth(run.depth as usize)
         .depth_per_read(run.depth as usize)
         .build()
@@ -80,7 +83,10 @@ pub(super) fn read_once(runtime: &Runtime, material: &Material, memory: u64, run
         Look::HandedOut.at(0, &view)?;
         let bytes = pool.stats().bytes_read;
         if bytes != material.bytes || view.len() as u64 != material.bytes {
-            return Err(Failure::Wrong(format!("forebay read {bytes} bytes of {}", material.bytes)));
+            return Err(Failure::Wrong(format!(
+                "forebay read {bytes} bytes of {}",
+                material.bytes
+            )));
         }
         Ok(Took { bytes, seconds })
     })
@@ -96,7 +102,7 @@ pub(super) fn read_sparse(
 ) -> Result<Took, Failure> {
     let pool = PagePool::builder()
         .memory(memory)
-        .gap(gap as usize)
+        .gap(gap)
         .build()
         .map_err(|error| failed(&error))?;
     runtime.block_on(async {
@@ -104,7 +110,11 @@ pub(super) fn read_sparse(
         let (views, seconds) = timed(file.read_many(ranges.iter().cloned())).await;
         let views = views.map_err(|error| failed(&error))?;
         if views.len() != ranges.len() {
-            return Err(Failure::Wrong(format!("{} views of {} ranges", views.len(), ranges.len())));
+            return Err(Failure::Wrong(format!(
+                "{} views of {} ranges",
+                views.len(),
+                ranges.len()
+            )));
         }
         for (range, view) in ranges.iter().zip(&views) {
             Look::Touched.at(range.start, view)?;

@@ -141,8 +141,12 @@ impl Scenario for Pages {
         Ok(trials(sizes, &material, double.as_ref(), has_fio))
     }
 
+    /// Where the disk is asked: what it gives at most.
     fn yardsticks(&self) -> Yardsticks {
-        Yardsticks::default()
+        Yardsticks {
+            limit: Some(Key::new(LIMIT, once::RUNS[0].case())),
+            forebay: None,
+        }
     }
 
     fn goals(&self) -> Vec<Goal> {
