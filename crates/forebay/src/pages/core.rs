@@ -233,7 +233,7 @@ impl Core {
     pub(crate) fn pinned_pages(&self) -> usize {
         let policy = self.policy.lock();
         let files = self.files.read();
-        let is_pinned = |name: &PageName| files.by_id(name.mapping).is_some_and(|mapping| mapping.word(name.page).is_pinned());
+        let is_pinned = |name: &&PageName| files.by_id(name.mapping).is_some_and(|mapping| mapping.word(name.page).is_pinned());
         policy.names().filter(is_pinned).count()
     }
 

@@ -23,7 +23,6 @@ use super::read;
 use super::view::View;
 
 /// A file to be opened: [`PagePool::file`](super::PagePool::file).
-#[derive(Debug)]
 #[must_use = "it does nothing until it is opened"]
 pub struct FileBuilder<'a> {
     core: &'a Arc<Core>,
@@ -293,6 +292,15 @@ impl Drop for Handle {
     }
 }
 
+impl fmt::Debug for FileBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileBuilder")
+            .field("path", &self.path)
+            .field("checksums", &self.checksums)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for PagedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PagedFile")
@@ -305,7 +313,7 @@ impl fmt::Debug for PagedFile {
 /// The file's mapping: the one it has, or, if it is new or has changed since, a new one.
 fn open(core: &Arc<Core>, path: &Arc<Path>, checksums: Option<&Checksums>) -> Result<Arc<Mapping>, PageError> {
     let known = |files: &Files, identity: &Identity| {
-        let known = files.by_inode(identity.inode())?;
+        let known = files.by_inode(identity.on_disk())?;
         (known.identity() == *identity && known.is_checked_by(checksums)).then(|| Arc::clone(known))
     };
     let identity = Identity::of(path).map_err(|cause| file_error(path, cause))?;

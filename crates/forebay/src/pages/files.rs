@@ -50,7 +50,7 @@ impl Files {
             self.busy = self.by_id.len();
         }
         let mapping = Arc::new(mapping);
-        let before = self.by_inode.insert(mapping.file.identity().inode(), mapping.id);
+        let before = self.by_inode.insert(mapping.file.identity().on_disk(), mapping.id);
         self.by_id.insert(mapping.id, Arc::clone(&mapping));
         if let Some(before) = before.and_then(|id| self.by_id.get(&id)) {
             before.retire(Arc::clone(&mapping));
@@ -65,7 +65,7 @@ impl Files {
         if mapping.taken() > 0 || Arc::strong_count(mapping) > expected {
             return;
         }
-        let inode = mapping.file.identity().inode();
+        let inode = mapping.file.identity().on_disk();
         if self.by_inode.get(&inode) == Some(&id) {
             self.by_inode.remove(&inode);
         }

@@ -128,6 +128,13 @@ impl Policy {
         }
     }
 
+    /// All names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &PageName> {
+        [&self.probation, &self.main]
+            .into_iter()
+            .flat_map(|queue| queue.waiting.iter().chain(&queue.held))
+    }
+
     fn queue(&mut self, place: Place) -> &mut Queue {
         match place {
             Place::Probation => &mut self.probation,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Says what goes wrong.
-pub(crate) trait Faults: Send + Sync {
+pub trait Faults: Send + Sync {
     /// Asked before each attempt: to transfer `length` bytes at `offset`, or with a length of 0 and `write`, to make the file
     /// durable.
     fn fault(&self, path: &Path, write: bool, offset: u64, length: u64) -> Option<Fault>;
@@ -15,7 +15,7 @@ pub(crate) trait Faults: Send + Sync {
 
 /// What goes wrong with an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It ends with this error number, without any I/O.
     Error(i32),
     /// It is made with so many bytes only (rounded to what the file's alignment allows, at least one such unit).

@@ -57,24 +57,29 @@ fn micros_max(bucket: usize) -> u64 {
 
 /// How many transfers took how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LatencyBucket {
+pub struct LatencyBucket {
     /// They took at most so many microseconds, and more than the bucket before says.
-    pub(crate) micros_max: u64,
-    pub(crate) count: u64,
+    pub micros_max: u64,
+    pub count: u64,
 }
 
 /// The latencies of all transfers so far: the buckets that are not empty, shortest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Latencies(pub(crate) Vec<LatencyBucket>);
+pub struct Latencies(pub(super) Vec<LatencyBucket>);
 
 impl Latencies {
+    /// The buckets.
+    pub fn buckets(&self) -> &[LatencyBucket] {
+        &self.0
+    }
+
     /// How many transfers there were.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.0.iter().map(|bucket| bucket.count).sum()
     }
 
     /// So many microseconds that this share of all transfers (0.99, say) took no longer. `None`: there were none.
-    pub(crate) fn micros_at(&self, share: f64) -> Option<u64> {
+    pub fn micros_at(&self, share: f64) -> Option<u64> {
         let wanted = (self.count() as f64 * share).ceil() as u64;
         let mut seen = 0;
         let reached = self.0.iter().find(|bucket| {

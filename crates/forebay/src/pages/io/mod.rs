@@ -26,9 +26,9 @@ use std::io;
 use std::sync::Arc;
 
 pub(crate) use engine::{Backend, Engine, Kind, Readings, Settings, ShutDown};
-pub(crate) use faults::{Fault, Faults};
-pub(crate) use latency::{Latencies, LatencyBucket};
-pub(crate) use open_file::{Identity, OpenFile};
+pub use faults::{Fault, Faults};
+pub use latency::{Latencies, LatencyBucket};
+pub(crate) use open_file::{Identity, Inode, OpenFile};
 
 /// What is to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

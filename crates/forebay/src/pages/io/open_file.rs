@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// To what transfers must be aligned where the kernel does not tell; and the most that a file may ask for.
 const ALIGNMENT_MAX: usize = 4096;
 
+/// What a file is on its machine: device and inode.
+pub(crate) type Inode = (u64, u64);
+
 /// What tells that a path still leads to the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -34,8 +37,13 @@ impl Identity {
         Ok(Self::from(&path.metadata()?))
     }
 
-    fn is_same_file(&self, other: &Self) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
+    /// The file, whatever its name and its content.
+    pub(crate) fn on_disk(&self) -> Inode {
+        (self.device, self.inode)
+    }
+
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        self.on_disk() == other.on_disk()
     }
 }
 
