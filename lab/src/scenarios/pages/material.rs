@@ -50,14 +50,15 @@ impl Material {
     /// Makes it; `bytes` is a multiple of a page.
     pub(super) fn make(path: &Path, bytes: u64) -> Result<Self, Failure> {
         let failed = |what: &str| Failure::system(format!("{what} {}", path.display()));
-        let file = File::create(path).map_err(failed("make"))?;
-        let mut writer = BufWriter::with_capacity(PORTION_BYTES as usize, file);
-        for index in 0..bytes / WORD_BYTES {
-            writer.write_all(&word(index).to_le_bytes()).map_err(failed("write"))?;
+        let mut file = File::create(path).map_err(failed("make"))?;
+        let mut portion = vec![0; PORTION_BYTES as usize];
+        for begin in (0..bytes).step_by(portion.len()) {
+            let portion = &mut portion[..PORTION_BYTES.min(bytes - begin) as usize];
+            for (index, bytes) in (begin / WORD_BYTES..).zip(portion.as_chunks_mut::<8>().0) {
+                *bytes = word(index).to_le_bytes();
+            }
+            file.write_all(portion).map_err(failed("write"))?;
         }
-        let file = writer
-            .into_inner()
-            .map_err(|error| failed("write")(error.into_error()))?;
         file.sync_all().map_err(failed("sync"))?;
         let made = Self {
             path: path.to_owned(),
