@@ -16,13 +16,13 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::files::Files;
-use super::io::{Engine, Transfer};
+use super::io::{Backend, Engine, Transfer};
 use super::mapping::{Mapping, Outdated};
 use super::memory::Memory;
 use super::plan::Reach;
 use super::policy::{Fate, PageName, Policy, Rule};
 use super::region::{self, Region};
-use super::stats::Counters;
+use super::stats::{Counters, Stats};
 use super::sweeper;
 use super::word::{Judgement, State};
 use super::PageError;
@@ -35,6 +35,14 @@ pub(crate) struct Settings {
     pub(crate) direct: bool,
     /// How long a read waits for memory.
     pub(crate) wait_limit: Duration,
+    /// In metrics.
+    pub(crate) name: Option<Arc<str>>,
+}
+
+/// Pages of a mapping that are leaving, each with the stamp that its word is to remember.
+struct Departure {
+    mapping: Arc<Mapping>,
+    pages: Vec<(u32, u32)>,
 }
 
 /// A pool.
@@ -69,10 +77,6 @@ impl Core {
         });
         sweeper::start(&core).map_err(|_| PageError::Settings("no thread for the sweeper could be started"))?;
         Ok(core)
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
     }
 
     /// One reader's transfers.
@@ -127,7 +131,7 @@ impl Core {
     }
 
     /// Up to so many pages that are leaving now, with their stamps, by mappings.
-    fn take(&self, wanted: usize) -> Vec<(Arc<Mapping>, Vec<(u32, u32)>)> {
+    fn take(&self, wanted: usize) -> Vec<Departure> {
         let mut pages = Vec::with_capacity(wanted);
         let mut policy = self.policy.lock();
         let files = self.files.read();
@@ -155,7 +159,10 @@ impl Core {
             .map(|pages| {
                 let mapping = files.by_id(pages[0].0.mapping).expect("a page of it was just taken");
                 let pages = pages.iter().map(|(name, stamp)| (name.page, *stamp)).collect();
-                (Arc::clone(mapping), pages)
+                Departure {
+                    mapping: Arc::clone(mapping),
+                    pages,
+                }
             })
             .collect()
     }
@@ -173,7 +180,10 @@ impl Core {
                 Judgement::Pinned | Judgement::Used => none_left = false,
             }
         }
-        self.let_go(&[(Arc::clone(mapping), taken)]);
+        self.let_go(&[Departure {
+            mapping: Arc::clone(mapping),
+            pages: taken,
+        }]);
         none_left
     }
 
@@ -189,15 +199,15 @@ impl Core {
     }
 
     /// The taken pages, with their stamps, leave.
-    fn let_go(&self, taken: &[(Arc<Mapping>, Vec<(u32, u32)>)]) -> usize {
+    fn let_go(&self, taken: &[Departure]) -> usize {
         let mut stretches = taken
             .iter()
-            .flat_map(|(mapping, pages)| pages.iter().map(|(page, _)| mapping.stretch(*page)))
+            .flat_map(|Departure { mapping, pages }| pages.iter().map(|(page, _)| mapping.stretch(*page)))
             .collect();
         // SAFETY: the mappings live; a page that is leaving is nobody's but the evictor's.
         unsafe { region::discard(&mut stretches) };
         let mut count = 0;
-        for (mapping, pages) in taken {
+        for Departure { mapping, pages } in taken {
             for (page, stamp) in pages {
                 mapping.word(*page).left(*stamp);
             }
@@ -235,6 +245,35 @@ impl Core {
         let files = self.files.read();
         let is_pinned = |name: &&PageName| files.by_id(name.mapping).is_some_and(|mapping| mapping.word(name.page).is_pinned());
         policy.names().filter(is_pinned).count()
+    }
+
+    /// The counters.
+    pub(crate) fn stats(&self) -> Stats {
+        let counted = self.counters.counted();
+        let readings = self.engine.readings();
+        let bytes = |pages: usize| pages as u64 * self.settings.page_size as u64;
+        Stats {
+            hits: counted.hits,
+            misses: counted.misses,
+            joined: counted.joined,
+            runs: counted.runs,
+            bytes_asked: counted.bytes_asked,
+            bytes_read: counted.bytes_read,
+            bytes_gap: counted.pages_gap * self.settings.page_size as u64,
+            evictions: counted.evictions,
+            waits: counted.waits,
+            failures: counted.failures,
+            resident: bytes(self.memory.taken()),
+            pinned: bytes(self.pinned_pages()),
+            capacity: bytes(self.memory.capacity),
+            in_flight: readings.in_flight,
+            queued: readings.queued,
+            io_latency: readings.latency,
+            io: match readings.backend {
+                Backend::Uring => "io_uring",
+                Backend::Threads => "threads",
+            },
+        }
     }
 
     /// Somebody has done with a mapping: if nobody else has it and none of its pages is there, its file is closed.

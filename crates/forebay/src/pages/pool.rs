@@ -44,6 +44,7 @@ pub struct Builder {
     depth: usize,
     depth_per_read: usize,
     wait_limit: Duration,
+    name: Option<Arc<str>>,
     faults: Option<Arc<dyn Faults>>,
 }
 
@@ -108,6 +109,12 @@ impl Builder {
         self
     }
 
+    /// The pool's name in metrics (the label `pool`). None unless told otherwise, and then no metrics.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// What goes wrong, in tests.
     #[doc(hidden)]
     pub fn faults(mut self, faults: Arc<dyn Faults>) -> Self {
@@ -146,6 +153,7 @@ impl Builder {
             },
             direct: self.direct,
             wait_limit: self.wait_limit,
+            name: self.name,
         };
         let engine = Engine::start(io::Settings {
             kind: match self.io {
@@ -190,6 +198,7 @@ impl PagePool {
             depth: 32,
             depth_per_read: 16,
             wait_limit: Duration::from_secs(10),
+            name: None,
             faults: None,
         }
     }
@@ -221,32 +230,7 @@ impl PagePool {
 
     /// The counters. Counts what is held, at some nanoseconds a page in memory.
     pub fn stats(&self) -> Stats {
-        let core = &self.0;
-        let counted = core.counters.counted();
-        let readings = core.engine().readings();
-        let bytes = |pages: usize| pages as u64 * core.settings.page_size as u64;
-        Stats {
-            hits: counted.hits,
-            misses: counted.misses,
-            joined: counted.joined,
-            runs: counted.runs,
-            bytes_asked: counted.bytes_asked,
-            bytes_read: counted.bytes_read,
-            bytes_gap: counted.pages_gap * core.settings.page_size as u64,
-            evictions: counted.evictions,
-            waits: counted.waits,
-            failures: counted.failures,
-            resident: bytes(core.memory.taken()),
-            pinned: bytes(core.pinned_pages()),
-            capacity: bytes(core.memory.capacity),
-            in_flight: readings.in_flight,
-            queued: readings.queued,
-            io_latency: readings.latency,
-            io: match readings.backend {
-                io::Backend::Uring => "io_uring",
-                io::Backend::Threads => "threads",
-            },
-        }
+        self.0.stats()
     }
 }
 

@@ -14,7 +14,7 @@ use super::PageError;
 use super::core::Core;
 use super::mapping::{Mapping, Pins};
 use super::memory::Frames;
-use super::plan::{Reach, plan};
+use super::plan::{PlannedRun, Reach, plan};
 use super::run::Run;
 use super::word::State;
 
@@ -57,18 +57,15 @@ pub(crate) async fn load(
         if missing.is_empty() {
             return Ok(pins);
         }
-        match look(core, mapping, &missing, &mut held, false) {
+        match look(core, mapping, &missing, held.take(), false) {
             Look::LacksFrames(lacking) => {
                 pins.clear();
-                held = None;
                 // What was resident may be evicted while this waits without a hold on it: then it asks for all.
                 let wanted = if waits == 0 { lacking } else { pages_in(spans) };
                 waits += 1;
                 held = Some(wait_for_frames(core, wanted, began).await?);
             }
             Look::UnderWay { runs, again } => {
-                // Not needed any more: the runs have theirs.
-                held = None;
                 if again {
                     core.wait_for_evictor();
                 }
@@ -103,10 +100,9 @@ pub(crate) async fn prefetch(core: &Arc<Core>, mapping: &Arc<Mapping>, pages: Ra
             .clone()
             .filter(|page| mapping.word(*page).state() == State::Absent)
             .collect();
-        match look(core, mapping, &missing, &mut held, true) {
+        match look(core, mapping, &missing, held.take(), true) {
             Look::UnderWay { .. } => return Ok(()),
             Look::LacksFrames(lacking) => {
-                held = None;
                 held = Some(wait_for_frames(core, lacking, began).await?);
             }
         }
@@ -141,7 +137,7 @@ fn look<'a>(
     core: &'a Arc<Core>,
     mapping: &Arc<Mapping>,
     missing: &[u32],
-    held: &mut Option<Frames<'a>>,
+    held: Option<Frames<'a>>,
     prefetch: bool,
 ) -> Look {
     let reach = Reach {
@@ -171,9 +167,9 @@ fn look<'a>(
             }
         }
         let planned = plan(&absent, reach, |page| mapping.word(page).state());
-        let needed: usize = planned.iter().map(|run| run.kept_count()).sum();
+        let needed: usize = planned.iter().map(PlannedRun::kept_count).sum();
         let has = held.as_ref().map_or(0, Frames::count);
-        let mut frames = match held.take() {
+        let mut frames = match held {
             Some(frames) if has >= needed => frames,
             frames => {
                 let Some(mut more) = core.memory.try_take(needed - has) else {

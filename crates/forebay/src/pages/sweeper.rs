@@ -1,13 +1,16 @@
 //! The thread that evicts: ahead of need, so that reads seldom wait for it, and for those that do.
 //!
 //! Promises: it sleeps unless frames run out. While somebody waits for frames it goes on until there are enough, or nothing
-//! can be evicted; then the next pin that is given back, and the next page that lands, wakes it. It ends with its pool.
+//! can be evicted; then the next pin that is given back, and the next page that lands, wakes it. It ends with its pool. Where the
+//! pool has a name it publishes its figures once a second besides.
 
 use std::io;
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Instant;
 
 use super::core::Core;
+use super::events;
 
 /// So many bytes are given back to the system at a time: a reader that wants one of these pages again waits that long.
 const BATCH_BYTES: usize = 8 << 20;
@@ -22,11 +25,20 @@ pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
 }
 
 fn sweep(core: &Weak<Core>) {
+    let Some(name) = core.upgrade().map(|core| core.settings.name.clone()) else { return };
+    let mut told = Instant::now();
     loop {
-        thread::park();
+        match &name {
+            None => thread::park(),
+            Some(_) => thread::park_timeout(events::PERIOD.saturating_sub(told.elapsed())),
+        }
         let Some(core) = core.upgrade() else { return };
         clear_outdated(&core);
         make_room(&core);
+        if let Some(name) = name.as_ref().filter(|_| told.elapsed() >= events::PERIOD) {
+            events::tell(name, &core.stats());
+            told = Instant::now();
+        }
     }
 }
 

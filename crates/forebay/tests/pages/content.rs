@@ -26,7 +26,10 @@ fn ways() -> Vec<(&'static str, Builder)> {
 #[tokio::test]
 async fn every_path_shows_the_files_bytes() {
     let length = 40 * PAGE + 777;
-    for folder in [pattern::folder(), tempfile::TempDir::new_in("/dev/shm").expect("a folder in memory")] {
+    for folder in [
+        pattern::folder(),
+        tempfile::TempDir::new_in("/dev/shm").expect("a folder in memory"),
+    ] {
         let path = folder.path().join("data");
         pattern::write(&path, 1, length);
         for (way, builder) in ways() {
@@ -35,7 +38,13 @@ async fn every_path_shows_the_files_bytes() {
             assert_eq!(file.len(), length);
             // A miss within a page, over pages, of the tail; then hits.
             for _ in 0..2 {
-                for range in [5..6, PAGE - 1..PAGE + 1, 3 * PAGE..20 * PAGE + 1, 39 * PAGE..length, length - 1..length] {
+                for range in [
+                    5..6,
+                    PAGE - 1..PAGE + 1,
+                    3 * PAGE..20 * PAGE + 1,
+                    39 * PAGE..length,
+                    length - 1..length,
+                ] {
                     let view = file.read(range.clone()).await.expect(way);
                     assert_eq!(view.len() as u64, range.end - range.start, "{way}");
                     pattern::check(&view, 1);

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) uring_is_forbidden: bool,
     /// How many requests the ring takes at once, in tests; else as many as can run.
     pub(crate) ring_entries: Option<u32>,
+    /// After so many calls the ring fails, in tests.
+    pub(crate) ring_fails_after: Option<u32>,
 }
 
 impl Default for Settings {
@@ -75,6 +77,7 @@ impl Default for Settings {
             faults: None,
             uring_is_forbidden: false,
             ring_entries: None,
+            ring_fails_after: None,
         }
     }
 }
@@ -187,7 +190,10 @@ fn start_ring(shared: &Arc<Shared>, settings: &Settings) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn start_ring(_shared: &Arc<Shared>, _settings: &Settings) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "there is no io_uring on this system"))
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "there is no io_uring on this system",
+    ))
 }
 
 /// What the engine and its threads have in common.

@@ -7,6 +7,7 @@
 //! Knows which bytes to attempt, and what to make of the answer; a backend (`threads`, `uring`) makes the attempt.
 
 use std::io;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,7 +50,10 @@ pub(super) enum Step {
 pub(super) struct Job {
     shared: Arc<Shared>,
     reader: ReaderNumber,
+    /// When it got its turn.
     began: Instant,
+    /// Somebody wanted it then.
+    has_begun: bool,
     file: Arc<OpenFile>,
     operation: Operation,
     offset: u64,
@@ -74,11 +78,18 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) fn new(shared: Arc<Shared>, reader: ReaderNumber, transfer: Transfer) -> Self {
-        let Transfer { file, operation, offset, pieces, landing } = transfer;
+        let Transfer {
+            file,
+            operation,
+            offset,
+            pieces,
+            landing,
+        } = transfer;
         Self {
             shared,
             reader,
             began: Instant::now(),
+            has_begun: false,
             file,
             operation,
             offset,
@@ -94,8 +105,11 @@ impl Job {
         }
     }
 
-    /// The first step. `None`: nobody wants it any more, and that has been told.
+    /// The first step, or the next one of a job that was handed back. `None`: nobody wants it any more, and that has been told.
     pub(super) fn begin(&mut self) -> Option<Step> {
+        if mem::replace(&mut self.has_begun, true) {
+            return Some(self.attempt());
+        }
         let landing = self.landing.as_ref().expect("a job that has not begun has not landed");
         if guarded(|| landing.wanted()) != Some(true) {
             let landing = self.landing.take().expect("it was there");
@@ -104,7 +118,10 @@ impl Job {
         }
         let end = i64::try_from(self.offset).ok().zip(i64::try_from(self.total).ok());
         if end.and_then(|(offset, total)| offset.checked_add(total)).is_none() {
-            return Some(Step::End(Err(io::Error::new(io::ErrorKind::InvalidInput, "ends where no file can"))));
+            return Some(Step::End(Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "ends where no file can",
+            ))));
         }
         if self.operation != Operation::Sync && self.total == 0 {
             return Some(Step::End(Ok(0)));
@@ -114,7 +131,11 @@ impl Job {
 
     /// The pause is over: the attempt that was put off.
     pub(super) fn resume(&self) -> Step {
-        if self.operation == Operation::Sync { Step::Sync } else { Step::Transfer }
+        if self.operation == Operation::Sync {
+            Step::Sync
+        } else {
+            Step::Transfer
+        }
     }
 
     /// The attempt has ended: with so many bytes, or why not. The next step.
@@ -138,7 +159,11 @@ impl Job {
 
     /// The open file that the attempt goes to.
     pub(super) fn descriptor(&self) -> io::Result<&std::fs::File> {
-        if self.is_direct || self.operation == Operation::Sync { Ok(self.file.file()) } else { self.file.buffered() }
+        if self.is_direct || self.operation == Operation::Sync {
+            Ok(self.file.file())
+        } else {
+            self.file.buffered()
+        }
     }
 
     /// It is over.
@@ -161,7 +186,11 @@ impl Job {
                 None => {}
                 Some(Fault::Delay(pause)) => return Step::Pause(pause),
                 Some(Fault::Short(bytes)) => {
-                    let unit = if self.is_direct { self.file.alignment().unwrap_or(1) } else { 1 };
+                    let unit = if self.is_direct {
+                        self.file.alignment().unwrap_or(1)
+                    } else {
+                        1
+                    };
                     self.prepare((bytes / unit * unit).max(unit));
                 }
                 Some(Fault::Error(number)) => match self.judge(Err(io::Error::from_raw_os_error(number))) {
@@ -178,7 +207,8 @@ impl Job {
 
     fn fault(&self) -> Option<Fault> {
         let faults = self.shared.faults.as_ref()?;
-        faults.fault(self.file.path(), self.operation != Operation::Read, self.position(), self.attempted as u64)
+        let writes = self.operation != Operation::Read;
+        guarded(|| faults.fault(self.file.path(), writes, self.position(), self.attempted as u64)).flatten()
     }
 
     /// Makes `vectors` what is left of the pieces, but not more than the kernel takes at once, nor than `bytes_max`.
@@ -196,7 +226,10 @@ impl Job {
                 break;
             }
             let start = piece.start.wrapping_add(skip).cast();
-            self.vectors.push(Vector(libc::iovec { iov_base: start, iov_len: length }));
+            self.vectors.push(Vector(libc::iovec {
+                iov_base: start,
+                iov_len: length,
+            }));
             self.attempted += length;
             skip = 0;
         }
@@ -232,7 +265,11 @@ impl Job {
         if self.operation == Operation::Sync {
             return Some(Step::End(Ok(0)));
         }
-        assert!(bytes <= self.attempted, "the kernel transferred {bytes} bytes of {}", self.attempted);
+        assert!(
+            bytes <= self.attempted,
+            "the kernel transferred {bytes} bytes of {}",
+            self.attempted
+        );
         if self.was_refused {
             // What was aligned went through the cache, after it did not go past it.
             self.file.refuse_direct();

@@ -28,7 +28,10 @@ impl Histogram {
     pub(super) fn snapshot(&self) -> Latencies {
         let counts = self.0.iter().enumerate().filter_map(|(bucket, count)| {
             let count = count.load(Ordering::Relaxed);
-            (count > 0).then(|| LatencyBucket { micros_max: micros_max(bucket), count })
+            (count > 0).then(|| LatencyBucket {
+                micros_max: micros_max(bucket),
+                count,
+            })
         });
         Latencies(counts.collect())
     }

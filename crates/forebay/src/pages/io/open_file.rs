@@ -78,7 +78,10 @@ impl OpenFile {
     pub(crate) fn open(path: impl Into<Arc<Path>>, direct: bool) -> io::Result<Self> {
         // A pipe would wait here for its other end, if it were not for O_NONBLOCK.
         let path = path.into();
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&path)?;
         Self::new(path, file, direct, false)
     }
 
@@ -127,7 +130,11 @@ impl OpenFile {
     /// To what transfers must be aligned, to go past the kernel's cache. `None`: nothing does.
     pub(super) fn alignment(&self) -> Option<usize> {
         // Relaxed: whoever learns of it late is refused once more, and goes the other way then.
-        if self.refused.load(Ordering::Relaxed) { None } else { self.alignment }
+        if self.refused.load(Ordering::Relaxed) {
+            None
+        } else {
+            self.alignment
+        }
     }
 
     /// From now on everything goes through the kernel's cache.
@@ -165,7 +172,9 @@ impl OpenFile {
             None => options.custom_flags(libc::O_NONBLOCK).open(&self.path)?,
         };
         if !Identity::from(&file.metadata()?).is_same_file(&self.identity) {
-            return Err(io::Error::other("the file was replaced, and cannot be opened once more"));
+            return Err(io::Error::other(
+                "the file was replaced, and cannot be opened once more",
+            ));
         }
         platform::set_flags(&file, false)?;
         Ok(file)

@@ -38,7 +38,10 @@ pub(super) struct Queue<T> {
 
 impl<T> Queue<T> {
     pub(super) fn new(depth: usize, depth_per_reader: usize) -> Self {
-        assert!(depth > 0 && depth_per_reader > 0, "with no depth nothing would ever begin");
+        assert!(
+            depth > 0 && depth_per_reader > 0,
+            "with no depth nothing would ever begin"
+        );
         Self {
             depth,
             depth_per_reader,
@@ -56,7 +59,11 @@ impl<T> Queue<T> {
             return;
         }
         self.waiting += items.len();
-        let reader = Reader { waiting: items.into(), running: 0, in_turns: true };
+        let reader = Reader {
+            waiting: items.into(),
+            running: 0,
+            in_turns: true,
+        };
         let number = match self.free.pop() {
             Some(number) => {
                 self.readers[number] = reader;
@@ -77,7 +84,10 @@ impl<T> Queue<T> {
         }
         let number = self.turns.pop_front()?;
         let reader = &mut self.readers[number];
-        let item = reader.waiting.pop_front().expect("a reader in turns has something waiting");
+        let item = reader
+            .waiting
+            .pop_front()
+            .expect("a reader in turns has something waiting");
         reader.running += 1;
         self.running += 1;
         self.waiting -= 1;
@@ -136,8 +146,14 @@ impl<T> Queue<T> {
     /// Panics where the structure contradicts itself.
     #[cfg(test)]
     fn validate(&self) {
-        assert_eq!(self.waiting, self.readers.iter().map(|reader| reader.waiting.len()).sum::<usize>());
-        assert_eq!(self.running, self.readers.iter().map(|reader| reader.running).sum::<usize>());
+        assert_eq!(
+            self.waiting,
+            self.readers.iter().map(|reader| reader.waiting.len()).sum::<usize>()
+        );
+        assert_eq!(
+            self.running,
+            self.readers.iter().map(|reader| reader.running).sum::<usize>()
+        );
         assert!(self.running <= self.depth);
         let mut in_turns = vec![0; self.readers.len()];
         for &number in &self.turns {

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
+use super::Operation;
 use super::engine::{Found, Shared, State};
 use super::job::{Job, Step};
-use super::Operation;
 
 /// A thread that has been idle for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
@@ -48,7 +48,10 @@ pub(super) fn rouse(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
 
 fn spawn(shared: &Arc<Shared>) -> io::Result<()> {
     let shared = Arc::clone(shared);
-    thread::Builder::new().name("forebay-pages".into()).spawn(move || work(&shared)).map(drop)
+    thread::Builder::new()
+        .name("forebay-pages".into())
+        .spawn(move || work(&shared))
+        .map(drop)
 }
 
 /// Runs transfers as long as there are some. The caller has counted the thread.

@@ -1,0 +1,42 @@
+//! What a pool tells the `metrics` facade, if it was given a name.
+//!
+//! Promises: nothing of it is on the way of a read. The sweeper publishes what [`Stats`] says once a second. Without a recorder
+//! all of this is nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::stats::Stats;
+
+/// How often it is published.
+pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+
+/// Publishes a reading.
+pub(crate) fn tell(name: &Arc<str>, stats: &Stats) {
+    let counter = |metric: &'static str, value: u64| {
+        metrics::counter!(metric, "pool" => Arc::clone(name)).absolute(value);
+    };
+    let gauge = |metric: &'static str, value: f64| {
+        metrics::gauge!(metric, "pool" => Arc::clone(name)).set(value);
+    };
+    counter("forebay_pages_hits_total", stats.hits);
+    counter("forebay_pages_misses_total", stats.misses);
+    counter("forebay_pages_joined_total", stats.joined);
+    counter("forebay_pages_runs_total", stats.runs);
+    counter("forebay_pages_asked_bytes_total", stats.bytes_asked);
+    counter("forebay_pages_read_bytes_total", stats.bytes_read);
+    counter("forebay_pages_gap_bytes_total", stats.bytes_gap);
+    counter("forebay_pages_evictions_total", stats.evictions);
+    counter("forebay_pages_waits_total", stats.waits);
+    counter("forebay_pages_failures_total", stats.failures);
+    gauge("forebay_pages_resident_bytes", stats.resident as f64);
+    gauge("forebay_pages_pinned_bytes", stats.pinned as f64);
+    gauge("forebay_pages_capacity_bytes", stats.capacity as f64);
+    gauge("forebay_pages_io_in_flight", stats.in_flight as f64);
+    gauge("forebay_pages_io_queued", stats.queued as f64);
+    for (quantile, share) in [("0.5", 0.5), ("0.99", 0.99), ("1", 1.0)] {
+        if let Some(micros) = stats.io_latency.micros_at(share) {
+            metrics::gauge!("forebay_pages_io_seconds", "pool" => Arc::clone(name), "quantile" => quantile).set(micros as f64 / 1e6);
+        }
+    }
+}
