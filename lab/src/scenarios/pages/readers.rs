@@ -104,7 +104,7 @@ impl<S: Serves> Served for S {
     }
 
     fn warm(&self, runtime: &Runtime, file_bytes: u64) -> Result<(), Failure> {
-        const PORTION: u64 = 16 << 20;
+        const PORTION: u64 = 4 << 20;
         let mut reader = self.reader();
         runtime.block_on(async {
             let read_all = async move {
