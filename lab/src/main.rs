@@ -41,6 +41,7 @@ use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
 use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
+use scenarios::page_policy::PagePolicy;
 use scenarios::pages::Pages;
 use scenarios::server::Server;
 use scenarios::writes::{self, Database, Writes};
@@ -81,6 +82,11 @@ enum Chosen {
     },
     /// A product search that begins with an empty cache, over a database that can do little.
     ColdStart {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Which page goes when a pool of pages needs room, beside other rules.
+    PagePolicy {
         #[command(flatten)]
         options: Options,
     },
@@ -201,6 +207,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::Batcher { options } => (vec![Box::new(Batcher)], options),
         Chosen::Loader { options } => (vec![Box::new(Loader)], options),
         Chosen::Cache { options } => (vec![Box::new(Cache)], options),
+        Chosen::PagePolicy { options } => (vec![Box::new(PagePolicy)], options),
         Chosen::ColdStart { options } => {
             let options = options.usually_for(cold_start::SECONDS);
             (vec![Box::new(ColdStart::new(options.quick))], options)
@@ -270,6 +277,7 @@ mod tests {
             | Chosen::Loader { options }
             | Chosen::Cache { options }
             | Chosen::ColdStart { options }
+            | Chosen::PagePolicy { options }
             | Chosen::CacheSoak { options, .. }
             | Chosen::Writes { options, .. }
             | Chosen::WritesSoak { options, .. }

@@ -219,6 +219,18 @@ fn hit_ratios() {
 }
 
 #[test]
+fn page_policy() {
+    let (report, results) = run(&["page-policy"]);
+    let seen = check("page-policy", &report, &results);
+    for case in ["oltp, 5000 pages", "Zipf and a scan in pieces, 1000 pages"] {
+        for system in ["limit", "LRU", "CLOCK", "S3-FIFO", "forebay"] {
+            has(&seen, system, case);
+        }
+    }
+    assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+}
+
+#[test]
 fn cache() {
     let (report, results) = run(&["cache"]);
     let seen = check("cache", &report, &results);

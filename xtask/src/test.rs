@@ -26,6 +26,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["batcher"],
     &["loader"],
     &["cache"],
+    &["page-policy"],
     &["cache-soak"],
     &["cold-start"],
     &["pages"],

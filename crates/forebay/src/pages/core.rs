@@ -63,7 +63,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn start(settings: Settings, frames: usize, engine: Engine) -> Result<Arc<Self>, PageError> {
         let gap = settings.reach.gap_pages as usize * settings.page_size;
-        let nobodys = Region::reserve(gap, settings.page_size).map_err(|_| PageError::Settings("no address space for the gap"))?;
+        let nobodys = Region::reserve(gap).map_err(|_| PageError::Settings("no address space for the gap"))?;
         let core = Arc::new(Self {
             memory: Arc::new(Memory::new(frames)),
             outdated: Arc::default(),
@@ -102,7 +102,7 @@ impl Core {
                 policy.entered(name, remembered);
             }
         }
-        if policy.names().count() > 2 * self.memory.capacity {
+        if policy.len() > 2 * self.memory.capacity {
             self.tidy(&mut policy);
         }
     }

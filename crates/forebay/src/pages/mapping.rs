@@ -95,7 +95,7 @@ impl Mapping {
             return Err(PageError::Settings("the file has more pages than 32 bits can count: use larger pages"));
         }
         let space = pages * page_size as u64;
-        let region = Region::reserve(space as usize, page_size).map_err(|cause| PageError::AddressSpace {
+        let region = Region::reserve(space as usize).map_err(|cause| PageError::AddressSpace {
             path: Arc::clone(&path),
             length: space,
             cause: Arc::new(cause),

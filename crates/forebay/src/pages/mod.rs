@@ -44,9 +44,8 @@
 //!
 //! # What a page size does
 //!
-//! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones.
-//! From 2 MiB on the pool's memory is in huge pages, which makes reading ranges of megabytes cheaper for the processor and for the
-//! disk; ranges smaller than that waste much.
+//! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones,
+//! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
 //!
 //! # Errors
 //!
@@ -84,6 +83,8 @@ pub use checksum::{Checksums, write_side_file};
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
 pub use io::{Latencies, LatencyBucket};
+#[doc(hidden)]
+pub use policy::simulation::Simulation as PolicySimulation;
 pub use pool::{Builder, Io, PagePool};
 pub use stats::Stats;
 pub use view::View;

@@ -12,6 +12,7 @@
 //! before as many others went as the pool holds enters *main*, where each use is worth another round (CLOCK, with counters).
 //! While the pool is filling, main takes what leaves probation: a cold pool keeps what it saw first, which a loop rewards.
 
+pub(super) mod simulation;
 
 use std::collections::VecDeque;
 
@@ -94,13 +95,13 @@ impl Policy {
         // The count wraps: a stamp of 2^32 evictions ago looks new. Then a page is in main that need not be.
         let again = remembered.is_some_and(|then| self.stamp.wrapping_sub(then) <= self.frames);
         let place = if again { Place::Main } else { Place::Probation };
-        self.queue(place).waiting.push_back(page);
         if self.filling
             && self.probation_is_full()
             && let Some(oldest) = self.probation.waiting.pop_front()
         {
             self.main.waiting.push_back(oldest);
         }
+        self.queue(place).waiting.push_back(page);
     }
 
     /// Asks about one page after another until that many are taken, or all that are left are pinned. Says how many were taken.
@@ -218,8 +219,7 @@ impl Policy {
     }
 
     /// How many names there are.
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let queues = [&self.probation, &self.main];
         queues.iter().map(|queue| queue.waiting.len() + queue.held.len()).sum()
     }

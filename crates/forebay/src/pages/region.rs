@@ -11,14 +11,8 @@ use std::io;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 
-/// What the processor can map as one: where pages are as large, the kernel is asked to.
-const HUGE: usize = 2 << 20;
-
 /// Reserved address space.
 pub(crate) struct Region {
-    /// What was mapped, for the end of it.
-    mapped: NonNull<u8>,
-    mapped_length: usize,
     start: NonNull<u8>,
     length: usize,
 }
@@ -29,18 +23,13 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves so many bytes. `grain`: what will be loaded and discarded at a time.
-    pub(crate) fn reserve(length: usize, grain: usize) -> io::Result<Self> {
-        let huge = grain.is_multiple_of(HUGE);
-        let mapped_length = length
-            .max(1)
-            .checked_add(if huge { HUGE } else { 0 })
-            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    /// Reserves so many bytes.
+    pub(crate) fn reserve(length: usize) -> io::Result<Self> {
         // SAFETY: a new mapping, anywhere, of nothing.
         let mapped = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                mapped_length,
+                length.max(1),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
@@ -50,30 +39,21 @@ impl Region {
         if mapped == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let mapped = NonNull::new(mapped.cast::<u8>()).expect("the kernel maps nothing at zero unless asked to");
-        let padding = if huge { mapped.as_ptr().align_offset(HUGE) } else { 0 };
-        // SAFETY: within what was mapped, which has room for an alignment.
-        let start = unsafe { mapped.add(padding) };
-        let region = Self {
-            mapped,
-            mapped_length,
-            start,
-            length,
-        };
+        let start = NonNull::new(mapped.cast::<u8>()).expect("the kernel maps nothing at zero unless asked to");
+        let region = Self { start, length };
+        // A huge page under one of ours would take memory that nobody has counted; a core dump has no need of a file's bytes.
+        // Where these fail, the kernel knows neither.
         #[cfg(target_os = "linux")]
-        {
-            // A huge page under a smaller one of ours would take memory that nobody has counted. Where these fail, the kernel
-            // knows no huge pages, or dumps more than it need.
-            region.advise(if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
-            region.advise(libc::MADV_DONTDUMP);
-        }
+        [libc::MADV_NOHUGEPAGE, libc::MADV_DONTDUMP]
+            .into_iter()
+            .for_each(|advice| region.advise(advice));
         Ok(region)
     }
 
     #[cfg(target_os = "linux")]
     fn advise(&self, advice: libc::c_int) {
         // SAFETY: what was mapped; these kinds of advice change no content.
-        unsafe { libc::madvise(self.mapped.as_ptr().cast(), self.mapped_length, advice) };
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.length.max(1), advice) };
     }
 
     /// Where the byte at `offset` is.
@@ -97,7 +77,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: mapped by `reserve`, and nobody refers to it any more: views and transfers own it with others.
-        unsafe { libc::munmap(self.mapped.as_ptr().cast(), self.mapped_length) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length.max(1)) };
     }
 }
 
@@ -260,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_reservation_of_terabytes_costs_nothing_and_what_is_discarded_is_given_back() {
-        let region = Region::reserve(4 << 40, PAGE).expect("address space");
+        let region = Region::reserve(4 << 40).expect("address space");
         let far = 3 << 40;
         assert_eq!(resident(&region, far..far + 10 * PAGE), 0);
         fill(&region, far..far + 10 * PAGE);
@@ -281,7 +261,7 @@ mod tests {
 
     #[test]
     fn more_stretches_than_the_kernel_takes_at_once() {
-        let region = Region::reserve(6000 * 4096, 4096).expect("address space");
+        let region = Region::reserve(6000 * 4096).expect("address space");
         fill(&region, 0..6000 * 4096);
         let mut stretches: Vec<Stretch> = (0..3000)
             .map(|page| region.stretch(page * 8192..page * 8192 + 4096))
@@ -292,14 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn large_pages_lie_as_the_processor_wants_them() {
-        let region = Region::reserve(8 * HUGE, HUGE).expect("address space");
-        assert_eq!(region.at(0).addr().get() % HUGE, 0);
-    }
-
-    #[test]
     fn more_than_there_is() {
-        assert!(Region::reserve(usize::MAX / 2, PAGE).is_err());
-        assert!(Region::reserve(usize::MAX, HUGE).is_err());
+        assert!(Region::reserve(usize::MAX / 2).is_err());
+        assert!(Region::reserve(usize::MAX).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! Promises: the systems take turns within one run. Knows which parts there are; each is in a folder of its own.
 
 mod hit_path;
-mod hit_ratio;
+pub(crate) mod hit_ratio;
 
 use std::rc::Rc;
 

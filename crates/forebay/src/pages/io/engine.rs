@@ -88,7 +88,7 @@ pub(crate) struct ShutDown;
 
 impl ShutDown {
     pub(crate) fn is_in(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+        matches!(error.get_ref(), Some(cause) if cause.is::<Self>())
     }
 }
 
@@ -138,10 +138,11 @@ impl Engine {
             latency: Histogram::new(),
             faults: settings.faults.clone(),
         });
-        if settings.kind != Kind::Threads {
-            match start_ring(&shared, &settings) {
+        let kind = settings.kind;
+        if kind != Kind::Threads {
+            match start_ring(&shared, settings) {
                 Ok(()) => return Ok(Self(shared)),
-                Err(cause) if settings.kind == Kind::Uring => return Err(cause),
+                Err(cause) if kind == Kind::Uring => return Err(cause),
                 Err(cause) => {
                     tracing::info!(%cause, "without io_uring: files are read by threads");
                     shared.state.lock().why_not_uring = Some(cause.to_string().into());
@@ -184,12 +185,12 @@ impl Drop for Engine {
 }
 
 #[cfg(target_os = "linux")]
-fn start_ring(shared: &Arc<Shared>, settings: &Settings) -> io::Result<()> {
+fn start_ring(shared: &Arc<Shared>, settings: Settings) -> io::Result<()> {
     uring::start(shared, settings)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start_ring(_shared: &Arc<Shared>, _settings: &Settings) -> io::Result<()> {
+fn start_ring(_shared: &Arc<Shared>, _settings: Settings) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "there is no io_uring on this system",

@@ -89,7 +89,7 @@ fn run(mut job: Job) {
                 job.completed(outcome)
             }
             Step::Sync => {
-                let outcome = job.descriptor().and_then(|file| file.sync_data()).map(|()| 0);
+                let outcome = job.descriptor().and_then(std::fs::File::sync_data).map(|()| 0);
                 job.completed(outcome)
             }
             Step::Pause(pause) => {

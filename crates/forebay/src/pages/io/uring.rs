@@ -33,12 +33,12 @@ const ALARM: u64 = u64::MAX;
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// Starts the thread with the ring. An error: io_uring cannot be used here, and nothing has changed.
-pub(super) fn start(shared: &Arc<Shared>, settings: &Settings) -> io::Result<()> {
+pub(super) fn start(shared: &Arc<Shared>, settings: Settings) -> io::Result<()> {
     if settings.uring_is_forbidden {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     let (report, reported) = sync_channel(1);
-    let (shared, settings) = (Arc::clone(shared), settings.clone());
+    let shared = Arc::clone(shared);
     let body = move || {
         // A ring that only one thread may use must be made by that thread.
         let worker = match Worker::new(shared, &settings) {
@@ -250,7 +250,10 @@ impl Worker {
     /// Prepares the request for the next step of a job, or ends it.
     fn advance(&mut self, mut flight: Box<Flight>, step: Step) -> io::Result<()> {
         let entry = match step {
-            Step::End(outcome) => return Ok(flight.job.land(outcome)),
+            Step::End(outcome) => {
+                flight.job.land(outcome);
+                return Ok(());
+            }
             Step::Pause(pause) => {
                 flight.is_paused = true;
                 flight.pause = Timespec::new().sec(pause.as_secs()).nsec(pause.subsec_nanos());
@@ -258,7 +261,10 @@ impl Worker {
             }
             Step::Transfer | Step::Sync => match request(&flight.job) {
                 Ok(entry) => entry,
-                Err(cause) => return Ok(flight.job.land(Err(cause))),
+                Err(cause) => {
+                    flight.job.land(Err(cause));
+                    return Ok(());
+                }
             },
         };
         let number = self.flights.insert(flight);

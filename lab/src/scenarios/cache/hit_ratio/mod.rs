@@ -18,8 +18,8 @@ use crate::failure::Failure;
 use crate::goal::{Beside, Goal, Key, Wanted};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial};
-use systems::Contender;
-use trace::Trace;
+pub(crate) use systems::Contender;
+pub(crate) use trace::Trace;
 
 const HIT_RATIO: &str = "hit ratio";
 /// In points of a hundred.

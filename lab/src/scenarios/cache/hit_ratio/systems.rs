@@ -17,7 +17,7 @@ use crate::scenario::{FOREBAY, LIMIT};
 
 /// Who answers requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Contender {
+pub(crate) enum Contender {
     /// The optimum.
     Limit,
     /// The rule itself.
@@ -49,7 +49,7 @@ impl Contender {
     }
 
     /// How many of the requests it answers from memory, empty at first.
-    pub(super) fn hits(self, requests: &[u64], capacity: u64) -> Result<u64, Failure> {
+    pub(crate) fn hits(self, requests: &[u64], capacity: u64) -> Result<u64, Failure> {
         match self {
             Self::Limit => Ok(fewest::hits(requests, capacity)),
             Self::LeastRecent => Ok(least_recent::hits(requests, capacity)),

@@ -16,7 +16,7 @@ const BLOCKS_MAX: u64 = 1 << 20;
 
 /// Which trace; `lab/traces/README.md` says where they come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trace {
+pub(crate) enum Trace {
     /// A database, an hour.
     Oltp,
     /// A text search.
@@ -27,7 +27,7 @@ pub(super) enum Trace {
 
 impl Trace {
     /// As its file is called.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oltp => "oltp",
             Self::Glimpse => "gli",
@@ -36,7 +36,7 @@ impl Trace {
     }
 
     /// The keys, a request each.
-    pub(super) fn read(self) -> Result<Vec<u64>, Failure> {
+    pub(crate) fn read(self) -> Result<Vec<u64>, Failure> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("traces")
             .join(format!("{}.gz", self.name()));

@@ -1,0 +1,256 @@
+//! `page-policy`: which page goes when the page pool needs room, beside other rules, by simulation.
+//!
+//! Promises: every rule gets the same requests in the same order, a page each, and the same room. What is measured is the part
+//! of the reads that found their page, where pieces of one page that follow each other are one read. The limit knows the
+//! future. No files and no time: a pool's other costs are elsewhere.
+
+mod clock;
+mod loads;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use forebay::pages::PolicySimulation;
+
+use crate::effort::Effort;
+use crate::failure::Failure;
+use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::measurement::Reading;
+use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
+use crate::scenarios::cache::hit_ratio::{Contender, Trace};
+use crate::scenarios::loader::locked_version;
+use loads::Load;
+
+const HIT_RATIO: &str = "hit ratio";
+/// In points of a hundred.
+const WITHIN: f64 = 1.0;
+
+const LRU: &str = "LRU";
+const CLOCK: &str = "CLOCK";
+/// As foyer has it.
+const S3_FIFO: &str = "S3-FIFO";
+const RULES: [&str; 3] = [LRU, CLOCK, S3_FIFO];
+const FOYER_PACKAGE: &str = "foyer-memory";
+
+/// The pool makes room for one of so many of its pages at a time.
+const BATCHES: u64 = 64;
+/// Of each load in a run whose figures mean nothing.
+const REQUESTS_TINY: usize = 3_000;
+
+/// A load, and how many pages pools may hold.
+const LOADS: [(Load, &[u64]); 13] = [
+    (Load::Trace(Trace::Oltp), &[1_000, 5_000, 15_000, 50_000]),
+    (Load::Trace(Trace::Glimpse), &[500, 1_000, 2_000]),
+    (Load::Trace(Trace::Loop), &[250, 500, 750, 1_000]),
+    (Load::Zipf, &[1_000, 4_000]),
+    (Load::ZipfAndScan, &[1_000, 4_000]),
+    (Load::ZipfAndScanInPieces, &[1_000, 4_000]),
+    (Load::Loop(4_200), &[4_000]),
+    (Load::Loop(6_000), &[4_000]),
+    (Load::ZipfThenLoop(4_200), &[4_000]),
+    (Load::ZipfThenLoop(6_000), &[4_000]),
+    (Load::Shifting, &[4_000]),
+    (Load::Ranges, &[16_384]),
+    (Load::SkewedRanges, &[4_096, 16_384]),
+];
+
+/// The scenario.
+#[derive(Debug)]
+pub(crate) struct PagePolicy;
+
+impl Scenario for PagePolicy {
+    fn name(&self) -> String {
+        "page-policy".to_owned()
+    }
+
+    fn about(&self) -> String {
+        "Hit ratio of a page pool's rule for which page goes: the part of the reads that find their page in memory, from an empty \
+         pool on.\nPieces of one page that are read one after another count as one read. oltp: a database (Megiddo and Modha, \
+         \"ARC\", FAST 2003); gli: a\ntext search, and loop: 1,011 pages over and over (both Jiang and Zhang, \"LIRS\", SIGMETRICS \
+         2002); the other loads are made up. limit: the\noptimum, which knows the future (Belady, 1966). S3-FIFO is foyer's. \
+         forebay frees 1/64 of the pool at a time, the others a page."
+            .to_owned()
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        vec![(FOYER_PACKAGE.to_owned(), locked_version(FOYER_PACKAGE))]
+    }
+
+    fn prepare(&self, _: &Stage<'_>, _: &mut Vec<Failure>) -> Result<Vec<Box<dyn Trial>>, Failure> {
+        Ok(trials())
+    }
+
+    fn yardsticks(&self) -> Yardsticks {
+        Yardsticks::default()
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let goal = |case: String| Goal {
+            text: format!("{case}: hit ratio − the best other rule's"),
+            metric: HIT_RATIO,
+            ours: Key::new(FOREBAY, &case),
+            beside: Beside::DifferenceToBest(RULES.iter().map(|rule| Key::new(*rule, &case)).collect()),
+            wanted: Wanted::AtLeast(-WITHIN),
+        };
+        cases().map(|(load, pages)| goal(case(load, pages))).collect()
+    }
+}
+
+fn cases() -> impl Iterator<Item = (Load, u64)> {
+    LOADS
+        .into_iter()
+        .flat_map(|(load, pools)| pools.iter().map(move |pages| (load, *pages)))
+}
+
+fn case(load: Load, pages: u64) -> String {
+    format!("{}, {pages} pages", load.name())
+}
+
+fn trials() -> Vec<Box<dyn Trial>> {
+    let mut trials: Vec<Box<dyn Trial>> = Vec::new();
+    for (load, pools) in LOADS {
+        // Made by the first that needs it.
+        let requests = Rc::new(OnceCell::new());
+        for pages in pools {
+            for system in [LIMIT].into_iter().chain(RULES).chain([FOREBAY]) {
+                trials.push(Box::new(OneRule {
+                    system,
+                    case: case(load, *pages),
+                    load,
+                    requests: Rc::clone(&requests),
+                    pages: *pages,
+                    is_known: false,
+                }));
+            }
+        }
+    }
+    trials
+}
+
+/// One rule under one load in a pool of one size.
+struct OneRule {
+    system: &'static str,
+    case: String,
+    load: Load,
+    requests: Rc<OnceCell<Vec<u64>>>,
+    pages: u64,
+    /// One round says it all: no chance is in it.
+    is_known: bool,
+}
+
+impl OneRule {
+    fn requests(&self, effort: Effort) -> Result<&[u64], Failure> {
+        let all = match self.requests.get() {
+            Some(all) => all,
+            None => {
+                let made = self.load.requests()?;
+                self.requests.get_or_init(|| made)
+            }
+        };
+        Ok(if effort.meaningful {
+            all
+        } else {
+            &all[..all.len().min(REQUESTS_TINY)]
+        })
+    }
+}
+
+impl Trial for OneRule {
+    fn system(&self) -> &str {
+        self.system
+    }
+
+    fn case(&self) -> &str {
+        &self.case
+    }
+
+    fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
+        if self.is_known {
+            return Ok(Vec::new());
+        }
+        let requests = self.requests(stage.effort)?;
+        let hits = match self.system {
+            LIMIT => Contender::Limit.hits(requests, self.pages)?,
+            LRU => Contender::LeastRecent.hits(requests, self.pages)?,
+            S3_FIFO => Contender::Foyer.hits(requests, self.pages)?,
+            CLOCK => clock::hits(requests, self.pages),
+            _ => forebay(requests, self.pages)?,
+        };
+        let ratio = hit_ratio(requests, hits);
+        self.is_known = true;
+        Ok(vec![Reading::new(HIT_RATIO, "%", ratio)])
+    }
+}
+
+/// In percent. Pieces of one page that follow each other are one read.
+fn hit_ratio(requests: &[u64], hits: u64) -> f64 {
+    let reads = requests.chunk_by(|page, next| page == next).count() as f64;
+    let misses = (requests.len() as u64 - hits) as f64;
+    100.0 * (1.0 - misses / reads)
+}
+
+fn forebay(requests: &[u64], pages: u64) -> Result<u64, Failure> {
+    // The simulation wants small numbers.
+    let mut numbers: HashMap<u64, u32> = HashMap::new();
+    let frames = usize::try_from(pages).unwrap_or(usize::MAX);
+    let batch = usize::try_from((pages / BATCHES).max(1)).unwrap_or(usize::MAX);
+    let mut pool = PolicySimulation::new(frames, batch);
+    let mut hits = 0;
+    for page in requests {
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        hits += u64::from(pool.read(*numbers.entry(*page).or_insert(next)));
+    }
+    if pool.resident() > frames {
+        let message = format!("{} pages where there is room for {frames}", pool.resident());
+        return Err(Failure::Wrong(message));
+    }
+    Ok(hits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_goal_names_something_that_is_measured() {
+        let trials = trials();
+        let goals = PagePolicy.goals();
+        assert_eq!(trials.len(), goals.len() * (RULES.len() + 2));
+        for key in goals.iter().flat_map(Goal::keys) {
+            let measured = trials
+                .iter()
+                .any(|trial| trial.system() == key.system && trial.case() == key.case);
+            assert!(measured, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_that_follow_each_other_are_one_read() {
+        // Three reads, of which one found its page.
+        assert_eq!(hit_ratio(&[1, 1, 1, 2, 1, 1], 4), 100.0 / 3.0);
+    }
+
+    #[test]
+    fn no_rule_has_more_hits_than_the_limit() {
+        let stage = Stage {
+            folder: Path::new("."),
+            effort: Effort::tiny(),
+        };
+        let mut limit = 0.0;
+        for trial in &mut trials() {
+            let readings = trial.measure(&stage).unwrap();
+            assert_eq!(readings.len(), 1);
+            if trial.system() == LIMIT {
+                limit = readings[0].value;
+            }
+            let what = format!("{}, {}", trial.system(), trial.case());
+            assert!((0.0..=limit + 1e-9).contains(&readings[0].value), "{what}");
+            assert!(
+                trial.measure(&stage).unwrap().is_empty(),
+                "{what} needs no second round"
+            );
+        }
+    }
+}
