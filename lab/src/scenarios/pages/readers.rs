@@ -15,6 +15,7 @@ use tokio::runtime::{Handle, Runtime};
 use super::material::Look;
 use super::ranges::Ranges;
 use crate::failure::Failure;
+use crate::stopwatch::Stopwatch;
 
 /// A system that serves ranges of the file.
 pub(super) trait Serves: Send + Sync + 'static {
@@ -63,6 +64,8 @@ pub(super) struct Seen {
     pub(super) bytes: u64,
     pub(super) reads: u64,
     pub(super) seconds: f64,
+    /// Of this whole process, where the system tells.
+    pub(super) processor_seconds: Option<f64>,
 }
 
 /// A system that is open, whichever it is.
@@ -84,8 +87,8 @@ impl<S: Serves> Served for S {
     fn turn(&self, runtime: &Runtime, turn: Turn) -> Result<Seen, Failure> {
         runtime.block_on(async {
             let readers: Vec<_> = (0..turn.readers).map(|number| (number, self.reader())).collect();
-            let begun = Instant::now();
-            let until = begun + turn.duration;
+            let stopwatch = Stopwatch::start();
+            let until = Instant::now() + turn.duration;
             let tasks: Vec<_> = readers
                 .into_iter()
                 .map(|(number, reader)| start::<S, _>(read_ranges(reader, number, turn, until)))
@@ -98,8 +101,14 @@ impl<S: Serves> Served for S {
                     Err(failure) => wrong = Some(failure),
                 }
             }
-            let seconds = begun.elapsed().as_secs_f64();
-            wrong.map_or(Ok(Seen { bytes, reads, seconds }), Err)
+            let took = stopwatch.stop();
+            let seen = Seen {
+                bytes,
+                reads,
+                seconds: took.seconds,
+                processor_seconds: took.processor_seconds,
+            };
+            wrong.map_or(Ok(seen), Err)
         })
     }
 

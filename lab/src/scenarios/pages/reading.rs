@@ -142,6 +142,14 @@ fn read(runtime: &Runtime, served: &dyn Served, turn: Turn) -> Result<Vec<Readin
         Reading::new(THROUGHPUT, "GB/s", seen.bytes as f64 / 1e9 / seen.seconds),
         Reading::new("ranges read", "ranges/s", seen.reads as f64 / seen.seconds),
     ];
+    // What others' work on the machine changes least.
+    if let Some(seconds) = seen.processor_seconds {
+        readings.push(Reading::new(
+            "processor",
+            "ms/GB",
+            seconds * 1e3 / (seen.bytes as f64 / 1e9),
+        ));
+    }
     if let Some((before, after)) = before.zip(served.counted()) {
         let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
         let share = 100.0 * hits as f64 / (hits + misses).max(1) as f64;
