@@ -278,6 +278,7 @@ mod tests {
             | Chosen::Cache { options }
             | Chosen::ColdStart { options }
             | Chosen::PagePolicy { options }
+            | Chosen::Pages { options }
             | Chosen::CacheSoak { options, .. }
             | Chosen::Writes { options, .. }
             | Chosen::WritesSoak { options, .. }
