@@ -191,6 +191,7 @@ fn run_of(scenario: &dyn Scenario, header: Header, measurements: &Measurements, 
         yardsticks: scenario.yardsticks(),
         goals: Some(scenario.goals().iter().map(|goal| goal.judge(measurements)).collect()),
         left_out: absent.iter().map(ToString::to_string).collect(),
+        courses: measurements.courses().to_vec(),
     }
 }
 
@@ -212,6 +213,9 @@ fn run_rounds(mut trials: Vec<Box<dyn Trial>>, stage: &Stage<'_>, measurements: 
                     });
                     eprintln!("{turn}: {shown}");
                     measurements.add(trial.system(), trial.case(), &readings);
+                    if let Some(course) = trial.course() {
+                        measurements.follow(trial.system(), trial.case(), course);
+                    }
                     true
                 }
                 Err(failure) => {

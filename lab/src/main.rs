@@ -42,6 +42,7 @@ use scenarios::cold_start::{self, ColdStart};
 use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
 use scenarios::page_policy::PagePolicy;
+use scenarios::pages::Pages;
 use scenarios::server::Server;
 use scenarios::writes::{self, Database, Writes};
 use scenarios::writes_soak::{self, Killed, WritesSoak};
@@ -86,6 +87,11 @@ enum Chosen {
     },
     /// Which page goes when a pool of pages needs room, beside other rules.
     PagePolicy {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Ranges of a large file, read by many at once, beside fio, the kernel's own ways, and foyer.
+    Pages {
         #[command(flatten)]
         options: Options,
     },
@@ -206,6 +212,7 @@ fn run(command: Command) -> Result<bool, Failure> {
             let options = options.usually_for(cold_start::SECONDS);
             (vec![Box::new(ColdStart::new(options.quick))], options)
         }
+        Chosen::Pages { options } => (vec![Box::new(Pages::new(options.quick))], options),
         Chosen::CacheSoak { seed, options } => {
             let seconds = if options.quick {
                 cache_soak::QUICK_SECONDS
@@ -271,6 +278,7 @@ mod tests {
             | Chosen::Cache { options }
             | Chosen::ColdStart { options }
             | Chosen::PagePolicy { options }
+            | Chosen::Pages { options }
             | Chosen::CacheSoak { options, .. }
             | Chosen::Writes { options, .. }
             | Chosen::WritesSoak { options, .. }

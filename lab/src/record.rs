@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::judged::Judged;
 use crate::machine::Header;
-use crate::measurement::{Measurements, Series};
+use crate::measurement::{CourseOf, Measurements, Series};
 use crate::scenario::Yardsticks;
 
 /// A larger file of results was not written by the lab.
@@ -70,6 +70,9 @@ pub(crate) struct Run {
     /// What could not take part, and why.
     #[serde(default)]
     pub(crate) left_out: Vec<String>,
+    /// Figures over the time of a turn, which are plotted and are in no table.
+    #[serde(default)]
+    pub(crate) courses: Vec<CourseOf>,
 }
 
 impl Run {

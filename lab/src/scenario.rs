@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::goal::{Goal, Key};
-use crate::measurement::Reading;
+use crate::measurement::{Course, Reading};
 
 /// The system that all ratios are about.
 pub(crate) const FOREBAY: &str = "forebay";
@@ -56,6 +56,11 @@ pub(crate) trait Trial {
 
     /// Runs once and checks every outcome. The first reading is the one that is shown while the run goes on.
     fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure>;
+
+    /// How a figure went through the last turn, for a plot; asked for after each.
+    fn course(&mut self) -> Option<Course> {
+        None
+    }
 }
 
 /// The figures that ratios are taken to.

@@ -74,6 +74,7 @@ fn check(scenario: &str, report: &str, results: &[Value]) -> BTreeSet<(String, S
                 "machine stalled",
                 "failed requests",
                 "deviation",
+                "resident over the cap",
             ]
             .contains(&text("metric"));
             assert!(value > 0.0 || may_be_nothing, "{record}");
@@ -250,6 +251,46 @@ fn cache() {
         !go_is_here() || !report.contains("not measured"),
         "every goal is judged:\n{report}"
     );
+}
+
+#[test]
+fn pages() {
+    let (report, results) = run(&["pages"]);
+    let seen = check("pages", &report, &results);
+    for system in ["forebay", "foyer", "mmap", "pread"] {
+        for case in [
+            "cold, cache over the file, 10 readers",
+            "hot, handed out, 10 readers",
+            "hot, touched, 10 readers",
+            "hot, 4 KiB reads, 1 reader",
+        ] {
+            has(&seen, system, case);
+        }
+    }
+    for case in [
+        "cold, cache under the file, 1 reader",
+        "warm, cache under the file, 10 readers",
+    ] {
+        has(&seen, "forebay", case);
+        has(&seen, "foyer", case);
+    }
+    has(&seen, "limit", "hot, touched, 25 readers");
+    has(&seen, "limit", "sparse ranges, gap of 0 KiB");
+    for gap in [0, 64, 256, 1024] {
+        has(&seen, "forebay", &format!("sparse ranges, gap of {gap} KiB"));
+    }
+    let fio_is_here = Command::new("fio").arg("--version").output().is_ok();
+    for case in [
+        "file read once, runs of 128 KiB, depth 32",
+        "file read once, runs of 1024 KiB, depth 8",
+    ] {
+        has(&seen, "forebay", case);
+        has(&seen, "limit", case);
+        if fio_is_here {
+            has(&seen, "fio", case);
+        }
+    }
+    assert_eq!(report.contains("left out     fio"), !fio_is_here, "{report}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Installs what the tests and the lab need and a machine may lack: PostgreSQL with its tools, MariaDB, Redis, programs that
-//! load a web service, each client with its language, a browser.
+//! load a web service or a disk, each client with its language, a browser.
 //!
 //! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but what the system's packages bring
 //! goes below `target/clients`, where the client tests look for it; what cannot be installed is said in one line with what to do.
@@ -127,10 +127,10 @@ pub(crate) fn redis() -> Result<(), String> {
     install_unless(&is_here, &["redis-server"], "redis-server")
 }
 
-/// Makes sure that the programs are here by which the lab loads a web service.
+/// Makes sure that the programs are here by which the lab loads a web service, and a disk.
 pub(crate) fn load_generators() -> Result<(), String> {
-    let is_here = || is_installed("ab") && is_installed("wrk");
-    install_unless(&is_here, &["apache2-utils", "wrk"], "ab or wrk")
+    let is_here = || ["ab", "wrk", "fio"].into_iter().all(is_installed);
+    install_unless(&is_here, &["apache2-utils", "wrk", "fio"], "ab, wrk or fio")
 }
 
 /// Installs these packages if need be; `programs` says in words what they bring.

@@ -29,6 +29,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["page-policy"],
     &["cache-soak"],
     &["cold-start"],
+    &["pages"],
     &["writes"],
     &["writes-soak"],
     &["server", "--forebay", THE_SERVER],

@@ -6,6 +6,7 @@
 
 mod about;
 mod bars;
+mod courses;
 mod family;
 mod figures;
 mod goals;

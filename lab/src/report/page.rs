@@ -11,7 +11,7 @@ use super::look::Looks;
 use super::markup::escape;
 use super::plan::{Plot, plots};
 use super::words::direction;
-use super::{Results, bars, figures, goals, lines};
+use super::{Results, bars, courses, figures, goals, lines};
 use crate::machine::Header;
 use crate::measurement::Series;
 use crate::record::Run;
@@ -25,7 +25,9 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) fn render(results: &[Results]) -> String {
     let mut looks = Looks::default();
     for one in results {
-        let systems: Vec<&str> = one.measurements.series().iter().map(|series| &*series.system).collect();
+        let of_series = one.measurements.series().iter().map(|series| &*series.system);
+        let courses = one.run.iter().flat_map(|run| &run.courses);
+        let systems: Vec<&str> = of_series.chain(courses.map(|course| &*course.system)).collect();
         looks.add(&systems);
     }
     let newest = results
@@ -175,6 +177,9 @@ fn section(index: usize, results: &Results, newest: Option<&Header>, looks: &Loo
     text += "<div class=\"plots\">\n";
     for (number, plot) in plots(&results.measurements, &yardsticks).iter().enumerate() {
         text += &plot_figure(plot, looks, &format!("plot-{index}-{number}"));
+    }
+    for (number, course) in run.iter().flat_map(|run| &run.courses).enumerate() {
+        text += &courses::plot(course, looks, &format!("course-{index}-{number}"));
     }
     text += "</div>\n<h3>All figures</h3>\n";
     text += &yardstick_words(&yardsticks);

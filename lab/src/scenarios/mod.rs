@@ -7,6 +7,7 @@ pub(crate) mod cold_start;
 pub(crate) mod http_writes;
 pub(crate) mod loader;
 pub(crate) mod page_policy;
+pub(crate) mod pages;
 pub(crate) mod server;
 pub(crate) mod writes;
 pub(crate) mod writes_soak;

@@ -114,9 +114,10 @@ fn every_scenario_system_and_figure_is_on_a_well_formed_page() {
     assert!(section(&page, "odd").contains("<p class=\"hint\">10 more in the table.</p>"));
     assert_eq!(
         batcher.matches("<polyline").count(),
-        2 * 4 * 5,
-        "two drawings, four metrics, five systems with lines"
+        2 * (4 * 5 + 1),
+        "two drawings, four metrics, five systems with lines, and a course"
     );
+    assert!(batcher.contains("resident memory by seconds, forebay, 10 callers of batcher\nat most 63.0 MiB"));
     assert!(
         batcher.contains("forebay, 10,000 callers\nthroughput 11,133,201 calls/s\nfrom 10,465,209 to "),
         "{page}"

@@ -86,6 +86,8 @@ pub(crate) fn run(scenario: &str, commit: &str, goals: &Value) -> Value {
         "yardsticks": {"limit": {"system": "limit", "case": "10,000 tasks"}, "forebay": null},
         "goals": goals,
         "left_out": ["Go is not here (no such program); install Go 1.25 or newer"],
+        "courses": [{"system": "forebay", "case": format!("10 callers of {scenario}"), "metric": "resident memory",
+            "unit": "MiB", "bound": ["cap", 64.0], "points": [[0.0, 0.0], [0.5, 63.0], [1.0, 60.0]]}],
     })
 }
 
