@@ -62,7 +62,7 @@ impl Pages {
 }
 
 /// What is looked at, as cases say it.
-const HOT_LOOKS: [(Look, &str); 2] = [(Look::HandedOut, "handed out"), (Look::Touched, "touched")];
+const HOT_LOOKS: [(Look, &str); 2] = [(Look::Sampled, "handed out"), (Look::Touched, "touched")];
 
 fn many(readers: u32) -> String {
     match readers {
@@ -100,8 +100,9 @@ impl Scenario for Pages {
         };
         format!(
             "Readers each read random ranges of up to 20 MiB, drawn from seed {}, of a file of {file}{double} in which every word \
-             tells its place, with\nmemory for {under} of it or {over}. Handed out: the first and last word of every 64 KiB page of \
-             every range is checked; touched: every\nbyte is summed and the sum of each page checked. Cold: the system is new and \
+             tells its place, with\nmemory for {under} of it or {over}. Handed out: the first and last word of every 64 KiB page \
+             are checked, where it is hot of one range in\nsixteen, and the ends of the others; touched: every byte is summed and the \
+             sum of each page checked. Cold: the system is new and \
              the kernel has been told to forget the file (fadvise,\nDONTNEED); a reader reads 200 ranges, or until the time is \
              over. Warm: the memory is full before. Hot: it has all of the file. Readers\nare tasks of a runtime with two workers; \
              those of mmap and pread are threads.\nlimit: reads of the disk by the lab's own io_uring loop, O_DIRECT, into buffers \

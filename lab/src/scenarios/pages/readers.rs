@@ -176,7 +176,7 @@ async fn read_ranges(mut reader: impl Reader, number: u32, turn: Turn, until: In
             break;
         }
         let asked = range.end - range.start;
-        reader.read(range, turn.look).await?;
+        reader.read(range, turn.look.of_range(reads)).await?;
         bytes += asked;
         reads += 1;
         // A range that is there never waits: two readers would have both workers for themselves.
