@@ -84,7 +84,8 @@ impl Builder {
     }
 
     /// Over how many bytes between two missing pages one I/O reads on, rather than being two: about what the disk reads in the
-    /// time that one more I/O costs. 64 KiB unless told otherwise.
+    /// time that one more I/O costs, rounded down to whole pages. 16 KiB unless told otherwise, which suits a disk that does 60,000
+    /// reads or 1 GB a second; over a network it is more.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
         self
@@ -196,7 +197,7 @@ impl PagePool {
             io: Io::Auto,
             direct: true,
             run_length: 1 << 20,
-            gap: 64 << 10,
+            gap: 16 << 10,
             depth: 32,
             depth_per_read: 16,
             wait_limit: Duration::from_secs(10),

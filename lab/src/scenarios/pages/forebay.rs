@@ -92,16 +92,17 @@ pub(super) fn read_once(runtime: &Runtime, material: &Material, memory: u64, run
     })
 }
 
-/// All of these ranges by one `read_many`, over gaps of that many bytes; `bytes` is what was read of the disk.
+/// All of these ranges by one `read_many`, with pages of that size, over gaps of that many bytes; `bytes` is what was read of the disk.
 pub(super) fn read_sparse(
     runtime: &Runtime,
     material: &Material,
     memory: u64,
-    gap: u64,
+    (page_size, gap): (usize, u64),
     ranges: &[Range<u64>],
 ) -> Result<Took, Failure> {
     let pool = PagePool::builder()
         .memory(memory)
+        .page_size(page_size)
         .gap(gap)
         .build()
         .map_err(|error| failed(&error))?;

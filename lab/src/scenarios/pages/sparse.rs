@@ -14,16 +14,24 @@ use crate::failure::Failure;
 use crate::measurement::{MIB, Reading};
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial};
 
-/// The longest gaps that are read through.
-const GAPS: [u64; 4] = [0, 64 << 10, 256 << 10, 1 << 20];
+/// The pool's pages, and the longest gaps that are read through.
+const SETTINGS: [(usize, u64); 7] = [
+    (64 << 10, 0),
+    (64 << 10, 64 << 10),
+    (64 << 10, 256 << 10),
+    (64 << 10, 1 << 20),
+    (4 << 10, 0),
+    (4 << 10, 16 << 10),
+    (4 << 10, 256 << 10),
+];
 /// The ring's reads at once: the disk gives no more with more.
 const DEPTH: u32 = 64;
 /// More than the longest range has, and the blocks it lies in.
 const BLOCKS_BYTES_MAX: u64 = 32 << 10;
 
 struct SparseTrial {
-    /// None for the limit.
-    gap: Option<u64>,
+    /// Page size and gap; none for the limit.
+    setting: Option<(usize, u64)>,
     case: String,
     memory: u64,
     ranges: Rc<[Range<u64>]>,
@@ -31,7 +39,7 @@ struct SparseTrial {
     kept: Rc<Kept>,
 }
 
-/// The limit once, and Forebay with each gap.
+/// The limit once, and Forebay with each setting.
 pub(super) fn trials(
     material: &Rc<Material>,
     kept: &Rc<Kept>,
@@ -39,10 +47,13 @@ pub(super) fn trials(
     most: usize,
 ) -> impl Iterator<Item = Box<dyn Trial>> {
     let ranges: Rc<[Range<u64>]> = ranges::sparse(material.bytes, most).into();
-    std::iter::once(None).chain(GAPS.map(Some)).map(move |gap| {
+    std::iter::once(None).chain(SETTINGS.map(Some)).map(move |setting| {
         let trial: Box<dyn Trial> = Box::new(SparseTrial {
-            gap,
-            case: format!("sparse ranges, gap of {} KiB", gap.unwrap_or(0) >> 10),
+            setting,
+            case: match setting {
+                None => "sparse ranges".to_owned(),
+                Some((page, gap)) => format!("sparse ranges, pages of {} KiB, gap of {} KiB", page >> 10, gap >> 10),
+            },
             memory,
             ranges: Rc::clone(&ranges),
             material: Rc::clone(material),
@@ -54,7 +65,7 @@ pub(super) fn trials(
 
 impl Trial for SparseTrial {
     fn system(&self) -> &str {
-        if self.gap.is_some() { FOREBAY } else { LIMIT }
+        if self.setting.is_some() { FOREBAY } else { LIMIT }
     }
 
     fn case(&self) -> &str {
@@ -64,8 +75,10 @@ impl Trial for SparseTrial {
     fn measure(&mut self, _: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
         self.kept.clear();
         self.material.leave_the_kernels_cache()?;
-        let took = match self.gap {
-            Some(gap) => forebay::read_sparse(&two_workers()?, &self.material, self.memory, gap, &self.ranges)?,
+        let took = match self.setting {
+            Some(setting) => {
+                forebay::read_sparse(&two_workers()?, &self.material, self.memory, setting, &self.ranges)?
+            }
             None => {
                 let blocks = self.ranges.iter().map(ranges::blocks);
                 ring::read(&self.material, blocks, BLOCKS_BYTES_MAX, DEPTH)?
