@@ -50,11 +50,13 @@ impl Files {
             self.busy = self.by_id.len();
         }
         let mapping = Arc::new(mapping);
-        let before = self.by_inode.insert(mapping.file.identity().on_disk(), mapping.id);
-        self.by_id.insert(mapping.id, Arc::clone(&mapping));
-        if let Some(before) = before.and_then(|id| self.by_id.get(&id)) {
-            before.retire(Arc::clone(&mapping));
+        let inode = mapping.file.identity().on_disk();
+        if self.by_inode.insert(inode, mapping.id).is_some() {
+            let all = self.by_id.values();
+            all.filter(|before| before.file.identity().on_disk() == inode)
+                .for_each(|before| before.retire(Arc::clone(&mapping)));
         }
+        self.by_id.insert(mapping.id, Arc::clone(&mapping));
         mapping
     }
 

@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -42,7 +42,8 @@ pub(crate) struct Mapping {
     /// Frames that its pages have: loading, resident or leaving.
     taken: AtomicUsize,
     retired: AtomicBool,
-    successor: OnceLock<Arc<Mapping>>,
+    /// Set before `retired`; the newest there was when the last one came.
+    successor: Mutex<Option<Arc<Mapping>>>,
     pub(crate) memory: Arc<Memory>,
     outdated: Arc<Outdated>,
 }
@@ -118,7 +119,7 @@ impl Mapping {
             loads: Mutex::default(),
             taken: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
-            successor: OnceLock::new(),
+            successor: Mutex::default(),
             memory: Arc::clone(&core.memory),
             outdated: Arc::clone(&core.outdated),
         })
@@ -241,10 +242,12 @@ impl Mapping {
         }
     }
 
-    /// From now on `successor` serves who asks, and what nobody holds here is for the sweeper. Once only.
+    /// From now on `successor` serves who asks, and what nobody holds here is for the sweeper. Again when that one is retired:
+    /// else a view of the first would keep them all.
     pub(crate) fn retire(self: &Arc<Self>, successor: Arc<Mapping>) {
-        let first = self.successor.set(successor).is_ok();
-        debug_assert!(first, "a mapping is retired once");
+        if self.successor.lock().replace(successor).is_some() {
+            return;
+        }
         self.retired.store(true, Ordering::Release);
         // Either the sweeper's look at all pages sees a page without its pin, or who gave that back sees the flag.
         fence(Ordering::SeqCst);
@@ -259,11 +262,14 @@ impl Mapping {
 
     /// What serves those who ask now.
     pub(crate) fn latest(self: &Arc<Self>) -> Arc<Self> {
-        let mut latest = self;
-        while let Some(next) = latest.successor.get() {
-            latest = next;
+        let mut latest = Arc::clone(self);
+        loop {
+            let next = latest.successor.lock().clone();
+            match next {
+                Some(next) => latest = next,
+                None => return latest,
+            }
         }
-        Arc::clone(latest)
     }
 
     /// These pages may have become free to go. To be called after pins were given back and after a load has landed.
