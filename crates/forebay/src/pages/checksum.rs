@@ -34,7 +34,9 @@ enum Kind {
 
 /// Says whether a page is what it should be.
 #[derive(Clone)]
-pub(crate) struct Verifier(Arc<dyn Fn(u64, &[u8]) -> bool + Send + Sync>);
+pub(crate) struct Verifier(Arc<IsRight>);
+
+type IsRight = dyn Fn(u64, &[u8]) -> bool + Send + Sync;
 
 impl Checksums {
     /// Those in a side file, as [`side_file`] makes it and [`NewFile::checksums`](super::NewFile::checksums) leaves it.

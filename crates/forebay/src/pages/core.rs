@@ -52,6 +52,9 @@ pub(crate) struct Core {
     nobodys: Region,
 }
 
+/// Pages of a mapping that are leaving, each with its stamp.
+type Taken = (Arc<Mapping>, Vec<(u32, u32)>);
+
 impl Core {
     pub(crate) fn start(settings: Settings, frames: usize, engine: Engine) -> Result<Arc<Self>, PageError> {
         let gap = settings.reach.gap_pages as usize * settings.page_size;
@@ -128,7 +131,7 @@ impl Core {
     }
 
     /// Up to so many pages that are leaving now, with their stamps, by mappings.
-    fn take(&self, wanted: usize) -> Vec<(Arc<Mapping>, Vec<(u32, u32)>)> {
+    fn take(&self, wanted: usize) -> Vec<Taken> {
         let mut pages = Vec::with_capacity(wanted);
         let mut policy = self.policy.lock();
         let files = self.files.read();
@@ -195,7 +198,7 @@ impl Core {
     }
 
     /// The taken pages, with their stamps, leave.
-    fn let_go(&self, taken: &[(Arc<Mapping>, Vec<(u32, u32)>)]) -> usize {
+    fn let_go(&self, taken: &[Taken]) -> usize {
         let mut stretches = taken
             .iter()
             .flat_map(|(mapping, pages)| pages.iter().map(|(page, _)| mapping.stretch(*page)))

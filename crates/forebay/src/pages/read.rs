@@ -14,7 +14,7 @@ use super::PageError;
 use super::core::Core;
 use super::mapping::{Mapping, Pins};
 use super::memory::Frames;
-use super::plan::{Reach, plan};
+use super::plan::{PlannedRun, Reach, plan};
 use super::run::Run;
 use super::word::State;
 
@@ -196,7 +196,7 @@ fn look<'a>(
             }
         }
         let planned = plan(&absent, reach, |page| mapping.word(page).state());
-        let needed: usize = planned.iter().map(|run| run.kept_count()).sum();
+        let needed: usize = planned.iter().map(PlannedRun::kept_count).sum();
         let has = held.as_ref().map_or(0, Frames::count);
         let mut frames = match held.take() {
             Some(frames) if has >= needed => frames,
