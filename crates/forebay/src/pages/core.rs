@@ -300,10 +300,82 @@ impl Core {
     }
 }
 
+#[cfg(all(test, not(forebay_loom)))]
+use super::io;
+
+#[cfg(all(test, not(forebay_loom)))]
+impl Core {
+    /// A pool of so many pages of 4 KiB, for tests of its parts.
+    pub(crate) fn small(frames: usize) -> Arc<Self> {
+        let settings = Settings {
+            page_size: 4096,
+            reach: Reach {
+                run_pages: 8,
+                gap_pages: 0,
+            },
+            direct: true,
+            wait_limit: Duration::from_secs(10),
+        };
+        let threads = io::Settings {
+            kind: io::Kind::Threads,
+            ..io::Settings::default()
+        };
+        Self::start(settings, frames, Engine::start(threads).expect("threads")).expect("a pool")
+    }
+
+    /// A mapping, that the pool does not know, of a file of so many bytes that nobody can open any more.
+    pub(crate) fn mapping_of_zeros(&self, length: u64) -> Mapping {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path: Arc<std::path::Path> = folder.path().join("data").into();
+        let file = std::fs::File::create(&path).expect("created");
+        file.set_len(length).expect("holes cost nothing");
+        let file = io::OpenFile::open(Arc::clone(&path), false).expect("opened");
+        let id = self.files.write().new_id();
+        Mapping::new(self, id, path, Arc::new(file), None).expect("address space")
+    }
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
         // The sweeper finds nobody to sweep for, and ends.
         self.memory.wake_sweeper();
         debug_assert!(thread::panicking() || self.memory.taken() <= self.memory.capacity);
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+    use crate::pages::file::FileBuilder;
+
+    #[tokio::test]
+    async fn files_that_change_again_and_again_leave_no_names_and_no_mappings_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data");
+        std::fs::write(&path, [7; 12 * 4096]).expect("written");
+        let core = Core::small(16);
+        let file = FileBuilder::new(&core, &path).open().await.expect("opened");
+        // A view of the first content does not keep all that came after it.
+        let first = file.read(..1).await.expect("read");
+        for round in 0..300 {
+            let view = file.read(..).await.expect("read");
+            // With what is held the mapping is replaced, without it the pages are dropped.
+            let held = (round % 3 > 0).then(|| view.slice(..1));
+            drop(view);
+            file.invalidate(..).await.expect("it is there");
+            drop(held);
+            let names = core.policy.lock().names().count();
+            assert!(names <= 2 * core.memory.capacity + 12, "{names} names in round {round}");
+        }
+        let began = std::time::Instant::now();
+        while core.files.read().all().filter(|mapping| mapping.taken() > 0).count() > 2 {
+            assert!(began.elapsed().as_secs() < 60, "pages of retired mappings stay");
+            tokio::task::yield_now().await;
+        }
+        let known = core.files.read().all().count();
+        assert!(known <= 20, "{known} mappings pile up");
+        drop((file, first));
+        core.clear();
+        assert_eq!(core.memory.taken(), 0);
     }
 }

@@ -50,11 +50,13 @@ impl Files {
             self.busy = self.by_id.len();
         }
         let mapping = Arc::new(mapping);
-        let before = self.by_inode.insert(mapping.file.identity().on_disk(), mapping.id);
-        self.by_id.insert(mapping.id, Arc::clone(&mapping));
-        if let Some(before) = before.and_then(|id| self.by_id.get(&id)) {
-            before.retire(Arc::clone(&mapping));
+        let inode = mapping.file.identity().on_disk();
+        if self.by_inode.insert(inode, mapping.id).is_some() {
+            let all = self.by_id.values();
+            all.filter(|before| before.file.identity().on_disk() == inode)
+                .for_each(|before| before.retire(Arc::clone(&mapping)));
         }
+        self.by_id.insert(mapping.id, Arc::clone(&mapping));
         mapping
     }
 
@@ -74,9 +76,70 @@ impl Files {
 
     /// Forgets all mappings without frames that nobody has.
     fn forget_idle(&mut self) {
-        let ids: Vec<u32> = self.by_id.keys().copied().collect();
+        let mut ids: Vec<u32> = self.by_id.keys().copied().collect();
+        // A retired one has its successor: in this order it is forgotten before that is looked at.
+        ids.sort_unstable();
         for id in ids {
             self.forget_if_idle(id, 1);
         }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+    use crate::pages::core::Core;
+
+    #[test]
+    fn a_file_has_one_mapping_that_is_not_retired() {
+        let core = Core::small(16);
+        let mut files = Files::default();
+        let first = core.mapping_of_zeros(4096);
+        let inode = first.file.identity().on_disk();
+        let (path, file) = (Arc::clone(&first.path), Arc::clone(&first.file));
+        let first = files.succeed(first);
+        assert!(Arc::ptr_eq(files.by_inode(inode).expect("known"), &first));
+        let second = Mapping::new(&core, first.id + 1000, path, file, None).expect("address space");
+        let second = files.succeed(second);
+        assert!(Arc::ptr_eq(files.by_inode(inode).expect("known"), &second));
+        assert!(first.is_retired() && Arc::ptr_eq(&first.latest(), &second));
+        assert_eq!(files.all().count(), 2, "the retired one has readers");
+        // It does not take the other's place with it.
+        let id = first.id;
+        drop((first, core.outdated.take()));
+        files.forget_if_idle(id, 1);
+        assert!(files.by_id(id).is_none() && files.by_inode(inode).is_some());
+    }
+
+    #[test]
+    fn a_file_is_forgotten_when_nobody_has_it_and_nothing_of_it_is_in_memory() {
+        let core = Core::small(16);
+        let mut files = Files::default();
+        let mapping = files.succeed(core.mapping_of_zeros(4096));
+        let (id, inode) = (mapping.id, mapping.file.identity().on_disk());
+        files.forget_if_idle(id, 1);
+        assert!(files.by_id(id).is_some(), "somebody has it");
+        core.memory.try_take(1).expect("free").spend(1);
+        mapping.took(1);
+        let held = Arc::clone(&mapping);
+        drop(mapping);
+        files.forget_if_idle(id, 2);
+        assert!(files.by_id(id).is_some(), "a page of it is in memory");
+        held.give_back(1);
+        files.forget_if_idle(id, 2);
+        assert!(files.by_id(id).is_none() && files.by_inode(inode).is_none());
+    }
+
+    #[test]
+    fn what_was_left_behind_is_forgotten_as_more_comes() {
+        let core = Core::small(16);
+        let mut files = Files::default();
+        let kept: Vec<_> = (0..3).map(|_| files.succeed(core.mapping_of_zeros(4096))).collect();
+        for _ in 0..200 {
+            files.succeed(core.mapping_of_zeros(4096));
+            assert!(files.all().count() <= 2 * kept.len() + 18, "idle ones pile up");
+        }
+        kept.iter()
+            .for_each(|mapping| assert!(files.by_id(mapping.id).is_some()));
     }
 }

@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -42,7 +42,8 @@ pub(crate) struct Mapping {
     /// Frames that its pages have: loading, resident or leaving.
     taken: AtomicUsize,
     retired: AtomicBool,
-    successor: OnceLock<Arc<Mapping>>,
+    /// Set before `retired`; the newest there was when the last one came.
+    successor: Mutex<Option<Arc<Mapping>>>,
     pub(crate) memory: Arc<Memory>,
     outdated: Arc<Outdated>,
 }
@@ -118,7 +119,7 @@ impl Mapping {
             loads: Mutex::default(),
             taken: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
-            successor: OnceLock::new(),
+            successor: Mutex::default(),
             memory: Arc::clone(&core.memory),
             outdated: Arc::clone(&core.outdated),
         })
@@ -241,10 +242,12 @@ impl Mapping {
         }
     }
 
-    /// From now on `successor` serves who asks, and what nobody holds here is for the sweeper. Once only.
+    /// From now on `successor` serves who asks, and what nobody holds here is for the sweeper. Again when that one is retired:
+    /// else a view of the first would keep them all.
     pub(crate) fn retire(self: &Arc<Self>, successor: Arc<Mapping>) {
-        let first = self.successor.set(successor).is_ok();
-        debug_assert!(first, "a mapping is retired once");
+        if self.successor.lock().replace(successor).is_some() {
+            return;
+        }
         self.retired.store(true, Ordering::Release);
         // Either the sweeper's look at all pages sees a page without its pin, or who gave that back sees the flag.
         fence(Ordering::SeqCst);
@@ -259,11 +262,14 @@ impl Mapping {
 
     /// What serves those who ask now.
     pub(crate) fn latest(self: &Arc<Self>) -> Arc<Self> {
-        let mut latest = self;
-        while let Some(next) = latest.successor.get() {
-            latest = next;
+        let mut latest = Arc::clone(self);
+        loop {
+            let next = latest.successor.lock().clone();
+            match next {
+                Some(next) => latest = next,
+                None => return latest,
+            }
         }
-        Arc::clone(latest)
     }
 
     /// These pages may have become free to go. To be called after pins were given back and after a load has landed.
@@ -335,5 +341,113 @@ impl Drop for Pins {
             word.unpin();
         }
         self.mapping.pins_went(&self.pages);
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+
+    fn land(mapping: &Mapping, pages: Range<u32>) {
+        for page in pages {
+            mapping.word(page).begin();
+            mapping.word(page).land();
+        }
+    }
+
+    #[test]
+    fn bytes_have_their_pages_and_the_last_page_is_as_long_as_the_file() {
+        let core = Core::small(16);
+        let mapping = core.mapping_of_zeros(3 * 4096 + 5);
+        assert_eq!(mapping.pages(), 0..4);
+        for (bytes, pages) in [
+            (0..1, 0..1),
+            (0..4096, 0..1),
+            (4095..4097, 0..2),
+            (4096..8192, 1..2),
+            (0..12293, 0..4),
+            (12292..12293, 3..4),
+            (0..0, 0..0),
+            (5000..5000, 1..1),
+            (12293..12293, 3..3),
+        ] {
+            assert_eq!(mapping.pages_of(&bytes), pages, "{bytes:?}");
+        }
+        assert_eq!([2, 3].map(|page| mapping.page_length(page)), [4096, 5]);
+        assert_eq!(mapping.offset(3), 12288);
+        assert_eq!(mapping.at(12290).addr().get() - mapping.at(0).addr().get(), 12290);
+        // At its end, where a page would begin.
+        let even = core.mapping_of_zeros(2 * 4096);
+        assert_eq!((even.pages(), even.pages_of(&(8192..8192))), (0..2, 2..2));
+        let none = core.mapping_of_zeros(0);
+        assert_eq!((none.pages(), none.pages_of(&(0..0))), (0..0, 0..0));
+    }
+
+    #[test]
+    fn pins_say_what_is_missing_and_are_given_back_once() {
+        let core = Core::small(16);
+        let mapping = Arc::new(core.mapping_of_zeros(8 * 4096));
+        land(&mapping, 1..3);
+        land(&mapping, 5..6);
+        let mut missing = Vec::new();
+        let pins = mapping.pin(0..7, &mut missing);
+        assert_eq!(missing, [0, 3, 4, 6]);
+        assert!(!pins.are_resident() && pins.part(1..3).are_resident());
+        let part = pins.part(2..3);
+        drop(pins);
+        let pinned = |mapping: &Mapping| -> Vec<u32> {
+            mapping.pages().filter(|page| mapping.word(*page).is_pinned()).collect()
+        };
+        assert_eq!(pinned(&mapping), [2]);
+        drop(part);
+        assert_eq!(pinned(&mapping), [0_u32; 0]);
+    }
+
+    #[test]
+    fn who_asks_a_retired_one_is_led_to_the_last_and_its_pages_are_for_the_sweeper() {
+        let core = Core::small(16);
+        let [first, second, third] = [(); 3].map(|()| Arc::new(core.mapping_of_zeros(8 * 4096)));
+        land(&first, 2..4);
+        let pins = first.pin(2..4, &mut Vec::new());
+        assert!(!first.is_retired() && Arc::ptr_eq(&first.latest(), &first));
+        first.retire(Arc::clone(&second));
+        second.retire(Arc::clone(&third));
+        assert!(first.is_retired() && second.is_retired() && !third.is_retired());
+        assert!(Arc::ptr_eq(&first.latest(), &third));
+        // What is held is not dropped, and is as soon as it is let go. Its frames were never taken: they are not looked at here.
+        assert!(pins.are_resident());
+        first.took(2);
+        core.memory.try_take(2).expect("free").spend(2);
+        drop(pins);
+        let began = std::time::Instant::now();
+        while first.taken() > 0 {
+            assert!(began.elapsed().as_secs() < 60, "the sweeper was not told");
+            std::thread::yield_now();
+        }
+        first.validate();
+    }
+
+    #[test]
+    fn a_page_has_the_run_whose_stretch_it_is_in() {
+        use crate::pages::plan::{PlannedRun, Stretch};
+        let core = Core::small(16);
+        let mapping = Arc::new(core.mapping_of_zeros(16 * 4096));
+        let mut frames = core.memory.try_take(6).expect("free");
+        let mut loads = mapping.loads();
+        let stretch = |pages, kept| Stretch { pages, kept };
+        let mut begin = |stretches| Run::begin(&mapping, &mut loads, PlannedRun { stretches }, &mut frames, false);
+        let one = begin(vec![stretch(2..4, true), stretch(4..5, false), stretch(5..6, true)]);
+        let other = begin(vec![stretch(8..11, true)]);
+        let of = |loads: &Loads, page| loads.of(page).map(|run| if Arc::ptr_eq(run, &one) { 1 } else { 2 });
+        let all: Vec<u32> = (0..12).map(|page| of(&loads, page).unwrap_or(0)).collect();
+        assert_eq!(all, [0, 0, 1, 1, 0, 1, 0, 0, 2, 2, 2, 0]);
+        loads.remove(&(2..4));
+        assert_eq!((of(&loads, 3), of(&loads, 5), of(&loads, 9)), (None, Some(1), Some(2)));
+        assert_eq!((mapping.taken(), frames.count()), (6, 0));
+        // Nothing lands here: they would stay in flight for ever.
+        loads.remove(&(5..6));
+        loads.remove(&(8..11));
+        drop((loads, other));
+        mapping.give_back(6);
     }
 }

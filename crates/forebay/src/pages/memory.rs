@@ -107,7 +107,7 @@ impl Memory {
         self.free.add_permits(count);
     }
 
-    /// How many pages should be evicted now: for those who wait, and to keep the reserve. `idle`: somebody asked for frames since.
+    /// How many pages should be evicted now: for those who wait, and to keep the reserve.
     pub(crate) fn lacking(&self) -> usize {
         (self.taken() + self.wanted.load(Ordering::Relaxed) + self.reserve).saturating_sub(self.capacity)
     }
@@ -196,4 +196,122 @@ impl Drop for Wanting<'_> {
 /// The builder admits no more frames than this can say.
 fn narrow(count: usize) -> u32 {
     u32::try_from(count).expect("no pool has more frames than 32 bits can count")
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Poll;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Memory, and how often its sweeper was woken.
+    fn watched(capacity: usize) -> (Memory, Arc<AtomicUsize>) {
+        let memory = Memory::new(capacity);
+        let woken = Arc::new(AtomicUsize::new(0));
+        let bell = Arc::clone(&woken);
+        memory.sweeper_is_woken_by(move || {
+            bell.fetch_add(1, Ordering::Relaxed);
+        });
+        (memory, woken)
+    }
+
+    /// Nothing is out, nobody waits.
+    fn check_all_is_free(memory: &Memory) {
+        assert_eq!((memory.taken(), memory.is_wanted()), (0, false));
+        assert!(memory.try_take(memory.capacity).is_some());
+    }
+
+    #[test]
+    fn no_more_are_out_than_there_are() {
+        let (memory, _) = watched(4);
+        let mut three = memory.try_take(3).expect("free");
+        assert!(memory.try_take(2).is_none());
+        let one = memory.try_take(1).expect("free");
+        assert_eq!((memory.taken(), one.count()), (4, 1));
+        assert!(memory.try_take(0).is_some() && memory.try_take(1).is_none());
+        three.join(one);
+        assert_eq!((memory.taken(), three.count()), (4, 4));
+        // Three are pages' now, which give them back.
+        three.spend(3);
+        drop(three);
+        assert_eq!(memory.taken(), 3);
+        memory.give_back(3);
+        check_all_is_free(&memory);
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_all_at_once_and_in_turn() {
+        let (memory, woken) = watched(4);
+        let out = memory.try_take(3).expect("free");
+        let mut large = Box::pin(memory.take(4, LONG));
+        let mut small = Box::pin(memory.take(1, LONG));
+        assert!(futures_util::future::poll_immediate(&mut large).await.is_none());
+        assert!(woken.load(Ordering::Relaxed) > 0, "somebody has to make room");
+        assert!(futures_util::future::poll_immediate(&mut small).await.is_none());
+        // One is free, and nobody's: it waits for the rest of the large one's.
+        assert!(memory.try_take(1).is_none());
+        assert_eq!(memory.lacking(), 3 + 4 + 1 - 4);
+        drop(out);
+        let got = large.await.expect("its turn");
+        assert_eq!((got.count(), memory.taken()), (4, 4));
+        assert!(futures_util::future::poll_immediate(&mut small).await.is_none());
+        drop(got);
+        assert_eq!(small.await.expect("its turn").count(), 1);
+        check_all_is_free(&memory);
+    }
+
+    #[tokio::test]
+    async fn giving_up_leaves_nothing_behind() {
+        let (memory, _) = watched(4);
+        let out = memory.try_take(2).expect("free");
+        assert!(memory.take(3, Duration::from_millis(1)).await.is_none(), "in time");
+        assert!(!memory.is_wanted());
+        for is_given_back_before in [false, true] {
+            let mut waiting = Box::pin(memory.take(4, LONG));
+            std::future::poll_fn(|context| {
+                assert!(waiting.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            // What it was given and has not come to take is free again, too.
+            let more = (!is_given_back_before).then(|| memory.try_take(0).expect("nothing"));
+            drop(waiting);
+            drop(more);
+            assert_eq!((memory.taken(), memory.is_wanted()), (2, false));
+            drop(memory.try_take(2).expect("the two that are free"));
+        }
+        drop(out);
+        check_all_is_free(&memory);
+    }
+
+    #[test]
+    fn the_sweeper_is_woken_by_a_pin_that_goes_only_while_it_starves() {
+        let (memory, woken) = watched(4);
+        let times = || woken.load(Ordering::Relaxed);
+        memory.pins_went();
+        assert_eq!(times(), 0);
+        memory.starve();
+        memory.pins_went();
+        memory.pins_went();
+        assert_eq!(times(), 1, "once");
+        memory.starve();
+        memory.is_fed();
+        memory.pins_went();
+        assert_eq!(times(), 1);
+    }
+
+    #[test]
+    fn a_large_pool_keeps_some_free_ahead_of_need() {
+        let (memory, woken) = watched(3200);
+        let most = memory.try_take(3100).expect("free");
+        assert_eq!((memory.lacking(), woken.load(Ordering::Relaxed)), (0, 0));
+        let more = memory.try_take(60).expect("free");
+        assert_eq!((memory.lacking(), woken.load(Ordering::Relaxed)), (60, 1));
+        drop((most, more));
+        check_all_is_free(&memory);
+    }
 }

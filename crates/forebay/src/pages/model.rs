@@ -257,7 +257,11 @@ fn uses_and_queue_marks_disturb_nothing() {
         assert!(matches!(page.read_resident(), None | Some(7)));
     }
     model(
-        || Page::resident(7),
+        || {
+            let page = Page::resident(7);
+            assert!(page.word().enqueue());
+            page
+        },
         &[
             |page| {
                 // The policy asks three times at most: a use in between is worth one more question.
@@ -269,13 +273,12 @@ fn uses_and_queue_marks_disturb_nothing() {
                     }
                 }
             },
-            |page| {
-                assert!(page.word().enqueue());
-                page.word().dequeue();
-            },
             reader,
+            |page| assert!(!page.word().enqueue(), "it is marked"),
         ],
         |page| {
+            assert!(!page.word().enqueue(), "the mark stays");
+            page.word().dequeue();
             assert!(page.word().enqueue(), "the mark was taken away");
             assert!(matches!(page.word().state(), State::Resident | State::Absent));
         },

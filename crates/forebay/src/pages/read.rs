@@ -52,6 +52,7 @@ pub(crate) async fn load(
 ) -> Result<Vec<Pins>, PageError> {
     let mut held: Option<Frames<'_>> = None;
     let mut waits = 0;
+    let mut time_is_up = false;
     let began = Instant::now();
     loop {
         if missing.is_empty() {
@@ -68,7 +69,12 @@ pub(crate) async fn load(
                     unheld(mapping, spans).max(lacking)
                 };
                 waits += 1;
-                held = Some(wait_for_frames(core, wanted, began).await?);
+                match wait_for_frames(core, wanted, began).await {
+                    Ok(frames) => held = Some(frames),
+                    // Others may have brought some of its pages meanwhile, so that it lacks less than it waited for.
+                    Err(_) if !time_is_up => time_is_up = true,
+                    Err(full) => return Err(full),
+                }
             }
             Look::UnderWay { runs, again } => {
                 if again {

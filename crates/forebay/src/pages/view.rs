@@ -89,11 +89,11 @@ impl View {
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
         let from = match range.start_bound() {
             Bound::Included(from) => *from,
-            Bound::Excluded(before) => before + 1,
+            Bound::Excluded(before) => before.saturating_add(1),
             Bound::Unbounded => 0,
         };
         let to = match range.end_bound() {
-            Bound::Included(last) => last + 1,
+            Bound::Included(last) => last.saturating_add(1),
             Bound::Excluded(to) => *to,
             Bound::Unbounded => self.length,
         };
@@ -150,5 +150,70 @@ impl From<View> for Bytes {
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "View({}..{})", self.offset, self.offset + self.length as u64)
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::ops::Bound;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::pages::core::Core;
+    use crate::pages::mapping::Mapping;
+
+    /// A view of bytes of a file of ten pages, of which nobody knows what they are: they are not read here.
+    fn view(mapping: &Arc<Mapping>, bytes: Range<u64>) -> View {
+        let pages = mapping.pages_of(&bytes);
+        for page in pages.clone() {
+            mapping.word(page).begin();
+            mapping.word(page).land();
+        }
+        let pins = mapping.pin(pages, &mut Vec::new());
+        // SAFETY: the pages are resident, of zeros.
+        unsafe { View::of(pins, bytes) }
+    }
+
+    fn pinned(mapping: &Mapping) -> Vec<u32> {
+        mapping.pages().filter(|page| mapping.word(*page).is_pinned()).collect()
+    }
+
+    #[test]
+    fn a_slice_holds_its_own_pages_and_an_empty_one_none() {
+        let core = Core::small(16);
+        let mapping = Arc::new(core.mapping_of_zeros(10 * 4096));
+        let whole = view(&mapping, 4000..30_000);
+        assert_eq!(pinned(&mapping), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let clone = whole.clone();
+        let slice = whole.slice(96..97);
+        assert_eq!((slice.offset(), slice.len()), (4096, 1));
+        drop(whole);
+        assert_eq!(pinned(&mapping).len(), 8);
+        drop(clone);
+        assert_eq!(pinned(&mapping), [1]);
+        let empty = slice.slice(1..);
+        assert!(empty.is_empty() && empty.offset() == 4097);
+        drop(slice);
+        assert_eq!(pinned(&mapping), [0_u32; 0]);
+        assert_eq!(Bytes::from(empty).len(), 0);
+    }
+
+    #[test]
+    fn bounds_are_those_of_slices() {
+        let core = Core::small(16);
+        let mapping = Arc::new(core.mapping_of_zeros(10 * 4096));
+        let view = view(&mapping, 10..110);
+        assert_eq!(view.slice(..).len(), 100);
+        assert_eq!(view.slice(..=99).len(), 100);
+        assert_eq!(view.slice(100..).len(), 0);
+        let excluded = view.slice((Bound::Excluded(9), Bound::Included(10)));
+        assert_eq!((excluded.offset(), excluded.len()), (20, 1));
+        let refused =
+            |from: Bound<usize>, to: Bound<usize>| catch_unwind(AssertUnwindSafe(|| view.slice((from, to)))).is_err();
+        assert!(refused(Bound::Unbounded, Bound::Excluded(101)));
+        assert!(refused(Bound::Included(101), Bound::Unbounded));
+        assert!(refused(Bound::Included(5), Bound::Excluded(4)));
+        assert!(refused(Bound::Unbounded, Bound::Included(usize::MAX)));
+        assert!(refused(Bound::Excluded(usize::MAX), Bound::Unbounded));
     }
 }

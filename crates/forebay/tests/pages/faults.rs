@@ -470,7 +470,7 @@ fn a_file_that_others_may_not_read_is_refused() {
             use std::os::unix::fs::PermissionsExt;
             let path = folder.path().join("data");
             pattern::write(&path, 1, PAGE);
-            fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("set");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("set");
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
             become_nobody();
             let pool = Trouble::pool(Io::Auto, 8).1.build().expect("a pool");
@@ -562,7 +562,7 @@ fn a_file_larger_than_the_address_space_is_refused() {
             limit(libc::RLIMIT_AS, pages * 4096 + (512 << 20));
             match pool.open(&large).await.expect_err("refused") {
                 PageError::AddressSpace { path: of, length, .. } => {
-                    assert_eq!((&*of, length), (large.as_path(), 1 << 40))
+                    assert_eq!((&*of, length), (large.as_path(), 1 << 40));
                 }
                 other => panic!("{other}"),
             }

@@ -154,6 +154,37 @@ async fn who_waits_asks_for_no_room_for_what_others_hold() {
     nothing_leaked(&pool).await;
 }
 
+#[tokio::test]
+async fn what_others_brought_while_one_waited_is_no_reason_to_fail() {
+    let (_folder, path) = pattern::file(1, 64 * PAGE);
+    let pool = Trouble::pool(Io::Auto, 8)
+        .1
+        .wait_limit(Duration::from_secs(1))
+        .build()
+        .expect("a pool");
+    let file = pool.open(&path).await.expect("opened");
+    let held = pages(&file, 40, 46).await;
+    let reader = |from, to| {
+        let file = file.clone();
+        tokio::spawn(async move { pages(&file, from, to).await })
+    };
+    let first = reader(0, 5);
+    until("the first one to wait", || pool.stats().waits == 1).await;
+    let second = reader(2, 7);
+    until("the second one to wait", || pool.stats().waits == 2).await;
+    drop(held);
+    // It waits for five pages, of which the first one holds three from now on.
+    let first = first.await.expect("no panic");
+    let second = tokio::time::timeout(PATIENCE, second)
+        .await
+        .expect("in time")
+        .expect("there is room for two more");
+    pattern::check(&first, 1);
+    pattern::check(&second, 1);
+    drop((first, second));
+    nothing_leaked(&pool).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_who_each_want_most_of_it_do_not_block_each_other() {
     let (_folder, path) = pattern::file(1, 256 * PAGE);

@@ -204,7 +204,7 @@ impl Model {
             }
             Step::Drop => drop(self.kept.pop_front()),
             Step::Clear => self.pool.clear(),
-            Step::Change(range) | Step::ChangeAll(range) if range.is_empty() => drop(range),
+            Step::Change(range) | Step::ChangeAll(range) if range.is_empty() => {}
             Step::Change(ref range) | Step::ChangeAll(ref range) => {
                 self.seed += 1;
                 let bytes = pattern::bytes(self.seed, range.start, range.end);

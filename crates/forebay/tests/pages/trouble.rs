@@ -107,14 +107,11 @@ impl Drop for Gate {
 }
 
 /// Waits until it is so.
-#[track_caller]
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) -> impl Future<Output = ()> {
-    async move {
-        let began = Instant::now();
-        while !is_so() {
-            assert!(began.elapsed() < PATIENCE, "still waiting for {what}");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "still waiting for {what}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

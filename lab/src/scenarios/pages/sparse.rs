@@ -76,9 +76,7 @@ impl Trial for SparseTrial {
         self.kept.clear();
         self.material.leave_the_kernels_cache()?;
         let took = match self.setting {
-            Some(setting) => {
-                forebay::read_sparse(&two_workers()?, &self.material, self.memory, setting, &self.ranges)?
-            }
+            Some(setting) => forebay::read_sparse(&two_workers()?, &self.material, self.memory, setting, &self.ranges)?,
             None => {
                 let blocks = self.ranges.iter().map(ranges::blocks);
                 ring::read(&self.material, blocks, BLOCKS_BYTES_MAX, DEPTH)?
