@@ -2,6 +2,7 @@
 
 mod checksum;
 mod core;
+mod create;
 mod error;
 mod file;
 mod files;
@@ -21,6 +22,7 @@ mod view;
 mod word;
 
 pub use checksum::{Checksums, write_side_file};
+pub use create::NewFile;
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
 pub use io::{Latencies, LatencyBucket};

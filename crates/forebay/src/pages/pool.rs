@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::PageError;
 use super::core::{self, Core};
+use super::create::{Directories, NewFile};
 use super::file::{FileBuilder, PagedFile};
 use super::io::{self, Engine, Faults};
 use super::plan::Reach;
@@ -155,11 +156,11 @@ impl Builder {
             },
             depth: self.depth,
             depth_per_reader: self.depth_per_read,
-            faults: self.faults,
+            faults: self.faults.clone(),
             ..io::Settings::default()
         })
         .map_err(|cause| PageError::Engine { cause: Arc::new(cause) })?;
-        Ok(PagePool(Core::start(settings, frames, engine)?))
+        Ok(PagePool(Core::start(settings, frames, engine, Directories::new(self.faults))?))
     }
 }
 
@@ -213,6 +214,22 @@ impl PagePool {
         FileBuilder::new(&self.0, path.as_ref())
     }
 
+    /// A new file, to be written and then published under this name. What has the name stays as it is until then. Its temporary
+    /// file is in the same directory, `.NAME.….forebay-new`; those that killed processes have left for this name are removed. The
+    /// file gets the mode that new files get, also where it replaces one with another.
+    ///
+    /// # Errors
+    /// [`PageError::File`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping it makes no file, or one that is removed again.
+    pub async fn create(&self, path: impl AsRef<Path>) -> Result<NewFile, PageError> {
+        NewFile::create(&self.0, path.as_ref()).await
+    }
+
     /// Drops everything that nobody holds. Blocks for as long as the system needs to take the memory back, about a tenth of a
     /// second a gigabyte.
     pub fn clear(&self) {
@@ -236,6 +253,9 @@ impl PagePool {
             evictions: counted.evictions,
             waits: counted.waits,
             failures: counted.failures,
+            bytes_written: counted.bytes_written,
+            published: counted.published,
+            syncs_shared: counted.syncs_shared,
             resident: bytes(core.memory.taken()),
             pinned: bytes(core.pinned_pages()),
             capacity: bytes(core.memory.capacity),
