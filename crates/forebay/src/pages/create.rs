@@ -4,8 +4,8 @@
 //! tail); while one run is written the next gathers, in two buffers a writer at most. Until `publish` nobody sees the file. It
 //! makes all bytes durable (`fdatasync`), then gives the file its name (`rename`), then makes that durable (`fsync` of the
 //! directory): a crash at any moment leaves under the name what was there before, or the new file, whole. Publishers share: their
-//! files' syncs go to the engine as they come, which runs them side by side, so that the file system's journal can commit them as
-//! one; and one sync of a directory is for all that were renamed while the one before it ran.
+//! files' syncs go to the engine as they come, which runs them side by side, so that the file system's journal commits them as one
+//! (to gather them first was slower); and one sync of a directory is for all that were renamed while the one before it ran.
 //!
 //! A side file with checksums is durable under its name before the file gets its own.
 //!

@@ -215,8 +215,9 @@ impl PagePool {
     }
 
     /// A new file, to be written and then published under this name. What has the name stays as it is until then. Its temporary
-    /// file is in the same directory, `.NAME.….forebay-new`; those that killed processes have left for this name are removed. The
-    /// file gets the mode that new files get, also where it replaces one with another.
+    /// file is in the same directory, `.NAME.….forebay-new`; what killed processes have left of that kind in the
+    /// directory is removed (which is looked for once in a second at most). The file gets the mode that new files get, also where
+    /// it replaces one with another.
     ///
     /// # Errors
     /// [`PageError::File`].

@@ -190,12 +190,13 @@ async fn what_the_dead_left_is_removed_and_nothing_else() {
     let dead = [
         ".data.0123456789abcdef.forebay-new",
         ".data.fedcba9876543210.forebay-new",
+        ".other.data.0123456789abcdef.forebay-new",
     ];
     let others = [
         ".data.0123456789abcdef.forebay-old",
         ".data.0123456789abcde.forebay-new",
-        ".data.x.0123456789abcdef.forebay-new",
-        ".date.0123456789abcdef.forebay-new",
+        "..0123456789abcdef.forebay-new",
+        ".data.0123456789abcdeg.forebay-new",
         "data.0123456789abcdef.forebay-new",
     ];
     for name in dead.iter().chain(&others) {
@@ -210,6 +211,13 @@ async fn what_the_dead_left_is_removed_and_nothing_else() {
         assert!(at(name).exists(), "{name}");
     }
     publish(&pool, &at("data"), 1, 5).await.expect("published");
+    // Not at every turn, since directories can be large.
+    fs::write(at(dead[0]), b"something").expect("written");
+    publish(&pool, &at("data"), 1, 5).await.expect("published");
+    assert!(at(dead[0]).exists());
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    publish(&pool, &at("data"), 1, 5).await.expect("published");
+    assert!(!at(dead[0]).exists());
     live.publish().await.expect("published: it was left alone");
     // As long as names can be.
     let long = at(&"n".repeat(255));

@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -19,11 +20,19 @@ use crate::pages::PageError;
 use crate::pages::file::blocking;
 use crate::pages::io::{Fault, Faults, Identity, Inode};
 
+/// How often a directory is looked through for what the dead have left, at most: in a large one that takes its time.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// The directories in which a pool makes files.
 #[derive(Default)]
 pub(crate) struct Directories {
-    known: Mutex<HashMap<Inode, Weak<Directory>>>,
+    known: Mutex<HashMap<Inode, Known>>,
     faults: Option<Arc<dyn Faults>>,
+}
+
+struct Known {
+    directory: Weak<Directory>,
+    looked_through: Instant,
 }
 
 impl Directories {
@@ -34,24 +43,37 @@ impl Directories {
         }
     }
 
-    /// The directory that the path leads to now, one for all who make files in it.
-    pub(super) fn open(&self, path: &Path) -> io::Result<Arc<Directory>> {
+    /// The directory that the path leads to now, one for all who make files in it; and whether it is to be looked through.
+    pub(super) fn open(&self, path: &Path) -> io::Result<(Arc<Directory>, bool)> {
         let file = File::open(path)?;
         let inode = Identity::from(&file.metadata()?).on_disk();
-        let mut known = self.known.lock();
-        if let Some(directory) = known.get(&inode).and_then(Weak::upgrade) {
-            return Ok(directory);
-        }
-        let directory = Arc::new(Directory {
-            path: path.to_path_buf(),
-            file,
-            named: AtomicU64::new(0),
-            synced: Arc::default(),
-            faults: self.faults.clone(),
+        let now = Instant::now();
+        let is_fresh = |known: &Known| now.saturating_duration_since(known.looked_through) < LOOK_EVERY;
+        let mut all = self.known.lock();
+        all.retain(|_, known| is_fresh(known) || known.directory.strong_count() > 0);
+        let before = all
+            .get(&inode)
+            .map(|known| (known.directory.upgrade(), known.looked_through, is_fresh(known)));
+        let (directory, looked_through, is_due) = match before {
+            Some((directory, looked_through, true)) => (directory, looked_through, false),
+            Some((directory, _, false)) => (directory, now, true),
+            None => (None, now, true),
+        };
+        let directory = directory.unwrap_or_else(|| {
+            Arc::new(Directory {
+                path: path.to_path_buf(),
+                file,
+                named: AtomicU64::new(0),
+                synced: Arc::default(),
+                faults: self.faults.clone(),
+            })
         });
-        known.retain(|_, directory| directory.strong_count() > 0);
-        known.insert(inode, Arc::downgrade(&directory));
-        Ok(directory)
+        let known = Known {
+            directory: Arc::downgrade(&directory),
+            looked_through,
+        };
+        all.insert(inode, known);
+        Ok((directory, is_due))
     }
 }
 

@@ -1,8 +1,10 @@
 //! A file under a name of its own, beside the one that it is to have.
 //!
 //! Promises: the name is nobody else's, and goes when the file has got its own (`rename`) or is not wanted any more (drop, and
-//! `remove`). A process that is killed leaves the file behind; whoever makes the next file for the same target removes it. Those
-//! that live are left alone: each holds a lock (`flock`), which the kernel gives back with its last descriptor.
+//! `remove`). A process that is killed leaves the file behind; whoever makes the next file in the directory removes it, though a
+//! pool looks through a directory once in a second at most. Those that live are left alone: each holds a lock (`flock`), which the
+//! kernel gives back with its last descriptor. The names are random, and never used again: one that somebody removed by hand
+//! is an error of `rename`, and not another's file.
 //!
 //! Knows nothing of what is in the file. But for drop, everything blocks.
 
@@ -24,7 +26,7 @@ use crate::pages::io::OpenFile;
 
 /// How the name ends.
 const ENDING: &str = ".forebay-new";
-/// How many digits tell names for the same target apart.
+/// How many random digits are before that.
 const DIGITS: usize = 16;
 /// So much of the target's name is in it: no file system takes names of more than 255 bytes.
 const STEM_MAX: usize = 200;
@@ -46,18 +48,19 @@ struct Name {
 }
 
 impl Temporary {
-    /// Makes one beside the target, and removes those that the dead have left there.
+    /// Makes one beside the target, and removes those that the dead have left there, of whatever target.
     pub(super) fn beside(target: &Path, direct: bool, directories: &Directories) -> io::Result<Self> {
         let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "no name for a file");
         let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
             return Err(no_name());
         };
-        let directory = directories.open(folder)?;
-        let stem = stem(name);
-        remove_dead(folder, &stem);
+        let (directory, is_due) = directories.open(folder)?;
+        if is_due {
+            remove_dead(folder);
+        }
         for _ in 0..TRIES_MAX {
-            let mut name = stem.clone();
-            name.extend_from_slice(format!("{:0DIGITS$x}{ENDING}", rand::random::<u64>()).as_bytes());
+            let mut name = [b".", &name.as_bytes()[..name.len().min(STEM_MAX)]].concat();
+            name.extend_from_slice(format!(".{:0DIGITS$x}{ENDING}", rand::random::<u64>()).as_bytes());
             let file = match OpenFile::create_new(folder.join(OsStr::from_bytes(&name)), direct) {
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
                 created => Arc::new(created?),
@@ -125,12 +128,6 @@ impl Drop for Name {
     }
 }
 
-/// With what the temporary names for a target begin.
-fn stem(target: &OsStr) -> Vec<u8> {
-    let target = target.as_bytes();
-    [b".", &target[..target.len().min(STEM_MAX)], b"."].concat()
-}
-
 /// Whether the file is locked now by us, and still has its name. Where there are no such locks nobody removes it either.
 fn is_ours(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -140,17 +137,27 @@ fn is_ours(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Removes the temporary files with this stem whose makers have died.
-fn remove_dead(folder: &Path, stem: &[u8]) {
+/// Whether it is a temporary file's name.
+fn is_temporary(name: &[u8]) -> bool {
+    let Some(rest) = name
+        .strip_prefix(b".")
+        .and_then(|rest| rest.strip_suffix(ENDING.as_bytes()))
+    else {
+        return false;
+    };
+    let Some(dot) = rest.iter().rposition(|byte| *byte == b'.') else {
+        return false;
+    };
+    let digits = &rest[dot + 1..];
+    dot > 0 && digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Removes the temporary files whose makers have died.
+fn remove_dead(folder: &Path) {
     // Without the right to list the directory they stay.
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let digits = name
-            .as_bytes()
-            .strip_prefix(stem)
-            .and_then(|rest| rest.strip_suffix(ENDING.as_bytes()));
-        if !digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit)) {
+        if !is_temporary(entry.file_name().as_bytes()) {
             continue;
         }
         let path = entry.path();
