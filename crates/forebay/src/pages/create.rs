@@ -337,8 +337,20 @@ impl Ready {
         let Self { temporary, target } = self;
         let directory = Arc::clone(temporary.directory());
         let renamed = Arc::clone(&target);
-        let number = blocking(move || temporary.rename(&renamed).map_err(|cause| file_error(&renamed, cause))).await?;
-        if directory.make_durable(number, &target).await? {
+        let (number, outcome) = blocking(move || {
+            let directory = Arc::clone(temporary.directory());
+            let number = temporary
+                .rename(&renamed)
+                .map_err(|cause| file_error(&renamed, cause))?;
+            Ok((number, directory.make_durable_if_idle(number)))
+        })
+        .await?;
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => directory.durable(number).await,
+        };
+        let is_shared = outcome.map_err(|cause| PageError::Undurable { path: target, cause })?;
+        if is_shared {
             core.counters.shared_sync();
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A directory in which files get their names, and how the names become durable: by one sync for many.
 //!
-//! Promises: a name is durable when `make_durable` has said so. At most one sync of a directory runs; those whose files get their
+//! Promises: a name is durable when its outcome says so. At most one sync of a directory runs; those whose files get their
 //! names meanwhile wait for the next one, which is one for all of them. Whoever waits for a sync that fails is told so, each of
 //! them: the kernel tells it once, and a later sync that succeeds proves nothing.
 //!
@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::pages::PageError;
 use crate::pages::file::blocking;
 use crate::pages::io::{Fault, Faults, Identity, Inode};
 
@@ -30,9 +29,10 @@ pub(crate) struct Directories {
     faults: Option<Arc<dyn Faults>>,
 }
 
+#[derive(Default)]
 struct Known {
     directory: Weak<Directory>,
-    looked_through: Instant,
+    looked_through: Option<Instant>,
 }
 
 impl Directories {
@@ -47,33 +47,32 @@ impl Directories {
     pub(super) fn open(&self, path: &Path) -> io::Result<(Arc<Directory>, bool)> {
         let file = File::open(path)?;
         let inode = Identity::from(&file.metadata()?).on_disk();
-        let now = Instant::now();
-        let is_fresh = |known: &Known| now.saturating_duration_since(known.looked_through) < LOOK_EVERY;
         let mut all = self.known.lock();
-        all.retain(|_, known| is_fresh(known) || known.directory.strong_count() > 0);
-        let before = all
-            .get(&inode)
-            .map(|known| (known.directory.upgrade(), known.looked_through, is_fresh(known)));
-        let (directory, looked_through, is_due) = match before {
-            Some((directory, looked_through, true)) => (directory, looked_through, false),
-            Some((directory, _, false)) => (directory, now, true),
-            None => (None, now, true),
-        };
-        let directory = directory.unwrap_or_else(|| {
-            Arc::new(Directory {
-                path: path.to_path_buf(),
-                file,
-                named: AtomicU64::new(0),
-                synced: Arc::default(),
-                faults: self.faults.clone(),
-            })
+        all.retain(|_, known| !known.is_due() || known.directory.strong_count() > 0);
+        let known = all.entry(inode).or_default();
+        let is_due = known.is_due();
+        if is_due {
+            known.looked_through = Some(Instant::now());
+        }
+        // As long as it is open no other directory has its inode.
+        if let Some(directory) = known.directory.upgrade() {
+            return Ok((directory, is_due));
+        }
+        let directory = Arc::new(Directory {
+            path: path.to_path_buf(),
+            file,
+            named: AtomicU64::new(0),
+            synced: Arc::default(),
+            faults: self.faults.clone(),
         });
-        let known = Known {
-            directory: Arc::downgrade(&directory),
-            looked_through,
-        };
-        all.insert(inode, known);
+        known.directory = Arc::downgrade(&directory);
         Ok((directory, is_due))
+    }
+}
+
+impl Known {
+    fn is_due(&self) -> bool {
+        self.looked_through.is_none_or(|then| then.elapsed() >= LOOK_EVERY)
     }
 }
 
@@ -86,6 +85,9 @@ pub(super) struct Directory {
     synced: Arc<tokio::sync::Mutex<Synced>>,
     faults: Option<Arc<dyn Faults>>,
 }
+
+/// Whether a name is durable by another's sync, or why it is not durable.
+pub(super) type Outcome = Result<bool, Arc<io::Error>>;
 
 /// How far the names are durable. Locked while a sync runs.
 #[derive(Default)]
@@ -107,41 +109,42 @@ impl Synced {
 }
 
 impl Directory {
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
     /// A file has got its name; the name's number.
     pub(super) fn named(&self) -> u64 {
         // Release, with the load in `make_durable`: what that sees counted has been named.
         self.named.fetch_add(1, Ordering::Release) + 1
     }
 
-    /// Waits until the name of this number, a file's at `target`, is durable; whether another's sync made it so.
-    pub(super) async fn make_durable(self: &Arc<Self>, number: u64, target: &Arc<Path>) -> Result<bool, PageError> {
-        let undurable = |cause| PageError::Undurable {
-            path: Arc::clone(target),
-            cause,
-        };
+    /// Makes the name of this number durable, unless a sync runs: then nothing. Blocks. Whether another's sync had done it.
+    pub(super) fn make_durable_if_idle(&self, number: u64) -> Option<Outcome> {
+        let mut synced = self.synced.try_lock().ok()?;
+        Some(self.make_durable(number, &mut synced))
+    }
+
+    /// Waits until the name of this number is durable; whether another's sync did it.
+    pub(super) async fn durable(self: &Arc<Self>, number: u64) -> Outcome {
         // In the order in which they come: who waited for a sync finds that the first of them did it for all.
         let mut synced = Arc::clone(&self.synced).lock_owned().await;
         if let Some(outcome) = synced.of(number) {
-            return outcome.map(|()| true).map_err(undurable);
+            return outcome.map(|()| true);
         }
         let directory = Arc::clone(self);
         // The lock goes along: whoever waits here may leave, but nobody may miss how the sync ended.
-        let synced = blocking(move || {
-            let up_to = directory.named.load(Ordering::Acquire);
-            if let Err(cause) = directory.sync() {
-                synced.failed = Some((up_to, Arc::new(cause)));
-            }
-            synced.up_to = up_to;
-            Ok(synced.of(number))
-        })
-        .await
-        .map_err(|_| undurable(Arc::new(io::Error::other("the runtime is shutting down"))))?;
-        let outcome = synced.expect("a sync is for all who were named before it");
-        outcome.map(|()| false).map_err(undurable)
+        let synced = blocking(move || Ok(directory.make_durable(number, &mut synced))).await;
+        synced.unwrap_or_else(|_| Err(Arc::new(io::Error::other("the runtime is shutting down"))))
+    }
+
+    fn make_durable(&self, number: u64, synced: &mut Synced) -> Outcome {
+        if let Some(outcome) = synced.of(number) {
+            return outcome.map(|()| true);
+        }
+        let up_to = self.named.load(Ordering::Acquire);
+        if let Err(cause) = self.sync() {
+            synced.failed = Some((up_to, Arc::new(cause)));
+        }
+        synced.up_to = up_to;
+        let outcome = synced.of(number).expect("a sync is for all who were named before it");
+        outcome.map(|()| false)
     }
 
     fn sync(&self) -> io::Result<()> {

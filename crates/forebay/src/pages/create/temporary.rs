@@ -9,15 +9,13 @@
 //! Knows nothing of what is in the file. But for drop, everything blocks.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 use tokio::runtime::Handle;
 
 use super::directory::{Directories, Directory};
@@ -87,9 +85,8 @@ impl Temporary {
     /// Gives the file its own name, in the place of whatever has it; the name's number in its directory. Or removes it.
     pub(super) fn rename(mut self, target: &Path) -> io::Result<u64> {
         let mut name = self.name.take().expect("it goes with this call");
-        let own = target.file_name().expect("checked when it was made");
-        let temporary = name.file.path().file_name().expect("it was made with one");
-        rustix::fs::renameat(self.directory.file(), temporary, self.directory.file(), own)?;
+        // If another directory has the path by now, the temporary name is not in it.
+        fs::rename(name.file.path(), target)?;
         name.renamed = true;
         Ok(self.directory.named())
     }
@@ -130,10 +127,10 @@ impl Drop for Name {
 
 /// Whether the file is locked now by us, and still has its name. Where there are no such locks nobody removes it either.
 fn is_ours(file: &File) -> io::Result<bool> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+    match file.try_lock() {
         // Another found it before it was locked, and is about to remove it.
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Ok(()) | Err(_) => Ok(file.metadata()?.nlink() > 0),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file.metadata()?.nlink() > 0),
     }
 }
 
@@ -166,7 +163,7 @@ fn remove_dead(folder: &Path) {
             continue;
         };
         // Locked until it has gone: a maker that has not locked it yet sees that it has lost it.
-        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if file.try_lock().is_ok() {
             tracing::info!(path = %path.display(), "removing what a process left behind");
             // Another may have removed it.
             let _ = fs::remove_file(&path);
