@@ -98,6 +98,48 @@ impl Verifier {
     }
 }
 
+/// The checksums of a file's pages, as its bytes come along.
+pub(crate) struct Sums {
+    page_size: usize,
+    /// Of the pages that are complete.
+    sums: Vec<u32>,
+    /// Of the bytes of the next page so far, and how many there are; < `page_size`.
+    partial: (u32, usize),
+}
+
+impl Sums {
+    pub(crate) fn new(page_size: usize) -> Self {
+        Self {
+            page_size,
+            sums: Vec::new(),
+            partial: (0, 0),
+        }
+    }
+
+    /// The file goes on with these bytes.
+    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (sum, length) = self.partial;
+            let (page, rest) = bytes.split_at(bytes.len().min(self.page_size - length));
+            bytes = rest;
+            self.partial = (crc32c::crc32c_append(sum, page), length + page.len());
+            if self.partial.1 == self.page_size {
+                self.sums.push(self.partial.0);
+                self.partial = (0, 0);
+            }
+        }
+    }
+
+    /// The file ends here: its side file's bytes.
+    pub(crate) fn side_file(mut self) -> Vec<u8> {
+        let length = self.sums.len() as u64 * self.page_size as u64 + self.partial.1 as u64;
+        if self.partial.1 > 0 {
+            self.sums.push(self.partial.0);
+        }
+        side_file(self.page_size, length, &self.sums)
+    }
+}
+
 /// A side file's bytes for a file of this length, whose pages have these checksums (`crc32c` of each page's bytes).
 pub(crate) fn side_file(page_size: usize, length: u64, sums: &[u32]) -> Vec<u8> {
     debug_assert_eq!(sums.len() as u64, length.div_ceil(page_size as u64), "one a page");
@@ -124,31 +166,21 @@ pub fn write_side_file(
     side_file_path: impl AsRef<Path>,
     page_size: usize,
 ) -> std::io::Result<()> {
-    use std::io::Read;
+    use std::io::{ErrorKind, Read};
     if page_size == 0 {
-        return Err(std::io::ErrorKind::InvalidInput.into());
+        return Err(ErrorKind::InvalidInput.into());
     }
     let mut file = fs::File::open(file)?;
-    let mut page = vec![0; page_size];
-    let mut sums = Vec::new();
-    let mut length = 0;
+    let mut sums = Sums::new(page_size);
+    let mut bytes = vec![0; 1 << 20];
     loop {
-        let mut filled = 0;
-        while filled < page_size {
-            match file.read(&mut page[filled..])? {
-                0 => break,
-                count => filled += count,
-            }
-        }
-        if filled > 0 {
-            sums.push(crc32c::crc32c(&page[..filled]));
-            length += filled as u64;
-        }
-        if filled < page_size {
-            break;
+        match file.read(&mut bytes) {
+            Ok(0) => return fs::write(side_file_path, sums.side_file()),
+            Ok(count) => sums.add(&bytes[..count]),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
         }
     }
-    fs::write(side_file_path, side_file(page_size, length, &sums))
 }
 
 fn parse(bytes: &[u8], page_size: usize, length: u64) -> Result<Vec<u32>, &'static str> {
@@ -196,6 +228,23 @@ mod tests {
         assert!(!verifier.holds(1, b"ba"));
         assert!(!verifier.holds(0, b"bb"));
         assert!(!verifier.holds(2, b""));
+    }
+
+    #[test]
+    fn the_checksums_are_the_same_however_the_bytes_come() {
+        let bytes: Vec<u8> = (0..10_000_u32).map(|at| (at * 7 % 251) as u8).collect();
+        for length in [0, 1, 4095, 4096, 4097, 8192, 10_000] {
+            let pages: Vec<u32> = bytes[..length].chunks(4096).map(crc32c::crc32c).collect();
+            for step in [1, 7, 4096, 5000] {
+                let mut sums = Sums::new(4096);
+                bytes[..length].chunks(step).for_each(|piece| sums.add(piece));
+                assert_eq!(
+                    sums.side_file(),
+                    side_file(4096, length as u64, &pages),
+                    "{length} by {step}"
+                );
+            }
+        }
     }
 
     #[test]

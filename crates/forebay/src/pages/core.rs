@@ -8,6 +8,7 @@
 //!
 //! Knows nothing of runs' I/O and of how reads wait.
 
+use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::PageError;
+use super::create::Directories;
 use super::files::Files;
 use super::io::{Backend, Engine, Transfer};
 use super::mapping::{Mapping, Outdated};
@@ -51,6 +53,7 @@ pub(crate) struct Core {
     pub(crate) memory: Arc<Memory>,
     pub(crate) outdated: Arc<Outdated>,
     pub(crate) files: RwLock<Files>,
+    pub(crate) directories: Directories,
     pub(crate) counters: Counters,
     engine: Engine,
     policy: Mutex<Policy>,
@@ -61,13 +64,19 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn start(settings: Settings, frames: usize, engine: Engine) -> Result<Arc<Self>, PageError> {
+    pub(crate) fn start(
+        settings: Settings,
+        frames: usize,
+        engine: Engine,
+        directories: Directories,
+    ) -> Result<Arc<Self>, PageError> {
         let gap = settings.reach.gap_pages as usize * settings.page_size;
         let nobodys = Region::reserve(gap).map_err(|_| PageError::Settings("no address space for the gap"))?;
         let core = Arc::new(Self {
             memory: Arc::new(Memory::new(frames)),
             outdated: Arc::default(),
             files: RwLock::default(),
+            directories,
             counters: Counters::default(),
             engine,
             policy: Mutex::new(Policy::new(frames)),
@@ -232,6 +241,18 @@ impl Core {
         drop(self.evictor.lock());
     }
 
+    /// Opens something; where there are no descriptors left, once more after `close_idle`.
+    pub(crate) fn with_descriptors<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        open().or_else(|cause| match cause.raw_os_error() {
+            // Files that nobody reads are open for what is in memory of them: better they than this one.
+            Some(libc::EMFILE | libc::ENFILE) => {
+                self.close_idle();
+                open()
+            }
+            _ => Err(cause),
+        })
+    }
+
     /// Closes files that nobody has open here, at the price of what is in memory of them.
     pub(crate) fn close_idle(&self) {
         let idle: Vec<Arc<Mapping>> = {
@@ -276,6 +297,9 @@ impl Core {
             evictions: counted.evictions,
             waits: counted.waits,
             failures: counted.failures,
+            bytes_written: counted.bytes_written,
+            published: counted.published,
+            syncs_shared: counted.syncs_shared,
             resident: bytes(self.memory.taken()),
             pinned: bytes(self.pinned_pages()),
             capacity: bytes(self.memory.capacity),

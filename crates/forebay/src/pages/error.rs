@@ -14,7 +14,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// The file could not be opened, looked at, or made: not there, no permission, a directory, no file descriptors left.
+    /// The file could not be opened, looked at, or made: not there, no permission, a directory, no file descriptors left; or
+    /// a new one could not get its name.
     #[error("{}: {cause}", path.display())]
     File {
         /// The file.
@@ -115,6 +116,22 @@ pub enum PageError {
     /// The I/O that was asked for is not to be had: no io_uring where it has to be, or no threads.
     #[error("files cannot be read as asked for: {cause}")]
     Engine {
+        /// What the system said.
+        cause: Arc<io::Error>,
+    },
+    /// A call of `write` was dropped before it had ended, so that nobody knows how much of its bytes the new file has: it has been
+    /// given up. Create it again.
+    #[error("{}: given up: a write to the new file was dropped before it had ended", path.display())]
+    Abandoned {
+        /// The name that the file was to have.
+        path: Arc<Path>,
+    },
+    /// The file has been published, and all who open it see it; but its directory could not be synced: after a power cut the old
+    /// one may be there again. Publish it again, from the beginning, to be sure.
+    #[error("{}: published, but its directory could not be synced: {cause}", path.display())]
+    Undurable {
+        /// The file.
+        path: Arc<Path>,
         /// What the system said.
         cause: Arc<io::Error>,
     },

@@ -29,6 +29,9 @@ pub(crate) fn tell(name: &Arc<str>, stats: &Stats) {
     counter("forebay_pages_evictions_total", stats.evictions);
     counter("forebay_pages_waits_total", stats.waits);
     counter("forebay_pages_failures_total", stats.failures);
+    counter("forebay_pages_written_bytes_total", stats.bytes_written);
+    counter("forebay_pages_published_total", stats.published);
+    counter("forebay_pages_syncs_shared_total", stats.syncs_shared);
     gauge("forebay_pages_resident_bytes", stats.resident as f64);
     gauge("forebay_pages_pinned_bytes", stats.pinned as f64);
     gauge("forebay_pages_capacity_bytes", stats.capacity as f64);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use tokio::task::JoinHandle;
 
 use super::PageError;
 use super::checksum::Checksums;
@@ -336,14 +337,7 @@ fn open(core: &Arc<Core>, path: &Arc<Path>, checksums: Option<&Checksums>) -> Re
     if let Some(mapping) = known(&core.files.read(), &identity) {
         return Ok(mapping);
     }
-    let opened = OpenFile::open(Arc::clone(path), core.settings.direct).or_else(|cause| match cause.raw_os_error() {
-        // Files that nobody reads are open for what is in memory of them: better they than this one.
-        Some(libc::EMFILE | libc::ENFILE) => {
-            core.close_idle();
-            OpenFile::open(Arc::clone(path), core.settings.direct)
-        }
-        _ => Err(cause),
-    });
+    let opened = core.with_descriptors(|| OpenFile::open(Arc::clone(path), core.settings.direct));
     let file = Arc::new(opened.map_err(|cause| file_error(path, cause))?);
     let identity = file.identity();
     let length = identity.length;
@@ -380,10 +374,15 @@ fn replace(core: &Arc<Core>, mapping: &Arc<Mapping>) -> Result<(), PageError> {
 }
 
 /// Work that waits for the disk.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
 ) -> Result<T, PageError> {
-    match tokio::task::spawn_blocking(work).await {
+    joined(tokio::task::spawn_blocking(work)).await
+}
+
+/// What the task ends with.
+pub(crate) async fn joined<T>(task: JoinHandle<Result<T, PageError>>) -> Result<T, PageError> {
+    match task.await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime is shutting down.
@@ -391,7 +390,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn file_error(path: &Arc<Path>, cause: std::io::Error) -> PageError {
+pub(crate) fn file_error(path: &Arc<Path>, cause: std::io::Error) -> PageError {
     PageError::File {
         path: Arc::clone(path),
         cause: Arc::new(cause),

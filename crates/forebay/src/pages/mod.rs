@@ -60,6 +60,7 @@
 
 mod checksum;
 mod core;
+mod create;
 mod error;
 mod events;
 mod file;
@@ -82,6 +83,7 @@ mod view;
 mod word;
 
 pub use checksum::{Checksums, write_side_file};
+pub use create::NewFile;
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
 pub use io::{Latencies, LatencyBucket};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::PageError;
 use super::core::{self, Core};
+use super::create::{Directories, NewFile};
 use super::file::{FileBuilder, PagedFile};
 use super::io::{self, Engine, Faults};
 use super::plan::Reach;
@@ -166,11 +167,16 @@ impl Builder {
             },
             depth: self.depth,
             depth_per_reader: self.depth_per_read,
-            faults: self.faults,
+            faults: self.faults.clone(),
             ..io::Settings::default()
         })
         .map_err(|cause| PageError::Engine { cause: Arc::new(cause) })?;
-        Ok(PagePool(Core::start(settings, frames, engine)?))
+        Ok(PagePool(Core::start(
+            settings,
+            frames,
+            engine,
+            Directories::new(self.faults),
+        )?))
     }
 }
 
@@ -223,6 +229,23 @@ impl PagePool {
     /// A file to be opened, with more to be said about it.
     pub fn file(&self, path: impl AsRef<Path>) -> FileBuilder<'_> {
         FileBuilder::new(&self.0, path.as_ref())
+    }
+
+    /// A new file, to be written and then published under this name. What has the name stays as it is until then. Its temporary
+    /// file is in the same directory, `.NAME.….forebay-new`; what killed processes have left of that kind in the
+    /// directory is removed (which is looked for once in a second at most). The file gets the mode that new files get, also where
+    /// it replaces one with another.
+    ///
+    /// # Errors
+    /// [`PageError::File`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping it makes no file, or one that is removed again.
+    pub async fn create(&self, path: impl AsRef<Path>) -> Result<NewFile, PageError> {
+        NewFile::create(&self.0, path.as_ref()).await
     }
 
     /// Drops everything that nobody holds. Blocks for as long as the system needs to take the memory back, about a tenth of a

@@ -31,6 +31,12 @@ pub struct Stats {
     pub waits: u64,
     /// Reads and other calls that ended with an error, so far.
     pub failures: u64,
+    /// Bytes written to new files, so far.
+    pub bytes_written: u64,
+    /// Files published, so far.
+    pub published: u64,
+    /// Names whose durability cost no sync of the directory, since one for others was theirs too, so far.
+    pub syncs_shared: u64,
     /// Bytes of the pages that are in memory or on their way, now.
     pub resident: u64,
     /// Bytes of those that views and reads hold, now.
@@ -64,6 +70,9 @@ pub(crate) struct Counters {
     evictions: AtomicU64,
     waits: AtomicU64,
     failures: AtomicU64,
+    bytes_written: AtomicU64,
+    published: AtomicU64,
+    syncs_shared: AtomicU64,
 }
 
 #[derive(Default)]
@@ -85,6 +94,9 @@ pub(crate) struct Counted {
     pub(crate) evictions: u64,
     pub(crate) waits: u64,
     pub(crate) failures: u64,
+    pub(crate) bytes_written: u64,
+    pub(crate) published: u64,
+    pub(crate) syncs_shared: u64,
 }
 
 impl Counters {
@@ -122,6 +134,18 @@ impl Counters {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn wrote(&self, bytes: u64) {
+        self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn published(&self) {
+        self.published.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn shared_sync(&self) {
+        self.syncs_shared.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn counted(&self) -> Counted {
         let sum = |of: fn(&Stripe) -> &AtomicU64| {
             self.stripes
@@ -141,6 +165,9 @@ impl Counters {
             evictions: read(&self.evictions),
             waits: read(&self.waits),
             failures: read(&self.failures),
+            bytes_written: read(&self.bytes_written),
+            published: read(&self.published),
+            syncs_shared: read(&self.syncs_shared),
         }
     }
 }

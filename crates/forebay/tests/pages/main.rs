@@ -1,6 +1,11 @@
 //! The PagePool as its users see it: right bytes on every path, memory within its limit, faults told to those they concern.
 
 mod content;
+mod create;
+mod create_cancelled;
+mod create_faults;
+mod create_killed;
+mod create_together;
 mod faults;
 mod memory;
 mod model;

@@ -145,7 +145,7 @@ impl OpenFile {
     }
 
     /// The descriptor that was opened first: past the kernel's cache, where `is_direct` says so.
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
