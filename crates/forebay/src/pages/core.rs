@@ -325,7 +325,7 @@ impl Core {
 }
 
 #[cfg(all(test, not(forebay_loom)))]
-use super::io;
+use super::io::{Kind, OpenFile, Settings as EngineSettings};
 
 #[cfg(all(test, not(forebay_loom)))]
 impl Core {
@@ -339,12 +339,14 @@ impl Core {
             },
             direct: true,
             wait_limit: Duration::from_secs(10),
+            name: None,
         };
-        let threads = io::Settings {
-            kind: io::Kind::Threads,
-            ..io::Settings::default()
+        let threads = EngineSettings {
+            kind: Kind::Threads,
+            ..EngineSettings::default()
         };
-        Self::start(settings, frames, Engine::start(threads).expect("threads")).expect("a pool")
+        let engine = Engine::start(threads).expect("threads");
+        Self::start(settings, frames, engine, Directories::new(None)).expect("a pool")
     }
 
     /// A mapping, that the pool does not know, of a file of so many bytes that nobody can open any more.
@@ -353,7 +355,7 @@ impl Core {
         let path: Arc<std::path::Path> = folder.path().join("data").into();
         let file = std::fs::File::create(&path).expect("created");
         file.set_len(length).expect("holes cost nothing");
-        let file = io::OpenFile::open(Arc::clone(&path), false).expect("opened");
+        let file = OpenFile::open(Arc::clone(&path), false).expect("opened");
         let id = self.files.write().new_id();
         Mapping::new(self, id, path, Arc::new(file), None).expect("address space")
     }

@@ -881,6 +881,7 @@ fn a_landing_that_panics_harms_nobody() {
         CalledOff,
         Dropped,
     }
+    #[expect(dead_code, reason = "the memory lives as long as the landing")]
     struct Panics(When, Memory);
     impl Landing for Panics {
         fn wanted(&self) -> bool {
