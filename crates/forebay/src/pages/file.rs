@@ -117,6 +117,9 @@ impl PagedFile {
     /// # Cancel safety
     /// Dropping it lets the pages go; what it has begun to load is loaded for others, and what it has not begun and nobody else
     /// wants is not.
+    ///
+    /// # Panics
+    /// If it has to wait for memory outside of a tokio runtime, or in one whose timer is not enabled.
     pub async fn read(&self, range: impl RangeBounds<u64>) -> Result<View, PageError> {
         let mapping = self.0.current();
         let bytes = self.0.counted(resolve(&range, &mapping))?;

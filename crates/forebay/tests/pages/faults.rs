@@ -265,6 +265,8 @@ async fn a_file_that_has_grown_is_as_long_as_it_was_until_it_is_invalidated() {
         assert!(matches!(pages(&other, 0, 4).await, Err(PageError::PastEnd { .. })));
         pattern::check(&file.read(..).await.expect("read"), 1);
         file.invalidate(0..0).await.expect("there");
+        // Opening it anew would notice the change, and is last.
+        assert_eq!((file.len(), other.len()), (5 * PAGE + 7, 5 * PAGE + 7));
         for handle in [&file, &other, &pool.open(&path).await.expect("opened")] {
             assert_eq!(handle.len(), 5 * PAGE + 7);
             pattern::check(&handle.read(..).await.expect("read"), 1);
