@@ -40,7 +40,7 @@ pub(crate) struct Verifier(Arc<IsRight>);
 type IsRight = dyn Fn(u64, &[u8]) -> bool + Send + Sync;
 
 impl Checksums {
-    /// Those in a side file, as [`side_file`] makes it and [`NewFile::checksums`](super::NewFile::checksums) leaves it.
+    /// Those in a side file, as [`write_side_file`] makes it and [`NewFile::checksums`](super::NewFile::checksums) leaves it.
     pub fn side_file(path: impl Into<PathBuf>) -> Self {
         Self(Kind::SideFile(path.into()))
     }

@@ -74,7 +74,7 @@ impl Load {
                 let shifted = |(at, page): (usize, u64)| (page + at as u64 / 50_000 * 5_000) % PAGES;
                 zipf(&mut dice, 400_000).into_iter().enumerate().map(shifted).collect()
             }
-            Self::Ranges => ranges(&mut dice, |dice| dice.random()),
+            Self::Ranges => ranges(&mut dice, Rng::random),
             Self::SkewedRanges => ranges(&mut dice, |dice| dice.random::<f64>().powi(3)),
         })
     }
