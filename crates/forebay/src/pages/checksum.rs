@@ -118,7 +118,11 @@ pub(crate) fn side_file(page_size: usize, length: u64, sums: &[u32]) -> Vec<u8> 
 ///
 /// # Errors
 /// What reading the one or writing the other says.
-pub fn write_side_file(file: impl AsRef<Path>, side_file_path: impl AsRef<Path>, page_size: usize) -> std::io::Result<()> {
+pub fn write_side_file(
+    file: impl AsRef<Path>,
+    side_file_path: impl AsRef<Path>,
+    page_size: usize,
+) -> std::io::Result<()> {
     use std::io::Read;
     if page_size == 0 {
         return Err(std::io::ErrorKind::InvalidInput.into());
@@ -163,7 +167,10 @@ fn parse(bytes: &[u8], page_size: usize, length: u64) -> Result<Vec<u32>, &'stat
     }
     let of = u64::from_le_bytes(bytes[16..HEADER].try_into().expect("eight bytes"));
     let sums = &content[HEADER..];
-    if of != length || u64::from(number(12)) != length.div_ceil(page_size as u64) || sums.len() != number(12) as usize * SUM {
+    if of != length
+        || u64::from(number(12)) != length.div_ceil(page_size as u64)
+        || sums.len() != number(12) as usize * SUM
+    {
         return Err("it is for a file of another length");
     }
     Ok(sums
