@@ -275,9 +275,10 @@ fn pages() {
         has(&seen, "foyer", case);
     }
     has(&seen, "limit", "hot, touched, 25 readers");
-    has(&seen, "limit", "sparse ranges, gap of 0 KiB");
-    for gap in [0, 64, 256, 1024] {
-        has(&seen, "forebay", &format!("sparse ranges, gap of {gap} KiB"));
+    has(&seen, "limit", "sparse ranges");
+    for (page, gap) in [(64, 0), (64, 64), (64, 256), (64, 1024), (4, 0), (4, 16), (4, 256)] {
+        let case = format!("sparse ranges, pages of {page} KiB, gap of {gap} KiB");
+        has(&seen, "forebay", &case);
     }
     let fio_is_here = Command::new("fio").arg("--version").output().is_ok();
     for case in [

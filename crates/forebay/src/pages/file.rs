@@ -41,7 +41,8 @@ impl<'a> FileBuilder<'a> {
     }
 
     /// Every page is held against its checksum when it is loaded; one that does not fit is an error for who wants it
-    /// ([`PageError::Checksum`]). Whoever else has the file open is served checked pages from then on as well.
+    /// ([`PageError::Checksum`]). Whoever else has the file open is served checked pages from then on as well; when it has changed,
+    /// a side file has to have changed with it, else nobody can open it ([`PageError::Checksums`]).
     pub fn checksums(mut self, checksums: Checksums) -> Self {
         self.checksums = Some(checksums);
         self
@@ -343,16 +344,27 @@ fn open(core: &Arc<Core>, path: &Arc<Path>, checksums: Option<&Checksums>) -> Re
     let opened = core.with_descriptors(|| OpenFile::open(Arc::clone(path), core.settings.direct));
     let file = Arc::new(opened.map_err(|cause| file_error(path, cause))?);
     let identity = file.identity();
-    let length = identity.length;
-    let verifier = checksums
-        .map(|checksums| checksums.verifier(core.settings.page_size, length))
+    // Whoever has it open with checksums is served checked pages also when another finds it changed.
+    let checksums = checksums.cloned().or_else(|| {
+        let files = core.files.read();
+        files
+            .by_inode(identity.on_disk())?
+            .checked()
+            .map(|(checksums, _)| checksums)
+    });
+    let checked = checksums
+        .map(|checksums| {
+            Ok((
+                checksums.clone(),
+                checksums.verifier(core.settings.page_size, identity.length)?,
+            ))
+        })
         .transpose()?;
     let mut files = core.files.write();
     // Another may have opened it meanwhile.
     if let Some(mapping) = known(&files, &identity) {
         return Ok(mapping);
     }
-    let checked = checksums.cloned().zip(verifier);
     let mapping = Mapping::new(core, files.new_id(), Arc::clone(path), file, checked)?;
     Ok(files.succeed(mapping))
 }

@@ -739,3 +739,30 @@ async fn a_page_that_is_not_what_its_checksum_says_is_an_error_for_it_alone() {
         nothing_leaked(&pool).await;
     }
 }
+
+#[tokio::test]
+async fn who_asked_for_checked_pages_gets_no_others_after_somebody_else_found_the_file_changed() {
+    for io in WAYS {
+        let (folder, path) = pattern::file(1, 4 * PAGE);
+        let side = folder.path().join("data.crc");
+        write_side_file(&path, &side, PAGE as usize).expect("made");
+        let pool = Trouble::pool(io, 64).1.build().expect("a pool");
+        let checked = pool
+            .file(&path)
+            .checksums(Checksums::side_file(&side))
+            .open()
+            .await
+            .expect("opened");
+        pattern::check(&checked.read(..).await.expect("right"), 1);
+        overwrite(&path, 9, PAGE, PAGE + 8);
+        // Without a word about checksums.
+        let other = pool.open(&path).await.expect("opened");
+        assert!(matches!(checked.read(..).await, Err(PageError::Checksum { .. })));
+        assert!(matches!(other.read(..).await, Err(PageError::Checksum { .. })));
+        // Longer than what the side file is for: nobody can say what is right.
+        pattern::write(&path, 1, 6 * PAGE);
+        assert!(matches!(pool.open(&path).await, Err(PageError::Checksums { .. })));
+        assert!(matches!(checked.invalidate(..).await, Err(PageError::Checksums { .. })));
+        nothing_leaked(&pool).await;
+    }
+}
