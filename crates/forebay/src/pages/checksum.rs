@@ -8,6 +8,7 @@
 //!
 //! Knows nothing of memory and I/O.
 
+use std::io::{ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,8 @@ const HEADER: usize = 24;
 /// How many bytes a checksum has.
 const SUM: usize = 4;
 
-/// Where the checksums of a file's pages are.
+/// Where the checksums of a file's pages are: CRC32C in a side file, or a function of the user's. A page is checked once, when it is
+/// loaded, before anybody sees it.
 #[derive(Clone)]
 pub struct Checksums(Kind);
 
@@ -40,7 +42,8 @@ pub(crate) struct Verifier(Arc<IsRight>);
 type IsRight = dyn Fn(u64, &[u8]) -> bool + Send + Sync;
 
 impl Checksums {
-    /// Those in a side file, as [`write_side_file`] makes it and [`NewFile::checksums`](super::NewFile::checksums) leaves it.
+    /// Those in a side file, as [`PagePool::write_checksums`](super::PagePool::write_checksums) makes it and
+    /// [`NewFile::checksums`](super::NewFile::checksums) leaves it, by a pool with pages of the same size.
     pub fn side_file(path: impl Into<PathBuf>) -> Self {
         Self(Kind::SideFile(path.into()))
     }
@@ -72,7 +75,7 @@ impl Checksums {
         })?;
         let sums = parse(&bytes, page_size, length).map_err(|reason| PageError::Checksums {
             path: Arc::from(path.as_path()),
-            reason,
+            reason: reason.into(),
         })?;
         Ok(Verifier(Arc::new(move |page, bytes| {
             sums.get(page as usize) == Some(&crc32c::crc32c(bytes))
@@ -157,46 +160,52 @@ pub(crate) fn side_file(page_size: usize, length: u64, sums: &[u32]) -> Vec<u8> 
     bytes
 }
 
-/// Makes the side file for a file as it is, by reading it once. Blocks.
-///
-/// # Errors
-/// What reading the one or writing the other says.
-pub fn write_side_file(
-    file: impl AsRef<Path>,
-    side_file_path: impl AsRef<Path>,
-    page_size: usize,
-) -> std::io::Result<()> {
-    use std::io::{ErrorKind, Read};
-    if page_size == 0 {
-        return Err(ErrorKind::InvalidInput.into());
+/// The side file's bytes for a file as it is, if they may stand under that name: there is no other file, and not the file itself.
+/// Blocks.
+pub(crate) fn made_for(file: &Arc<Path>, side_file: &Arc<Path>, page_size: usize) -> Result<Vec<u8>, PageError> {
+    let failed = |path: &Arc<Path>, cause| PageError::File {
+        path: Arc::clone(path),
+        cause: Arc::new(cause),
+    };
+    let mut begin = [0; MAGIC.len()];
+    match fs::File::open(side_file).and_then(|mut found| found.read_exact(&mut begin)) {
+        Ok(()) if begin == *MAGIC && file != side_file => {}
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+        Err(cause) if cause.kind() != ErrorKind::UnexpectedEof => return Err(failed(side_file, cause)),
+        _ => {
+            return Err(PageError::Checksums {
+                path: Arc::clone(side_file),
+                reason: "it is no file of checksums, and is not overwritten".into(),
+            });
+        }
     }
-    let mut file = fs::File::open(file)?;
     let mut sums = Sums::new(page_size);
     let mut bytes = vec![0; 1 << 20];
+    let mut open = fs::File::open(file).map_err(|cause| failed(file, cause))?;
     loop {
-        match file.read(&mut bytes) {
-            Ok(0) => return fs::write(side_file_path, sums.side_file()),
+        match open.read(&mut bytes) {
+            Ok(0) => return Ok(sums.side_file()),
             Ok(count) => sums.add(&bytes[..count]),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => return Err(cause),
+            Err(cause) => return Err(failed(file, cause)),
         }
     }
 }
 
-fn parse(bytes: &[u8], page_size: usize, length: u64) -> Result<Vec<u32>, &'static str> {
+fn parse(bytes: &[u8], page_size: usize, length: u64) -> Result<Vec<u32>, String> {
     if bytes.len() < HEADER + SUM || &bytes[..4] != MAGIC {
-        return Err("it is no file of checksums");
+        return Err("it is no file of checksums".into());
     }
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
     let (content, sum) = bytes.split_at(bytes.len() - SUM);
     if crc32c::crc32c(content).to_le_bytes() != *sum {
-        return Err("it is damaged");
+        return Err("it is damaged".into());
     }
     if number(4) != VERSION {
-        return Err("its form is of another version");
+        return Err("its form is of another version".into());
     }
     if number(8) as usize != page_size {
-        return Err("it is for pages of another size");
+        return Err(format!("it is for pages of {} bytes, not of {page_size}", number(8)));
     }
     let of = u64::from_le_bytes(bytes[16..HEADER].try_into().expect("eight bytes"));
     let sums = &content[HEADER..];
@@ -204,7 +213,7 @@ fn parse(bytes: &[u8], page_size: usize, length: u64) -> Result<Vec<u32>, &'stat
         || u64::from(number(12)) != length.div_ceil(page_size as u64)
         || sums.len() != number(12) as usize * SUM
     {
-        return Err("it is for a file of another length");
+        return Err(format!("it is for a file of {of} bytes, not of {length}"));
     }
     Ok(sums
         .chunks_exact(SUM)
@@ -221,8 +230,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, side) = (folder.path().join("data"), folder.path().join("data.crc"));
         fs::write(&file, [b"aaaa".repeat(1024), b"bb".to_vec()].concat()).expect("written");
-        write_side_file(&file, &side, 4096).expect("written");
-        let verifier = Checksums::side_file(&side).verifier(4096, 4098).expect("usable");
+        let (file, side): (Arc<Path>, Arc<Path>) = (file.into(), side.into());
+        let made = made_for(&file, &side, 4096).expect("made");
+        fs::write(&side, &made).expect("written");
+        assert_eq!(made_for(&file, &side, 4096).expect("made once more"), made);
+        // The two mistaken for each other, and one for both.
+        for (of, under) in [(&side, &file), (&file, &file), (&side, &side)] {
+            assert!(matches!(made_for(of, under, 4096), Err(PageError::Checksums { .. })));
+        }
+        let verifier = Checksums::side_file(&*side).verifier(4096, 4098).expect("usable");
         assert!(verifier.holds(0, &b"aaaa".repeat(1024)));
         assert!(verifier.holds(1, b"bb"));
         assert!(!verifier.holds(1, b"ba"));

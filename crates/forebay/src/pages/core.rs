@@ -336,6 +336,7 @@ impl Core {
             reach: Reach {
                 run_pages: 8,
                 gap_pages: 0,
+                keeps_gaps: true,
             },
             direct: true,
             wait_limit: Duration::from_secs(10),

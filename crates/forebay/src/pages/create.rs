@@ -38,6 +38,9 @@ const BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// A file in the making, which nobody sees until it is published: [`PagePool::create`](super::PagePool::create).
 ///
+/// `publish` makes all bytes durable, then gives the file its name, then makes that durable: a crash at any moment leaves under the
+/// name what was there before, or the new file, whole. Whoever has the old one open reads on in it.
+///
 /// Dropping it, or any error, gives it up: the temporary file is removed, and what has the file's name stays as it is. Beside the
 /// pool's memory it takes up to two buffers of the pool's `run_length` (8 MiB each at most).
 #[must_use = "it leaves nothing behind unless it is published"]
@@ -107,7 +110,8 @@ impl NewFile {
     }
 
     /// Leaves the checksums of the file's pages in a file of this name, for
-    /// [`Checksums::side_file`](super::Checksums::side_file); to be called before the first write. They are for pools with the
+    /// [`Checksums::side_file`](super::Checksums::side_file); to be called before the first write, and under another name
+    /// than the file's: otherwise `write` and `publish` end with [`PageError::Settings`]. They are for pools with the
     /// same page size as this one.
     ///
     /// The side file is published before the file, so whoever finds the new file finds its side file. Two names cannot change in
@@ -122,7 +126,11 @@ impl NewFile {
                 "checksums have to be asked for before the first write",
             ));
         }
-        self.checksums = Some((side_file.into(), Sums::new(self.core.settings.page_size)));
+        let side_file = side_file.into();
+        if std::path::absolute(&side_file).is_ok_and(|side_file| side_file == *self.target) {
+            self.state = Err(PageError::Settings("a file's checksums cannot have its own name"));
+        }
+        self.checksums = Some((side_file, Sums::new(self.core.settings.page_size)));
         self
     }
 

@@ -1,6 +1,6 @@
 //! Why a read, or a file to be, did not become what was asked for, told apart by what the caller should do.
 //!
-//! Promises: an error names the file, and where there is one, offset and length; it is `Clone`, since one failed I/O fails all
+//! Promises: an error about a file's bytes names the file, and where there is one, offset and length; it is `Clone`, since one failed I/O fails all
 //! who waited for its pages, and it is remembered for nobody else.
 
 use std::io;
@@ -35,8 +35,8 @@ pub enum PageError {
         /// What the system said.
         cause: Arc<io::Error>,
     },
-    /// The range ends behind the file. Nothing was read.
-    #[error("{}: the range {start}..{end} ends behind the file, which has {file_length} bytes", path.display())]
+    /// The range begins or ends behind the file. Nothing was read.
+    #[error("{}: the range {start}..{end} is not within the file, which has {file_length} bytes", path.display())]
     PastEnd {
         /// The file.
         path: Arc<Path>,
@@ -55,8 +55,8 @@ pub enum PageError {
         /// The byte behind the last one asked for.
         end: u64,
     },
-    /// The file has become shorter than it was when it was opened: there is nothing where there were bytes. `invalidate` or
-    /// open it again to read what it is now.
+    /// The file has become shorter than it was when it was opened: there is nothing where there were bytes. A page that was cut
+    /// short is not served at all, its first bytes neither. `invalidate` or open it again to read what it is now.
     #[error("{}: cut short by others: no bytes at {offset}, where it had some when it was opened", path.display())]
     Truncated {
         /// The file.
@@ -80,7 +80,7 @@ pub enum PageError {
         /// The side file.
         path: Arc<Path>,
         /// In which way.
-        reason: &'static str,
+        reason: Arc<str>,
     },
     /// What was asked for at once needs more pages than the pool has: it could never be read. Ask for less, or give the pool
     /// more memory.
@@ -92,7 +92,7 @@ pub enum PageError {
         capacity: u64,
     },
     /// All the time that a read may wait for memory, others held on to theirs. Drop views sooner, or give the pool more memory.
-    #[error("{wanted} bytes were not free within {} ms: views hold {pinned} of {capacity}", waited.as_millis())]
+    #[error("{wanted} bytes were not free within {} ms: views held {pinned} of {capacity} in the end", waited.as_millis())]
     Full {
         /// What the read needed, in bytes.
         wanted: u64,
@@ -114,7 +114,7 @@ pub enum PageError {
         cause: Arc<io::Error>,
     },
     /// The I/O that was asked for is not to be had: no io_uring where it has to be, or no threads.
-    #[error("files cannot be read as asked for: {cause}")]
+    #[error("io_uring or its threads cannot be had here ({cause}); `Io::Auto` and `Io::Threads` need no io_uring")]
     Engine {
         /// What the system said.
         cause: Arc<io::Error>,
@@ -138,7 +138,7 @@ pub enum PageError {
     /// The settings contradict each other or what a machine can do; the text says which. A bug in the caller.
     #[error("{0}")]
     Settings(&'static str),
-    /// The pool has been shut down.
-    #[error("the pool has been shut down")]
+    /// The pool, or the runtime that the call was made in, is shutting down.
+    #[error("the pool, or the runtime, is shutting down")]
     Closed,
 }

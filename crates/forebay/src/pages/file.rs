@@ -78,6 +78,10 @@ impl<'a> FileBuilder<'a> {
 
 /// A file whose pages the pool keeps. Cloning it is cheap, and a clone is the same handle.
 ///
+/// It shows the file as it was when it was opened, or when somebody last found it changed in its place, by opening or invalidating it:
+/// all handles of one file see the same. If the file is *replaced* (another one gets its name), a handle goes on with the old
+/// one until it is itself invalidated, as an open file descriptor does.
+///
 /// Dropping the last handle keeps the pages: who opens the file again finds them. They go as others need the room.
 #[derive(Clone)]
 pub struct PagedFile(Arc<Handle>);
@@ -154,6 +158,9 @@ impl PagedFile {
     /// # Errors
     /// As [`read`](Self::read); the first error is that of all.
     ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    ///
     /// # Cancel safety
     /// As [`read`](Self::read).
     pub async fn read_many(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<View>, PageError> {
@@ -181,6 +188,9 @@ impl PagedFile {
     /// # Errors
     /// As [`read`](Self::read), but those of I/O, which nobody is told.
     ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    ///
     /// # Cancel safety
     /// Dropping it loads the range or does not.
     pub async fn prefetch(&self, range: impl RangeBounds<u64>) -> Result<(), PageError> {
@@ -200,7 +210,8 @@ impl PagedFile {
     ///
     /// # Errors
     /// [`PageError::File`] if the file has no such name any more: what is in memory of the range is dropped, and reads go on
-    /// with the file that was opened. [`PageError::Backwards`]; a range that ends behind the file is cut off at its end.
+    /// with the file that was opened. [`PageError::Checksums`] if the file has another length now and its side file is still for the
+    /// old one: reads go on with what was opened. [`PageError::Backwards`]; a range that ends behind the file is cut off at its end.
     ///
     /// # Cancel safety
     /// Dropping it invalidates the range or does not.

@@ -435,7 +435,15 @@ mod tests {
         let mut frames = core.memory.try_take(6).expect("free");
         let mut loads = mapping.loads();
         let stretch = |pages, kept| Stretch { pages, kept };
-        let mut begin = |stretches| Run::begin(&mapping, &mut loads, PlannedRun { stretches }, &mut frames, false);
+        let mut begin = |stretches| {
+            Run::begin(
+                &mapping,
+                &mut loads,
+                PlannedRun { stretches, wanted: 1 },
+                &mut frames,
+                false,
+            )
+        };
         let one = begin(vec![stretch(2..4, true), stretch(4..5, false), stretch(5..6, true)]);
         let other = begin(vec![stretch(8..11, true)]);
         let of = |loads: &Loads, page| loads.of(page).map(|run| if Arc::ptr_eq(run, &one) { 1 } else { 2 });

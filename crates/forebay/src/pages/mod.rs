@@ -11,7 +11,7 @@
 //!   are bounded, and so are I/Os in flight, in all and a read's; reads take turns.
 //! - What many read stays when somebody reads everything once.
 //! - I/O that fails is the error of those who wanted these bytes: path, offset, length, cause. The next read tries again.
-//! - A hit takes no lock but to look up the file's current mapping, makes no system call, and costs one atomic addition a page.
+//! - A hit makes no system call and costs one atomic addition a page, besides a shared lock to look up what the file is now.
 //!
 //! Knows files, memory and I/O; nothing of the rest of this crate.
 //!
@@ -46,6 +46,16 @@
 //!
 //! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones,
 //! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
+//!
+//! For records of 4 KiB, scattered so that two of a hundred are read: pages of 4 KiB (2.6 times as many a second as with the usual
+//! ones, and a fifth of the bytes). Where half of them are read, pages of 16 KiB. [`Builder::gap`] is rounded down to whole pages.
+//!
+//! # Metrics
+//!
+//! With a [name](Builder::name) the pool publishes [`Stats`] once a second, with the label `pool`: counters
+//! `forebay_pages_hits_total`, `misses`, `joined`, `runs`, `asked_bytes`, `read_bytes`, `gap_bytes`, `evictions`, `waits`,
+//! `failures`, `written_bytes`, `published`, `syncs_shared` (all `forebay_pages_…_total`); gauges `forebay_pages_resident_bytes`,
+//! `pinned_bytes`, `capacity_bytes`, `io_in_flight`, `io_queued`, and `io_seconds` with the label `quantile`.
 //!
 //! # Errors
 //!
@@ -82,7 +92,7 @@ mod sync;
 mod view;
 mod word;
 
-pub use checksum::{Checksums, write_side_file};
+pub use checksum::Checksums;
 pub use create::NewFile;
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};

@@ -1,8 +1,8 @@
 //! Which I/O brings the pages that a read lacks.
 //!
 //! Promises: every wanted page is in exactly one run; a run begins and ends with a wanted page, has at most `run_pages` pages,
-//! and no gap in it is longer than `gap_pages`. A page in a gap that is absent is loaded as well and kept; one that is resident
-//! is read past, into nobody's memory, so what views show is never written; one that is on its way, in or out, ends the run.
+//! and no gap in it is longer than `gap_pages`. A page in a gap that is absent is loaded as well and kept, if gaps are to be kept; one
+//! that is resident is read past, into nobody's memory, so what views show is never written; one that is on its way, in or out, ends the run.
 //!
 //! Pure: knows pages by number, and their states as it is told them.
 
@@ -15,6 +15,8 @@ use super::word::State;
 pub(crate) struct PlannedRun {
     /// In order, without holes between them, the first and the last one kept.
     pub(crate) stretches: Vec<Stretch>,
+    /// How many of its pages are wanted; the others are gaps.
+    pub(crate) wanted: usize,
 }
 
 /// Neighbouring pages of a run that are treated alike.
@@ -31,6 +33,8 @@ pub(crate) struct Reach {
     /// At least one.
     pub(crate) run_pages: u32,
     pub(crate) gap_pages: u32,
+    /// Whether absent pages in a gap are kept; else they are read past, like resident ones, and need no frames.
+    pub(crate) keeps_gaps: bool,
 }
 
 impl PlannedRun {
@@ -85,15 +89,17 @@ pub(crate) fn plan(wanted: &[u32], reach: Reach, state: impl Fn(u32) -> State) -
             (Some(run), Some(gap)) => {
                 for between in gap {
                     // A pin may come or go meanwhile, but a page becomes absent or loading only under the lock of who plans.
-                    run.push(between, state(between) == State::Absent);
+                    run.push(between, reach.keeps_gaps && state(between) == State::Absent);
                 }
                 run.push(page, true);
+                run.wanted += 1;
             }
             _ => runs.push(PlannedRun {
                 stretches: vec![Stretch {
                     pages: page..page + 1,
                     kept: true,
                 }],
+                wanted: 1,
             }),
         }
     }
@@ -117,6 +123,7 @@ mod tests {
         let reach = Reach {
             run_pages: 3,
             gap_pages: 0,
+            keeps_gaps: true,
         };
         let runs = plan(&[1, 2, 3, 4, 6], reach, |_| State::Absent);
         assert_eq!(
@@ -130,6 +137,7 @@ mod tests {
         let reach = Reach {
             run_pages: 100,
             gap_pages: 3,
+            keeps_gaps: true,
         };
         let state = |page| if page == 3 { State::Resident } else { State::Absent };
         let runs = plan(&[1, 5, 9, 14], reach, state);
@@ -137,7 +145,15 @@ mod tests {
             stretches(&runs),
             [vec![(1..3, true), (3..4, false), (4..10, true)], vec![(14..15, true)]]
         );
-        assert_eq!(runs[0].kept_count(), 8);
+        assert_eq!((runs[0].kept_count(), runs[0].wanted), (8, 3));
+        let past = Reach {
+            keeps_gaps: false,
+            ..reach
+        };
+        assert_eq!(
+            stretches(&plan(&[1, 5, 6], past, state)),
+            [vec![(1..2, true), (2..5, false), (5..7, true)]]
+        );
     }
 
     #[test]
@@ -145,6 +161,7 @@ mod tests {
         let reach = Reach {
             run_pages: 100,
             gap_pages: 3,
+            keeps_gaps: true,
         };
         for way in [State::Loading, State::Leaving] {
             let runs = plan(&[1, 3], reach, |page| if page == 2 { way } else { State::Absent });
@@ -158,6 +175,7 @@ mod tests {
             states in proptest::collection::vec((0..4_u8, any::<bool>()), 1..200),
             run_pages in 1..40_u32,
             gap_pages in 0..10_u32,
+            keeps_gaps: bool,
         ) {
             let state = |page: u32| match states[page as usize].0 {
                 0 => State::Loading,
@@ -168,7 +186,7 @@ mod tests {
             let wanted: Vec<u32> = (0..states.len() as u32)
                 .filter(|page| state(*page) == State::Absent && states[*page as usize].1)
                 .collect();
-            let runs = plan(&wanted, Reach { run_pages, gap_pages }, state);
+            let runs = plan(&wanted, Reach { run_pages, gap_pages, keeps_gaps }, state);
             let mut found = Vec::new();
             let mut end = 0;
             for run in &runs {
@@ -182,7 +200,9 @@ mod tests {
                     prop_assert_eq!(stretch.pages.start, next);
                     next = stretch.pages.end;
                     for page in stretch.pages.clone() {
-                        prop_assert_eq!(state(page), if stretch.kept { State::Absent } else { State::Resident });
+                        let is_wanted = wanted.contains(&page);
+                        prop_assert!(matches!(state(page), State::Absent | State::Resident));
+                        prop_assert_eq!(stretch.kept, is_wanted || keeps_gaps && state(page) == State::Absent);
                         if wanted.contains(&page) {
                             found.push(page);
                             gap = 0;
@@ -193,6 +213,7 @@ mod tests {
                     }
                 }
             }
+            prop_assert_eq!(runs.iter().map(|run| run.wanted).sum::<usize>(), wanted.len());
             prop_assert_eq!(found, wanted);
             // Nothing that could be one is two.
             for pair in runs.windows(2) {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::PageError;
+use super::checksum;
 use super::core::{self, Core};
 use super::create::{Directories, NewFile};
-use super::file::{FileBuilder, PagedFile};
+use super::file::{FileBuilder, PagedFile, blocking};
 use super::io::{self, Engine, Faults};
 use super::plan::Reach;
 use super::stats::Stats;
@@ -78,14 +79,16 @@ impl Builder {
         self
     }
 
-    /// The most that one I/O reads, in bytes, rounded to whole pages: 1 MiB unless told otherwise.
+    /// The most that one I/O reads, in bytes, rounded to whole pages, and at most half of the pool: 256 KiB unless told otherwise.
+    /// Times `depth_per_read` it is what one large read puts before the reads of others on the disk's queue.
     pub fn run_length(mut self, bytes: u64) -> Self {
         self.run_length = bytes;
         self
     }
 
     /// Over how many bytes between two missing pages one I/O reads on, rather than being two: about what the disk reads in the
-    /// time that one more I/O costs, rounded down to whole pages. 16 KiB unless told otherwise, which suits a disk that does 60,000
+    /// time that one more I/O costs, rounded down to whole pages, and at most `run_length`. 16 KiB unless told otherwise (so none
+    /// with pages of 64 KiB, four pages of 4 KiB), which suits a disk that does 60,000
     /// reads or 1 GB a second; over a network it is more.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
@@ -98,14 +101,14 @@ impl Builder {
         self
     }
 
-    /// How many of them may be one read's, 1 to 4,096; 16 unless told otherwise.
+    /// How many of them may be one read's, 1 to 4,096; 8 unless told otherwise.
     pub fn depth_per_read(mut self, ios: usize) -> Self {
         self.depth_per_read = ios;
         self
     }
 
     /// How long a read waits for memory that others hold before it fails with [`PageError::Full`]; 10 seconds unless told
-    /// otherwise.
+    /// otherwise. Those that wait are served in the order in which they came: a small read waits behind a large one.
     pub fn wait_limit(mut self, limit: Duration) -> Self {
         self.wait_limit = limit;
         self
@@ -154,6 +157,7 @@ impl Builder {
             reach: Reach {
                 run_pages,
                 gap_pages: pages(self.gap).min(run_pages),
+                keeps_gaps: true,
             },
             direct: self.direct,
             wait_limit: self.wait_limit,
@@ -202,10 +206,10 @@ impl PagePool {
             page_size: 64 << 10,
             io: Io::Auto,
             direct: true,
-            run_length: 1 << 20,
+            run_length: 256 << 10,
             gap: 16 << 10,
             depth: 32,
-            depth_per_read: 16,
+            depth_per_read: 8,
             wait_limit: Duration::from_secs(10),
             name: None,
             faults: None,
@@ -246,6 +250,29 @@ impl PagePool {
     /// Dropping it makes no file, or one that is removed again.
     pub async fn create(&self, path: impl AsRef<Path>) -> Result<NewFile, PageError> {
         NewFile::create(&self.0, path.as_ref()).await
+    }
+
+    /// Makes the side file with the checksums of a file as it is ([`Checksums::side_file`](super::Checksums::side_file)), by
+    /// reading it once: for files that [`NewFile::checksums`] has not written. It appears whole, or not at all.
+    ///
+    /// # Errors
+    /// [`PageError::Checksums`] if another file than one of checksums has the side file's name; [`PageError::File`],
+    /// [`PageError::Io`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping it makes the side file or does not.
+    pub async fn write_checksums(&self, file: impl AsRef<Path>, side_file: impl AsRef<Path>) -> Result<(), PageError> {
+        let absolute =
+            |path: &Path| -> Arc<Path> { std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).into() };
+        let (file, side_file) = (absolute(file.as_ref()), absolute(side_file.as_ref()));
+        let (page_size, under) = (self.0.settings.page_size, Arc::clone(&side_file));
+        let made = blocking(move || checksum::made_for(&file, &under, page_size)).await?;
+        let mut new = self.create(side_file).await?;
+        new.write(made).await?;
+        new.publish().await
     }
 
     /// Drops everything that nobody holds. Blocks for as long as the system needs to take the memory back, about a tenth of a

@@ -163,15 +163,6 @@ fn look<'a>(
     held: Option<Frames<'a>>,
     prefetch: bool,
 ) -> Look {
-    let reach = Reach {
-        // Who had to wait for frames has them for what is wanted, and not for what lies between.
-        gap_pages: if held.is_some() {
-            0
-        } else {
-            core.settings.reach.gap_pages
-        },
-        ..core.settings.reach
-    };
     let mut absent = Vec::new();
     let mut runs: Vec<Arc<Run>> = Vec::new();
     let mut joined = 0;
@@ -195,22 +186,26 @@ fn look<'a>(
                 }
             }
         }
-        let planned = plan(&absent, reach, |page| mapping.word(page).state());
-        let needed: usize = planned.iter().map(PlannedRun::kept_count).sum();
+        let state = |page| mapping.word(page).state();
         let has = held.as_ref().map_or(0, Frames::count);
-        let mut frames = match held {
-            Some(frames) if has >= needed => frames,
-            frames => {
-                let Some(mut more) = core.memory.try_take(needed - has) else {
-                    drop(loads);
-                    return Look::LacksFrames(absent.len());
-                };
-                if let Some(frames) = frames {
-                    more.join(frames);
-                }
-                more
-            }
+        // With the gaps where there is room for them, else past them.
+        let found = [true, false].into_iter().find_map(|keeps_gaps| {
+            let reach = Reach {
+                keeps_gaps,
+                ..core.settings.reach
+            };
+            let planned = plan(&absent, reach, state);
+            let needed: usize = planned.iter().map(PlannedRun::kept_count).sum();
+            let more = core.memory.try_take(needed.saturating_sub(has))?;
+            Some((planned, more))
+        });
+        let Some((planned, mut frames)) = found else {
+            drop(loads);
+            return Look::LacksFrames(absent.len());
         };
+        if let Some(held) = held {
+            frames.join(held);
+        }
         for run in planned {
             let run = Run::begin(mapping, &mut loads, run, &mut frames, prefetch);
             transfers.push(run.transfer(core));

@@ -259,7 +259,7 @@ impl Landing for Whole {
 
     fn lands(self: Box<Self>, outcome: io::Result<usize>) {
         let Self { core, run } = *self;
-        core.counters.run(run.planned.pages().len(), run.remembered.len());
+        core.counters.run(run.planned.pages().len() - run.planned.wanted);
         match outcome {
             Ok(bytes) => {
                 core.counters.read(bytes as u64);
@@ -339,7 +339,7 @@ impl Landing for Single {
     fn lands(self: Box<Self>, outcome: io::Result<usize>) {
         let Self { core, run, page, tries } = *self;
         let bytes = run.bytes(&(page..page + 1));
-        core.counters.run(1, 1);
+        core.counters.run(0);
         let landed = match outcome {
             Ok(count) => {
                 core.counters.read(count as u64);

@@ -11,9 +11,10 @@ use super::io::Latencies;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Pages that reads found in memory, so far.
+    /// Pages that reads found in memory, so far. A page that a read looked for twice, because it had to wait for memory between,
+    /// is counted twice.
     pub hits: u64,
-    /// Pages that reads had to load, so far.
+    /// Pages that reads and prefetches had to load, so far.
     pub misses: u64,
     /// Pages that reads waited for while another's load brought them, so far.
     pub joined: u64,
@@ -23,7 +24,7 @@ pub struct Stats {
     pub bytes_asked: u64,
     /// Bytes read from files, so far.
     pub bytes_read: u64,
-    /// How many of them were read past because their pages were in memory, so far, in whole pages.
+    /// How many of them were in gaps between what was asked for, so far, in whole pages: kept where there was room.
     pub bytes_gap: u64,
     /// Pages evicted, so far.
     pub evictions: u64,
@@ -112,10 +113,10 @@ impl Counters {
         self.joined.fetch_add(joined as u64, Ordering::Relaxed);
     }
 
-    /// An I/O over so many pages, so many of them kept.
-    pub(crate) fn run(&self, pages: usize, kept: usize) {
+    /// An I/O, over so many pages that nobody asked for.
+    pub(crate) fn run(&self, gap: usize) {
         self.runs.fetch_add(1, Ordering::Relaxed);
-        self.pages_gap.fetch_add((pages - kept) as u64, Ordering::Relaxed);
+        self.pages_gap.fetch_add(gap as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self, bytes: u64) {

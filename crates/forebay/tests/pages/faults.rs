@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::pages::faults::Fault;
-use forebay::pages::{Checksums, Io, PageError, PagedFile, View, write_side_file};
+use forebay::pages::{Checksums, Io, PageError, PagedFile, View};
 
 use crate::pattern;
 use crate::trouble::{PATIENCE, Trouble, WAYS, in_a_process_of_its_own, limit, nothing_leaked, polled, threads, until};
@@ -689,7 +689,8 @@ async fn a_page_that_is_not_what_its_checksum_says_is_an_error_for_it_alone() {
     for io in WAYS {
         let (folder, path) = pattern::file(1, 16 * PAGE + 50);
         let side = folder.path().join("data.crc");
-        write_side_file(&path, &side, PAGE as usize).expect("made");
+        let maker = Trouble::pool(io, 64).1.build().expect("a pool");
+        maker.write_checksums(&path, &side).await.expect("made");
         // A bit of page 5, and one of the tail, are not what they were.
         for at in [5 * PAGE + 9, 16 * PAGE + 49] {
             let bytes = pattern::bytes(1, at, at + 1);
@@ -745,7 +746,8 @@ async fn who_asked_for_checked_pages_gets_no_others_after_somebody_else_found_th
     for io in WAYS {
         let (folder, path) = pattern::file(1, 4 * PAGE);
         let side = folder.path().join("data.crc");
-        write_side_file(&path, &side, PAGE as usize).expect("made");
+        let maker = Trouble::pool(io, 64).1.build().expect("a pool");
+        maker.write_checksums(&path, &side).await.expect("made");
         let pool = Trouble::pool(io, 64).1.build().expect("a pool");
         let checked = pool
             .file(&path)
