@@ -403,3 +403,24 @@ fn while_all_is_held_the_sweeper_sleeps() {
         });
     });
 }
+
+#[tokio::test]
+async fn gaps_are_read_past_where_there_is_no_room_to_keep_them() {
+    let (_folder, path) = pattern::file(1, 64 * PAGE);
+    let pool = Trouble::pool(Io::Auto, 16)
+        .1
+        .run_length(8 * PAGE)
+        .gap(PAGE)
+        .build()
+        .expect("a pool");
+    let file = pool.open(&path).await.expect("opened");
+    let _held = pages(&file, 40, 52).await;
+    let before = pool.stats().runs;
+    // Four pages are free; the three between the four that are wanted have no room.
+    let wanted = [0, 2, 4, 6].map(|page| page * PAGE..(page + 1) * PAGE);
+    let views = file.read_many(wanted).await.expect("fits");
+    views.iter().for_each(|view| pattern::check(view, 1));
+    let stats = pool.stats();
+    assert_eq!((stats.runs - before, stats.bytes_gap), (1, 3 * PAGE));
+    assert_eq!(stats.resident, 16 * PAGE);
+}
