@@ -1,6 +1,7 @@
 //! The files that a pool knows: by their names in the policy, and by what they are on disk.
 //!
-//! Promises: a file on disk has one mapping that is not retired, however many open it.
+//! Promises: a file on disk has one mapping that is not retired, however many open it. When another file gets its name, it is closed
+//! if nobody has it; who has it may read on, and then it is closed when its last page has gone.
 
 use std::collections::HashMap;
 use std::path::Path;
