@@ -63,6 +63,10 @@ impl Checksums {
         }
     }
 
+    pub(crate) fn are_a_side_file(&self) -> bool {
+        matches!(self.0, Kind::SideFile(_))
+    }
+
     /// Gets ready to check a file of this length in pages of this size. Reads the side file.
     pub(crate) fn verifier(&self, page_size: usize, length: u64) -> Result<Verifier, PageError> {
         let path = match &self.0 {

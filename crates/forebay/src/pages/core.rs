@@ -9,7 +9,7 @@
 //! Knows nothing of runs' I/O and of how reads wait.
 
 use std::io;
-use std::ptr::NonNull;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use super::PageError;
 use super::create::Directories;
 use super::files::Files;
-use super::io::{Backend, Engine, Transfer};
+use super::io::{Backend, Engine, Piece, Transfer};
 use super::mapping::{Mapping, Outdated};
 use super::memory::Memory;
 use super::plan::Reach;
@@ -41,6 +41,11 @@ pub(crate) struct Settings {
     pub(crate) name: Option<Arc<str>>,
 }
 
+/// So much memory is there for what is read past. More than that goes to the same place again.
+const NOBODYS_BYTES_MAX: usize = 256 << 10;
+/// So many words are looked at in one turn of the evictor.
+const LOOKED_AT_ONCE: usize = 1 << 16;
+
 /// Pages of a mapping that are leaving, each with the stamp that its word is to remember.
 struct Departure {
     mapping: Arc<Mapping>,
@@ -61,6 +66,7 @@ pub(crate) struct Core {
     evictor: Mutex<()>,
     /// What is read past goes here, from all runs at once: nobody looks at it.
     nobodys: Region,
+    nobodys_bytes: usize,
 }
 
 impl Core {
@@ -70,8 +76,10 @@ impl Core {
         engine: Engine,
         directories: Directories,
     ) -> Result<Arc<Self>, PageError> {
-        let gap = settings.reach.gap_pages as usize * settings.page_size;
-        let nobodys = Region::reserve(gap).map_err(|_| PageError::Settings("no address space for the gap"))?;
+        let gap = (settings.reach.gap_pages as usize).saturating_mul(settings.page_size);
+        let nobodys_bytes = gap.min(NOBODYS_BYTES_MAX);
+        let nobodys =
+            Region::reserve(nobodys_bytes).map_err(|_| PageError::Settings("no address space for the gap"))?;
         let core = Arc::new(Self {
             memory: Arc::new(Memory::new(frames)),
             outdated: Arc::default(),
@@ -82,6 +90,7 @@ impl Core {
             policy: Mutex::new(Policy::new(frames)),
             evictor: Mutex::default(),
             nobodys,
+            nobodys_bytes,
             settings,
         });
         sweeper::start(&core).map_err(|_| PageError::Settings("no thread for the sweeper could be started"))?;
@@ -93,9 +102,14 @@ impl Core {
         self.engine.submit(transfers);
     }
 
-    /// Where bytes go that nobody wants.
-    pub(crate) fn nobodys_memory(&self) -> NonNull<u8> {
-        self.nobodys.at(0)
+    /// Where so many bytes go that nobody wants.
+    pub(crate) fn nobodys_memory(&self, length: usize) -> impl Iterator<Item = Piece> {
+        // Without a gap nothing is read past.
+        let most = self.nobodys_bytes.max(1);
+        (0..length).step_by(most).map(move |from| Piece {
+            start: self.nobodys.at(0).as_ptr(),
+            length: most.min(length - from),
+        })
     }
 
     /// These pages of a mapping are resident now, and were evicted last at those times.
@@ -180,18 +194,50 @@ impl Core {
             .collect()
     }
 
-    /// Drops these pages of a mapping, whoever used them; whether none of them is left, neither pinned nor loading.
-    pub(crate) fn drop_pages(&self, mapping: &Arc<Mapping>, pages: std::ops::Range<u32>) -> bool {
+    /// Drops these pages of a mapping, whoever used them; whether none of them is left for sure, neither pinned nor loading.
+    pub(crate) fn drop_pages(&self, mapping: &Arc<Mapping>, pages: Range<u32>) -> bool {
+        if pages.len() <= 2 * self.memory.capacity + LOOKED_AT_ONCE {
+            return self.drop_each(mapping, pages);
+        }
+        // Of a file far larger than the pool only what is in memory is looked at. What is on its way in is not among that.
+        let is_of_it = |name: &&PageName| name.mapping == mapping.id && pages.contains(&name.page);
+        let mut there: Vec<u32> = self
+            .policy
+            .lock()
+            .names()
+            .filter(is_of_it)
+            .map(|name| name.page)
+            .collect();
+        there.sort_unstable();
+        self.drop_each(mapping, there.into_iter()) && mapping.taken() == 0
+    }
+
+    fn drop_each(&self, mapping: &Arc<Mapping>, pages: impl Iterator<Item = u32>) -> bool {
+        let mut none_left = true;
+        let mut left = pages.peekable();
+        // In parts: who waits for the evictor waits for one of them. What has no frames has nothing to be dropped.
+        while left.peek().is_some() && mapping.taken() > 0 {
+            none_left &= self.drop_some(mapping, &mut left);
+        }
+        none_left
+    }
+
+    /// Drops the first of these pages, and takes them out of the line.
+    fn drop_some(&self, mapping: &Arc<Mapping>, pages: &mut impl Iterator<Item = u32>) -> bool {
         let _turn = self.evictor.lock();
+        let most = (sweeper::BATCH_BYTES / self.settings.page_size).max(1);
         let mut none_left = true;
         let mut taken = Vec::new();
-        for page in pages {
+        for page in pages.take(LOOKED_AT_ONCE) {
             let word = mapping.word(page);
             match word.take() {
                 Judgement::Taken => taken.push((page, 0)),
                 Judgement::Gone => {}
                 // Not to be asked once more: by then it may have landed.
                 Judgement::Loading | Judgement::Pinned | Judgement::Used => none_left = false,
+            }
+            if taken.len() == most {
+                break;
             }
         }
         self.let_go(&[Departure {
@@ -229,7 +275,7 @@ impl Core {
             count += pages.len();
             if mapping.taken() == 0 {
                 // Two know of it that do not count: the table and this list.
-                self.files.write().forget_if_idle(mapping.id, 2);
+                let _forgotten = self.files.write().forget_if_idle(mapping.id, 2);
             }
         }
         self.counters.evicted(count);
@@ -319,7 +365,7 @@ impl Core {
         if mapping.taken() == 0 {
             let id = mapping.id;
             drop(mapping);
-            self.files.write().forget_if_idle(id, 1);
+            let _forgotten = self.files.write().forget_if_idle(id, 1);
         }
     }
 }
@@ -366,6 +412,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         // The sweeper finds nobody to sweep for, and ends.
         self.memory.wake_sweeper();
+        self.outdated.close();
         debug_assert!(thread::panicking() || self.memory.taken() <= self.memory.capacity);
     }
 }

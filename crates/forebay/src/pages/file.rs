@@ -6,12 +6,12 @@
 //!
 //! Knows nothing of how pages come and go.
 
-use std::fmt;
 use std::ops::{Bound, Range, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, mem};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::task::JoinHandle;
 
 use super::PageError;
@@ -70,6 +70,7 @@ impl<'a> FileBuilder<'a> {
                 path,
                 checksums,
                 current: RwLock::new(mapping),
+                invalidation: Mutex::default(),
             })))
         })
         .await
@@ -92,6 +93,8 @@ struct Handle {
     path: Arc<Path>,
     checksums: Option<Checksums>,
     current: RwLock<Arc<Mapping>>,
+    /// One at a time: who has looked at the file first must not be the last to say what serves.
+    invalidation: Mutex<()>,
 }
 
 impl PagedFile {
@@ -205,8 +208,12 @@ impl PagedFile {
     /// The file has changed in this range: what begins to read after this returns reads it from the file as it is now. Views keep
     /// the bytes that they have.
     ///
+    /// It is taken at its word: that something outside of the range has changed as well is not looked for, now or later, unless the
+    /// file's length has.
+    ///
     /// What of the range nobody holds is dropped. If somebody holds or loads a part of it, or the file is not the same any more
-    /// (another one has its name, or its length is another), all that is in memory of the file is.
+    /// (another one has its name, or its length is another), all that is in memory of the file is; so it is where a side file has
+    /// its checksums, which is read anew.
     ///
     /// # Errors
     /// [`PageError::File`] if the file has no such name any more: what is in memory of the range is dropped, and reads go on
@@ -279,9 +286,8 @@ impl Handle {
     }
 
     fn invalidate(&self, bytes: Range<u64>) -> Result<(), PageError> {
-        let mapping = self.current();
-        let bytes = bytes.start.min(mapping.length)..bytes.end.min(mapping.length);
-        let pages = mapping.pages_of(&bytes);
+        let _turn = self.invalidation.lock();
+        let mut mapping = self.current();
         let now = Identity::of(&self.path);
         let is_same = match &now {
             Ok(identity) => identity.is_same_file(&mapping.identity()) && identity.length == mapping.length,
@@ -289,8 +295,17 @@ impl Handle {
             Err(_) => true,
         };
         if !is_same {
-            *self.current.write() = open(&self.core, &self.path, self.checksums.as_ref())?;
-        } else if !self.core.drop_pages(&mapping, pages) {
+            let next = open(&self.core, &self.path, self.checksums.as_ref())?;
+            drop(mapping);
+            let before = mem::replace(&mut *self.current.write(), Arc::clone(&next));
+            self.core.forget_if_idle(before);
+            // Others may have pages of it from before.
+            mapping = next;
+        }
+        let bytes = bytes.start.min(mapping.length)..bytes.end.min(mapping.length);
+        let none_left = self.core.drop_pages(&mapping, mapping.pages_of(&bytes));
+        // A side file says what a file has as a whole.
+        if !none_left || (is_same && mapping.has_side_file()) {
             replace(&self.core, &mapping)?;
         }
         match now {
@@ -319,7 +334,7 @@ impl Drop for Handle {
             drop(mapping);
             let mapping = self.current.get_mut().id;
             // The table and this handle.
-            self.core.files.write().forget_if_idle(mapping, 2);
+            let _forgotten = self.core.files.write().forget_if_idle(mapping, 2);
         }
     }
 }
@@ -387,14 +402,17 @@ fn replace(core: &Arc<Core>, mapping: &Arc<Mapping>) -> Result<(), PageError> {
         // Another was faster; its successor is as new.
         return Ok(());
     }
+    let checked = match mapping.checked() {
+        // Anew: a side file changes with its file.
+        Some((checksums, _)) => {
+            let verifier = checksums.verifier(core.settings.page_size, mapping.length)?;
+            Some((checksums, verifier))
+        }
+        None => None,
+    };
     let id = files.new_id();
-    let next = Mapping::new(
-        core,
-        id,
-        Arc::clone(&mapping.path),
-        Arc::clone(&mapping.file),
-        mapping.checked(),
-    )?;
+    let (path, file) = (Arc::clone(&mapping.path), Arc::clone(&mapping.file));
+    let next = Mapping::new(core, id, path, file, checked)?;
     files.succeed(next);
     Ok(())
 }

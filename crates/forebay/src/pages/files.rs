@@ -1,8 +1,10 @@
 //! The files that a pool knows: by their names in the policy, and by what they are on disk.
 //!
-//! Promises: a file on disk has one mapping that is not retired, however many open it.
+//! Promises: a file on disk has one mapping that is not retired, however many open it. When another file gets its name, it is closed
+//! if nobody has it; who has it may read on, and then it is closed when its last page has gone.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::io::Inode;
@@ -13,6 +15,8 @@ use super::mapping::Mapping;
 pub(crate) struct Files {
     by_id: HashMap<u32, Arc<Mapping>>,
     by_inode: HashMap<Inode, u32>,
+    /// The last one that was opened by each path.
+    by_path: HashMap<Arc<Path>, u32>,
     last_id: u32,
     /// How many there were when the idle ones were last forgotten.
     busy: usize,
@@ -56,22 +60,34 @@ impl Files {
             all.filter(|before| before.file.identity().on_disk() == inode)
                 .for_each(|before| before.retire(Arc::clone(&mapping)));
         }
+        if let Some(before) = self.by_path.insert(Arc::clone(&mapping.path), mapping.id)
+            && let Some(before) = self.by_id.get(&before)
+            && before.file.identity().on_disk() != inode
+        {
+            // Another file has the name now. To keep this one open for what is in memory of it may keep all of it on the disk.
+            before.leave_to_sweeper(before.pages());
+        }
         self.by_id.insert(mapping.id, Arc::clone(&mapping));
         mapping
     }
 
-    /// Forgets a mapping without frames if nobody has it but `expected` who do not count, the table one of them.
-    pub(crate) fn forget_if_idle(&mut self, id: u32, expected: usize) {
-        let Some(mapping) = self.by_id.get(&id) else { return };
+    /// Forgets a mapping without frames if nobody has it but `expected` who do not count, the table one of them. What it returns
+    /// is to be dropped when the files are not locked: a function of checksums may own a file of this pool.
+    #[must_use]
+    pub(crate) fn forget_if_idle(&mut self, id: u32, expected: usize) -> Option<Arc<Mapping>> {
+        let mapping = self.by_id.get(&id)?;
         // Whoever gets hold of a mapping gets it from here or from another who has it.
         if mapping.taken() > 0 || Arc::strong_count(mapping) > expected {
-            return;
+            return None;
         }
         let inode = mapping.file.identity().on_disk();
         if self.by_inode.get(&inode) == Some(&id) {
             self.by_inode.remove(&inode);
         }
-        self.by_id.remove(&id);
+        if self.by_path.get(&mapping.path) == Some(&id) {
+            self.by_path.remove(&mapping.path);
+        }
+        self.by_id.remove(&id)
     }
 
     /// Forgets all mappings without frames that nobody has.
@@ -80,7 +96,10 @@ impl Files {
         // A retired one has its successor: in this order it is forgotten before that is looked at.
         ids.sort_unstable();
         for id in ids {
-            self.forget_if_idle(id, 1);
+            if let Some(mapping) = self.forget_if_idle(id, 1) {
+                // Its end is not for one who has the files locked.
+                mapping.leave_to_sweeper(0..0);
+            }
         }
     }
 }
@@ -107,7 +126,7 @@ mod tests {
         // It does not take the other's place with it.
         let id = first.id;
         drop((first, core.outdated.take()));
-        files.forget_if_idle(id, 1);
+        let _ = files.forget_if_idle(id, 1);
         assert!(files.by_id(id).is_none() && files.by_inode(inode).is_some());
     }
 
@@ -117,16 +136,16 @@ mod tests {
         let mut files = Files::default();
         let mapping = files.succeed(core.mapping_of_zeros(4096));
         let (id, inode) = (mapping.id, mapping.file.identity().on_disk());
-        files.forget_if_idle(id, 1);
+        let _ = files.forget_if_idle(id, 1);
         assert!(files.by_id(id).is_some(), "somebody has it");
         core.memory.try_take(1).expect("free").spend(1);
         mapping.took(1);
         let held = Arc::clone(&mapping);
         drop(mapping);
-        files.forget_if_idle(id, 2);
+        let _ = files.forget_if_idle(id, 2);
         assert!(files.by_id(id).is_some(), "a page of it is in memory");
         held.give_back(1);
-        files.forget_if_idle(id, 2);
+        let _ = files.forget_if_idle(id, 2);
         assert!(files.by_id(id).is_none() && files.by_inode(inode).is_none());
     }
 

@@ -23,7 +23,7 @@ use super::io::{Identity, OpenFile};
 use super::memory::Memory;
 use super::region::{Region, Stretch};
 use super::run::Run;
-use super::word::{self, State, Word};
+use super::word::{State, Word, Words};
 
 /// A file's place in memory.
 pub(crate) struct Mapping {
@@ -37,7 +37,7 @@ pub(crate) struct Mapping {
     checked: Option<(Checksums, Verifier)>,
     page_size: usize,
     region: Region,
-    words: Box<[Word]>,
+    words: Words,
     loads: Mutex<Loads>,
     /// Frames that its pages have: loading, resident or leaving.
     taken: AtomicUsize,
@@ -50,7 +50,14 @@ pub(crate) struct Mapping {
 
 /// Pages of retired mappings that nobody holds any more, for the sweeper.
 #[derive(Default)]
-pub(crate) struct Outdated(Mutex<Vec<(Arc<Mapping>, Range<u32>)>>);
+pub(crate) struct Outdated(Mutex<OutdatedList>);
+
+#[derive(Default)]
+struct OutdatedList {
+    parts: Vec<(Arc<Mapping>, Range<u32>)>,
+    /// The pool is gone: nobody takes anything from here any more, so that what is put here would keep itself alive.
+    is_closed: bool,
+}
 
 /// The runs in flight by the first page of each stretch that they load; stretches do not overlap.
 #[derive(Default)]
@@ -78,7 +85,21 @@ impl Loads {
 
 impl Outdated {
     pub(crate) fn take(&self) -> Vec<(Arc<Mapping>, Range<u32>)> {
-        std::mem::take(&mut *self.0.lock())
+        std::mem::take(&mut self.0.lock().parts)
+    }
+
+    /// There is no sweeper any more.
+    pub(crate) fn close(&self) {
+        self.0.lock().is_closed = true;
+        // Not under the lock: it may be the end of mappings, and of what they own.
+        drop(self.take());
+    }
+
+    fn add(&self, mapping: &Arc<Mapping>, pages: Range<u32>) {
+        let mut list = self.0.lock();
+        if !list.is_closed {
+            list.parts.push((Arc::clone(mapping), pages));
+        }
     }
 }
 
@@ -101,11 +122,13 @@ impl Mapping {
             ));
         }
         let space = pages * page_size as u64;
-        let region = Region::reserve(space as usize).map_err(|cause| PageError::AddressSpace {
+        let no_space = |cause| PageError::AddressSpace {
             path: Arc::clone(&path),
             length: space,
             cause: Arc::new(cause),
-        })?;
+        };
+        let region = Region::reserve(space as usize).map_err(no_space)?;
+        let words = Words::absent(pages as usize).map_err(no_space)?;
         Ok(Self {
             id,
             path,
@@ -115,7 +138,7 @@ impl Mapping {
             checked,
             page_size,
             region,
-            words: word::absent(pages as usize),
+            words,
             loads: Mutex::default(),
             taken: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
@@ -146,6 +169,11 @@ impl Mapping {
     /// Whether its pages are held against these checksums, or none are asked for.
     pub(crate) fn is_checked_by(&self, checksums: Option<&Checksums>) -> bool {
         checksums.is_none_or(|asked| self.checked.as_ref().is_some_and(|(own, _)| own.are(asked)))
+    }
+
+    /// Whether its pages are held against a side file, which changes when the file does.
+    pub(crate) fn has_side_file(&self) -> bool {
+        self.checked.as_ref().is_some_and(|(own, _)| own.are_a_side_file())
     }
 
     pub(crate) fn verifier(&self) -> Option<&Verifier> {
@@ -251,7 +279,12 @@ impl Mapping {
         self.retired.store(true, Ordering::Release);
         // Either the sweeper's look at all pages sees a page without its pin, or who gave that back sees the flag.
         fence(Ordering::SeqCst);
-        self.outdated.0.lock().push((Arc::clone(self), self.pages()));
+        self.leave_to_sweeper(self.pages());
+    }
+
+    /// What nobody holds of these pages, and itself if nobody has it, is dropped soon.
+    pub(crate) fn leave_to_sweeper(self: &Arc<Self>, pages: Range<u32>) {
+        self.outdated.add(self, pages);
         self.memory.wake_sweeper();
     }
 
@@ -276,10 +309,9 @@ impl Mapping {
     #[inline]
     pub(crate) fn pins_went(self: &Arc<Self>, pages: &Range<u32>) {
         self.memory.pins_went();
-        // Behind the fence in there.
-        if self.retired.load(Ordering::Relaxed) {
-            self.outdated.0.lock().push((Arc::clone(self), pages.clone()));
-            self.memory.wake_sweeper();
+        // Behind the fence in there. The last one to give a page back sees that nobody holds it.
+        if self.retired.load(Ordering::Relaxed) && pages.clone().any(|page| !self.word(page).is_pinned()) {
+            self.leave_to_sweeper(pages.clone());
         }
     }
 

@@ -17,14 +17,14 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::memory::Memory;
-use super::word::{self, Judgement, State, Word};
+use super::word::{Judgement, State, Word, Words};
 
 /// What the memory of a page has that was discarded.
 const NOTHING: u64 = 0;
 
 /// One page of a file.
 struct Page {
-    words: Box<[Word]>,
+    words: Words,
     bytes: UnsafeCell<u64>,
 }
 
@@ -36,7 +36,7 @@ unsafe impl Send for Page {}
 impl Page {
     fn absent() -> Arc<Self> {
         Arc::new(Self {
-            words: word::absent(1),
+            words: Words::absent(1).expect("it is one"),
             bytes: UnsafeCell::new(NOTHING),
         })
     }

@@ -15,9 +15,10 @@ use super::create::{Directories, NewFile};
 use super::file::{FileBuilder, PagedFile, blocking};
 use super::io::{self, Engine, Faults};
 use super::plan::Reach;
+use super::region;
 use super::stats::Stats;
 
-/// The smallest page: what the system maps, and what disks read.
+/// The smallest page: what disks read, and most systems map.
 const PAGE_SIZE_MIN: usize = 4096;
 const PAGE_SIZE_MAX: usize = 1 << 30;
 
@@ -59,7 +60,7 @@ impl Builder {
         self
     }
 
-    /// The size of a page in bytes: a power of two from 4 KiB to 1 GiB, 64 KiB unless told otherwise. What is read and evicted at
+    /// The size of a page in bytes: a power of two from 4 KiB (or what the system maps, if that is more) to 1 GiB, 64 KiB unless told otherwise. What is read and evicted at
     /// least; smaller ones waste less on small scattered reads, larger ones cost less a byte.
     pub fn page_size(mut self, bytes: usize) -> Self {
         self.page_size = bytes;
@@ -136,6 +137,12 @@ impl Builder {
         if !page_size.is_power_of_two() || !(PAGE_SIZE_MIN..=PAGE_SIZE_MAX).contains(&page_size) {
             return Err(PageError::Settings(
                 "the page size has to be a power of two from 4 KiB to 1 GiB",
+            ));
+        }
+        if page_size < region::system_page() {
+            // To give back one of the pool's pages would be to give back its neighbours.
+            return Err(PageError::Settings(
+                "the page size has to be a page of this system's at least",
             ));
         }
         let frames = usize::try_from(self.memory / page_size as u64)

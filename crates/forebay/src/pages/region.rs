@@ -77,6 +77,13 @@ impl Region {
     }
 }
 
+/// The page of the system's: memory goes back to it in whole ones only.
+pub(crate) fn system_page() -> usize {
+    // SAFETY: a call without pointers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).expect("every system has pages")
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: mapped by `reserve`, and nobody refers to it any more: views and transfers own it with others.

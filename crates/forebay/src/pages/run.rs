@@ -80,22 +80,17 @@ impl Run {
             core: Arc::clone(core),
             run: Arc::clone(self),
         };
-        let pieces = self
-            .planned
-            .stretches
-            .iter()
-            .map(|stretch| {
-                let bytes = self.bytes(&stretch.pages);
-                Piece {
-                    start: if stretch.kept {
-                        self.mapping.at(bytes.start).as_ptr()
-                    } else {
-                        core.nobodys_memory().as_ptr()
-                    },
-                    length: (bytes.end - bytes.start) as usize,
-                }
-            })
-            .collect();
+        let mut pieces = Vec::with_capacity(self.planned.stretches.len());
+        for stretch in &self.planned.stretches {
+            let bytes = self.bytes(&stretch.pages);
+            let length = (bytes.end - bytes.start) as usize;
+            if stretch.kept {
+                let start = self.mapping.at(bytes.start).as_ptr();
+                pieces.push(Piece { start, length });
+            } else {
+                pieces.extend(core.nobodys_memory(length));
+            }
+        }
         Transfer {
             file: Arc::clone(&self.mapping.file),
             operation: Operation::Read,
@@ -171,8 +166,9 @@ impl Run {
     }
 
     /// Its end: all pages are resident, but for those that failed.
-    fn land(&self, core: &Core, failures: Vec<Failure>) {
-        let failed = |page| failures.iter().any(|(bad, _)| *bad == page);
+    fn land(&self, core: &Core, mut failures: Vec<Failure>) {
+        failures.sort_unstable_by_key(|(page, _)| *page);
+        let failed = |page| failures.binary_search_by_key(&page, |(bad, _)| *bad).is_ok();
         if !failures.is_empty() {
             let mut stretches = failures.iter().map(|(page, _)| self.mapping.stretch(*page)).collect();
             // SAFETY: the mapping lives; pages that are loading are read by nobody, and the I/O of this run has ended.

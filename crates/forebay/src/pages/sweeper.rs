@@ -13,7 +13,7 @@ use super::core::Core;
 use super::events;
 
 /// So many bytes are given back to the system at a time: a reader that wants one of these pages again waits that long.
-const BATCH_BYTES: usize = 8 << 20;
+pub(crate) const BATCH_BYTES: usize = 8 << 20;
 
 pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
     let weak = Arc::downgrade(core);

@@ -16,8 +16,15 @@
 //! is held from that moment on. `begin`, `land` and `revert` are called under the lock of the file's loads; `take` and `left` by
 //! the one who evicts. While the page is absent its word remembers when it was evicted: that is the policy's ghost.
 //!
-//! Knows nothing of memory, files and queues.
+//! Knows nothing of files and queues, and of memory only where the words themselves are.
 
+use std::io;
+use std::ops::Deref;
+#[cfg(not(forebay_loom))]
+use std::slice;
+
+#[cfg(not(forebay_loom))]
+use super::region::Region;
 use super::sync::{AtomicU64, Ordering};
 
 /// One pin. Pins are the lowest 27 bits.
@@ -65,17 +72,52 @@ pub(crate) enum Judgement {
 /// The word of one page.
 pub(crate) struct Word(AtomicU64);
 
-/// Words of pages that are all absent. Memory is taken only for those that are touched.
+/// The words of a file's pages. Memory is taken only for those that are touched; a file may be so large that there is not enough
+/// for all of them.
 #[cfg(not(forebay_loom))]
-pub(crate) fn absent(count: usize) -> Box<[Word]> {
-    let zeros: Box<[u64]> = vec![0; count].into();
-    // SAFETY: a `Word` is an `AtomicU64`, which has the size, the alignment and the bit patterns of `u64`; all zero is absent.
-    unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [Word]) }
+pub(crate) struct Words {
+    memory: Region,
+    count: usize,
+}
+
+#[cfg(not(forebay_loom))]
+impl Words {
+    /// All absent. An error: there is no address space for so many.
+    pub(crate) fn absent(count: usize) -> io::Result<Self> {
+        let memory = Region::reserve(count.saturating_mul(size_of::<Word>()))?;
+        Ok(Self { memory, count })
+    }
+}
+
+#[cfg(not(forebay_loom))]
+impl Deref for Words {
+    type Target = [Word];
+
+    #[inline]
+    fn deref(&self) -> &[Word] {
+        // SAFETY: the region is zero but for what was stored through these words, begins at a page of the system's, and is long
+        // enough; a `Word` is an `AtomicU64`, which has the size and the bit patterns of `u64`; all zero is absent.
+        unsafe { slice::from_raw_parts(self.memory.at(0).cast::<Word>().as_ptr(), self.count) }
+    }
 }
 
 #[cfg(forebay_loom)]
-pub(crate) fn absent(count: usize) -> Box<[Word]> {
-    (0..count).map(|_| Word(AtomicU64::new(ABSENT))).collect()
+pub(crate) struct Words(Box<[Word]>);
+
+#[cfg(forebay_loom)]
+impl Words {
+    pub(crate) fn absent(count: usize) -> io::Result<Self> {
+        Ok(Self((0..count).map(|_| Word(AtomicU64::new(ABSENT))).collect()))
+    }
+}
+
+#[cfg(forebay_loom)]
+impl Deref for Words {
+    type Target = [Word];
+
+    fn deref(&self) -> &[Word] {
+        &self.0
+    }
 }
 
 #[cfg(not(forebay_loom))]

@@ -1,5 +1,6 @@
 //! The PagePool as its users see it: right bytes on every path, memory within its limit, faults told to those they concern.
 
+mod attack;
 mod content;
 mod create;
 mod create_cancelled;

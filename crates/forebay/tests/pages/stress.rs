@@ -274,7 +274,7 @@ fn nobody_sees_wrong_bytes_or_what_was_overwritten_before() {
 }
 
 /// What the process has of memory, in bytes.
-fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm.split(' ').nth(1).expect("the second field");
     pages.parse::<u64>().expect("a number") * 4096
