@@ -102,7 +102,7 @@ impl Builder {
         self
     }
 
-    /// How many of them may be one read's, 1 to 4,096; 8 unless told otherwise.
+    /// How many of them may be one read's, 1 to 4,096; 16 unless told otherwise.
     pub fn depth_per_read(mut self, ios: usize) -> Self {
         self.depth_per_read = ios;
         self
@@ -216,7 +216,7 @@ impl PagePool {
             run_length: 256 << 10,
             gap: 16 << 10,
             depth: 32,
-            depth_per_read: 8,
+            depth_per_read: 16,
             wait_limit: Duration::from_secs(10),
             name: None,
             faults: None,
