@@ -4,6 +4,7 @@
 
 use super::look::Looks;
 use super::markup::{Anchor, Drawing, escape, width_of};
+use super::page::legend;
 use super::scale::{Scale, compact};
 use crate::measurement::CourseOf;
 use crate::table::figure;
@@ -20,12 +21,13 @@ pub(super) fn plot(of: &CourseOf, looks: &Looks, id: &str) -> String {
     let drawn = draw_in(WIDE, of, looks, "wide", &format!("{id}-wide"))
         + &draw_in(NARROW, of, looks, "narrow", &format!("{id}-narrow"));
     format!(
-        "<figure>\n<figcaption><b>{}</b> by seconds <small>{} · {}, {}</small></figcaption>\n<div class=\"plot\">\n{drawn}</div>\n\
+        "<figure>\n<figcaption><b>{}</b> by seconds <small>{} · {}, {}</small></figcaption>\n{}<div class=\"plot\">\n{drawn}</div>\n\
          </figure>\n",
         escape(&course.metric),
         escape(&course.unit),
         escape(&of.system),
         escape(&of.case),
+        legend(&[&of.system], &[], looks),
     )
 }
 

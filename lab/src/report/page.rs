@@ -310,7 +310,7 @@ fn plot_figure(plot: &Plot<'_>, looks: &Looks, id: &str) -> String {
 }
 
 /// A level is named with its case, which no axis has.
-fn legend(systems: &[&str], levels: &[&Series], looks: &Looks) -> String {
+pub(super) fn legend(systems: &[&str], levels: &[&Series], looks: &Looks) -> String {
     let item = |system: &str, key: String, name: &str| {
         let (own, name) = (looks.of(system).own_class(), escape(name));
         format!("<li><button type=\"button\" data-system=\"{own}\">{key}{name}</button></li>\n")

@@ -27,7 +27,7 @@ use super::mapping::Pins;
 /// # let path = tempfile::NamedTempFile::new().unwrap();
 /// # std::fs::write(&path, [7; 100_000]).unwrap();
 /// let pool = PagePool::builder().memory(64 << 20).build()?;
-/// let view = pool.open(path).await?.read(10..90_000).await?;
+/// let view = pool.open(&path).await?.read(10..90_000).await?;
 /// assert!(view.iter().all(|byte| *byte == 7));
 /// let bytes: bytes::Bytes = view.slice(..100).into();      // no copy; holds one page
 /// assert_eq!(bytes.len(), 100);
