@@ -94,7 +94,7 @@ impl Scenario for Pages {
 
     fn about(&self) -> String {
         let (file, double, under, over) = if self.is_quick {
-            ("1 GiB", "", "512 MiB", "1.5 GiB")
+            ("512 MiB", "", "256 MiB", "768 MiB")
         } else {
             ("2 GiB", " (double: 4 GiB)", "1 GiB", "3 GiB")
         };

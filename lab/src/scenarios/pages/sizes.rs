@@ -46,13 +46,14 @@ impl Sizes {
         }
         if is_quick {
             return Self {
-                file: GIB,
+                file: GIB / 2,
                 double: None,
-                under: GIB / 2,
-                over: 3 * GIB / 2,
-                readers: &[1, 50],
+                under: GIB / 4,
+                over: 3 * GIB / 4,
+                // More would hold most of the smaller memory between them.
+                readers: &[1, 10],
                 peers_readers: &[25],
-                share: 0.3,
+                share: 0.2,
                 sparse: 2_000,
             };
         }
