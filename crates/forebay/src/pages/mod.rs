@@ -47,8 +47,8 @@
 //! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones,
 //! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
 //!
-//! For records of 4 KiB, scattered so that two of a hundred are read: pages of 4 KiB (2.6 times as many a second as with the usual
-//! ones, and a fifth of the bytes). Where half of them are read, pages of 16 KiB. [`Builder::gap`] is rounded down to whole pages.
+//! 2,000 ranges of 4 to 16 KiB, scattered, took half the time with pages of 4 KiB, and a fifth of the bytes (`docs/benchmarks.md`).
+//! [`Builder::gap`] is rounded down to whole pages.
 //!
 //! # Metrics
 //!

@@ -282,8 +282,8 @@ impl PagePool {
         new.publish().await
     }
 
-    /// Drops everything that nobody holds. Blocks for as long as the system needs to take the memory back, about a tenth of a
-    /// second a gigabyte.
+    /// Drops everything that nobody holds. Blocks for as long as the system needs to take the memory back, some tenths of a second
+    /// a gigabyte.
     pub fn clear(&self) {
         self.0.clear();
     }
