@@ -109,10 +109,11 @@ pub(crate) async fn prefetch(core: &Arc<Core>, mapping: &Arc<Mapping>, pages: Ra
     loop {
         let missing: Vec<u32> = pages
             .clone()
-            .filter(|page| mapping.word(*page).state() == State::Absent)
+            .filter(|page| matches!(mapping.word(*page).state(), State::Absent | State::Leaving))
             .collect();
         match look(core, mapping, &missing, held.take(), true) {
-            Look::UnderWay { .. } => return Ok(()),
+            Look::UnderWay { again: false, .. } => return Ok(()),
+            Look::UnderWay { again: true, .. } => core.wait_for_evictor(),
             Look::LacksFrames(lacking) => {
                 held = Some(wait_for_frames(core, lacking, began).await?);
             }

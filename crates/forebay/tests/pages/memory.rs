@@ -18,6 +18,16 @@ async fn pages(file: &PagedFile, from: u64, to: u64) -> View {
     file.read(from * PAGE..to * PAGE).await.expect("read")
 }
 
+/// None of them waits for ever, and none has seen a wrong byte.
+async fn all_end(readers: Vec<tokio::task::JoinHandle<()>>) {
+    for reader in readers {
+        tokio::time::timeout(PATIENCE, reader)
+            .await
+            .expect("no deadlock")
+            .expect("right bytes");
+    }
+}
+
 #[tokio::test]
 async fn what_can_never_fit_is_refused_at_once() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
@@ -207,12 +217,7 @@ async fn readers_who_each_want_most_of_it_do_not_block_each_other() {
             })
         })
         .collect();
-    for reader in readers {
-        tokio::time::timeout(PATIENCE, reader)
-            .await
-            .expect("no deadlock")
-            .expect("right bytes");
-    }
+    all_end(readers).await;
     nothing_leaked(&pool).await;
 }
 
@@ -283,12 +288,7 @@ async fn a_pool_of_one_page_serves_everybody() {
             })
         })
         .collect();
-    for reader in readers {
-        tokio::time::timeout(PATIENCE, reader)
-            .await
-            .expect("no deadlock")
-            .expect("right bytes");
-    }
+    all_end(readers).await;
     assert!(pool.stats().resident <= PAGE);
     nothing_leaked(&pool).await;
 }

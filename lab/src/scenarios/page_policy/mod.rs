@@ -7,18 +7,15 @@
 mod clock;
 mod loads;
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use forebay::pages::PolicySimulation;
 
-use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::goal::{Beside, Goal, Key, Wanted};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
-use crate::scenarios::cache::hit_ratio::{Contender, Trace};
+use crate::scenarios::cache::hit_ratio::{Contender, Requests, Trace};
 use crate::scenarios::loader::locked_version;
 use loads::Load;
 
@@ -35,8 +32,6 @@ const FOYER_PACKAGE: &str = "foyer-memory";
 
 /// The pool makes room for one of so many of its pages at a time.
 const BATCHES: u64 = 64;
-/// Of each load in a run whose figures mean nothing.
-const REQUESTS_TINY: usize = 3_000;
 
 /// A load, and how many pages pools may hold.
 const LOADS: [(Load, &[u64]); 13] = [
@@ -111,14 +106,14 @@ fn trials() -> Vec<Box<dyn Trial>> {
     let mut trials: Vec<Box<dyn Trial>> = Vec::new();
     for (load, pools) in LOADS {
         // Made by the first that needs it.
-        let requests = Rc::new(OnceCell::new());
+        let requests = Requests::default();
         for pages in pools {
             for system in [LIMIT].into_iter().chain(RULES).chain([FOREBAY]) {
                 trials.push(Box::new(OneRule {
                     system,
                     case: case(load, *pages),
                     load,
-                    requests: Rc::clone(&requests),
+                    requests: requests.clone(),
                     pages: *pages,
                     is_known: false,
                 }));
@@ -133,27 +128,10 @@ struct OneRule {
     system: &'static str,
     case: String,
     load: Load,
-    requests: Rc<OnceCell<Vec<u64>>>,
+    requests: Requests,
     pages: u64,
     /// One round says it all: no chance is in it.
     is_known: bool,
-}
-
-impl OneRule {
-    fn requests(&self, effort: Effort) -> Result<&[u64], Failure> {
-        let all = match self.requests.get() {
-            Some(all) => all,
-            None => {
-                let made = self.load.requests()?;
-                self.requests.get_or_init(|| made)
-            }
-        };
-        Ok(if effort.meaningful {
-            all
-        } else {
-            &all[..all.len().min(REQUESTS_TINY)]
-        })
-    }
 }
 
 impl Trial for OneRule {
@@ -169,7 +147,7 @@ impl Trial for OneRule {
         if self.is_known {
             return Ok(Vec::new());
         }
-        let requests = self.requests(stage.effort)?;
+        let requests = self.requests.of(stage.effort, || self.load.requests())?;
         let hits = match self.system {
             LIMIT => Contender::Limit.hits(requests, self.pages)?,
             LRU => Contender::LeastRecent.hits(requests, self.pages)?,
@@ -211,6 +189,7 @@ fn forebay(requests: &[u64], pages: u64) -> Result<u64, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
     use std::path::Path;
 
     #[test]

@@ -7,17 +7,15 @@
 
 mod fewest;
 mod least_recent;
+mod requests;
 mod systems;
 mod trace;
 
-use std::cell::OnceCell;
-use std::rc::Rc;
-
-use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::goal::{Beside, Goal, Key, Wanted};
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial};
+pub(crate) use requests::Requests;
 pub(crate) use systems::Contender;
 pub(crate) use trace::Trace;
 
@@ -37,8 +35,6 @@ const TRACES: [(Trace, &[u64]); 3] = [
 
 /// With fewer rounds the first says it all: what chance does to a hit ratio is small, and replaying takes its time.
 const ROUNDS_FOR_CHANCE: u32 = 5;
-/// Of each trace in a run whose figures mean nothing.
-const REQUESTS_TINY: usize = 3_000;
 
 /// What a reader should know who has not read the code.
 pub(crate) fn about() -> String {
@@ -55,14 +51,14 @@ pub(crate) fn trials() -> Vec<Box<dyn Trial>> {
     let mut trials: Vec<Box<dyn Trial>> = Vec::new();
     for (trace, capacities) in TRACES {
         // Read by the first that needs it.
-        let requests = Rc::new(OnceCell::new());
+        let requests = Requests::default();
         for capacity in capacities {
             for system in [LIMIT].into_iter().chain(PEERS).chain([FOREBAY]) {
                 trials.push(Box::new(HitRatio {
                     system,
                     case: case(trace, *capacity),
                     trace,
-                    requests: Rc::clone(&requests),
+                    requests: requests.clone(),
                     capacity: *capacity,
                     is_known: false,
                 }));
@@ -101,27 +97,10 @@ struct HitRatio {
     system: &'static str,
     case: String,
     trace: Trace,
-    requests: Rc<OnceCell<Vec<u64>>>,
+    requests: Requests,
     capacity: u64,
     /// One round has said it all.
     is_known: bool,
-}
-
-impl HitRatio {
-    fn requests(&self, effort: Effort) -> Result<&[u64], Failure> {
-        let all = match self.requests.get() {
-            Some(all) => all,
-            None => {
-                let read = self.trace.read()?;
-                self.requests.get_or_init(|| read)
-            }
-        };
-        Ok(if effort.meaningful {
-            all
-        } else {
-            &all[..all.len().min(REQUESTS_TINY)]
-        })
-    }
 }
 
 impl Trial for HitRatio {
@@ -137,7 +116,7 @@ impl Trial for HitRatio {
         if self.is_known {
             return Ok(Vec::new());
         }
-        let requests = self.requests(stage.effort)?;
+        let requests = self.requests.of(stage.effort, || self.trace.read())?;
         let contender = Contender::named(self.system)?;
         let hits = contender.hits(requests, self.capacity)?;
         let reading = Reading::new(HIT_RATIO, "%", 100.0 * hits as f64 / requests.len() as f64);
@@ -149,6 +128,7 @@ impl Trial for HitRatio {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::Effort;
     use std::path::Path;
 
     #[test]
