@@ -17,6 +17,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::PageError;
+use super::admission::Admission;
 use super::create::Directories;
 use super::files::Files;
 use super::io::{Backend, Engine, Piece, Transfer};
@@ -35,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) page_size: usize,
     pub(crate) reach: Reach,
     pub(crate) direct: bool,
+    /// How many I/Os run at once.
+    pub(crate) depth: usize,
     /// How long a read waits for memory.
     pub(crate) wait_limit: Duration,
     /// In metrics.
@@ -56,6 +59,7 @@ struct Departure {
 pub(crate) struct Core {
     pub(crate) settings: Settings,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) admission: Admission,
     pub(crate) outdated: Arc<Outdated>,
     pub(crate) files: RwLock<Files>,
     pub(crate) directories: Directories,
@@ -82,6 +86,7 @@ impl Core {
             Region::reserve(nobodys_bytes).map_err(|_| PageError::Settings("no address space for the gap"))?;
         let core = Arc::new(Self {
             memory: Arc::new(Memory::new(frames)),
+            admission: Admission::new(settings.depth, settings.reach.run_pages as usize),
             outdated: Arc::default(),
             files: RwLock::default(),
             directories,
@@ -385,6 +390,7 @@ impl Core {
                 keeps_gaps: true,
             },
             direct: true,
+            depth: 32,
             wait_limit: Duration::from_secs(10),
             name: None,
         };

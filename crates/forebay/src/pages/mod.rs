@@ -8,7 +8,8 @@
 //!   nothing, so they never wait for each other in a circle.
 //! - A page is loaded once, whoever waits for it. The load is the pool's: a reader that goes takes nobody with it.
 //! - Missing pages that are neighbours are one I/O, a *run*, also over a *gap* where reading on costs less than another I/O. Runs
-//!   are bounded, and so are I/Os in flight, in all and a read's; reads take turns.
+//!   are bounded, and so are I/Os in flight, in all and a read's; reads take turns. Large ones that would only wait for the disk
+//!   wait before they take memory.
 //! - What many read stays when somebody reads everything once.
 //! - I/O that fails is the error of those who wanted these bytes: path, offset, length, cause. The next read tries again.
 //! - A hit makes no system call and costs one atomic addition a page, besides a shared lock to look up what the file is now.
@@ -19,8 +20,8 @@
 //! [invalidated](PagedFile::invalidate); what was in memory before is served until then, and what was not is read as it is.
 //!
 //! How it is built: a file's `mapping` has address space for all of it and a `word` a page; `read` pins pages and
-//! `plan`s `run`s for what is missing; `io` brings them into their place; the `sweeper` asks the
-//! `policy` which pages go, ahead of need.
+//! `plan`s `run`s for what is missing, after its `admission` if that is much; `io` brings them into their place; the `sweeper`
+//! asks the `policy` which pages go, ahead of need.
 //!
 //! # Reading
 //!
@@ -68,6 +69,7 @@
 //! by a pool of threads, and through that cache: same results, [`Stats::io`] says which. Memory that is given back goes in one
 //! call for many pages from Linux 6.13 on.
 
+mod admission;
 mod checksum;
 mod core;
 mod create;

@@ -60,8 +60,9 @@ impl Builder {
         self
     }
 
-    /// The size of a page in bytes: a power of two from 4 KiB (or what the system maps, if that is more) to 1 GiB, 64 KiB unless told otherwise. What is read and evicted at
-    /// least; smaller ones waste less on small scattered reads, larger ones cost less a byte.
+    /// The size of a page in bytes: a power of two from 4 KiB (or what the system maps, if that is more) to 1 GiB, 64 KiB unless
+    /// told otherwise. What is read and evicted at least; smaller ones waste less on small scattered reads, larger ones cost less
+    /// a byte.
     pub fn page_size(mut self, bytes: usize) -> Self {
         self.page_size = bytes;
         self
@@ -89,14 +90,17 @@ impl Builder {
 
     /// Over how many bytes between two missing pages one I/O reads on, rather than being two: about what the disk reads in the
     /// time that one more I/O costs, rounded down to whole pages, and at most `run_length`. 16 KiB unless told otherwise (so none
-    /// with pages of 64 KiB, four pages of 4 KiB), which suits a disk that does 60,000
-    /// reads or 1 GB a second; over a network it is more.
+    /// with pages of 64 KiB, four pages of 4 KiB), which suits a disk that does 60,000 reads or 1 GB a second; over a network it
+    /// is more.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
         self
     }
 
     /// How many I/Os run at once, 1 to 4,096; 32 unless told otherwise.
+    ///
+    /// Reads that lack more than four runs begin in turn, in the order in which they came: as many as have twice what the disk is
+    /// given at once (16 MiB of it), and four at least. Those that wait have no memory yet, which serves hits meanwhile.
     pub fn depth(mut self, ios: usize) -> Self {
         self.depth = ios;
         self
@@ -109,7 +113,8 @@ impl Builder {
     }
 
     /// How long a read waits for memory that others hold before it fails with [`PageError::Full`]; 10 seconds unless told
-    /// otherwise. Those that wait are served in the order in which they came: a small read waits behind a large one.
+    /// otherwise. Those that wait are served in the order in which they came: a small read waits behind a large one. To wait for the
+    /// disk is not limited by this.
     pub fn wait_limit(mut self, limit: Duration) -> Self {
         self.wait_limit = limit;
         self
@@ -167,6 +172,7 @@ impl Builder {
                 keeps_gaps: true,
             },
             direct: self.direct,
+            depth: self.depth,
             wait_limit: self.wait_limit,
             name: self.name,
         };

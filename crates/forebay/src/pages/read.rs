@@ -1,16 +1,19 @@
 //! How a read gets its pages: from memory, from a load that is under way, or by one of its own.
 //!
-//! Promises: a read holds no pages while it waits for memory, so reads cannot wait for each other in a circle; it waits for all
-//! that it needs at once, in turn with the others, no longer than the pool's limit. It loads what nobody loads yet, and joins
-//! what others load. Dropping it at any point lets its pages go, and stops no load that others wait for.
+//! Promises: a read holds no pages while it waits for memory, or for its turn to load much, so reads cannot wait for each other
+//! in a circle; it waits for all that it needs at once, in turn with the others, no longer than the pool's limit. It loads what
+//! nobody loads yet, and joins what others load. Dropping it at any point lets its pages go, and stops no load that others wait
+//! for.
 //!
 //! Knows nothing of handles and of how files are opened.
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::PageError;
+use super::admission::Turn;
 use super::core::Core;
 use super::mapping::{Mapping, Pins};
 use super::memory::Frames;
@@ -18,12 +21,17 @@ use super::plan::{PlannedRun, Reach, plan};
 use super::run::Run;
 use super::word::State;
 
+/// Who waits for a turn looks no more often whether that is hopeless.
+const LOOKS_EVERY: Duration = Duration::from_millis(10);
+
 /// What a look at the missing pages has led to.
 enum Look {
     /// These runs bring them, unless the flag says that some were leaving: then there is more to do.
     UnderWay { runs: Vec<Arc<Run>>, again: bool },
     /// There are not as many frames free as there are absent pages, which is so many.
     LacksFrames(usize),
+    /// So many pages are absent that they have to wait for their turn.
+    LacksTurn(usize),
 }
 
 /// Holds all these pages, resident, each span's for itself, for a read of so many bytes.
@@ -50,15 +58,21 @@ pub(crate) async fn load(
     mut pins: Vec<Pins>,
     mut missing: Vec<u32>,
 ) -> Result<Vec<Pins>, PageError> {
+    let mut turn: Option<Turn<'_>> = None;
     let mut held: Option<Frames<'_>> = None;
     let mut waits = 0;
     let mut time_is_up = false;
-    let began = Instant::now();
+    let mut began = Instant::now();
     loop {
         if missing.is_empty() {
             return Ok(pins);
         }
-        match look(core, mapping, &missing, held.take(), false) {
+        match look(core, mapping, &missing, &mut turn, held.take(), false) {
+            Look::LacksTurn(absent) => {
+                pins.clear();
+                turn = Some(wait_for_turn(core, absent).await?);
+                began = Instant::now();
+            }
             Look::LacksFrames(lacking) => {
                 pins.clear();
                 // What was resident may be evicted while this waits without a hold on it: then it asks for all that nobody else
@@ -105,13 +119,15 @@ pub(crate) async fn load(
 /// Dropping it before it has begun leaves nothing behind.
 pub(crate) async fn prefetch(core: &Arc<Core>, mapping: &Arc<Mapping>, pages: Range<u32>) -> Result<(), PageError> {
     let began = Instant::now();
+    let mut turn = Some(Turn::of_its_own());
     let mut held = None;
     loop {
         let missing: Vec<u32> = pages
             .clone()
             .filter(|page| matches!(mapping.word(*page).state(), State::Absent | State::Leaving))
             .collect();
-        match look(core, mapping, &missing, held.take(), true) {
+        match look(core, mapping, &missing, &mut turn, held.take(), true) {
+            Look::LacksTurn(_) => unreachable!("it has its own"),
             Look::UnderWay { again: false, .. } => return Ok(()),
             Look::UnderWay { again: true, .. } => core.wait_for_evictor(),
             Look::LacksFrames(lacking) => {
@@ -161,6 +177,7 @@ fn look<'a>(
     core: &'a Arc<Core>,
     mapping: &Arc<Mapping>,
     missing: &[u32],
+    turn: &mut Option<Turn<'a>>,
     held: Option<Frames<'a>>,
     prefetch: bool,
 ) -> Look {
@@ -186,6 +203,13 @@ fn look<'a>(
                     }
                 }
             }
+        }
+        if turn.is_none() {
+            *turn = core.admission.try_admit(absent.len());
+        }
+        if turn.is_none() {
+            drop(loads);
+            return Look::LacksTurn(absent.len());
         }
         let state = |page| mapping.word(page).state();
         let has = held.as_ref().map_or(0, Frames::count);
@@ -220,19 +244,37 @@ fn look<'a>(
     Look::UnderWay { runs, again }
 }
 
+/// A turn to load so many pages. It is waited for as long as those who have one get on: once one of them has not got memory in
+/// time, the limit holds here as well.
+async fn wait_for_turn(core: &Arc<Core>, absent: usize) -> Result<Turn<'_>, PageError> {
+    core.counters.waited();
+    let limit = core.settings.wait_limit;
+    let refused_before = core.memory.refused();
+    let mut turn = pin!(core.admission.admit(absent));
+    loop {
+        match tokio::time::timeout(limit.max(LOOKS_EVERY), turn.as_mut()).await {
+            Ok(turn) => return Ok(turn),
+            Err(_) if core.memory.refused() > refused_before => return Err(full(core, absent)),
+            Err(_) => {}
+        }
+    }
+}
+
 /// So many frames, within what is left of the time since `began`.
 async fn wait_for_frames(core: &Arc<Core>, wanted: usize, began: Instant) -> Result<Frames<'_>, PageError> {
     core.counters.waited();
-    let limit = core.settings.wait_limit;
-    let bytes = |frames: usize| frames as u64 * core.settings.page_size as u64;
+    let left = core.settings.wait_limit.saturating_sub(began.elapsed());
     let wanted = wanted.min(core.memory.capacity);
-    match core.memory.take(wanted, limit.saturating_sub(began.elapsed())).await {
-        Some(frames) => Ok(frames),
-        None => Err(PageError::Full {
-            wanted: bytes(wanted),
-            pinned: bytes(core.pinned_pages()),
-            capacity: bytes(core.memory.capacity),
-            waited: limit,
-        }),
+    let frames = core.memory.take(wanted, left).await;
+    frames.ok_or_else(|| full(core, wanted))
+}
+
+fn full(core: &Core, wanted: usize) -> PageError {
+    let bytes = |frames: usize| frames as u64 * core.settings.page_size as u64;
+    PageError::Full {
+        wanted: bytes(wanted),
+        pinned: bytes(core.pinned_pages()),
+        capacity: bytes(core.memory.capacity),
+        waited: core.settings.wait_limit,
     }
 }

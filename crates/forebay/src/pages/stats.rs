@@ -28,7 +28,7 @@ pub struct Stats {
     pub bytes_gap: u64,
     /// Pages evicted, so far.
     pub evictions: u64,
-    /// Reads that had to wait for memory, so far.
+    /// Reads that had to wait for memory, or for their turn to load much, so far.
     pub waits: u64,
     /// Reads and other calls that ended with an error, so far.
     pub failures: u64,

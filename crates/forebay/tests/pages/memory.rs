@@ -221,6 +221,136 @@ async fn readers_who_each_want_most_of_it_do_not_block_each_other() {
     nothing_leaked(&pool).await;
 }
 
+/// A pool of so many pages in which reads of five pages and more take turns, four at a time, and in whose file of 1,024 pages each
+/// I/O reads one.
+fn pool_of_turns(pages: u64, wait_limit: Duration) -> (std::sync::Arc<Trouble>, PagePool) {
+    let (trouble, builder) = Trouble::pool(Io::Auto, pages);
+    let pool = builder.run_length(PAGE).depth(1).wait_limit(wait_limit).build();
+    (trouble, pool.expect("a pool"))
+}
+
+/// So many readers of six pages each, from this page on.
+fn readers_of_six(file: &PagedFile, from: u64, count: u64) -> Vec<tokio::task::JoinHandle<()>> {
+    let of_six = |from: u64| {
+        let file = file.clone();
+        tokio::spawn(async move { pattern::check(&pages(&file, from, from + 6).await, 1) })
+    };
+    (0..count).map(|reader| of_six(from + 6 * reader)).collect()
+}
+
+#[tokio::test]
+async fn large_reads_that_wait_for_the_disk_leave_memory_to_what_can_be_read() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let (trouble, pool) = pool_of_turns(64, PATIENCE);
+    let file = pool.open(&path).await.expect("opened");
+    pages(&file, 0, 30).await;
+    let gate = trouble.gate();
+    let readers = readers_of_six(&file, 100, 20);
+    until("all to have asked", || pool.stats().bytes_asked == (30 + 120) * PAGE).await;
+    trouble.arrived(1).await;
+    until("those who wait", || pool.stats().waits == 16).await;
+    assert_eq!(pool.stats().resident, (30 + 4 * 6) * PAGE);
+    assert!(file.read_resident(0..30 * PAGE).expect("in range").is_some());
+    // Who finds a part, and waits for his turn to load the rest, does not hold it.
+    let partly = {
+        let file = file.clone();
+        tokio::spawn(async move { pattern::check(&pages(&file, 26, 36).await, 1) })
+    };
+    until("him to wait, too", || pool.stats().waits == 17).await;
+    assert_eq!(pool.stats().pinned, 0);
+    // What joins a load, and what needs little, does not stand in line.
+    let joins = readers_of_six(&file, 100, 1);
+    let little = {
+        let file = file.clone();
+        tokio::spawn(async move { pattern::check(&pages(&file, 40, 44).await, 1) })
+    };
+    until("the little one to load", || pool.stats().misses == 30 + 4 * 6 + 4).await;
+    assert_eq!((pool.stats().waits, pool.stats().joined), (17, 6));
+    // Who gives up in line, or during his turn, leaves it to others.
+    for given_up in [&readers[1], &readers[5], &readers[19]] {
+        given_up.abort();
+    }
+    drop(gate);
+    for (number, reader) in readers.into_iter().enumerate() {
+        let ended = tokio::time::timeout(PATIENCE, reader).await.expect("its turn comes");
+        assert_eq!(ended.is_ok(), ![1, 5, 19].contains(&number));
+    }
+    all_end(joins).await;
+    all_end(vec![partly, little]).await;
+    nothing_leaked(&pool).await;
+    // All turns are there again.
+    let gate = trouble.gate();
+    let readers = readers_of_six(&file, 500, 5);
+    until("four to load", || pool.stats().resident == 4 * 6 * PAGE).await;
+    drop(gate);
+    all_end(readers).await;
+    nothing_leaked(&pool).await;
+}
+
+#[tokio::test]
+async fn a_turn_is_waited_for_as_long_as_the_disk_needs_and_memory_has_its_own_limit() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let limit = Duration::from_secs(2);
+    let (trouble, pool) = pool_of_turns(26, limit);
+    let file = pool.open(&path).await.expect("opened");
+    let gate = trouble.gate();
+    let first: Vec<_> = (0..4)
+        .map(|reader| {
+            let file = file.clone();
+            tokio::spawn(async move { pages(&file, 6 * reader, 6 * reader + 6).await })
+        })
+        .collect();
+    until("the first ones to load", || pool.stats().misses == 24).await;
+    let next = readers_of_six(&file, 100, 8);
+    until("the next ones to wait", || pool.stats().waits == 8).await;
+    tokio::time::sleep(limit + limit / 4).await;
+    assert!(next.iter().all(|reader| !reader.is_finished()));
+    drop(gate);
+    let mut held = Vec::new();
+    for reader in first {
+        held.push(reader.await.expect("no panic"));
+    }
+    // It is their turn, and there is no room.
+    until("them to wait for memory", || pool.stats().waits == 12).await;
+    tokio::time::sleep(limit / 20).await;
+    drop(held);
+    all_end(next).await;
+    assert_eq!(pool.stats().failures, 0);
+    nothing_leaked(&pool).await;
+}
+
+#[tokio::test]
+async fn who_waits_for_a_turn_behind_those_who_get_no_memory_is_refused_with_them() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let limit = Duration::from_secs(1);
+    let (_trouble, pool) = pool_of_turns(16, limit);
+    let file = pool.open(&path).await.expect("opened");
+    let held = pages(&file, 0, 12).await;
+    let began = Instant::now();
+    let readers: Vec<_> = (10..70)
+        .map(|reader| {
+            let file = file.clone();
+            tokio::spawn(async move { file.read(6 * reader * PAGE..(6 * reader + 6) * PAGE).await.map(drop) })
+        })
+        .collect();
+    for reader in readers {
+        let refused = reader.await.expect("no panic").expect_err("full");
+        assert!(
+            matches!(refused, PageError::Full { waited, .. } if waited == limit),
+            "{refused}"
+        );
+    }
+    // One after the other, four at a time, it would be fifteen limits.
+    assert!(
+        began.elapsed() >= limit && began.elapsed() < 8 * limit,
+        "{:?}",
+        began.elapsed()
+    );
+    drop(held);
+    all_end(readers_of_six(&file, 60, 8)).await;
+    nothing_leaked(&pool).await;
+}
+
 #[tokio::test]
 async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
