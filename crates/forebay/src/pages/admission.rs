@@ -1,14 +1,21 @@
 //! Which reads may load much now, and which wait for their turn.
 //!
-//! Promises: a read that needs little never waits here. Of those that need much as many load at once as keep the disk busy, four at
-//! least, in the order of asking. Giving up (dropping the future, or a turn) leaves nothing behind.
+//! Promises: a read that needs little never waits here. Of those that need much as many load at once as keep the disk busy, four
+//! at least. The others stand in line: who needs twice as much waits twice as long, and nobody is overtaken for ever. Giving up
+//! (dropping the future, or a turn) leaves nothing behind.
 //!
 //! Why: a load has all its frames before it begins. Fifty large reads that all begin wait for the same disk with memory in which
 //! there is nothing yet, and that others could have found something in. Who waits here has none.
 //!
+//! The order is that of self-clocked fair queueing (Golestani, INFOCOM 1994).
+//!
 //! Knows neither pages nor memory.
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 /// What needs no more runs than this is little.
 const LITTLE_RUNS: usize = 4;
@@ -19,124 +26,255 @@ const TURNS_MIN: usize = 4;
 
 /// What may be on its way for reads that need much, in pages.
 pub(crate) struct Admission {
-    room: Semaphore,
+    line: Mutex<Line>,
     little: usize,
-    turn_max: u32,
+    turn_max: usize,
+}
+
+struct Line {
+    room: usize,
+    /// What each who stood in line all the time could have loaded since the beginning, if all had got the same.
+    clock: u64,
+    /// How many have come.
+    came: u64,
+    waiting: BTreeMap<Place, Waiting>,
+}
+
+/// What the clock is to show when this one may go, and when it came.
+type Place = (u64, u64);
+
+struct Waiting {
+    share: usize,
+    turn: oneshot::Sender<Turn>,
 }
 
 /// The right to load. Dropping it lets the next one in.
 #[must_use]
-pub(crate) struct Turn<'a> {
-    _room: Option<SemaphorePermit<'a>>,
-}
+pub(crate) struct Turn(Option<(Arc<Admission>, usize)>);
 
-impl Turn<'_> {
+impl Turn {
     /// For what is not to wait.
     pub(crate) fn of_its_own() -> Self {
-        Self { _room: None }
+        Self(None)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some((admission, share)) = self.0.take() {
+            admission.line.lock().room += share;
+            admission.let_in();
+        }
     }
 }
 
 impl Admission {
     /// For so many I/Os at once, of so many pages each.
-    pub(crate) fn new(depth: usize, run_pages: usize) -> Self {
+    pub(crate) fn new(depth: usize, run_pages: usize) -> Arc<Self> {
         let ahead = AHEAD.saturating_mul(depth).saturating_mul(run_pages);
-        let turn_max = (ahead / TURNS_MIN).clamp(1, Semaphore::MAX_PERMITS / TURNS_MIN);
-        let turn_max = u32::try_from(turn_max).unwrap_or(u32::MAX);
-        Self {
-            room: Semaphore::new(TURNS_MIN * turn_max as usize),
+        let turn_max = (ahead / TURNS_MIN).max(1);
+        let line = Line {
+            room: TURNS_MIN * turn_max,
+            clock: 0,
+            came: 0,
+            waiting: BTreeMap::new(),
+        };
+        Arc::new(Self {
+            line: Mutex::new(line),
             little: LITTLE_RUNS.saturating_mul(run_pages),
             turn_max,
-        }
+        })
     }
 
     /// A turn to load so many pages, if nobody waits for one and there is room.
-    pub(crate) fn try_admit(&self, pages: usize) -> Option<Turn<'_>> {
+    pub(crate) fn try_admit(self: &Arc<Self>, pages: usize) -> Option<Turn> {
         if pages <= self.little {
             return Some(Turn::of_its_own());
         }
-        let room = self.room.try_acquire_many(self.share(pages)).ok()?;
-        Some(Turn { _room: Some(room) })
+        let share = pages.min(self.turn_max);
+        let mut line = self.line.lock();
+        if !line.waiting.is_empty() {
+            return None;
+        }
+        line.room = line.room.checked_sub(share)?;
+        Some(Turn(Some((Arc::clone(self), share))))
     }
 
     /// A turn to load so many pages, when it has come.
     ///
     /// # Cancel safety
     /// Dropping it gives up the place in line.
-    pub(crate) async fn admit(&self, pages: usize) -> Turn<'_> {
-        let room = self.room.acquire_many(self.share(pages)).await;
-        Turn {
-            _room: Some(room.expect("this semaphore is never closed")),
-        }
+    pub(crate) async fn admit(self: &Arc<Self>, pages: usize) -> Turn {
+        let (turn, its_turn) = oneshot::channel();
+        let share = pages.min(self.turn_max);
+        let place = {
+            let mut line = self.line.lock();
+            line.came += 1;
+            let place = (line.clock.saturating_add(pages as u64), line.came);
+            line.waiting.insert(place, Waiting { share, turn });
+            place
+        };
+        let _left_at_last = Leave { admission: self, place };
+        self.let_in();
+        its_turn
+            .await
+            .expect("who is in line is told, and leaves it only with this")
     }
 
-    fn share(&self, pages: usize) -> u32 {
-        u32::try_from(pages).unwrap_or(u32::MAX).min(self.turn_max)
+    /// Gives their turn to those whose turn it is.
+    fn let_in(self: &Arc<Self>) {
+        loop {
+            let mut line = self.line.lock();
+            let Some(first) = line.waiting.first_entry() else {
+                return;
+            };
+            let (share, (clock, _)) = (first.get().share, *first.key());
+            if share > line.room {
+                return;
+            }
+            let (_, first) = line.waiting.pop_first().expect("it is there");
+            line.room -= share;
+            line.clock = clock;
+            drop(line);
+            // Who has gone just now gives it back by this.
+            let _ = first.turn.send(Turn(Some((Arc::clone(self), share))));
+        }
+    }
+}
+
+/// Takes somebody out of the line, if it is there still.
+struct Leave<'a> {
+    admission: &'a Arc<Admission>,
+    place: Place,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let left = self.admission.line.lock().waiting.remove(&self.place);
+        if left.is_some() {
+            // The next one may need less.
+            self.admission.let_in();
+        }
     }
 }
 
 #[cfg(all(test, not(forebay_loom)))]
 mod tests {
+    use std::pin::Pin;
+
     use futures_util::future::poll_immediate;
 
     use super::*;
 
-    /// 64 pages at once on the disk: 128 ahead, 32 a turn.
-    fn admission() -> Admission {
+    /// 64 pages at once on the disk: 128 ahead, 32 a turn, and little is 32.
+    fn admission() -> Arc<Admission> {
         Admission::new(8, 8)
+    }
+
+    fn all_turns(admission: &Arc<Admission>) -> Vec<Turn> {
+        std::iter::from_fn(|| admission.try_admit(1_000_000)).collect()
+    }
+
+    type Waiter<'a> = Pin<Box<dyn Future<Output = Turn> + 'a>>;
+
+    /// Somebody in line.
+    async fn waiter(admission: &Arc<Admission>, pages: usize) -> Waiter<'_> {
+        let mut waiter = Box::pin(admission.admit(pages));
+        assert!(poll_immediate(&mut waiter).await.is_none());
+        waiter
+    }
+
+    fn check_nobody_is_in(admission: &Arc<Admission>) {
+        let line = admission.line.lock();
+        assert_eq!((line.room, line.waiting.len()), (TURNS_MIN * admission.turn_max, 0));
     }
 
     #[tokio::test]
     async fn four_who_need_much_load_at_once_and_the_next_waits_for_one_of_them() {
         let admission = admission();
-        let mut turns: Vec<Turn<'_>> = (0..4).map_while(|_| admission.try_admit(1_000_000)).collect();
+        let mut turns = all_turns(&admission);
         assert_eq!(turns.len(), 4);
         assert!(admission.try_admit(33).is_none());
-        let mut next = Box::pin(admission.admit(100));
-        let mut last = Box::pin(admission.admit(40));
-        assert!(poll_immediate(&mut next).await.is_none() && poll_immediate(&mut last).await.is_none());
+        let mut first = waiter(&admission, 100).await;
+        let mut second = waiter(&admission, 100).await;
         turns.pop();
-        assert!(poll_immediate(&mut last).await.is_none(), "not before its turn");
-        let _turn = poll_immediate(&mut next).await.expect("room for one");
-        assert!(poll_immediate(&mut last).await.is_none());
-        turns.pop();
-        assert!(poll_immediate(&mut last).await.is_some());
+        assert!(poll_immediate(&mut second).await.is_none(), "not before its turn");
+        assert!(admission.try_admit(33).is_none(), "nor does another go first");
+        let turn = poll_immediate(&mut first).await.expect("room for one");
+        assert!(poll_immediate(&mut second).await.is_none());
+        drop(turn);
+        assert!(poll_immediate(&mut second).await.is_some());
+        drop(turns);
+        check_nobody_is_in(&admission);
     }
 
     #[tokio::test]
     async fn who_needs_less_leaves_room_for_more_and_who_needs_little_never_waits() {
-        let small_runs = Admission::new(64, 1);
-        assert_eq!(
-            (0..100).map_while(|_| small_runs.try_admit(8)).count(),
-            100,
-            "each was let go at once"
-        );
-        let turns: Vec<Turn<'_>> = (0..100).map_while(|_| small_runs.try_admit(8)).collect();
+        let admission = Admission::new(64, 1);
+        let turns: Vec<Turn> = (0..100).map_while(|_| admission.try_admit(8)).collect();
         assert_eq!(turns.len(), 128 / 8);
-        let mut waits = Box::pin(small_runs.admit(8));
-        assert!(poll_immediate(&mut waits).await.is_none());
-        let little: Vec<Turn<'_>> = (0..1000).map_while(|_| small_runs.try_admit(4)).collect();
+        let _waits = waiter(&admission, 8).await;
+        let little: Vec<Turn> = (0..1000).map_while(|_| admission.try_admit(4)).collect();
         assert_eq!(little.len(), 1000);
-        assert!(small_runs.try_admit(5).is_none());
+        assert!(admission.try_admit(5).is_none());
+    }
+
+    #[tokio::test]
+    async fn who_needs_twice_as_much_waits_twice_as_long_and_nobody_for_ever() {
+        let admission = admission();
+        let mut turns = all_turns(&admission);
+        let mut large = waiter(&admission, 1000).await;
+        let mut overtaken = 0;
+        let large_turn = loop {
+            let mut small = waiter(&admission, 40).await;
+            drop(turns.pop());
+            if let Some(turn) = poll_immediate(&mut large).await {
+                break turn;
+            }
+            turns.push(poll_immediate(&mut small).await.expect("it needs less"));
+            overtaken += 1;
+        };
+        assert_eq!(
+            overtaken,
+            1000 / 40 - 1,
+            "the last would have been its equal, and came later"
+        );
+        drop((large_turn, turns));
+        check_nobody_is_in(&admission);
     }
 
     #[tokio::test]
     async fn giving_up_leaves_nothing_behind() {
-        let admission = admission();
-        let turns: Vec<Turn<'_>> = (0..4).map_while(|_| admission.try_admit(64)).collect();
-        let mut early = Box::pin(admission.admit(64));
-        let mut late = Box::pin(admission.admit(64));
-        assert!(poll_immediate(&mut early).await.is_none() && poll_immediate(&mut late).await.is_none());
-        drop(early);
+        let admission = Admission::new(64, 1);
+        let turns = all_turns(&admission);
+        let first = waiter(&admission, 40).await;
+        let large = waiter(&admission, 64).await;
+        let mut second = waiter(&admission, 65).await;
+        drop(first);
+        assert_eq!(admission.line.lock().waiting.len(), 2);
         drop(turns);
         // It has been given its turn, and does not come to take it.
-        drop(late);
-        assert_eq!(
-            (0..9)
-                .map_while(|_| admission.try_admit(64).map(std::mem::forget))
-                .count(),
-            4
-        );
+        drop(large);
+        let turn = poll_immediate(&mut second).await.expect("room");
+        drop(turn);
+        check_nobody_is_in(&admission);
+    }
+
+    #[tokio::test]
+    async fn when_the_first_in_line_gives_up_the_next_need_not_wait_for_room_for_it() {
+        let admission = Admission::new(64, 1);
+        let mut turns = all_turns(&admission);
+        let first = waiter(&admission, 30).await;
+        let mut before = waiter(&admission, 25).await;
+        turns.pop();
+        turns.push(poll_immediate(&mut before).await.expect("room"));
+        // Seven are left: too little for the first, enough for the second, whose turn comes later.
+        let mut second = waiter(&admission, 6).await;
+        assert!(admission.try_admit(5).is_none(), "nor does one who comes last take it");
+        drop(first);
+        turns.push(poll_immediate(&mut second).await.expect("room"));
+        drop(turns);
+        check_nobody_is_in(&admission);
     }
 
     #[test]
@@ -146,14 +284,11 @@ mod tests {
             (1, 1 << 20),
             (4096, 1),
             (4096, u32::MAX as usize),
-            (usize::MAX, usize::MAX),
+            (usize::MAX, 1),
         ] {
             let admission = Admission::new(depth, run_pages);
-            let turns: Vec<Turn<'_>> = (0..4).map_while(|_| admission.try_admit(usize::MAX)).collect();
-            assert!(
-                turns.len() == 4 || admission.little == usize::MAX,
-                "{depth} of {run_pages}"
-            );
+            let turns: Vec<Turn> = (0..9).map_while(|_| admission.try_admit(usize::MAX)).collect();
+            assert_eq!(turns.len(), 4, "{depth} of {run_pages}");
         }
     }
 }

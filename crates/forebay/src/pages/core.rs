@@ -59,7 +59,7 @@ struct Departure {
 pub(crate) struct Core {
     pub(crate) settings: Settings,
     pub(crate) memory: Arc<Memory>,
-    pub(crate) admission: Admission,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) outdated: Arc<Outdated>,
     pub(crate) files: RwLock<Files>,
     pub(crate) directories: Directories,

@@ -99,8 +99,8 @@ impl Builder {
 
     /// How many I/Os run at once, 1 to 4,096; 32 unless told otherwise.
     ///
-    /// Reads that lack more than four runs begin in turn, in the order in which they came: as many as have twice what the disk is
-    /// given at once (16 MiB of it), and four at least. Those that wait have no memory yet, which serves hits meanwhile.
+    /// Of the reads that lack more than four runs as many load at once as have twice what the disk is given (16 MiB), and four at
+    /// least. The others wait, the longer the more they lack, and have no memory yet, which serves hits meanwhile.
     pub fn depth(mut self, ios: usize) -> Self {
         self.depth = ios;
         self

@@ -58,7 +58,7 @@ pub(crate) async fn load(
     mut pins: Vec<Pins>,
     mut missing: Vec<u32>,
 ) -> Result<Vec<Pins>, PageError> {
-    let mut turn: Option<Turn<'_>> = None;
+    let mut turn: Option<Turn> = None;
     let mut held: Option<Frames<'_>> = None;
     let mut waits = 0;
     let mut time_is_up = false;
@@ -177,7 +177,7 @@ fn look<'a>(
     core: &'a Arc<Core>,
     mapping: &Arc<Mapping>,
     missing: &[u32],
-    turn: &mut Option<Turn<'a>>,
+    turn: &mut Option<Turn>,
     held: Option<Frames<'a>>,
     prefetch: bool,
 ) -> Look {
@@ -246,7 +246,7 @@ fn look<'a>(
 
 /// A turn to load so many pages. It is waited for as long as those who have one get on: once one of them has not got memory in
 /// time, the limit holds here as well.
-async fn wait_for_turn(core: &Arc<Core>, absent: usize) -> Result<Turn<'_>, PageError> {
+async fn wait_for_turn(core: &Arc<Core>, absent: usize) -> Result<Turn, PageError> {
     core.counters.waited();
     let limit = core.settings.wait_limit;
     let refused_before = core.memory.refused();
