@@ -376,9 +376,6 @@ impl Core {
 }
 
 #[cfg(all(test, not(forebay_loom)))]
-use super::io::{Kind, OpenFile, Settings as EngineSettings};
-
-#[cfg(all(test, not(forebay_loom)))]
 impl Core {
     /// A pool of so many pages of 4 KiB, for tests of its parts.
     pub(crate) fn small(frames: usize) -> Arc<Self> {
@@ -394,9 +391,9 @@ impl Core {
             wait_limit: Duration::from_secs(10),
             name: None,
         };
-        let threads = EngineSettings {
-            kind: Kind::Threads,
-            ..EngineSettings::default()
+        let threads = super::io::Settings {
+            kind: super::io::Kind::Threads,
+            ..super::io::Settings::default()
         };
         let engine = Engine::start(threads).expect("threads");
         Self::start(settings, frames, engine, Directories::new(None)).expect("a pool")
@@ -408,7 +405,7 @@ impl Core {
         let path: Arc<std::path::Path> = folder.path().join("data").into();
         let file = std::fs::File::create(&path).expect("created");
         file.set_len(length).expect("holes cost nothing");
-        let file = OpenFile::open(Arc::clone(&path), false).expect("opened");
+        let file = super::io::OpenFile::open(Arc::clone(&path), false).expect("opened");
         let id = self.files.write().new_id();
         Mapping::new(self, id, path, Arc::new(file), None).expect("address space")
     }
