@@ -83,6 +83,10 @@ fn warm(readers: u32) -> String {
     format!("warm, {UNDER}, {}", many(readers))
 }
 
+fn small_beside(readers: u32) -> String {
+    format!("64 KiB beside {}, {UNDER}", many(readers))
+}
+
 const UNDER: &str = "cache under the file";
 const OVER: &str = "cache over the file";
 const UNDER_DOUBLE: &str = "cache under a double file";
@@ -112,7 +116,8 @@ impl Scenario for Pages {
              that each reader keeps. foyer: pages of 1 MiB in its memory, fetched by get_or_fetch past the\nkernel's cache, all that \
              a range lacks at once, 32 fetches in all. The kernel's cache, which mmap and pread have, holds the file\nwhatever \
              Forebay and foyer are given. Resident over the cap: the most that the process held (/proc/self/statm, every 10 ms), \
-             less\nwhat it held before the pool was made, less the pool's memory.",
+             less\nwhat it held before the pool was made, less the pool's memory. 64 KiB beside readers: what one more waits for a read of that, \
+             anywhere\nin the file of which half is in memory, with a rest of 3 ms between.",
             ranges::SEED
         )
     }
@@ -260,6 +265,7 @@ fn trials(sizes: Sizes, material: &Rc<Material>, double: Option<&Rc<Material>>, 
             kept: Rc::clone(&kept),
             share: sizes.share,
             course: None,
+            has_a_small_one: false,
         })
     };
     let handed_out = |who, begins, case, readers, memory, material: &Rc<Material>| {
@@ -300,6 +306,23 @@ fn trials(sizes: Sizes, material: &Rc<Material>, double: Option<&Rc<Material>>, 
             let case = cold(UNDER_DOUBLE, readers);
             trials.push(handed_out(OURS, Begins::Cold, case, readers, sizes.under, double));
         }
+    }
+    let most = *sizes.readers.last().expect("somebody reads");
+    for (system, open) in [WITH_MEMORY, OURS] {
+        trials.push(Box::new(ReadTrial {
+            system,
+            case: small_beside(most),
+            open,
+            begins: Begins::Warm,
+            look: Look::HandedOut,
+            readers: most,
+            memory: sizes.under,
+            material: Rc::clone(material),
+            kept: Rc::clone(&kept),
+            share: sizes.share,
+            course: None,
+            has_a_small_one: true,
+        }));
     }
     trials.extend(sparse::trials(material, &kept, sizes.over, sizes.sparse));
     // A system after another, for each has to have the whole file in memory first.

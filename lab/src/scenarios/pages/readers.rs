@@ -3,11 +3,13 @@
 //! Promises: every reader reads its own drawn ranges, one after another, until its number or the time is over; every range is
 //! looked at, and one wrong byte that the look covers fails all. Time runs from the first read's begin to the last one's end.
 //! Readers are tasks of a runtime with two workers, and let each other have their turn after every range; those of a system
-//! that blocks are threads. Knows no system.
+//! that blocks are threads. Where it is asked for, one more reads little at a time beside them, and how long that takes is told.
+//! Knows no system.
 
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, Runtime};
@@ -15,6 +17,7 @@ use tokio::runtime::{Handle, Runtime};
 use super::material::Look;
 use super::ranges::Ranges;
 use crate::failure::Failure;
+use crate::latency::Latencies;
 use crate::stopwatch::Stopwatch;
 
 /// A system that serves ranges of the file.
@@ -56,17 +59,26 @@ pub(super) struct Turn {
     /// No read begins later than this.
     pub(super) duration: Duration,
     pub(super) look: Look,
+    /// Whether one more reads little beside them, which is not counted with what they read.
+    pub(super) has_a_small_one: bool,
 }
 
 /// What they did.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Seen {
     pub(super) bytes: u64,
     pub(super) reads: u64,
     pub(super) seconds: f64,
     /// Of this whole process, where the system tells.
     pub(super) processor_seconds: Option<f64>,
+    /// How long each read of the small one took, if there was one.
+    pub(super) small: Option<Latencies>,
 }
+
+/// What the small one reads at a time.
+pub(super) const SMALL_BYTES: u64 = 64 << 10;
+/// How long it rests after each read.
+const REST: Duration = Duration::from_millis(3);
 
 /// A system that is open, whichever it is.
 pub(super) trait Served {
@@ -93,6 +105,10 @@ impl<S: Serves> Served for S {
                 .into_iter()
                 .map(|(number, reader)| start::<S, _>(read_ranges(reader, number, turn, until)))
                 .collect();
+            let is_over = Arc::new(AtomicBool::new(false));
+            let small = turn
+                .has_a_small_one
+                .then(|| start::<S, _>(read_small(self.reader(), turn, Arc::clone(&is_over))));
             let (mut bytes, mut reads) = (0, 0);
             let mut wrong = None;
             for task in tasks {
@@ -102,11 +118,17 @@ impl<S: Serves> Served for S {
                 }
             }
             let took = stopwatch.stop();
+            is_over.store(true, Ordering::Relaxed);
+            let small = match small {
+                Some(small) => Some(small.await.expect("a reader does not panic")?),
+                None => None,
+            };
             let seen = Seen {
                 bytes,
                 reads,
                 seconds: took.seconds,
                 processor_seconds: took.processor_seconds,
+                small,
             };
             wrong.map_or(Ok(seen), Err)
         })
@@ -185,6 +207,22 @@ async fn read_ranges(mut reader: impl Reader, number: u32, turn: Turn, until: In
     Ok((bytes, reads))
 }
 
+/// One that reads little, anywhere, until the others are done.
+async fn read_small(mut reader: impl Reader, turn: Turn, is_over: Arc<AtomicBool>) -> Result<Latencies, Failure> {
+    let mut latencies = Latencies::new();
+    let places = Ranges::of(u32::MAX, turn.file_bytes).map(|range| range.start.min(turn.file_bytes - SMALL_BYTES));
+    for from in places {
+        let began = Instant::now();
+        reader.read(from..from + SMALL_BYTES, turn.look).await?;
+        latencies.note(began.elapsed());
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        tokio::time::sleep(REST).await;
+    }
+    Ok(latencies)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +236,7 @@ mod tests {
         reads_max: 50,
         duration: Duration::from_secs(60),
         look: Look::Touched,
+        has_a_small_one: false,
     };
 
     #[test]
@@ -215,6 +254,13 @@ mod tests {
             ..TURN
         };
         assert_eq!(buffer.turn(&runtime, at_once).unwrap().reads, 3, "each reads once");
+        let beside = Turn {
+            has_a_small_one: true,
+            ..TURN
+        };
+        let beside = buffer.turn(&runtime, beside).unwrap();
+        assert_eq!((beside.bytes, beside.reads), (bytes, 150), "it is not one of them");
+        assert!(seen.small.is_none() && beside.small.unwrap().quantile_ns(0.5) > 0.0);
         buffer.warm(&runtime, TURN.file_bytes).unwrap();
         let place = 4096..8192;
         assert!(buffer.repeat(&runtime, &[place], Duration::ZERO).unwrap() > 0.0);

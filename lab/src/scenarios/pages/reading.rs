@@ -2,8 +2,8 @@
 //!
 //! Promises: a cold turn begins with a new system and a file that the kernel has forgotten; a warm one with memory that is
 //! full of it; a hot one with all of the file in memory, loaded before. Of Forebay the process' resident memory is watched
-//! through each cold and warm turn, from before the pool is made. Memory of the turn before is given back first. Knows no
-//! system from within.
+//! through each cold and warm turn, from before the pool is made. Memory of the turn before is given back first. Of a turn with
+//! a small reader only its reads are told. Knows no system from within.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::material::{Look, Material};
 use super::readers::{Served, Turn};
 use super::resident::Watch;
 use super::{FOREBAY_LOOKED_AT, OVER_THE_CAP};
-use crate::closed_loop::two_workers;
+use crate::closed_loop::{LATENCY_P99, two_workers};
 use crate::failure::Failure;
 use crate::measurement::{Course, MIB, Reading};
 use crate::scenario::{FOREBAY, Stage, Trial};
@@ -95,6 +95,7 @@ pub(super) struct ReadTrial {
     /// Of a measurement's time.
     pub(super) share: f64,
     pub(super) course: Option<Course>,
+    pub(super) has_a_small_one: bool,
 }
 
 impl ReadTrial {
@@ -110,6 +111,7 @@ impl ReadTrial {
             reads_max,
             duration: stage.effort.duration.mul_f64(share),
             look: self.look,
+            has_a_small_one: self.has_a_small_one,
         }
     }
 
@@ -118,7 +120,9 @@ impl ReadTrial {
         self.kept.clear();
         self.material.leave_the_kernels_cache()?;
         let runtime = two_workers()?;
-        let watch = (self.system == FOREBAY).then(Watch::begin).transpose()?;
+        let watch = (self.system == FOREBAY && !self.has_a_small_one)
+            .then(Watch::begin)
+            .transpose()?;
         let served = (self.open)(&runtime, &self.material, self.memory)?;
         if self.begins == Begins::Warm {
             served.warm(&runtime, self.material.bytes)?;
@@ -138,6 +142,10 @@ impl ReadTrial {
 fn read(runtime: &Runtime, served: &dyn Served, turn: Turn) -> Result<Vec<Reading>, Failure> {
     let before = served.counted();
     let seen = served.turn(runtime, turn)?;
+    if let Some(small) = seen.small {
+        let quantile = |named: &'static str, part| Reading::new(named, "ms", small.quantile_ns(part) / 1e6);
+        return Ok(vec![quantile("latency p90", 0.9), quantile(LATENCY_P99, 0.99)]);
+    }
     let mut readings = vec![
         Reading::new(THROUGHPUT, "GB/s", seen.bytes as f64 / 1e9 / seen.seconds),
         Reading::new("ranges read", "ranges/s", seen.reads as f64 / seen.seconds),

@@ -210,6 +210,7 @@ mod tests {
             reads_max: 20,
             duration: Duration::from_secs(60),
             look: Look::Touched,
+            has_a_small_one: false,
         };
         for system in systems {
             assert_eq!(system.turn(&runtime, turn).unwrap().reads, 80);
