@@ -351,6 +351,59 @@ async fn who_waits_for_a_turn_behind_those_who_get_no_memory_is_refused_with_the
     nothing_leaked(&pool).await;
 }
 
+/// Polls reads once each, so that they have begun or stand in line, and are heard of no more unless they are polled again.
+async fn begun<F: Future>(reads: &mut [std::pin::Pin<Box<F>>]) {
+    for read in reads {
+        assert!(futures_util::future::poll_immediate(read).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn reads_that_nobody_polls_any_more_do_not_keep_others_in_line() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    for wait_limit in [PATIENCE, Duration::ZERO, Duration::MAX] {
+        let (_trouble, pool) = pool_of_turns(100, wait_limit);
+        let file = pool.open(&path).await.expect("opened");
+        // As a stream's buffer does: four load, four stand in line, and their owner has gone to do something else.
+        let mut buffered: Vec<_> = (0..8)
+            .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
+            .collect();
+        begun(&mut buffered).await;
+        until("them to load", || pool.stats().runs >= 24).await;
+        for from in [200, 300] {
+            let view = tokio::time::timeout(PATIENCE / 3, pages(&file, from, from + 6)).await;
+            pattern::check(&view.expect("memory is free, the disk is idle"), 1);
+        }
+        for view in futures_util::future::join_all(buffered).await {
+            pattern::check(&view, 1);
+        }
+        nothing_leaked(&pool).await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_in_line_is_not_refused_because_another_one_was() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let limit = Duration::from_millis(200);
+    let (trouble, pool) = pool_of_turns(100, limit);
+    let file = pool.open(&path).await.expect("opened");
+    let held = pages(&file, 0, 40).await;
+    let gate = trouble.gate();
+    let readers = readers_of_six(&file, 100, 8);
+    until("four to wait for their turn", || pool.stats().waits == 4).await;
+    let refused = file
+        .prefetch(500 * PAGE..570 * PAGE)
+        .await
+        .expect_err("too many are held");
+    assert!(matches!(refused, PageError::Full { .. }), "{refused}");
+    tokio::time::sleep(3 * limit).await;
+    drop(gate);
+    // There are frames for all of them, and always were.
+    all_end(readers).await;
+    drop(held);
+    nothing_leaked(&pool).await;
+}
+
 #[tokio::test]
 async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
