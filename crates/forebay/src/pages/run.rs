@@ -80,7 +80,7 @@ impl Run {
         let landing = Whole {
             core: Arc::clone(core),
             run: Arc::clone(self),
-            _turn: Arc::clone(turn),
+            turn: Arc::clone(turn),
         };
         let mut pieces = Vec::with_capacity(self.planned.stretches.len());
         for stretch in &self.planned.stretches {
@@ -248,8 +248,8 @@ impl Run {
 struct Whole {
     core: Arc<Core>,
     run: Arc<Run>,
-    /// Goes when the run has landed.
-    _turn: Arc<Turn>,
+    /// Goes when the I/O has ended, before anybody is told: who reads on at once finds it given back.
+    turn: Arc<Turn>,
 }
 
 impl Landing for Whole {
@@ -258,7 +258,8 @@ impl Landing for Whole {
     }
 
     fn lands(self: Box<Self>, outcome: io::Result<usize>) {
-        let Self { core, run, _turn } = *self;
+        let Self { core, run, turn } = *self;
+        drop(turn);
         core.counters.run(run.planned.pages().len() - run.planned.wanted);
         match outcome {
             Ok(bytes) => {
@@ -279,7 +280,9 @@ impl Landing for Whole {
     }
 
     fn called_off(self: Box<Self>) {
-        self.run.call_off();
+        let Self { run, turn, .. } = *self;
+        drop(turn);
+        run.call_off();
     }
 }
 
