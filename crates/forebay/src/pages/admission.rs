@@ -2,7 +2,8 @@
 //!
 //! Promises: a read that needs little never waits here. Of those that need much as many load at once as keep the disk busy, four
 //! at least. The others stand in line: who needs twice as much waits twice as long, and nobody is overtaken for ever. Giving up
-//! (dropping the future, or a turn) leaves nothing behind.
+//! (dropping the future, or a turn) leaves nothing behind. Nobody stands in line while those who have turns do not use them: they
+//! wait for something else than the disk, or are futures that nobody polls.
 //!
 //! Why: a load has all its frames before it begins. Fifty large reads that all begin wait for the same disk with memory in which
 //! there is nothing yet, and that others could have found something in. Who waits here has none.
@@ -12,7 +13,9 @@
 //! Knows neither pages nor memory.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -23,6 +26,8 @@ const LITTLE_RUNS: usize = 4;
 const AHEAD: usize = 2;
 /// No turn takes more than this part of what may be on its way, so that one long read does not keep all others waiting.
 const TURNS_MIN: usize = 4;
+/// When no turn is used for so long, who stands in line goes on without one.
+const STANDSTILL: Duration = Duration::from_millis(250);
 
 /// What may be on its way for reads that need much, in pages.
 pub(crate) struct Admission {
@@ -37,6 +42,10 @@ struct Line {
     clock: u64,
     /// How many have come.
     came: u64,
+    /// How many turns are used now.
+    in_use: usize,
+    /// How many have been used so far.
+    used: u64,
     waiting: BTreeMap<Place, Waiting>,
 }
 
@@ -50,20 +59,48 @@ struct Waiting {
 
 /// The right to load. Dropping it lets the next one in.
 #[must_use]
-pub(crate) struct Turn(Option<(Arc<Admission>, usize)>);
+pub(crate) struct Turn(Option<Held>);
+
+struct Held {
+    admission: Arc<Admission>,
+    share: usize,
+    is_used: bool,
+}
 
 impl Turn {
     /// For what is not to wait.
     pub(crate) fn of_its_own() -> Self {
         Self(None)
     }
+
+    fn of(admission: &Arc<Admission>, share: usize) -> Self {
+        Self(Some(Held {
+            admission: Arc::clone(admission),
+            share,
+            is_used: false,
+        }))
+    }
+
+    /// The load begins. From now on the turn is to be held by what ends with the load, whether anybody waits for it or not.
+    pub(crate) fn used(mut self) -> Arc<Self> {
+        if let Some(held) = &mut self.0 {
+            held.is_used = true;
+            let mut line = held.admission.line.lock();
+            line.in_use += 1;
+            line.used += 1;
+        }
+        Arc::new(self)
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some((admission, share)) = self.0.take() {
-            admission.line.lock().room += share;
-            admission.let_in();
+        if let Some(held) = self.0.take() {
+            let mut line = held.admission.line.lock();
+            line.room += held.share;
+            line.in_use -= usize::from(held.is_used);
+            drop(line);
+            held.admission.let_in();
         }
     }
 }
@@ -77,6 +114,8 @@ impl Admission {
             room: TURNS_MIN * turn_max,
             clock: 0,
             came: 0,
+            in_use: 0,
+            used: 0,
             waiting: BTreeMap::new(),
         };
         Arc::new(Self {
@@ -97,14 +136,35 @@ impl Admission {
             return None;
         }
         line.room = line.room.checked_sub(share)?;
-        Some(Turn(Some((Arc::clone(self), share))))
+        Some(Turn::of(self, share))
     }
 
-    /// A turn to load so many pages, when it has come.
+    /// A turn to load so many pages, when it has come, or when it would not come.
     ///
     /// # Cancel safety
     /// Dropping it gives up the place in line.
     pub(crate) async fn admit(self: &Arc<Self>, pages: usize) -> Turn {
+        let mut in_line = pin!(self.stand_in_line(pages));
+        let mut before = self.at_rest();
+        loop {
+            if let Ok(turn) = tokio::time::timeout(STANDSTILL, in_line.as_mut()).await {
+                return turn;
+            }
+            let now = self.at_rest();
+            if now.is_some() && now == before {
+                return Turn::of_its_own();
+            }
+            before = now;
+        }
+    }
+
+    /// How many turns have been used so far, if none is now.
+    fn at_rest(&self) -> Option<u64> {
+        let line = self.line.lock();
+        (line.in_use == 0).then_some(line.used)
+    }
+
+    async fn stand_in_line(self: &Arc<Self>, pages: usize) -> Turn {
         let (turn, its_turn) = oneshot::channel();
         let share = pages.min(self.turn_max);
         let place = {
@@ -137,7 +197,7 @@ impl Admission {
             line.clock = clock;
             drop(line);
             // Who has gone just now gives it back by this.
-            let _ = first.turn.send(Turn(Some((Arc::clone(self), share))));
+            let _ = first.turn.send(Turn::of(self, share));
         }
     }
 }
@@ -186,7 +246,8 @@ mod tests {
 
     fn check_nobody_is_in(admission: &Arc<Admission>) {
         let line = admission.line.lock();
-        assert_eq!((line.room, line.waiting.len()), (TURNS_MIN * admission.turn_max, 0));
+        let found = (line.room, line.waiting.len(), line.in_use);
+        assert_eq!(found, (TURNS_MIN * admission.turn_max, 0, 0));
     }
 
     #[tokio::test]
@@ -275,6 +336,64 @@ mod tests {
         turns.push(poll_immediate(&mut second).await.expect("room"));
         drop(turns);
         check_nobody_is_in(&admission);
+    }
+
+    #[tokio::test]
+    async fn who_is_in_line_goes_on_when_turns_are_not_used_and_waits_as_long_as_they_are() {
+        let admission = admission();
+        let mut turns = all_turns(&admission);
+        let one_used = turns.pop().expect("four").used();
+        let waits = tokio::time::timeout(2 * STANDSTILL, admission.admit(100)).await;
+        assert!(waits.is_err(), "a load is under way");
+        drop(one_used);
+        turns.push(admission.try_admit(100).expect("it ended"));
+        let turn = tokio::time::timeout(20 * STANDSTILL, admission.admit(100)).await;
+        drop((turn.expect("they are not used"), turns));
+        check_nobody_is_in(&admission);
+    }
+
+    #[tokio::test]
+    async fn who_is_in_line_stays_there_while_turns_are_used_now_and_then() {
+        let admission = Admission::new(64, 1);
+        let small: Vec<Turn> = (0..6).map_while(|_| admission.try_admit(5)).collect();
+        let large = all_turns(&admission);
+        assert_eq!((small.len(), large.len()), (6, 3));
+        // Too little room for a large one, whenever it looks.
+        let now_and_then = async {
+            for turn in small {
+                tokio::time::sleep(STANDSTILL / 2).await;
+                drop(turn.used());
+            }
+        };
+        tokio::select! {
+            biased;
+            () = now_and_then => {}
+            _ = admission.admit(100) => panic!("not its turn"),
+        }
+        drop(large);
+        check_nobody_is_in(&admission);
+    }
+
+    #[tokio::test]
+    async fn a_hundred_thousand_come_and_go_at_once() {
+        let admission = admission();
+        let turns = all_turns(&admission);
+        let began = std::time::Instant::now();
+        let mut waiters = Vec::new();
+        for pages in 33..100_033 {
+            waiters.push(waiter(&admission, pages).await);
+        }
+        // Every other one gives up; the turns of those who are given theirs, and go without it, pass on to the next.
+        let mut place = 0;
+        waiters.retain(|_| {
+            place += 1;
+            place % 2 == 0
+        });
+        assert_eq!(admission.line.lock().waiting.len(), 50_000);
+        drop(turns);
+        drop(waiters);
+        check_nobody_is_in(&admission);
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
 
     #[test]

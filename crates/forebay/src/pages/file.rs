@@ -127,7 +127,7 @@ impl PagedFile {
     /// wants is not.
     ///
     /// # Panics
-    /// If it has to wait for memory outside of a tokio runtime, or in one whose timer is not enabled.
+    /// If it has to wait for memory or for its turn to load much outside of a tokio runtime, or in one whose timer is not enabled.
     pub async fn read(&self, range: impl RangeBounds<u64>) -> Result<View, PageError> {
         let mapping = self.0.current();
         let bytes = self.0.counted(resolve(&range, &mapping))?;

@@ -25,8 +25,6 @@ pub(crate) struct Memory {
     taken: AtomicUsize,
     /// The frames that all who wait have asked for.
     wanted: AtomicUsize,
-    /// How often somebody's time was up, so far.
-    refused: AtomicUsize,
     /// The sweeper found less than was wanted, and is to be told when a pin is given back.
     starved: AtomicBool,
     /// Wakes the sweeper.
@@ -48,7 +46,6 @@ impl Memory {
             free: Semaphore::new(capacity),
             taken: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
-            refused: AtomicUsize::new(0),
             starved: AtomicBool::new(false),
             bell: OnceLock::new(),
         }
@@ -85,10 +82,9 @@ impl Memory {
     pub(crate) async fn take(&self, count: usize, limit: Duration) -> Option<Frames<'_>> {
         debug_assert!(count <= self.capacity, "more than there are would wait for ever");
         let _wanting = Wanting::of(self, count);
-        let Ok(permits) = tokio::time::timeout(limit, self.free.acquire_many(narrow(count))).await else {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
+        let permits = tokio::time::timeout(limit, self.free.acquire_many(narrow(count)))
+            .await
+            .ok()?;
         permits.expect("this semaphore is never closed").forget();
         Some(self.took(count))
     }
@@ -113,11 +109,6 @@ impl Memory {
     /// How many pages should be evicted now: for those who wait, and to keep the reserve.
     pub(crate) fn lacking(&self) -> usize {
         (self.taken() + self.wanted.load(Ordering::Relaxed) + self.reserve).saturating_sub(self.capacity)
-    }
-
-    /// How often somebody's time was up before there were enough, so far.
-    pub(crate) fn refused(&self) -> usize {
-        self.refused.load(Ordering::Relaxed)
     }
 
     /// Whether anybody waits for frames.

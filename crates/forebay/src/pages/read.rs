@@ -8,9 +8,8 @@
 //! Knows nothing of handles and of how files are opened.
 
 use std::ops::Range;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::PageError;
 use super::admission::Turn;
@@ -20,9 +19,6 @@ use super::memory::Frames;
 use super::plan::{PlannedRun, Reach, plan};
 use super::run::Run;
 use super::word::State;
-
-/// Who waits for a turn looks no more often whether that is hopeless.
-const LOOKS_EVERY: Duration = Duration::from_millis(10);
 
 /// What a look at the missing pages has led to.
 enum Look {
@@ -70,7 +66,9 @@ pub(crate) async fn load(
         match look(core, mapping, &missing, &mut turn, held.take(), false) {
             Look::LacksTurn(absent) => {
                 pins.clear();
-                turn = Some(wait_for_turn(core, absent).await?);
+                core.counters.waited();
+                turn = Some(core.admission.admit(absent).await);
+                // To wait for the disk is not to wait for memory.
                 began = Instant::now();
             }
             Look::LacksFrames(lacking) => {
@@ -119,9 +117,9 @@ pub(crate) async fn load(
 /// Dropping it before it has begun leaves nothing behind.
 pub(crate) async fn prefetch(core: &Arc<Core>, mapping: &Arc<Mapping>, pages: Range<u32>) -> Result<(), PageError> {
     let began = Instant::now();
-    let mut turn = Some(Turn::of_its_own());
     let mut held = None;
     loop {
+        let mut turn = Some(Turn::of_its_own());
         let missing: Vec<u32> = pages
             .clone()
             .filter(|page| matches!(mapping.word(*page).state(), State::Absent | State::Leaving))
@@ -172,7 +170,7 @@ fn distinct(spans: &[Range<u32>]) -> impl Iterator<Item = Range<u32>> {
 }
 
 /// Looks at pages that were missing: joins what is loading, and begins to load what is absent if there are frames for all of it,
-/// those in `held` among them.
+/// those in `held` among them. Then the turn is used, and what is absent later needs another.
 fn look<'a>(
     core: &'a Arc<Core>,
     mapping: &Arc<Mapping>,
@@ -186,6 +184,8 @@ fn look<'a>(
     let mut joined = 0;
     let mut again = false;
     let mut transfers = Vec::new();
+    // Not dropped under the lock: that wakes who is next.
+    let used;
     {
         let mut loads = mapping.loads();
         for &page in missing {
@@ -207,10 +207,10 @@ fn look<'a>(
         if turn.is_none() {
             *turn = core.admission.try_admit(absent.len());
         }
-        if turn.is_none() {
+        let Some(admitted) = turn.take() else {
             drop(loads);
             return Look::LacksTurn(absent.len());
-        }
+        };
         let state = |page| mapping.word(page).state();
         let has = held.as_ref().map_or(0, Frames::count);
         // With the gaps where there is room for them, else past them.
@@ -226,14 +226,16 @@ fn look<'a>(
         });
         let Some((planned, mut frames)) = found else {
             drop(loads);
+            *turn = Some(admitted);
             return Look::LacksFrames(absent.len());
         };
+        used = admitted.used();
         if let Some(held) = held {
             frames.join(held);
         }
         for run in planned {
             let run = Run::begin(mapping, &mut loads, run, &mut frames, prefetch);
-            transfers.push(run.transfer(core));
+            transfers.push(run.transfer(core, &used));
             runs.push(run);
         }
     }
@@ -242,22 +244,6 @@ fn look<'a>(
         core.submit(transfers);
     }
     Look::UnderWay { runs, again }
-}
-
-/// A turn to load so many pages. It is waited for as long as those who have one get on: once one of them has not got memory in
-/// time, the limit holds here as well.
-async fn wait_for_turn(core: &Arc<Core>, absent: usize) -> Result<Turn, PageError> {
-    core.counters.waited();
-    let limit = core.settings.wait_limit;
-    let refused_before = core.memory.refused();
-    let mut turn = pin!(core.admission.admit(absent));
-    loop {
-        match tokio::time::timeout(limit.max(LOOKS_EVERY), turn.as_mut()).await {
-            Ok(turn) => return Ok(turn),
-            Err(_) if core.memory.refused() > refused_before => return Err(full(core, absent)),
-            Err(_) => {}
-        }
-    }
 }
 
 /// So many frames, within what is left of the time since `began`.

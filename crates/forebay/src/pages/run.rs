@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::PageError;
+use super::admission::Turn;
 use super::core::Core;
 use super::io::{Landing, Operation, Piece, ShutDown, Transfer};
 use super::mapping::{Loads, Mapping};
@@ -74,11 +75,12 @@ impl Run {
         run
     }
 
-    /// The I/O that brings it.
-    pub(crate) fn transfer(self: &Arc<Self>, core: &Arc<Core>) -> Transfer {
+    /// The I/O that brings it, in this turn.
+    pub(crate) fn transfer(self: &Arc<Self>, core: &Arc<Core>, turn: &Arc<Turn>) -> Transfer {
         let landing = Whole {
             core: Arc::clone(core),
             run: Arc::clone(self),
+            turn: Arc::clone(turn),
         };
         let mut pieces = Vec::with_capacity(self.planned.stretches.len());
         for stretch in &self.planned.stretches {
@@ -246,6 +248,8 @@ impl Run {
 struct Whole {
     core: Arc<Core>,
     run: Arc<Run>,
+    /// Goes when the I/O has ended, before anybody is told: who reads on at once finds it given back.
+    turn: Arc<Turn>,
 }
 
 impl Landing for Whole {
@@ -254,7 +258,8 @@ impl Landing for Whole {
     }
 
     fn lands(self: Box<Self>, outcome: io::Result<usize>) {
-        let Self { core, run } = *self;
+        let Self { core, run, turn } = *self;
+        drop(turn);
         core.counters.run(run.planned.pages().len() - run.planned.wanted);
         match outcome {
             Ok(bytes) => {
@@ -275,7 +280,9 @@ impl Landing for Whole {
     }
 
     fn called_off(self: Box<Self>) {
-        self.run.call_off();
+        let Self { run, turn, .. } = *self;
+        drop(turn);
+        run.call_off();
     }
 }
 

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use forebay::pages::faults::Fault;
 use forebay::pages::{Io, PageError, PagePool, PagedFile, View};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::pattern;
 use crate::trouble::{PATIENCE, Trouble, in_a_process_of_its_own, nothing_leaked, polled, threads, until};
@@ -349,6 +352,164 @@ async fn who_waits_for_a_turn_behind_those_who_get_no_memory_is_refused_with_the
     drop(held);
     all_end(readers_of_six(&file, 60, 8)).await;
     nothing_leaked(&pool).await;
+}
+
+/// Polls reads once each, so that they have begun or stand in line, and are heard of no more unless they are polled again.
+async fn begun<F: Future>(reads: &mut [std::pin::Pin<Box<F>>]) {
+    for read in reads {
+        assert!(futures_util::future::poll_immediate(read).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn reads_that_nobody_polls_any_more_do_not_keep_others_in_line() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    for wait_limit in [PATIENCE, Duration::ZERO, Duration::MAX] {
+        let (_trouble, pool) = pool_of_turns(100, wait_limit);
+        let file = pool.open(&path).await.expect("opened");
+        let mut buffered: Vec<_> = (0..4)
+            .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
+            .collect();
+        begun(&mut buffered).await;
+        until("them to load", || pool.stats().runs >= 24).await;
+        // They have got what they need, whether they look or not.
+        pattern::check(&pages(&file, 100, 106).await, 1);
+        assert_eq!(pool.stats().waits, 0);
+        pool.clear();
+        // As a stream's buffer does: four load, four stand in line, and their owner has gone to do something else.
+        let mut others: Vec<_> = (20..28)
+            .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
+            .collect();
+        begun(&mut others).await;
+        until("them to load", || pool.stats().runs >= 30 + 24).await;
+        for from in [200, 300] {
+            let view = tokio::time::timeout(PATIENCE / 3, pages(&file, from, from + 6)).await;
+            pattern::check(&view.expect("memory is free, the disk is idle"), 1);
+        }
+        let all = buffered.into_iter().chain(others);
+        for view in futures_util::future::join_all(all).await {
+            pattern::check(&view, 1);
+        }
+        nothing_leaked(&pool).await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_in_line_is_not_refused_because_another_one_was() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let limit = Duration::from_millis(200);
+    let (trouble, pool) = pool_of_turns(100, limit);
+    let file = pool.open(&path).await.expect("opened");
+    let held = pages(&file, 0, 40).await;
+    let gate = trouble.gate();
+    let readers = readers_of_six(&file, 100, 8);
+    until("four to wait for their turn", || pool.stats().waits == 4).await;
+    let refused = file
+        .prefetch(500 * PAGE..570 * PAGE)
+        .await
+        .expect_err("too many are held");
+    assert!(matches!(refused, PageError::Full { .. }), "{refused}");
+    tokio::time::sleep(3 * limit).await;
+    drop(gate);
+    // There are frames for all of them, and always were.
+    all_end(readers).await;
+    drop(held);
+    nothing_leaked(&pool).await;
+}
+
+/// Four turns are there, not more and not less: of five readers of six pages each, from this page on, four load.
+async fn four_turns_are_there(trouble: &std::sync::Arc<Trouble>, pool: &PagePool, file: &PagedFile, from: u64) {
+    let gate = trouble.gate();
+    let misses = pool.stats().misses;
+    let readers = readers_of_six(file, from, 5);
+    until("four to load", || pool.stats().misses == misses + 4 * 6).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(pool.stats().misses, misses + 4 * 6);
+    drop(gate);
+    all_end(readers).await;
+    nothing_leaked(pool).await;
+}
+
+/// Reads, many ranges, prefetches and invalidations that overlap, some of them dropped after a few polls.
+async fn mixture(file: PagedFile, mut random: StdRng) {
+    for _ in 0..40 {
+        let from = random.random_range(0..450);
+        let range = from * PAGE..(from + random.random_range(1..30)) * PAGE;
+        let polls = if random.random_range(0..3) == 0 {
+            random.random_range(1..5)
+        } else {
+            usize::MAX
+        };
+        let ended = match random.random_range(0..8) {
+            0 => polled(file.prefetch(range), polls).await,
+            1 => polled(file.invalidate(range), polls).await,
+            2 => {
+                let sparse = (0..random.random_range(1..20)).map(|number| (from + 3 * number) % 512);
+                let sparse: Vec<_> = sparse.map(|page| page * PAGE..(page + 1) * PAGE).collect();
+                let read = polled(file.read_many(sparse), polls).await;
+                read.map(|read| read.map(|views| views.iter().for_each(|view| pattern::check(view, 1))))
+            }
+            _ => {
+                let read = polled(file.read(range), polls).await;
+                read.map(|read| read.map(|view| pattern::check(&view, 1)))
+            }
+        };
+        match ended {
+            None | Some(Ok(()) | Err(PageError::Io { .. } | PageError::Full { .. })) => {}
+            Some(Err(error)) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_becomes_of_reads_their_turns_come_back() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    for (seed, wait_limit) in [PATIENCE, Duration::ZERO, Duration::MAX].into_iter().enumerate() {
+        let (trouble, pool) = pool_of_turns(64, wait_limit);
+        let file = pool.open(&path).await.expect("opened");
+        trouble.rule(|offset, _| (offset / PAGE).is_multiple_of(97).then_some(Fault::Error(libc::EIO)));
+        let readers = (0..16).map(|reader| {
+            let random = StdRng::seed_from_u64(seed as u64 * 100 + reader);
+            tokio::spawn(mixture(file.clone(), random))
+        });
+        all_end(readers.collect()).await;
+        trouble.over();
+        nothing_leaked(&pool).await;
+        four_turns_are_there(&trouble, &pool, &file, 600).await;
+    }
+}
+
+#[test]
+fn a_runtime_that_ends_while_its_tasks_are_in_line_takes_no_turn_along() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let (trouble, pool) = pool_of_turns(64, PATIENCE);
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let file = runtime().block_on(pool.open(&path)).expect("opened");
+    let first = runtime();
+    let gate = trouble.gate();
+    let _readers = first.block_on(async {
+        let readers = readers_of_six(&file, 100, 20);
+        until("them to wait", || pool.stats().waits == 16).await;
+        readers
+    });
+    drop(first);
+    drop(gate);
+    runtime().block_on(async {
+        nothing_leaked(&pool).await;
+        four_turns_are_there(&trouble, &pool, &file, 500).await;
+    });
+}
+
+#[tokio::test]
+async fn a_clock_that_stands_still_and_jumps_harms_nobody_in_line() {
+    let (_folder, path) = pattern::file(1, 1024 * PAGE);
+    let (_trouble, pool) = pool_of_turns(1024, PATIENCE);
+    let file = pool.open(&path).await.expect("opened");
+    tokio::time::pause();
+    for reader in readers_of_six(&file, 0, 150) {
+        reader.await.expect("right bytes");
+    }
+    assert_eq!(pool.stats().failures, 0);
 }
 
 #[tokio::test]
