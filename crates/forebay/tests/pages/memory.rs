@@ -658,6 +658,8 @@ fn while_all_is_held_the_sweeper_sleeps() {
                 .expect("a pool");
             let file = pool.open(&path).await.expect("opened");
             let held = pages(&file, 0, 8).await;
+            // A thread gives itself its name, when it begins.
+            until("the sweeper to begin", || !threads("forebay-sweeper").is_empty()).await;
             let [sweeper] = &threads("forebay-sweeper")[..] else {
                 panic!("one pool, one sweeper")
             };
