@@ -99,8 +99,8 @@ impl Builder {
 
     /// How many I/Os run at once, 1 to 4,096; 32 unless told otherwise.
     ///
-    /// Of the reads that lack more than four runs as many load at once as have twice what the disk is given (16 MiB), and four at
-    /// least. The others wait, the longer the more they lack, and have no memory yet, which serves hits meanwhile.
+    /// Reads that lack more than four runs take turns: four of them load at once, or more that lack less, up to twice `depth` runs
+    /// in all (16 MiB unless told otherwise). The others wait, the longer the more they lack, and take no memory until then.
     pub fn depth(mut self, ios: usize) -> Self {
         self.depth = ios;
         self

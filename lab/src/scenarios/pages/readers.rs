@@ -76,7 +76,7 @@ pub(super) struct Seen {
 }
 
 /// What the small one reads at a time.
-pub(super) const SMALL_BYTES: u64 = 64 << 10;
+const SMALL_BYTES: u64 = 64 << 10;
 /// How long it rests after each read.
 const REST: Duration = Duration::from_millis(3);
 
