@@ -30,11 +30,16 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+mod boolean;
 mod datum;
 mod environment;
 mod error;
+mod float;
 mod function;
+mod integer;
 mod kind;
+pub mod numeric;
+pub mod text_form;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;
