@@ -30,6 +30,7 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod aggregate;
 mod boolean;
 mod datum;
 mod environment;
