@@ -149,5 +149,6 @@ const FAMILIES: &[&[Function]] = &[
     crate::boolean::FUNCTIONS,
     crate::float::FUNCTIONS,
     crate::integer::FUNCTIONS,
+    crate::number_format::FUNCTIONS,
     crate::numeric::FUNCTIONS,
 ];

@@ -39,6 +39,7 @@ mod float;
 mod function;
 mod integer;
 mod kind;
+mod number_format;
 pub mod numeric;
 pub mod text_form;
 
