@@ -145,4 +145,10 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// One table a family of types.
-const FAMILIES: &[&[Function]] = &[];
+const FAMILIES: &[&[Function]] = &[
+    crate::boolean::FUNCTIONS,
+    crate::float::FUNCTIONS,
+    crate::integer::FUNCTIONS,
+    crate::number_format::FUNCTIONS,
+    crate::numeric::FUNCTIONS,
+];

@@ -30,11 +30,18 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod aggregate;
+mod boolean;
 mod datum;
 mod environment;
 mod error;
+mod float;
 mod function;
+mod integer;
 mod kind;
+mod number_format;
+pub mod numeric;
+pub mod text_form;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;
