@@ -30,11 +30,14 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod array;
 mod datum;
 mod environment;
 mod error;
 mod function;
+pub mod json;
 mod kind;
+pub mod text_form;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;

@@ -1,0 +1,57 @@
+//! `array_agg`.
+
+use super::{Array, DIMENSIONS_MAX};
+use crate::{Arguments, Datum, Owned, Result, Type, ValueError};
+
+/// `array_agg` of values, or of arrays, which become one array of one dimension more.
+#[derive(Debug, Default)]
+pub struct ArrayAgg {
+    /// The type of the values, and how many there were; none before the first.
+    of: Option<(Type, usize)>,
+    /// The dimensions of each of the arrays.
+    dimensions: Vec<usize>,
+    elements: Vec<Owned>,
+}
+
+impl ArrayAgg {
+    /// One more row.
+    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+        let (Some(value), Some(of)) = (arguments.values.first(), arguments.types.first()) else {
+            return Err(ValueError::new("XX000", "array_agg takes a value of a known type"));
+        };
+        match (of, value) {
+            (Type::Scalar(_), _) => self.elements.push((*value).into()),
+            (Type::Array(_), Datum::Null) => return Err(ValueError::new("22004", "cannot accumulate null arrays")),
+            (Type::Array(kind), _) => self.add_array(Array::read(*kind, arguments.text(0)?)?)?,
+        }
+        self.of.get_or_insert((*of, 0)).1 += 1;
+        Ok(())
+    }
+
+    fn add_array(&mut self, array: Array) -> Result<()> {
+        let wrong = |message: &str| Err(ValueError::new("2202E", message));
+        if array.dimensions.is_empty() {
+            return wrong("cannot accumulate empty arrays");
+        }
+        if self.of.is_none() {
+            if array.dimensions.len() + 1 > DIMENSIONS_MAX {
+                return Err(super::text::too_many(array.dimensions.len() + 1));
+            }
+            self.dimensions = array.dimensions;
+        } else if self.dimensions != array.dimensions {
+            return wrong("cannot accumulate arrays of different dimensionality");
+        }
+        self.elements.extend(array.elements);
+        Ok(())
+    }
+
+    /// NULL of no rows.
+    pub fn finish(self) -> Result<Owned> {
+        let Some((of, rows)) = self.of else {
+            return Ok(Owned::Null);
+        };
+        let mut dimensions = vec![rows];
+        dimensions.extend(self.dimensions);
+        Array::new(dimensions, self.elements).into_stored(of.kind())
+    }
+}

@@ -1,0 +1,1 @@
+//! Answers of PostgreSQL 15, recorded.
