@@ -145,4 +145,11 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// One table a family of types.
-const FAMILIES: &[&[Function]] = &[crate::array::FUNCTIONS, crate::json::FUNCTIONS];
+const FAMILIES: &[&[Function]] = &[
+    crate::array::FUNCTIONS,
+    crate::boolean::FUNCTIONS,
+    crate::float::FUNCTIONS,
+    crate::integer::FUNCTIONS,
+    crate::json::FUNCTIONS,
+    crate::numeric::FUNCTIONS,
+];

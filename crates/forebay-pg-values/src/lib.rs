@@ -31,12 +31,16 @@
 //! Knows nothing of statements, SQLite, or the wire.
 
 pub mod array;
+mod boolean;
 mod datum;
 mod environment;
 mod error;
+mod float;
 mod function;
+mod integer;
 pub mod json;
 mod kind;
+pub mod numeric;
 pub mod text_form;
 
 pub use datum::{Datum, Owned};

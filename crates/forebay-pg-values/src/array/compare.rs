@@ -64,25 +64,12 @@ fn rank(datum: Datum<'_>) -> u8 {
 
 fn compare_text(kind: Kind, left: &str, right: &str) -> Ordering {
     match kind {
-        Kind::Numeric => compare_numeric(left, right),
+        Kind::Numeric => crate::numeric::compare(left, right),
         Kind::Bpchar => left.trim_end_matches(' ').cmp(right.trim_end_matches(' ')),
         Kind::Jsonb => crate::json::jsonb::compare(left, right),
         Kind::Interval => interval_micros(left).cmp(&interval_micros(right)),
         Kind::Timetz => timetz(left).cmp(&timetz(right)),
         _ => left.cmp(right),
-    }
-}
-
-fn compare_numeric(left: &str, right: &str) -> Ordering {
-    let class = |text: &str| match text {
-        "-Infinity" => 0,
-        "Infinity" => 2,
-        "NaN" => 3,
-        _ => 1,
-    };
-    match (class(left), class(right)) {
-        (1, 1) => crate::json::compare_numbers(left, right),
-        (left, right) => left.cmp(&right),
     }
 }
 

@@ -392,7 +392,7 @@ fn to_integer(arguments: Arguments<'_>, kind: Kind, least: i64, most: i64) -> Re
 
 /// A number of more digits than a float has range for is none of its values.
 fn to_real(number: &str, real: f64, kind: Kind) -> Result<Owned> {
-    let is_zero = number::compare(number, "0").is_eq();
+    let is_zero = crate::numeric::compare(number, "0").is_eq();
     if real.is_infinite() || (real == 0.0 && !is_zero) {
         return Err(ValueError::new(
             "22003",

@@ -188,7 +188,7 @@ impl<'a> Value<'a> {
     fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
-            (Self::Number(left), Self::Number(right)) => number::compare(left, right),
+            (Self::Number(left), Self::Number(right)) => crate::numeric::compare(left, right),
             (Self::String(left), Self::String(right)) => left.cmp(right),
             (Self::Array(left), Self::Array(right)) => left.len().cmp(&right.len()).then_with(|| {
                 let pairs = left.iter().zip(right);

@@ -14,7 +14,6 @@ mod text;
 
 pub use build::{JsonAgg, JsonObjectAgg, JsonbAgg, JsonbObjectAgg};
 pub(crate) use functions::FUNCTIONS;
-pub(crate) use number::compare as compare_numbers;
 pub use rows::{array_elements, array_elements_text, each, each_text, object_keys};
 pub use text::{DEPTH_MAX, Shape, elements, members, shape, validate};
 pub(crate) use text::{quote, unquote};
