@@ -30,10 +30,10 @@ impl ArrayAgg {
 
     fn add_array(&mut self, array: Array) -> Result<()> {
         let wrong = |message: &str| Err(ValueError::new("2202E", message));
-        if array.dimensions.is_empty() {
-            return wrong("cannot accumulate empty arrays");
-        }
         if self.of.is_none() {
+            if array.dimensions.is_empty() {
+                return wrong("cannot accumulate empty arrays");
+            }
             if array.dimensions.len() + 1 > DIMENSIONS_MAX {
                 return Err(super::text::too_many(array.dimensions.len() + 1));
             }

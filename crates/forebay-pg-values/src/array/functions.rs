@@ -260,9 +260,6 @@ fn fill(arguments: Arguments<'_>) -> Result<Owned> {
         ));
     }
     let lengths = lengths(arguments, 1)?;
-    if lengths.is_empty() {
-        return Array::empty().into_stored(kind);
-    }
     if lengths.len() > DIMENSIONS_MAX {
         return Err(too_many(lengths.len()));
     }
@@ -275,6 +272,9 @@ fn fill(arguments: Arguments<'_>) -> Result<Owned> {
         if bounds.iter().any(|bound| *bound != 1) {
             return Err(ValueError::unsupported("arrays whose lower bound is not 1 are"));
         }
+    }
+    if lengths.is_empty() {
+        return Array::empty().into_stored(kind);
     }
     let too_large = || ValueError::new("54000", "array size exceeds the maximum allowed (134217727)");
     let mut dimensions = Vec::new();

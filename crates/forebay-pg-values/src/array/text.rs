@@ -73,6 +73,7 @@ fn is_space(byte: u8) -> bool {
 pub(crate) fn read(text: &str, element: &mut dyn FnMut(&str) -> Result<Owned>) -> Result<Array> {
     let mut literal = Literal {
         text,
+        quoted_from: 0,
         at: 0,
         dimensions: Vec::new(),
         leaf: None,
@@ -86,6 +87,9 @@ pub(crate) fn read(text: &str, element: &mut dyn FnMut(&str) -> Result<Owned>) -
             literal.malformed("Array contents must start with \"{\".")
         });
     }
+    if !declared.is_empty() {
+        literal.quoted_from = literal.at;
+    }
     literal.level(0)?;
     literal.skip_space();
     if literal.peek().is_some() {
@@ -95,6 +99,7 @@ pub(crate) fn read(text: &str, element: &mut dyn FnMut(&str) -> Result<Owned>) -
     if literal.elements.is_empty() {
         dimensions.clear();
     }
+    literal.quoted_from = 0;
     if !declared.is_empty() && declared != dimensions {
         return Err(literal.malformed("Specified array dimensions do not match array contents."));
     }
@@ -114,6 +119,8 @@ pub(crate) fn read(text: &str, element: &mut dyn FnMut(&str) -> Result<Owned>) -
 
 struct Literal<'a> {
     text: &'a str,
+    /// Where messages begin to quote it: behind the bounds, if it is the contents that are wrong.
+    quoted_from: usize,
     at: usize,
     dimensions: Vec<usize>,
     /// The level that elements are on, once one was seen.
@@ -123,7 +130,11 @@ struct Literal<'a> {
 
 impl Literal<'_> {
     fn malformed(&self, detail: &str) -> ValueError {
-        ValueError::new("22P02", format!("malformed array literal: \"{}\"", self.text)).with_detail(detail)
+        ValueError::new(
+            "22P02",
+            format!("malformed array literal: \"{}\"", &self.text[self.quoted_from..]),
+        )
+        .with_detail(detail)
     }
 
     fn peek(&self) -> Option<u8> {
@@ -189,7 +200,7 @@ impl Literal<'_> {
             .parse()
             .ok()
             .filter(|bound: &i64| i32::try_from(*bound).is_ok());
-        bound.ok_or_else(|| ValueError::new("22003", "array bound is out of integer range"))
+        bound.ok_or_else(|| ValueError::unsupported("array bounds beyond the range of integer are"))
     }
 
     /// From `{` to behind its `}`.

@@ -62,7 +62,6 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("jsonb_le", |a| Ok(order(a)?.is_le().into())),
     Function::new("jsonb_gt", |a| Ok(order(a)?.is_gt().into())),
     Function::new("jsonb_ge", |a| Ok(order(a)?.is_ge().into())),
-    Function::new("jsonb_cmp", |a| Ok((order(a)? as i64).into())),
     Function::new("jsonb_contains", |a| Ok(read(a, 0)?.contains(&read(a, 1)?).into())),
     Function::new("jsonb_contained", |a| Ok(read(a, 1)?.contains(&read(a, 0)?).into())),
     Function::new("jsonb_exists", |a| Ok(read(a, 0)?.exists(a.text(1)?).into())),
@@ -366,8 +365,7 @@ fn strip_nulls(document: &str, out: &mut String) -> Result<()> {
 
 fn cannot_cast(value: &Value<'_>, kind: Kind) -> ValueError {
     let what = match value.shape() {
-        // At the top PostgreSQL does not say which of the two it is.
-        Shape::Array | Shape::Object => "array or object",
+        Shape::Number => "numeric",
         shape => shape.name(),
     };
     ValueError::new(
