@@ -87,9 +87,7 @@ pub(crate) fn read(text: &str, element: &mut dyn FnMut(&str) -> Result<Owned>) -
             literal.malformed("Array contents must start with \"{\".")
         });
     }
-    if !declared.is_empty() {
-        literal.quoted_from = literal.at;
-    }
+    literal.quoted_from = literal.at;
     literal.level(0)?;
     literal.skip_space();
     if literal.peek().is_some() {
@@ -119,7 +117,7 @@ pub(crate) fn read(text: &str, element: &mut dyn FnMut(&str) -> Result<Owned>) -
 
 struct Literal<'a> {
     text: &'a str,
-    /// Where messages begin to quote it: behind the bounds, if it is the contents that are wrong.
+    /// Where messages begin to quote it: behind white space and bounds, if it is the contents that are wrong.
     quoted_from: usize,
     at: usize,
     dimensions: Vec<usize>,
@@ -257,7 +255,10 @@ impl Literal<'_> {
             Some(_) => {}
         }
         if *self.leaf.get_or_insert(depth) != depth {
-            return Err(self.mismatch());
+            // PostgreSQL 15 takes some of these and drops elements.
+            return Err(ValueError::unsupported(
+                "array literals with elements at different depths are",
+            ));
         }
         let element = if self.peek() == Some(b'"') {
             Some(self.quoted()?)

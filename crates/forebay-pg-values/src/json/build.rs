@@ -291,13 +291,13 @@ pub(crate) fn jsonb_build_object(arguments: Arguments<'_>) -> Result<Owned> {
             to_value(type_of(&arguments, 2 * at + 1), pair[1], arguments.environment)?,
         ));
     }
-    Ok(Value::object(members).to_string().into())
+    Value::object(members).stored()
 }
 
 pub(crate) fn jsonb_build_array(arguments: Arguments<'_>) -> Result<Owned> {
     let values = arguments.values.iter().enumerate();
     let values = values.map(|(at, value)| to_value(type_of(&arguments, at), *value, arguments.environment));
-    Ok(Value::Array(values.collect::<Result<_>>()?).to_string().into())
+    Value::Array(values.collect::<Result<_>>()?).stored()
 }
 
 pub(crate) fn to_json(arguments: Arguments<'_>) -> Result<Owned> {
@@ -313,11 +313,7 @@ pub(crate) fn to_json(arguments: Arguments<'_>) -> Result<Owned> {
 }
 
 pub(crate) fn to_jsonb(arguments: Arguments<'_>) -> Result<Owned> {
-    Ok(
-        to_value(type_of(&arguments, 0), arguments.values[0], arguments.environment)?
-            .to_string()
-            .into(),
-    )
+    to_value(type_of(&arguments, 0), arguments.values[0], arguments.environment)?.stored()
 }
 
 pub(crate) fn array_to_json_pretty(arguments: Arguments<'_>) -> Result<Owned> {
@@ -504,8 +500,9 @@ impl JsonbAgg {
     }
 
     /// NULL of no rows.
-    pub fn finish(self) -> Owned {
-        self.elements.map(|elements| Value::Array(elements).to_string()).into()
+    pub fn finish(self) -> Result<Owned> {
+        self.elements
+            .map_or(Ok(Owned::Null), |elements| Value::Array(elements).stored())
     }
 }
 
@@ -530,7 +527,8 @@ impl JsonbObjectAgg {
     }
 
     /// NULL of no rows.
-    pub fn finish(self) -> Owned {
-        self.members.map(|members| Value::object(members).to_string()).into()
+    pub fn finish(self) -> Result<Owned> {
+        self.members
+            .map_or(Ok(Owned::Null), |members| Value::object(members).stored())
     }
 }

@@ -92,7 +92,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         change(a, &Change::Insert { value, after }, "cannot set path in scalar")
     }),
     Function::new("json_strip_nulls", |a| {
-        text::validate_escapes(a.text(0)?)?;
+        text::parse(a.text(0)?, true, &mut text::Nothing)?;
         let mut out = String::new();
         strip_nulls(a.text(0)?, &mut out)?;
         Ok(out.into())
@@ -154,7 +154,7 @@ fn read<'a>(arguments: Arguments<'a>, index: usize) -> Result<Value<'a>> {
 
 #[allow(clippy::needless_pass_by_value, reason = "the end of a chain of owned documents")]
 fn done(value: Value<'_>) -> Result<Owned> {
-    Ok(value.to_string().into())
+    value.stored()
 }
 
 fn order(arguments: Arguments<'_>) -> Result<Ordering> {

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::number;
-use super::text::{self, Builder, Shape, Token};
-use crate::Result;
+use super::text::{self, Builder, DEPTH_MAX, Shape, Token};
+use crate::{Owned, Result};
 
 /// A document, or a part of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,6 +133,22 @@ impl<'a> Value<'a> {
                 }
                 out.push('}');
             }
+        }
+    }
+
+    /// The stored form; refused if it has more levels than can be read again.
+    pub(crate) fn stored(&self) -> Result<Owned> {
+        if self.depth() > DEPTH_MAX {
+            return Err(text::too_deep());
+        }
+        Ok(self.to_string().into())
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Self::Array(elements) => 1 + elements.iter().map(Self::depth).max().unwrap_or(0),
+            Self::Object(members) => 1 + members.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+            _ => 0,
         }
     }
 

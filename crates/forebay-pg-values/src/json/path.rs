@@ -54,6 +54,9 @@ pub(crate) fn find<'a>(json: &'a str, path: &[&str]) -> Result<Option<&'a str>> 
     let Some((step, rest)) = path.split_first() else {
         return Ok(Some(text::trim(json)));
     };
+    if path.len() > text::DEPTH_MAX {
+        return Err(text::too_deep());
+    }
     let mut found = None;
     match text::shape(json)? {
         Shape::Object => {

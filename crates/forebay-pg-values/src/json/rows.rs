@@ -10,8 +10,17 @@ fn wrong(message: &str) -> ValueError {
     ValueError::new("22023", message)
 }
 
-fn members(flavor: Flavor, document: &str, function: &str) -> Result<Vec<(String, String)>> {
+/// What the document is. PostgreSQL has read a scalar before it sees that it is one, so that its escapes count first.
+fn shape(flavor: Flavor, document: &str, with_escapes: bool) -> Result<Shape> {
     let shape = text::shape(document)?;
+    if flavor == Flavor::Json && with_escapes && !matches!(shape, Shape::Object | Shape::Array) {
+        text::validate_escapes(document)?;
+    }
+    Ok(shape)
+}
+
+fn members(flavor: Flavor, document: &str, function: &str) -> Result<Vec<(String, String)>> {
+    let shape = shape(flavor, document, true)?;
     if shape != Shape::Object {
         return Err(match (flavor, shape) {
             (Flavor::Jsonb, _) => wrong(&format!("cannot call {function} on a non-object")),
@@ -23,9 +32,8 @@ fn members(flavor: Flavor, document: &str, function: &str) -> Result<Vec<(String
         text::validate_escapes(document)?;
     }
     let members = text::members(document)?.into_iter();
-    Ok(members
-        .map(|(key, value)| (text::unquote(key).into_owned(), value.to_owned()))
-        .collect())
+    let members = members.map(|(key, value)| (text::unquote(key).into_owned(), value.to_owned()));
+    Ok(members.collect())
 }
 
 /// What `->>` gives of a part.
@@ -55,7 +63,7 @@ pub fn object_keys(flavor: Flavor, document: &str) -> Result<Vec<String>> {
         Flavor::Json => "json_object_keys",
         Flavor::Jsonb => "jsonb_object_keys",
     };
-    match text::shape(document)? {
+    match shape(flavor, document, true)? {
         Shape::Object => {}
         Shape::Array => return Err(wrong(&format!("cannot call {function} on an array"))),
         _ => return Err(wrong(&format!("cannot call {function} on a scalar"))),
@@ -67,7 +75,7 @@ pub fn object_keys(flavor: Flavor, document: &str) -> Result<Vec<String>> {
 }
 
 fn elements<'a>(flavor: Flavor, document: &'a str, function: &str) -> Result<Vec<&'a str>> {
-    match (text::shape(document)?, flavor) {
+    match (shape(flavor, document, function.ends_with("text"))?, flavor) {
         (Shape::Array, _) => text::elements(document),
         (Shape::Object, Flavor::Json) => Err(wrong(&format!("cannot call {function} on a non-array"))),
         (_, Flavor::Json) => Err(wrong(&format!("cannot call {function} on a scalar"))),

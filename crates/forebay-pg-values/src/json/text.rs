@@ -64,7 +64,7 @@ pub(crate) trait Builder<'a> {
 }
 
 /// Builds nothing.
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl<'a> Builder<'a> for Nothing {
     type Node = ();
@@ -149,9 +149,7 @@ impl<'a> Parser<'a> {
     fn descend(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(ValueError::unsupported(format_args!(
-                "json with more than {DEPTH_MAX} levels is"
-            )));
+            return Err(too_deep());
         }
         self.advance()
     }
@@ -377,6 +375,10 @@ fn is_word(byte: u8) -> bool {
 
 fn invalid(detail: impl Into<String>) -> ValueError {
     ValueError::new("22P02", "invalid input syntax for type json").with_detail(detail)
+}
+
+pub(crate) fn too_deep() -> ValueError {
+    ValueError::unsupported(format_args!("json with more than {DEPTH_MAX} levels is"))
 }
 
 fn low_surrogate() -> ValueError {
