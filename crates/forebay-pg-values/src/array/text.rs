@@ -212,7 +212,7 @@ impl Literal<'_> {
         // Only the outermost braces may hold nothing.
         if depth > 0 || self.peek() != Some(b'}') {
             loop {
-                self.item(depth)?;
+                self.item(depth, length == 0)?;
                 length += 1;
                 self.skip_space();
                 match self.peek() {
@@ -240,13 +240,13 @@ impl Literal<'_> {
         Ok(())
     }
 
-    fn item(&mut self, depth: usize) -> Result<()> {
+    fn item(&mut self, depth: usize, first: bool) -> Result<()> {
         match self.peek() {
             None => return Err(self.unexpected_end()),
             Some(b'{') => {
-                // Elements beside braces.
                 if self.leaf.is_some_and(|leaf| leaf <= depth) {
-                    return Err(self.mismatch());
+                    // Behind an element braces are wrong; behind shallower braces PostgreSQL 15 takes some.
+                    return Err(if first { uneven() } else { self.mismatch() });
                 }
                 return self.level(depth + 1);
             }
@@ -255,10 +255,7 @@ impl Literal<'_> {
             Some(_) => {}
         }
         if *self.leaf.get_or_insert(depth) != depth {
-            // PostgreSQL 15 takes some of these and drops elements.
-            return Err(ValueError::unsupported(
-                "array literals with elements at different depths are",
-            ));
+            return Err(uneven());
         }
         let element = if self.peek() == Some(b'"') {
             Some(self.quoted()?)
@@ -331,6 +328,11 @@ impl Literal<'_> {
     fn mismatch(&self) -> ValueError {
         self.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
     }
+}
+
+/// Elements at different depths: PostgreSQL 15 refuses some of these, and takes others and loses elements.
+fn uneven() -> ValueError {
+    ValueError::unsupported("array literals with elements at different depths are")
 }
 
 pub(crate) fn too_many(dimensions: usize) -> ValueError {
