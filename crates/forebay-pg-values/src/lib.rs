@@ -41,6 +41,8 @@ mod integer;
 pub mod json;
 mod kind;
 pub mod numeric;
+#[cfg(test)]
+mod recorded;
 pub mod text_form;
 
 pub use datum::{Datum, Owned};

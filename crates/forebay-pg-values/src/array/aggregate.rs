@@ -1,5 +1,8 @@
-//! `array_agg`.
+//! `array_agg`, and `min` and `max` of arrays.
 
+use std::cmp::Ordering;
+
+use super::compare::compare;
 use super::{Array, DIMENSIONS_MAX};
 use crate::{Arguments, Datum, Owned, Result, Type, ValueError};
 
@@ -46,12 +49,65 @@ impl ArrayAgg {
     }
 
     /// NULL of no rows.
-    pub fn finish(self) -> Result<Owned> {
+    pub fn finish(&self) -> Result<Owned> {
         let Some((of, rows)) = self.of else {
             return Ok(Owned::Null);
         };
         let mut dimensions = vec![rows];
-        dimensions.extend(self.dimensions);
-        Array::new(dimensions, self.elements).into_stored(of.kind())
+        dimensions.extend(&self.dimensions);
+        Array::new(dimensions, self.elements.clone()).into_stored(of.kind())
+    }
+}
+
+/// `min(anyarray)`, `max(anyarray)`.
+#[derive(Debug)]
+pub struct ArrayExtreme {
+    /// How a value must stand to the one that was kept, to be kept instead.
+    better: Ordering,
+    kept: Option<String>,
+}
+
+impl ArrayExtreme {
+    /// `min`.
+    pub fn least() -> Self {
+        Self {
+            better: Ordering::Less,
+            kept: None,
+        }
+    }
+
+    /// `max`.
+    pub fn greatest() -> Self {
+        Self {
+            better: Ordering::Greater,
+            kept: None,
+        }
+    }
+
+    /// One more row; NULL does not count.
+    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+        if arguments.is_null(0) {
+            return Ok(());
+        }
+        let Some(Type::Array(kind)) = arguments.types.first() else {
+            return Err(ValueError::new(
+                "XX000",
+                "min and max of arrays take an array of a known type",
+            ));
+        };
+        let value = arguments.text(0)?;
+        let is_better = match &self.kept {
+            Some(kept) => compare(*kind, value, kept)? == self.better,
+            None => true,
+        };
+        if is_better {
+            self.kept = Some(value.to_owned());
+        }
+        Ok(())
+    }
+
+    /// NULL of no rows.
+    pub fn finish(&self) -> Result<Owned> {
+        Ok(self.kept.clone().into())
     }
 }

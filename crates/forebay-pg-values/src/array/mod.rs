@@ -15,7 +15,7 @@ mod tests;
 mod text;
 mod wire;
 
-pub use aggregate::ArrayAgg;
+pub use aggregate::{ArrayAgg, ArrayExtreme};
 pub use compare::{compare, compare_scalar, contains_element, equals};
 pub(crate) use functions::FUNCTIONS;
 pub use subscript::{Bounds, slice, subscript};

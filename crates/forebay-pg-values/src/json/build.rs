@@ -204,7 +204,7 @@ pub(crate) fn into_static(value: Value<'_>) -> Value<'static> {
 }
 
 /// The text of a key. None for NULL.
-fn key(of: Type, datum: Datum<'_>, environment: &Environment) -> Result<Option<String>> {
+pub(super) fn key(of: Type, datum: Datum<'_>, environment: &Environment) -> Result<Option<String>> {
     let kind = match of {
         _ if datum == Datum::Null => return Ok(None),
         Type::Scalar(Kind::Json | Kind::Jsonb) | Type::Array(_) => {
@@ -221,7 +221,7 @@ fn key(of: Type, datum: Datum<'_>, environment: &Environment) -> Result<Option<S
     plain(kind, datum, environment).map(Some)
 }
 
-fn type_of(arguments: &Arguments<'_>, index: usize) -> Type {
+pub(super) fn type_of(arguments: &Arguments<'_>, index: usize) -> Type {
     // Without a type it is a literal, which is text to these functions.
     arguments.types.get(index).copied().unwrap_or(Type::Scalar(Kind::Text))
 }
@@ -414,121 +414,4 @@ pub(crate) fn jsonb_object(arguments: Arguments<'_>) -> Result<Owned> {
 
 pub(crate) fn jsonb_object_two_arg(arguments: Arguments<'_>) -> Result<Owned> {
     Ok(jsonb_of_pairs(pairs_of_arrays(arguments.text(0)?, arguments.text(1)?)?))
-}
-
-/// `json_agg`.
-#[derive(Debug, Default)]
-pub struct JsonAgg {
-    out: String,
-}
-
-impl JsonAgg {
-    /// One more row.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let of = type_of(&arguments, 0);
-        let first = self.out.is_empty();
-        self.out.push_str(if first { "[" } else { ", " });
-        if !first && matches!(of, Type::Array(_)) && arguments.values[0] != Datum::Null {
-            self.out.push_str("\n ");
-        }
-        write_json(of, arguments.values[0], ",", arguments.environment, &mut self.out)
-    }
-
-    /// NULL of no rows.
-    pub fn finish(mut self) -> Owned {
-        if self.out.is_empty() {
-            return Owned::Null;
-        }
-        self.out.push(']');
-        self.out.into()
-    }
-}
-
-/// `json_object_agg`.
-#[derive(Debug, Default)]
-pub struct JsonObjectAgg {
-    out: String,
-}
-
-impl JsonObjectAgg {
-    /// One more row: a key and a value.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let [name, value] = arguments.values else {
-            return Err(ValueError::new("XX000", "json_object_agg takes a key and a value"));
-        };
-        self.out.push_str(if self.out.is_empty() { "{ " } else { ", " });
-        let Some(name) = key(type_of(&arguments, 0), *name, arguments.environment)? else {
-            return Err(null_field());
-        };
-        text::quote(&name, &mut self.out);
-        self.out.push_str(" : ");
-        write_json(
-            type_of(&arguments, 1),
-            *value,
-            ",",
-            arguments.environment,
-            &mut self.out,
-        )
-    }
-
-    /// NULL of no rows.
-    pub fn finish(mut self) -> Owned {
-        if self.out.is_empty() {
-            return Owned::Null;
-        }
-        self.out.push_str(" }");
-        self.out.into()
-    }
-}
-
-fn null_field() -> ValueError {
-    ValueError::new("22023", "field name must not be null")
-}
-
-/// `jsonb_agg`.
-#[derive(Debug, Default)]
-pub struct JsonbAgg {
-    elements: Option<Vec<Value<'static>>>,
-}
-
-impl JsonbAgg {
-    /// One more row.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let value = to_value(type_of(&arguments, 0), arguments.values[0], arguments.environment)?;
-        self.elements.get_or_insert_default().push(value);
-        Ok(())
-    }
-
-    /// NULL of no rows.
-    pub fn finish(self) -> Result<Owned> {
-        self.elements
-            .map_or(Ok(Owned::Null), |elements| Value::Array(elements).stored())
-    }
-}
-
-/// `jsonb_object_agg`.
-#[derive(Debug, Default)]
-pub struct JsonbObjectAgg {
-    members: Option<Vec<(Cow<'static, str>, Value<'static>)>>,
-}
-
-impl JsonbObjectAgg {
-    /// One more row: a key and a value.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let [name, value] = arguments.values else {
-            return Err(ValueError::new("XX000", "jsonb_object_agg takes a key and a value"));
-        };
-        let Some(name) = key(type_of(&arguments, 0), *name, arguments.environment)? else {
-            return Err(null_field());
-        };
-        let value = to_value(type_of(&arguments, 1), *value, arguments.environment)?;
-        self.members.get_or_insert_default().push((Cow::Owned(name), value));
-        Ok(())
-    }
-
-    /// NULL of no rows.
-    pub fn finish(self) -> Result<Owned> {
-        self.members
-            .map_or(Ok(Owned::Null), |members| Value::object(members).stored())
-    }
 }

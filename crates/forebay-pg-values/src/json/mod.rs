@@ -2,6 +2,7 @@
 //!
 //! Contract: a json keeps its text; a jsonb has one text a document, as PostgreSQL prints it. Functions of jsonpath are not here.
 
+mod aggregate;
 mod build;
 mod functions;
 pub mod jsonb;
@@ -12,7 +13,7 @@ mod rows;
 mod tests;
 mod text;
 
-pub use build::{JsonAgg, JsonObjectAgg, JsonbAgg, JsonbObjectAgg};
+pub use aggregate::{JsonAgg, JsonObjectAgg, JsonbAgg, JsonbObjectAgg};
 pub(crate) use functions::FUNCTIONS;
 pub use rows::{array_elements, array_elements_text, each, each_text, object_keys};
 pub use text::{DEPTH_MAX, Shape, elements, members, shape, validate};

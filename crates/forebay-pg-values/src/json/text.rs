@@ -101,7 +101,6 @@ pub(crate) fn parse<'a, B: Builder<'a>>(text: &'a str, escapes: bool, builder: &
         start: 0,
         token: Token::End,
         escapes,
-        depth: 0,
     };
     parser.advance()?;
     let node = parser.value(builder)?;
@@ -119,81 +118,101 @@ struct Parser<'a> {
     start: usize,
     token: Token<'a>,
     escapes: bool,
-    depth: usize,
+}
+
+/// An array or object whose end is still to come.
+enum Open<'a, Node> {
+    Array(Vec<Node>),
+    /// And the key that the next value belongs to.
+    Object(Vec<(&'a str, Node)>, &'a str),
 }
 
 impl<'a> Parser<'a> {
+    /// Reads a value. Keeps what is open in a list of its own, so that depth costs no stack.
     fn value<B: Builder<'a>>(&mut self, builder: &mut B) -> Result<B::Node> {
-        let token = self.token;
-        match token {
-            Token::Punctuation(b'{') => {
-                self.descend()?;
-                let members = self.members(builder)?;
-                self.depth -= 1;
-                builder.object(members)
+        let mut open: Vec<Open<'a, B::Node>> = Vec::new();
+        loop {
+            let token = self.token;
+            if matches!(token, Token::Punctuation(b'{' | b'[')) && open.len() >= DEPTH_MAX {
+                return Err(too_deep());
             }
-            Token::Punctuation(b'[') => {
-                self.descend()?;
-                let elements = self.elements(builder)?;
-                self.depth -= 1;
-                builder.array(elements)
-            }
-            Token::Punctuation(_) | Token::End => Err(self.expected("JSON value")),
-            _ => {
-                self.advance()?;
-                builder.scalar(token)
-            }
-        }
-    }
-
-    fn descend(&mut self) -> Result<()> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(too_deep());
-        }
-        self.advance()
-    }
-
-    fn elements<B: Builder<'a>>(&mut self, builder: &mut B) -> Result<Vec<B::Node>> {
-        let mut elements = Vec::new();
-        if self.token != Token::Punctuation(b']') {
-            loop {
-                elements.push(self.value(builder)?);
-                match self.token {
-                    Token::Punctuation(b',') => self.advance()?,
-                    Token::Punctuation(b']') => break,
-                    _ => return Err(self.expected("\",\" or \"]\"")),
+            let mut node = match token {
+                Token::Punctuation(b'{') => {
+                    self.advance()?;
+                    if self.token != Token::Punctuation(b'}') {
+                        let key = self.key("string or \"}\"")?;
+                        open.push(Open::Object(Vec::new(), key));
+                        continue;
+                    }
+                    self.advance()?;
+                    builder.object(Vec::new())?
                 }
-            }
-        }
-        self.advance()?;
-        Ok(elements)
-    }
-
-    fn members<B: Builder<'a>>(&mut self, builder: &mut B) -> Result<Vec<(&'a str, B::Node)>> {
-        let mut members = Vec::new();
-        if self.token != Token::Punctuation(b'}') {
-            let mut wanted = "string or \"}\"";
+                Token::Punctuation(b'[') => {
+                    self.advance()?;
+                    if self.token != Token::Punctuation(b']') {
+                        open.push(Open::Array(Vec::new()));
+                        continue;
+                    }
+                    self.advance()?;
+                    builder.array(Vec::new())?
+                }
+                Token::Punctuation(_) | Token::End => return Err(self.expected("JSON value")),
+                _ => {
+                    self.advance()?;
+                    builder.scalar(token)?
+                }
+            };
+            // A value ends here, and so may those that it is the last part of.
             loop {
-                let Token::String(key) = self.token else {
-                    return Err(self.expected(wanted));
+                node = match open.pop() {
+                    None => return Ok(node),
+                    Some(Open::Array(mut elements)) => {
+                        elements.push(node);
+                        match self.token {
+                            Token::Punctuation(b',') => {
+                                self.advance()?;
+                                open.push(Open::Array(elements));
+                                break;
+                            }
+                            Token::Punctuation(b']') => {
+                                self.advance()?;
+                                builder.array(elements)?
+                            }
+                            _ => return Err(self.expected("\",\" or \"]\"")),
+                        }
+                    }
+                    Some(Open::Object(mut members, key)) => {
+                        members.push((key, node));
+                        match self.token {
+                            Token::Punctuation(b',') => {
+                                self.advance()?;
+                                let key = self.key("string")?;
+                                open.push(Open::Object(members, key));
+                                break;
+                            }
+                            Token::Punctuation(b'}') => {
+                                self.advance()?;
+                                builder.object(members)?
+                            }
+                            _ => return Err(self.expected("\",\" or \"}\"")),
+                        }
+                    }
                 };
-                self.advance()?;
-                if self.token != Token::Punctuation(b':') {
-                    return Err(self.expected("\":\""));
-                }
-                self.advance()?;
-                members.push((key, self.value(builder)?));
-                match self.token {
-                    Token::Punctuation(b',') => self.advance()?,
-                    Token::Punctuation(b'}') => break,
-                    _ => return Err(self.expected("\",\" or \"}\"")),
-                }
-                wanted = "string";
             }
         }
+    }
+
+    /// Passes a key and its colon.
+    fn key(&mut self, wanted: &str) -> Result<&'a str> {
+        let Token::String(key) = self.token else {
+            return Err(self.expected(wanted));
+        };
         self.advance()?;
-        Ok(members)
+        if self.token != Token::Punctuation(b':') {
+            return Err(self.expected("\":\""));
+        }
+        self.advance()?;
+        Ok(key)
     }
 
     /// The next token.
