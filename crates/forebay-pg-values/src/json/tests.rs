@@ -102,7 +102,7 @@ fn no_depth_overflows_a_stack() {
     for symbol in ["jsonb_eq", "jsonb_lt", "jsonb_contains", "jsonb_concat"] {
         assert!(call(symbol, &[document, document]).is_ok(), "{symbol}");
     }
-    let path = format!("[{}]", vec!["\"0\""; DEPTH_MAX - 1].join(","));
+    let path = format!("[{}]", vec!["\"0\""; DEPTH_MAX].join(","));
     let changed = call(
         "jsonb_set",
         &[document, Datum::Text(&path), Datum::Text("1"), Datum::Integer(1)],
