@@ -151,5 +151,6 @@ const FAMILIES: &[&[Function]] = &[
     crate::float::FUNCTIONS,
     crate::integer::FUNCTIONS,
     crate::json::FUNCTIONS,
+    crate::number_format::FUNCTIONS,
     crate::numeric::FUNCTIONS,
 ];

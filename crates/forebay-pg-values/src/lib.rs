@@ -30,6 +30,7 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod aggregate;
 pub mod array;
 mod boolean;
 mod datum;
@@ -40,6 +41,7 @@ mod function;
 mod integer;
 pub mod json;
 mod kind;
+mod number_format;
 pub mod numeric;
 #[cfg(test)]
 mod recorded;

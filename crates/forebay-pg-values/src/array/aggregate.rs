@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 
 use super::compare::compare;
 use super::{Array, DIMENSIONS_MAX};
+use crate::aggregate::{Accumulator, Start};
 use crate::{Arguments, Datum, Owned, Result, Type, ValueError};
 
 /// `array_agg` of values, or of arrays, which become one array of one dimension more.
 #[derive(Debug, Default)]
-pub struct ArrayAgg {
+struct ArrayAgg {
     /// The type of the values, and how many there were; none before the first.
     of: Option<(Type, usize)>,
     /// The dimensions of each of the arrays.
@@ -17,20 +18,6 @@ pub struct ArrayAgg {
 }
 
 impl ArrayAgg {
-    /// One more row.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let (Some(value), Some(of)) = (arguments.values.first(), arguments.types.first()) else {
-            return Err(ValueError::new("XX000", "array_agg takes a value of a known type"));
-        };
-        match (of, value) {
-            (Type::Scalar(_), _) => self.elements.push((*value).into()),
-            (Type::Array(_), Datum::Null) => return Err(ValueError::new("22004", "cannot accumulate null arrays")),
-            (Type::Array(kind), _) => self.add_array(Array::read(*kind, arguments.text(0)?)?)?,
-        }
-        self.of.get_or_insert((*of, 0)).1 += 1;
-        Ok(())
-    }
-
     fn add_array(&mut self, array: Array) -> Result<()> {
         let wrong = |message: &str| Err(ValueError::new("2202E", message));
         if self.of.is_none() {
@@ -47,9 +34,23 @@ impl ArrayAgg {
         self.elements.extend(array.elements);
         Ok(())
     }
+}
 
-    /// NULL of no rows.
-    pub fn finish(&self) -> Result<Owned> {
+impl Accumulator for ArrayAgg {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+        let (Some(value), Some(of)) = (arguments.values.first(), arguments.types.first()) else {
+            return Err(ValueError::new("XX000", "array_agg takes a value of a known type"));
+        };
+        match (of, value) {
+            (Type::Scalar(_), _) => self.elements.push((*value).into()),
+            (Type::Array(_), Datum::Null) => return Err(ValueError::new("22004", "cannot accumulate null arrays")),
+            (Type::Array(kind), _) => self.add_array(Array::read(*kind, arguments.text(0)?)?)?,
+        }
+        self.of.get_or_insert((*of, 0)).1 += 1;
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<Owned> {
         let Some((of, rows)) = self.of else {
             return Ok(Owned::Null);
         };
@@ -61,31 +62,15 @@ impl ArrayAgg {
 
 /// `min(anyarray)`, `max(anyarray)`.
 #[derive(Debug)]
-pub struct ArrayExtreme {
+struct ArrayExtreme {
     /// How a value must stand to the one that was kept, to be kept instead.
     better: Ordering,
     kept: Option<String>,
 }
 
-impl ArrayExtreme {
-    /// `min`.
-    pub fn least() -> Self {
-        Self {
-            better: Ordering::Less,
-            kept: None,
-        }
-    }
-
-    /// `max`.
-    pub fn greatest() -> Self {
-        Self {
-            better: Ordering::Greater,
-            kept: None,
-        }
-    }
-
-    /// One more row; NULL does not count.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+impl Accumulator for ArrayExtreme {
+    /// NULL does not count.
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
         if arguments.is_null(0) {
             return Ok(());
         }
@@ -106,8 +91,23 @@ impl ArrayExtreme {
         Ok(())
     }
 
-    /// NULL of no rows.
-    pub fn finish(&self) -> Result<Owned> {
+    fn finish(&self) -> Result<Owned> {
         Ok(self.kept.clone().into())
     }
 }
+
+fn array_agg() -> Box<dyn Accumulator> {
+    Box::<ArrayAgg>::default()
+}
+
+fn extreme(better: Ordering) -> Box<dyn Accumulator> {
+    Box::new(ArrayExtreme { better, kept: None })
+}
+
+/// By symbol. They read the types of their arguments.
+pub(crate) const AGGREGATES: &[(&str, Start)] = &[
+    ("array_agg(anynonarray)", array_agg),
+    ("array_agg(anyarray)", array_agg),
+    ("min(anyarray)", || extreme(Ordering::Less)),
+    ("max(anyarray)", || extreme(Ordering::Greater)),
+];

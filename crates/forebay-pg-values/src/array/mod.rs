@@ -15,7 +15,7 @@ mod tests;
 mod text;
 mod wire;
 
-pub use aggregate::{ArrayAgg, ArrayExtreme};
+pub(crate) use aggregate::AGGREGATES;
 pub use compare::{compare, compare_scalar, contains_element, equals};
 pub(crate) use functions::FUNCTIONS;
 pub use subscript::{Bounds, slice, subscript};

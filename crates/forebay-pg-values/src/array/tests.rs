@@ -1,6 +1,7 @@
 //! Answers of PostgreSQL 15, recorded; and what its answers do not show.
 
-use super::{Array, ArrayAgg, ArrayExtreme, Bounds};
+use super::{Array, Bounds};
+use crate::aggregate::accumulator;
 use crate::{Arguments, Datum, Environment, Kind, Owned, Type, ValueError};
 
 #[test]
@@ -183,13 +184,18 @@ fn aggregates() {
         types: Box::leak(Box::new([of])),
         environment: &environment,
     };
-    let mut values = ArrayAgg::default();
+    let start = |symbol: &str| accumulator(symbol).expect(symbol);
+    let mut values = start("array_agg(anynonarray)");
     assert_eq!(values.finish(), Ok(Owned::Null));
     for value in [Datum::Integer(1), Datum::Null] {
         values.add(row(Type::Scalar(Kind::Int4), value)).expect("a row");
     }
     assert_eq!(values.finish(), Ok("[1,null]".into()));
-    let (mut arrays, mut least, mut greatest) = (ArrayAgg::default(), ArrayExtreme::least(), ArrayExtreme::greatest());
+    let (mut arrays, mut least, mut greatest) = (
+        start("array_agg(anyarray)"),
+        start("min(anyarray)"),
+        start("max(anyarray)"),
+    );
     for value in ["[3,1]", "[2,9]", "[10,0]"] {
         let row = row(Type::Array(Kind::Int4), Datum::Text(value));
         arrays.add(row).expect("a row");

@@ -4,6 +4,7 @@
 //! are the C library's, which PostgreSQL calls too.
 
 mod angles;
+mod cube_root;
 mod text;
 
 pub(crate) use text::{parse4, parse8, write4, write8};
@@ -361,7 +362,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("float4smaller", smaller),
     Function::new("float8smaller", smaller),
     Function::new("dsqrt", square_root),
-    Function::new("dcbrt", |arguments| plain(arguments, f64::cbrt)),
+    Function::new("dcbrt", |arguments| store8(cube_root::cube_root(arguments.real(0)?)?)),
     Function::new("dexp", exponential),
     Function::new("dlog1", |arguments| logarithm(arguments, f64::ln)),
     Function::new("dlog10", |arguments| logarithm(arguments, f64::log10)),

@@ -139,7 +139,7 @@ pub(crate) fn write8(float: f64, out: &mut String) {
     };
     let narrow = mantissa == 0 && exponent > 1;
     let magnitude = float.abs();
-    let shortest = format!("{magnitude:e}");
+    let shortest = ryu::Buffer::new().format_finite(magnitude).to_owned();
     let digits = inside(&shortest, parts, narrow, |digits| {
         let text = format!("{magnitude:.digits$e}");
         (text.parse() == Ok(magnitude)).then_some(text)
@@ -162,7 +162,7 @@ pub(crate) fn write4(float: f32, out: &mut String) {
     };
     let narrow = mantissa == 0 && exponent > 1;
     let magnitude = float.abs();
-    let shortest = format!("{magnitude:e}");
+    let shortest = ryu::Buffer::new().format_finite(magnitude).to_owned();
     let digits = inside(&shortest, (u64::from(parts.0), parts.1), narrow, |digits| {
         let text = format!("{magnitude:.digits$e}");
         (text.parse() == Ok(magnitude)).then_some(text)
@@ -187,13 +187,16 @@ fn write_special(float: f64, out: &mut String) -> bool {
     float.is_infinite() || float == 0.0
 }
 
-/// Digits without a point, and the exponent of the first.
-fn decompose(scientific: &str) -> (String, i32) {
-    let (mantissa, exponent) = scientific.split_once('e').expect("scientific notation has an exponent");
+/// Digits without a point or zeros around them, and the exponent of the first.
+fn decompose(text: &str) -> (String, i32) {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let exponent: i32 = exponent.parse().expect("an exponent is an integer");
+    let point = mantissa.find('.').unwrap_or(mantissa.len());
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let kept = digits.trim_end_matches('0');
-    let kept = if kept.is_empty() { "0" } else { kept };
-    (kept.to_owned(), exponent.parse().expect("an exponent is an integer"))
+    let significant = digits.trim_start_matches('0');
+    let zeros = digits.len() - significant.len();
+    let first = i32::try_from(point).expect("few digits") - 1 - i32::try_from(zeros).expect("few digits");
+    (significant.trim_end_matches('0').to_owned(), exponent + first)
 }
 
 /// The shortest digits if they are not exactly on the border to a neighbour, else the shortest that are inside.

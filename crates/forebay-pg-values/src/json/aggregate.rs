@@ -1,23 +1,23 @@
 //! The aggregates that make one document of many rows.
 //!
-//! Contract: NULLs count, as `null`; the order of rows counts; of no rows there is NULL.
+//! Contract: NULLs count, as `null`; the order of rows counts; of no rows there is NULL. They read the types of their arguments.
 
 use std::borrow::Cow;
 
 use super::build::{key, to_value, type_of, write_json};
 use super::jsonb::Value;
 use super::text;
+use crate::aggregate::{Accumulator, Start};
 use crate::{Arguments, Datum, Owned, Result, Type, ValueError};
 
 /// `json_agg`.
 #[derive(Debug, Default)]
-pub struct JsonAgg {
+struct JsonAgg {
     out: String,
 }
 
-impl JsonAgg {
-    /// One more row.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+impl Accumulator for JsonAgg {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
         let of = type_of(&arguments, 0);
         let first = self.out.is_empty();
         self.out.push_str(if first { "[" } else { ", " });
@@ -27,21 +27,19 @@ impl JsonAgg {
         write_json(of, arguments.values[0], ",", arguments.environment, &mut self.out)
     }
 
-    /// NULL of no rows.
-    pub fn finish(&self) -> Result<Owned> {
+    fn finish(&self) -> Result<Owned> {
         Ok((!self.out.is_empty()).then(|| format!("{}]", self.out)).into())
     }
 }
 
 /// `json_object_agg`.
 #[derive(Debug, Default)]
-pub struct JsonObjectAgg {
+struct JsonObjectAgg {
     out: String,
 }
 
-impl JsonObjectAgg {
-    /// One more row: a key and a value.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+impl Accumulator for JsonObjectAgg {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
         let [name, value] = arguments.values else {
             return Err(ValueError::new("XX000", "json_object_agg takes a key and a value"));
         };
@@ -60,8 +58,7 @@ impl JsonObjectAgg {
         )
     }
 
-    /// NULL of no rows.
-    pub fn finish(&self) -> Result<Owned> {
+    fn finish(&self) -> Result<Owned> {
         Ok((!self.out.is_empty()).then(|| format!("{} }}", self.out)).into())
     }
 }
@@ -72,20 +69,18 @@ fn null_field() -> ValueError {
 
 /// `jsonb_agg`.
 #[derive(Debug, Default)]
-pub struct JsonbAgg {
+struct JsonbAgg {
     elements: Option<Vec<Value<'static>>>,
 }
 
-impl JsonbAgg {
-    /// One more row.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+impl Accumulator for JsonbAgg {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
         let value = to_value(type_of(&arguments, 0), arguments.values[0], arguments.environment)?;
         self.elements.get_or_insert_default().push(value);
         Ok(())
     }
 
-    /// NULL of no rows.
-    pub fn finish(&self) -> Result<Owned> {
+    fn finish(&self) -> Result<Owned> {
         self.elements
             .as_ref()
             .map_or(Ok(Owned::Null), |elements| Value::Array(elements.clone()).stored())
@@ -94,13 +89,12 @@ impl JsonbAgg {
 
 /// `jsonb_object_agg`.
 #[derive(Debug, Default)]
-pub struct JsonbObjectAgg {
+struct JsonbObjectAgg {
     members: Option<Vec<(Cow<'static, str>, Value<'static>)>>,
 }
 
-impl JsonbObjectAgg {
-    /// One more row: a key and a value.
-    pub fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+impl Accumulator for JsonbObjectAgg {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
         let [name, value] = arguments.values else {
             return Err(ValueError::new("XX000", "jsonb_object_agg takes a key and a value"));
         };
@@ -112,10 +106,17 @@ impl JsonbObjectAgg {
         Ok(())
     }
 
-    /// NULL of no rows.
-    pub fn finish(&self) -> Result<Owned> {
+    fn finish(&self) -> Result<Owned> {
         self.members
             .as_ref()
             .map_or(Ok(Owned::Null), |members| Value::object(members.clone()).stored())
     }
 }
+
+/// By symbol.
+pub(crate) const AGGREGATES: &[(&str, Start)] = &[
+    ("json_agg(anyelement)", || Box::<JsonAgg>::default()),
+    ("jsonb_agg(anyelement)", || Box::<JsonbAgg>::default()),
+    ("json_object_agg(any,any)", || Box::<JsonObjectAgg>::default()),
+    ("jsonb_object_agg(any,any)", || Box::<JsonbObjectAgg>::default()),
+];

@@ -13,7 +13,7 @@ mod rows;
 mod tests;
 mod text;
 
-pub use aggregate::{JsonAgg, JsonObjectAgg, JsonbAgg, JsonbObjectAgg};
+pub(crate) use aggregate::AGGREGATES;
 pub(crate) use functions::FUNCTIONS;
 pub use rows::{array_elements, array_elements_text, each, each_text, object_keys};
 pub use text::{DEPTH_MAX, Shape, elements, members, shape, validate};

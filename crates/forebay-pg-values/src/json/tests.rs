@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{DEPTH_MAX, Flavor, JsonAgg, JsonObjectAgg, JsonbAgg, JsonbObjectAgg, jsonb};
+use super::{DEPTH_MAX, Flavor, jsonb};
+use crate::aggregate::accumulator;
 use crate::{Arguments, Datum, Environment, Kind, Owned, Type};
 
 #[test]
@@ -159,12 +160,9 @@ fn rows_keep_the_order_of_the_document() {
 #[test]
 fn aggregates_make_one_document() {
     let environment = Environment::new(jiff::tz::TimeZone::UTC, 0);
-    let (mut json, mut jsonb, mut json_of, mut jsonb_of) = (
-        JsonAgg::default(),
-        JsonbAgg::default(),
-        JsonObjectAgg::default(),
-        JsonbObjectAgg::default(),
-    );
+    let start = |symbol: &str| accumulator(symbol).expect(symbol);
+    let (mut json, mut jsonb) = (start("json_agg(anyelement)"), start("jsonb_agg(anyelement)"));
+    let (mut json_of, mut jsonb_of) = (start("json_object_agg(any,any)"), start("jsonb_object_agg(any,any)"));
     assert_eq!(json.finish(), Ok(Owned::Null));
     assert_eq!(jsonb.finish(), Ok(Owned::Null));
     assert_eq!(json_of.finish(), Ok(Owned::Null));

@@ -363,7 +363,7 @@ impl Number {
         })
     }
 
-    pub(super) fn power(&self, exponent: &Self) -> Result<Self> {
+    pub(crate) fn power(&self, exponent: &Self) -> Result<Self> {
         let is = |number: &Self, integer: i64| number.compare(&Self::from(integer)) == Ordering::Equal;
         match (self, exponent) {
             (Self::NotANumber, _) => {

@@ -11,7 +11,7 @@ mod logarithm;
 mod text;
 mod whole;
 
-pub(crate) use arithmetic::division_scale;
+pub(crate) use arithmetic::{division_scale, rounded_product};
 pub use compare::compare;
 pub(crate) use decimal::Decimal;
 pub(crate) use functions::FUNCTIONS;

@@ -6,9 +6,6 @@ use super::whole::Whole;
 use crate::integer::is_space;
 use crate::{Owned, Result, ValueError};
 
-/// A modifier's precision is at most this many digits, and its scale at most so many behind the point.
-const PRECISION_MAX: i64 = 1_000;
-
 /// Reads the stored form; nothing if it is none.
 pub(super) fn stored(text: &str) -> Option<Number> {
     match text {
@@ -169,24 +166,21 @@ impl TrimSpace for [u8] {
     }
 }
 
-/// The decimal times 10 to the power of the exponent. No more digits are made than could be stored.
+/// The decimal times 10 to the power of the exponent. What PostgreSQL could not store without its modifier is refused even where the
+/// modifier would round it to something it could: so it is for literals, whose text PostgreSQL reads before the modifier is applied.
 fn scaled(decimal: Decimal, exponent: i64, typmod: i32) -> Result<Number> {
     let scale = i64::from(decimal.scale) - exponent;
-    if scale >= 0 {
-        let least = i64::from(decimal.unscaled.digit_count());
-        // So far behind the point that every modifier rounds it to nothing.
-        if scale > least + PRECISION_MAX + 1 && modifier(typmod).is_some() {
-            return apply_modifier(Decimal::ZERO.into(), typmod);
-        }
-        let scale = u32::try_from(scale).map_err(|_| overflow())?;
-        return apply_modifier(Decimal::new(decimal.unscaled, scale).into(), typmod);
-    }
-    if decimal.is_zero() {
-        return apply_modifier(Decimal::ZERO.into(), typmod);
-    }
-    if -scale > 140_000 {
-        return Err(modifier(typmod).map_or_else(overflow, |(precision, scale)| too_large(precision, scale)));
-    }
-    let power = Whole::power_of_ten(u32::try_from(-scale).expect("just checked"));
-    apply_modifier(Decimal::new(decimal.unscaled.multiply(&power), 0).into(), typmod)
+    let exact = if let Ok(scale) = u32::try_from(scale) {
+        Decimal::new(decimal.unscaled, scale)
+    } else if scale > 0 {
+        return Err(overflow());
+    } else if decimal.is_zero() {
+        Decimal::ZERO
+    } else if scale < -140_000 {
+        return Err(overflow());
+    } else {
+        let power = Whole::power_of_ten(u32::try_from(-scale).expect("below zero"));
+        Decimal::new(decimal.unscaled.multiply(&power), 0)
+    };
+    apply_modifier(exact.checked()?.into(), typmod)
 }
