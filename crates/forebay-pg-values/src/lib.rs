@@ -34,7 +34,9 @@ mod datum;
 mod environment;
 mod error;
 mod function;
+pub mod interval;
 mod kind;
+pub mod temporal;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;

@@ -1,0 +1,31 @@
+//! Dates, times, timestamps and intervals: their text, their numbers, their functions.
+//!
+//! Contract: as for the crate. Dates and timestamps end with the years 0001 and 9999, in UTC for a timestamptz; what PostgreSQL has beyond
+//! is refused. DateStyle is `ISO, MDY` and IntervalStyle `postgres`.
+//!
+//! Functions count as PostgreSQL does, in days and microseconds since 2000-01-01 ([`date_to_days`], [`timestamp_to_micros`]); the calendar
+//! and the zones are `jiff`'s. Knows nothing of the format of the wire, though its numbers are the same.
+
+mod abbreviations;
+mod civil;
+mod decode;
+mod input;
+pub(crate) mod keywords;
+mod limits;
+mod output;
+mod stored;
+pub(crate) mod tokens;
+mod zone;
+
+pub use input::parse;
+pub use limits::{DATE_INFINITY, DATE_MINUS_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY};
+pub use output::write;
+pub use stored::{
+    date_from_days, date_to_days, time_from_micros, time_to_micros, timestamp_from_micros, timestamp_to_micros,
+    timetz_from_parts, timetz_to_parts,
+};
+pub use zone::{at_time_zone, parse_zone};
+
+pub(crate) use input::round_to;
+pub(crate) use limits::{DAY, HOUR, MINUTE, SECOND, interval_out_of_range};
+pub(crate) use stored::write_fraction;
