@@ -145,4 +145,4 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// One table a family of types.
-const FAMILIES: &[&[Function]] = &[];
+const FAMILIES: &[&[Function]] = &[crate::temporal::FUNCTIONS];

@@ -172,9 +172,8 @@ fn verbose(text: &str, fields: i32) -> Result<Amounts, Fault> {
     let mut amounts = Amounts::default();
     let mut seen = 0;
     let mut next_unit = None;
-    let mut unit_is_waiting = false;
     let mut ago = false;
-    for (at, token) in tokens.iter().enumerate().rev() {
+    for token in tokens.iter().rev() {
         let mut found = 0;
         let text = token.text.as_str();
         match token.shape {
@@ -183,14 +182,12 @@ fn verbose(text: &str, fields: i32) -> Result<Amounts, Fault> {
                 amounts.add_micros(micros, 1)?;
                 found = clock_bits();
                 next_unit = Some(Unit::Day);
-                unit_is_waiting = false;
             }
             Shape::Offset if text[1..].contains(':') && clock(&text[1..], fields).is_ok() => {
                 let micros = clock(&text[1..], fields)?;
                 amounts.add_micros(if text.starts_with('-') { -micros } else { micros }, 1)?;
                 found = clock_bits();
                 next_unit = Some(Unit::Day);
-                unit_is_waiting = false;
             }
             Shape::Offset | Shape::Date | Shape::Number => {
                 let mut unit = next_unit.unwrap_or_else(|| unit_of_fields(fields));
@@ -221,26 +218,18 @@ fn verbose(text: &str, fields: i32) -> Result<Amounts, Fault> {
                 amounts.add_unit(unit, value, part)?;
                 found = bits(unit, part != 0.0);
                 next_unit = Some(if unit == Unit::Hour { Unit::Day } else { unit });
-                unit_is_waiting = false;
             }
             Shape::Word | Shape::Special => {
-                if unit_is_waiting {
-                    return Err(Fault::Syntax);
-                }
                 if text == "ago" {
-                    if at != tokens.len() - 1 {
-                        return Err(Fault::Syntax);
-                    }
                     ago = true;
+                    // A number needs a unit before it; the quarter is none that an interval has.
+                    next_unit = Some(Unit::Quarter);
                 } else if let Some(unit) = unit(text) {
                     next_unit = Some(unit);
-                    unit_is_waiting = true;
                 } else {
                     match keyword(text) {
-                        Some(Keyword::Ignored) => next_unit = None,
                         Some(Keyword::Unit(unit)) => {
                             next_unit = Some(unit);
-                            unit_is_waiting = true;
                         }
                         _ => return Err(Fault::Syntax),
                     }
@@ -252,7 +241,7 @@ fn verbose(text: &str, fields: i32) -> Result<Amounts, Fault> {
         }
         seen |= found;
     }
-    if seen == 0 || unit_is_waiting {
+    if seen == 0 {
         return Err(Fault::Syntax);
     }
     if ago {

@@ -1,7 +1,7 @@
 //! PostgreSQL's modifier of the type interval: which fields, and how many digits of a second.
 
 use super::Interval;
-use crate::temporal::{DAY, HOUR, MINUTE, interval_out_of_range, round_to};
+use crate::temporal::{HOUR, MINUTE, SECOND, round_to};
 use crate::{Result, ValueError};
 
 pub(super) const MONTH: i32 = 1 << 1;
@@ -12,8 +12,8 @@ pub(super) const MINUTES: i32 = 1 << 11;
 pub(super) const SECONDS: i32 = 1 << 12;
 /// All fields.
 pub(super) const FULL: i32 = 0x7FFF;
-/// All digits.
-const FULL_PRECISION: i32 = 0xFFFF;
+/// The bits of the digits of a second.
+const PRECISION: i32 = 0xFFFF;
 
 /// The fields of a modifier.
 pub(super) fn fields(typmod: i32) -> i32 {
@@ -42,10 +42,11 @@ impl Interval {
                 _ => (self.micros, self.days, self.months) = (0, 0, self.months / 12 * 12),
             }
         }
-        let precision = typmod & FULL_PRECISION;
-        if precision != FULL_PRECISION {
-            if self.micros.unsigned_abs() > (i64::MAX - DAY).unsigned_abs() {
-                return Err(interval_out_of_range());
+        let precision = typmod & PRECISION;
+        if precision < 6 {
+            // PostgreSQL lets these overflow.
+            if self.micros.unsigned_abs() > (i64::MAX - SECOND).unsigned_abs() {
+                return Err(ValueError::unsupported("rounding the longest intervals is"));
             }
             self.micros = round_to(self.micros, precision);
         }

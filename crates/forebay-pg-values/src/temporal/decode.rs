@@ -21,7 +21,7 @@ pub(crate) enum Decoded {
     /// A time alone.
     Time {
         micros: i64,
-        date: Option<civil::Fields>,
+        date: Option<Fields>,
         zone: Option<Zone>,
     },
     Now,
@@ -54,6 +54,7 @@ const DAY_OF_YEAR: u32 = 1 << 5;
 const HALF_OF_DAY: u32 = 1 << 6;
 const ERA: u32 = 1 << 7;
 const DAY_OF_WEEK: u32 = 1 << 8;
+const RESERVED: u32 = 1 << 9;
 
 #[derive(Default)]
 struct Decoder {
@@ -229,6 +230,9 @@ impl Decoder {
             };
         };
         let mut day = |days| {
+            if self.special.is_some() {
+                return Err(Fault::Value(ValueError::unsupported("several special dates in one are")));
+            }
             self.special = Some(Decoded::Day {
                 days,
                 micros: 0,
@@ -245,18 +249,10 @@ impl Decoder {
                 self.special = Some(Decoded::Now);
                 Ok(DATE | TIME | ZONE)
             }
-            Keyword::Epoch => {
-                self.special = Some(Decoded::Epoch);
-                Ok(DATE | TIME | ZONE)
-            }
-            Keyword::Infinity => {
-                self.special = Some(Decoded::Infinity);
-                Ok(DATE | TIME | ZONE)
-            }
-            Keyword::MinusInfinity => {
-                self.special = Some(Decoded::MinusInfinity);
-                Ok(DATE | TIME | ZONE)
-            }
+            // With these nothing else in the text counts.
+            Keyword::Epoch => self.reserved(Decoded::Epoch),
+            Keyword::Infinity => self.reserved(Decoded::Infinity),
+            Keyword::MinusInfinity => self.reserved(Decoded::MinusInfinity),
             Keyword::AllBalls => {
                 (self.hour, self.minute, self.second, self.micros) = (0, 0, 0, 0);
                 self.zone = Some(Zone::Offset(0));
@@ -302,6 +298,14 @@ impl Decoder {
                 "\"{text}\" in dates and times is"
             )))),
         }
+    }
+
+    fn reserved(&mut self, what: Decoded) -> Result<u32, Fault> {
+        if self.special.is_some() && self.seen & RESERVED == 0 {
+            return Err(Fault::Value(ValueError::unsupported("several special dates in one are")));
+        }
+        self.special = Some(what);
+        Ok(RESERVED)
     }
 
     fn named_zone(&mut self, text: &str) -> Result<u32, Fault> {
@@ -544,7 +548,7 @@ impl Decoder {
         let date = self.has(DATE).then(|| self.fields());
         if let (Some(Zone::Named(zone)), None) = (&self.zone, &date) {
             // Which offset it has depends on the date.
-            if zone.to_fixed_offset().is_err() {
+            if !zone::is_constant(zone) {
                 return Err(Fault::Syntax);
             }
         }
@@ -556,7 +560,7 @@ impl Decoder {
     }
 
     fn check_date(&mut self) -> Result<(), Fault> {
-        if self.special.is_some() {
+        if matches!(self.special, Some(Decoded::Now | Decoded::Day { .. })) {
             return Ok(());
         }
         if self.seen & YEAR != 0 {

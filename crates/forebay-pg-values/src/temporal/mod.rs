@@ -7,7 +7,10 @@
 //! and the zones are `jiff`'s. Knows nothing of the format of the wire, though its numbers are the same.
 
 mod abbreviations;
+mod arithmetic;
+mod casts;
 mod civil;
+mod compare;
 mod decode;
 mod input;
 pub(crate) mod keywords;
@@ -15,8 +18,10 @@ mod limits;
 mod output;
 mod stored;
 pub(crate) mod tokens;
+mod values;
 mod zone;
 
+pub use arithmetic::add_interval;
 pub use input::parse;
 pub use limits::{DATE_INFINITY, DATE_MINUS_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY};
 pub use output::write;
@@ -29,3 +34,25 @@ pub use zone::{at_time_zone, parse_zone};
 pub(crate) use input::round_to;
 pub(crate) use limits::{DAY, HOUR, MINUTE, SECOND, interval_out_of_range};
 pub(crate) use stored::write_fraction;
+
+use crate::Function;
+
+/// All of the family.
+pub(crate) const FUNCTIONS: &[Function] = &values::concatenate::<{ values::count(TABLES) }>(TABLES);
+
+const TABLES: &[&[Function]] = &[
+    arithmetic::FUNCTIONS,
+    casts::FUNCTIONS,
+    compare::FUNCTIONS,
+    compare::TABLES[0],
+    compare::TABLES[1],
+    compare::TABLES[2],
+    compare::TABLES[3],
+    compare::TABLES[4],
+    compare::TABLES[5],
+    compare::TABLES[6],
+    compare::TABLES[7],
+    compare::TABLES[8],
+    compare::TABLES[9],
+    compare::TABLES[10],
+];

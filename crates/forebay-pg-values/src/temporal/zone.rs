@@ -126,6 +126,12 @@ pub(crate) fn offset_at(zone: &TimeZone, micros: i64) -> i32 {
     zone.to_offset(instant(micros)).seconds()
 }
 
+/// Whether a zone has had one offset always.
+pub(crate) fn is_constant(zone: &TimeZone) -> bool {
+    let first = zone.to_offset(Timestamp::MIN);
+    zone.to_fixed_offset().is_ok() || zone.following(Timestamp::MIN).all(|change| change.offset() == first)
+}
+
 /// A moment of the time zone database, which ends some hours before the calendar does and knows no change in them.
 pub(crate) fn instant(micros: i64) -> Timestamp {
     let seconds = micros.div_euclid(SECOND) + UNIX_SECONDS;
