@@ -293,16 +293,17 @@ fn at_timetz(midnight: i64, (micros, west): (i64, i32)) -> Result<i64> {
     at_time(midnight, micros + i64::from(west) * SECOND)
 }
 
-/// A time of day moved round the clock.
+/// A time of day moved round the clock; as PostgreSQL's, the sum overflows.
 fn on_the_clock(time: i64, by: i64) -> i64 {
-    (time + by % DAY).rem_euclid(DAY)
+    time.wrapping_add(by).rem_euclid(DAY)
 }
 
 /// The difference in years, months, days and less, counted on the clocks of a zone. Days borrowed from a month are as many as the earlier
 /// date's month has.
 fn age(left: i64, right: i64, zone: Option<&TimeZone>) -> Result<Interval> {
     if !is_finite(left) || !is_finite(right) {
-        return Err(timestamp_out_of_range());
+        // PostgreSQL computes with the number that stands for infinity.
+        return Err(ValueError::unsupported("the age of an infinite timestamp is"));
     }
     let (later, earlier, sign) = if left < right { (right, left, -1) } else { (left, right, 1) };
     let (to, from) = (Fields::of(local_in(later, zone)?)?, Fields::of(local_in(earlier, zone)?)?);

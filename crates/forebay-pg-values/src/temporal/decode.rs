@@ -137,7 +137,7 @@ impl Decoder {
             Shape::Number => match text.find('.') {
                 Some(_) if self.seen & DATE == 0 => self.date(text),
                 Some(at) if at > 2 => self.run_together(text, self.seen),
-                None if text.len() >= 6 && (self.seen & DATE == 0 || !self.has(TIME)) => {
+                _ if text.len() >= 6 && (self.seen & DATE == 0 || !self.has(TIME)) => {
                     self.run_together(text, self.seen)
                 }
                 _ => self.number(text, self.month_is_word, self.seen),
@@ -156,6 +156,9 @@ impl Decoder {
             Shape::Date => {
                 if text.starts_with(|first: char| first.is_ascii_digit()) {
                     self.time_follows = false;
+                    if self.has(TIME) {
+                        return Err(Fault::Syntax);
+                    }
                     self.time_with_offset(text, self.seen | DATE)
                 } else {
                     self.named_zone(text)
@@ -254,6 +257,10 @@ impl Decoder {
             Keyword::Infinity => self.reserved(Decoded::Infinity),
             Keyword::MinusInfinity => self.reserved(Decoded::MinusInfinity),
             Keyword::AllBalls => {
+                // Takes the meaning from an epoch or infinity before it.
+                if self.seen & RESERVED != 0 {
+                    self.special = None;
+                }
                 (self.hour, self.minute, self.second, self.micros) = (0, 0, 0, 0);
                 self.zone = Some(Zone::Offset(0));
                 Ok(TIME | ZONE)
@@ -490,6 +497,9 @@ impl Decoder {
     }
 
     fn finish(mut self, time_alone: bool) -> Result<Decoded, Fault> {
+        if self.time_follows {
+            return Err(Fault::Syntax);
+        }
         self.check_date()?;
         if let Some(pm) = self.pm {
             if self.hour > 12 {

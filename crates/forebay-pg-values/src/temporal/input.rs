@@ -65,6 +65,11 @@ fn fault_of(fault: Fault, type_name: &str, text: &str) -> ValueError {
     }
 }
 
+/// The same of a function's argument.
+pub(crate) fn fault_of_date(fault: Fault, text: &str) -> ValueError {
+    fault_of(fault, "date", text)
+}
+
 fn read(text: &str, type_name: &str, time_alone: bool) -> Result<Decoded> {
     tokens(text)
         .and_then(|tokens| decode(&tokens, time_alone))

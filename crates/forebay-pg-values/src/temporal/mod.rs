@@ -12,12 +12,16 @@ mod casts;
 mod civil;
 mod compare;
 mod decode;
+mod general;
 mod input;
 pub(crate) mod keywords;
 mod limits;
+mod make;
 mod output;
+mod part;
 mod stored;
 pub(crate) mod tokens;
+mod truncate;
 mod values;
 mod zone;
 
@@ -31,6 +35,7 @@ pub use stored::{
 };
 pub use zone::{at_time_zone, parse_zone};
 
+use general::general_format;
 pub(crate) use input::round_to;
 pub(crate) use limits::{DAY, HOUR, MINUTE, SECOND, interval_out_of_range};
 pub(crate) use stored::write_fraction;
@@ -44,6 +49,9 @@ const TABLES: &[&[Function]] = &[
     arithmetic::FUNCTIONS,
     casts::FUNCTIONS,
     compare::FUNCTIONS,
+    make::FUNCTIONS,
+    part::FUNCTIONS,
+    truncate::FUNCTIONS,
     compare::TABLES[0],
     compare::TABLES[1],
     compare::TABLES[2],

@@ -160,7 +160,7 @@ impl Scanner<'_> {
             self.at += 1;
         }
         match self.peek() {
-            Some(byte) if byte.is_ascii_digit() || byte == b'.' => {
+            Some(byte) if byte.is_ascii_digit() => {
                 self.take_while(|byte| byte.is_ascii_digit() || b":.-".contains(&byte));
                 Ok(Shape::Offset)
             }
