@@ -72,7 +72,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         })
     }),
     Function::new("interval_time", |arguments| {
-        of_time(interval(&arguments, 0)?.micros.rem_euclid(DAY))
+        let micros = interval(&arguments, 0)?.micros;
+        if micros < i64::MIN + 2 * DAY {
+            // PostgreSQL's sum overflows.
+            return Err(ValueError::unsupported("the time of day of the longest intervals is"));
+        }
+        of_time(micros.rem_euclid(DAY))
     }),
     Function::new("timetz_time", |arguments| of_time(timetz(&arguments, 0)?.0)),
     Function::new("time_timetz", |arguments| {
@@ -85,10 +90,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .in_session(),
     Function::new("timestamp_zone", |arguments| {
-        of_timestamp(to_utc(&at_time_zone(arguments.text(0)?)?, timestamp(&arguments, 1)?)?)
+        of_finite(timestamp(&arguments, 1)?, |micros| to_utc(&at_time_zone(arguments.text(0)?)?, micros))
     }),
     Function::new("timestamptz_zone", |arguments| {
-        of_timestamp(to_local(&at_time_zone(arguments.text(0)?)?, timestamp(&arguments, 1)?)?)
+        of_finite(timestamp(&arguments, 1)?, |micros| to_local(&at_time_zone(arguments.text(0)?)?, micros))
     }),
     Function::new("timetz_zone", |arguments| {
         let east = offset_at(&at_time_zone(arguments.text(0)?)?, now(arguments.environment));
@@ -96,10 +101,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .in_session(),
     Function::new("timestamp_izone", |arguments| {
-        of_timestamp(to_utc(&interval_zone(interval(&arguments, 0)?)?, timestamp(&arguments, 1)?)?)
+        of_finite(timestamp(&arguments, 1)?, |micros| to_utc(&interval_zone(interval(&arguments, 0)?)?, micros))
     }),
     Function::new("timestamptz_izone", |arguments| {
-        of_timestamp(to_local(&interval_zone(interval(&arguments, 0)?)?, timestamp(&arguments, 1)?)?)
+        of_finite(timestamp(&arguments, 1)?, |micros| to_local(&interval_zone(interval(&arguments, 0)?)?, micros))
     }),
     Function::new("timetz_izone", |arguments| {
         let zone = interval_zone(interval(&arguments, 0)?)?;
@@ -152,6 +157,11 @@ fn time_of_day(micros: i64) -> Result<Owned> {
     } else {
         Ok(Owned::Null)
     }
+}
+
+/// Infinities stay, whatever the zone.
+fn of_finite(micros: i64, change: impl FnOnce(i64) -> Result<i64>) -> Result<Owned> {
+    of_timestamp(if is_finite(micros) { change(micros)? } else { micros })
 }
 
 fn timetz_at((micros, west): (i64, i32), east: i32) -> Result<Owned> {

@@ -15,7 +15,8 @@ use crate::{Arguments, Function, Owned, Result, ValueError};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("make_date", |arguments| {
-        let fields = date_fields(&arguments, "date")?;
+        // In its message PostgreSQL has counted a year 0 already.
+        let fields = date_fields(&arguments, 1)?;
         of_date(civil::days_of(fields.date()?))
     }),
     Function::new("make_time", |arguments| of_time(time_of(&arguments, 0)?)),
@@ -38,12 +39,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Year, month and day of the first three arguments.
-fn date_fields(arguments: &Arguments<'_>, what: &str) -> Result<Fields> {
+fn date_fields(arguments: &Arguments<'_>, before_christ_shift: i32) -> Result<Fields> {
     let (year, month, day) = (int4(arguments, 0)?, int4(arguments, 1)?, int4(arguments, 2)?);
     let error = |year: i32| {
+        let year = if year < 0 { year + before_christ_shift } else { year };
         ValueError::new(
             "22008",
-            format!("{what} field value out of range: {year}-{month:02}-{day:02}"),
+            format!("date field value out of range: {year}-{month:02}-{day:02}"),
         )
     };
     if year == 0 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -93,7 +95,7 @@ fn two_places(seconds: f64) -> String {
 }
 
 fn make_local(arguments: &Arguments<'_>) -> Result<i64> {
-    let fields = date_fields(arguments, "date")?;
+    let fields = date_fields(arguments, 0)?;
     let time = time_of(arguments, 3)?;
     timestamp_in_range(fields.local()?.checked_add(time))
 }

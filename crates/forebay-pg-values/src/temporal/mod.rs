@@ -12,6 +12,7 @@ mod casts;
 mod civil;
 mod compare;
 mod decode;
+mod from_char;
 mod general;
 mod input;
 pub(crate) mod keywords;
@@ -19,7 +20,9 @@ mod limits;
 mod make;
 mod output;
 mod part;
+mod pattern;
 mod stored;
+mod to_char;
 pub(crate) mod tokens;
 mod truncate;
 mod values;
@@ -51,6 +54,8 @@ const TABLES: &[&[Function]] = &[
     compare::FUNCTIONS,
     make::FUNCTIONS,
     part::FUNCTIONS,
+    from_char::FUNCTIONS,
+    to_char::FUNCTIONS,
     truncate::FUNCTIONS,
     compare::TABLES[0],
     compare::TABLES[1],
