@@ -153,4 +153,5 @@ const FAMILIES: &[&[Function]] = &[
     crate::json::FUNCTIONS,
     crate::number_format::FUNCTIONS,
     crate::numeric::FUNCTIONS,
+    crate::temporal::FUNCTIONS,
 ];

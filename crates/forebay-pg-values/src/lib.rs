@@ -39,12 +39,14 @@ mod error;
 mod float;
 mod function;
 mod integer;
+pub mod interval;
 pub mod json;
 mod kind;
 mod number_format;
 pub mod numeric;
 #[cfg(test)]
 mod recorded;
+pub mod temporal;
 pub mod text_form;
 
 pub use datum::{Datum, Owned};

@@ -67,60 +67,16 @@ fn compare_text(kind: Kind, left: &str, right: &str) -> Ordering {
         Kind::Numeric => crate::numeric::compare(left, right),
         Kind::Bpchar => left.trim_end_matches(' ').cmp(right.trim_end_matches(' ')),
         Kind::Jsonb => crate::json::jsonb::compare(left, right),
-        Kind::Interval => interval_micros(left).cmp(&interval_micros(right)),
+        Kind::Interval => crate::interval::compare(left, right),
         Kind::Timetz => timetz(left).cmp(&timetz(right)),
         _ => left.cmp(right),
     }
 }
 
-/// The length of an interval as PostgreSQL compares it: a month has 30 days, a day 24 hours.
-fn interval_micros(text: &str) -> i128 {
-    const DAY: i128 = 86_400_000_000;
-    let mut micros = 0;
-    let mut amount = None;
-    for word in text.split(' ') {
-        if word.contains(':') {
-            micros += clock_micros(word);
-        } else if let Ok(number) = word.parse::<i128>() {
-            amount = Some(number);
-        } else {
-            let unit = match word {
-                "year" | "years" => 360 * DAY,
-                "mon" | "mons" => 30 * DAY,
-                _ => DAY,
-            };
-            micros += amount.take().unwrap_or(0) * unit;
-        }
-    }
-    micros
-}
-
-/// `[-]HH:MM[:SS[.ffffff]]` in microseconds.
-fn clock_micros(text: &str) -> i128 {
-    let (negative, text) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let mut parts = whole.split(':').map(|part| part.parse::<i128>().unwrap_or(0));
-    let mut next = || parts.next().unwrap_or(0);
-    let seconds = next() * 3600 + next() * 60 + next();
-    let fraction: i128 = format!("{fraction:0<6}").parse().unwrap_or(0);
-    let micros = seconds * 1_000_000 + fraction;
-    if negative { -micros } else { micros }
-}
-
-/// First by the moment, then the zones from east to west.
-fn timetz(text: &str) -> (i128, i128) {
-    let at = text.rfind(['+', '-']).unwrap_or(text.len());
-    let zone = &text[at..];
-    let hours_only = !zone.is_empty() && !zone.contains(':');
-    let offset = if hours_only {
-        clock_micros(&format!("{zone}:00"))
-    } else {
-        clock_micros(zone)
-    };
-    (clock_micros(&text[..at]) - offset, -offset)
+/// First by the moment, then the zones from east to west. What is no timetz comes first.
+fn timetz(text: &str) -> Option<(i64, i32)> {
+    let (micros, west) = crate::temporal::timetz_to_parts(text).ok()?;
+    Some((micros + i64::from(west) * 1_000_000, west))
 }
 
 /// Whether two elements are equal; NULL equals NULL here.

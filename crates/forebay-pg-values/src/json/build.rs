@@ -44,38 +44,20 @@ fn plain(kind: Kind, datum: Datum<'_>, environment: &Environment) -> Result<Stri
     Ok(out)
 }
 
+/// ISO 8601 with a `T`, and of a timestamptz with the minutes of the offset.
 fn moment(kind: Kind, stored: &str, environment: &Environment) -> Result<String> {
-    if stored.ends_with("infinity") || kind == Kind::Date {
-        return Ok(stored.to_owned());
-    }
-    if kind == Kind::Timestamp {
-        return Ok(stored.replacen(' ', "T", 1));
-    }
-    let beyond = || ValueError::unsupported(format_args!("the moment {stored} in the session's time zone is"));
-    let moment: jiff::civil::DateTime = stored.replacen(' ', "T", 1).parse().map_err(|_| beyond())?;
-    let moment = moment.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| beyond())?;
-    let local = moment.with_time_zone(environment.zone.clone());
-    if !(1..=9999).contains(&local.year()) {
-        return Err(beyond());
-    }
-    let offset = local.offset().seconds();
-    let (sign, offset) = if offset < 0 { ('-', -offset) } else { ('+', offset) };
-    let mut out = format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        local.year(),
-        local.month(),
-        local.day(),
-        local.hour(),
-        local.minute(),
-        local.second()
-    );
-    let micros = local.subsec_nanosecond() / 1000;
-    if micros != 0 {
-        out.push_str(format!(".{micros:06}").trim_end_matches('0'));
-    }
-    out.push_str(&format!("{sign}{:02}:{:02}", offset / 3600, offset / 60 % 60));
-    if offset % 60 != 0 {
-        out.push_str(&format!(":{:02}", offset % 60));
+    let mut out = String::new();
+    text_form::write(kind, Datum::Text(stored), environment, &mut out)?;
+    let Some(at) = out.find(' ') else {
+        // A date, or infinite.
+        return Ok(out);
+    };
+    out.replace_range(at..=at, "T");
+    if kind == Kind::Timestamptz
+        && let Some(offset) = out.rfind(['+', '-'])
+        && !out[offset..].contains(':')
+    {
+        out.push_str(":00");
     }
     Ok(out)
 }
