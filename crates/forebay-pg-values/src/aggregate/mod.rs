@@ -1,7 +1,7 @@
-//! Aggregates of numbers and truth values, as accumulators that are fed one row at a time.
+//! Aggregates, as accumulators that are fed one row at a time. Those of numbers and truth values are here, others with their types.
 //!
-//! An aggregate's symbol is its name with the names of its arguments' types: `sum(int8)`, `corr(float8,float8)`. All of them pass over
-//! rows with a NULL among their arguments, and give NULL if no row is left (the count of regr_count: 0). The order of the rows counts
+//! An aggregate's symbol is its name with the names of its arguments' types: `sum(int8)`, `corr(float8,float8)`. Those here pass over
+//! rows with a NULL among their arguments; all give NULL if no row is left (the count of regr_count: 0). The order of the rows counts
 //! where PostgreSQL's does: in sums of floats.
 
 mod bits;
@@ -37,8 +37,14 @@ pub fn accumulator(symbol: &str) -> Option<Box<dyn Accumulator>> {
 
 /// All symbols, with what begins a group of each.
 pub fn symbols() -> impl Iterator<Item = (&'static str, Start)> {
-    [bits::AGGREGATES, float::AGGREGATES, numeric::AGGREGATES]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        bits::AGGREGATES,
+        float::AGGREGATES,
+        numeric::AGGREGATES,
+        crate::json::AGGREGATES,
+        crate::array::AGGREGATES,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
