@@ -145,4 +145,17 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// One table a family of types.
-const FAMILIES: &[&[Function]] = &[];
+const FAMILIES: &[&[Function]] = &[
+    crate::bytea::FUNCTIONS,
+    crate::identifier::FUNCTIONS,
+    crate::text::case::FUNCTIONS,
+    crate::text::encode::FUNCTIONS,
+    crate::text::format::FUNCTIONS,
+    crate::text::input::FUNCTIONS,
+    crate::text::like::FUNCTIONS,
+    crate::text::pad::FUNCTIONS,
+    crate::text::quote::FUNCTIONS,
+    crate::text::search::FUNCTIONS,
+    crate::text::slice::FUNCTIONS,
+    crate::uuid::FUNCTIONS,
+];

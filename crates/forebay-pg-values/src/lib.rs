@@ -30,11 +30,16 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod bytea;
 mod datum;
 mod environment;
 mod error;
 mod function;
+pub mod identifier;
 mod kind;
+pub mod text;
+pub mod text_form;
+pub mod uuid;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;
