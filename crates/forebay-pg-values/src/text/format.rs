@@ -201,7 +201,6 @@ fn read_number(rest: &mut &str) -> Result<Option<i32>> {
 fn width_of(arguments: Arguments<'_>, index: usize) -> Result<i32> {
     match arguments.values[index] {
         Datum::Null => Ok(0),
-        Datum::Integer(integer) => i32::try_from(integer).map_err(|_| ValueError::out_of_range("integer")),
         _ => {
             let mut text = String::new();
             write_argument(arguments, index, &mut text)?;

