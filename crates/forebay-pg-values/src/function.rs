@@ -155,6 +155,7 @@ const FAMILIES: &[&[Function]] = &[
     crate::text::like::FUNCTIONS,
     crate::text::pad::FUNCTIONS,
     crate::text::quote::FUNCTIONS,
+    crate::text::regex::FUNCTIONS,
     crate::text::search::FUNCTIONS,
     crate::text::slice::FUNCTIONS,
     crate::uuid::FUNCTIONS,

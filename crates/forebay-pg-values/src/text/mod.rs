@@ -12,6 +12,7 @@ pub mod input;
 pub mod like;
 pub mod pad;
 pub mod quote;
+pub mod regex;
 pub mod search;
 pub mod slice;
 
