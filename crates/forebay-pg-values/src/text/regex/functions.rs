@@ -325,6 +325,12 @@ fn nth(
     number: usize,
     group: usize,
 ) -> Result<Option<(usize, usize)>> {
+    // The only "group" of an expression without groups is the whole.
+    let group = if group == 1 && expression.groups() == 0 {
+        0
+    } else {
+        group
+    };
     let (mut seen, mut span) = (0, None);
     each_match(subject, expression, start - 1, group > 0, |spans| {
         seen += 1;

@@ -13,10 +13,13 @@ pub fn similar_to_escape(pattern: &str, escape: &str) -> Result<String> {
         return Err(invalid_escape());
     }
     let mut out = String::from("^(?:");
-    let (mut escaped, mut in_brackets, mut quotes) = (false, false, 0);
+    let (mut escaped, mut quotes) = (false, 0);
+    // How many brackets are open, and where in the innermost: 1 at its start, 2 after a caret there, 3 further. At the start a closing
+    // bracket is a plain character.
+    let (mut brackets, mut bracket_place) = (0_usize, 0);
     for character in pattern.chars() {
         if std::mem::take(&mut escaped) {
-            if character == '"' && !in_brackets {
+            if character == '"' && brackets == 0 {
                 out.push_str(match quotes {
                     0 => "){1,1}?(",
                     1 => "){1,1}(?:",
@@ -30,20 +33,27 @@ pub fn similar_to_escape(pattern: &str, escape: &str) -> Result<String> {
             } else {
                 out.push('\\');
                 out.push(character);
+                bracket_place = 3;
             }
         } else if Some(character) == escape {
             escaped = true;
-        } else if in_brackets {
+        } else if brackets > 0 {
             if character == '\\' {
                 out.push('\\');
             }
             out.push(character);
-            in_brackets = character != ']';
+            match character {
+                ']' if bracket_place > 2 => brackets -= 1,
+                '[' => brackets += 1,
+                _ => {}
+            }
+            bracket_place = if character == '^' { bracket_place + 1 } else { 3 };
         } else {
             match character {
                 '[' => {
                     out.push('[');
-                    in_brackets = true;
+                    brackets = 1;
+                    bracket_place = 1;
                 }
                 '%' => out.push_str(".*"),
                 '_' => out.push('.'),

@@ -136,6 +136,9 @@ pub(super) fn parse(text: &str, options: Options) -> Result<Expression> {
         depth: 0,
         token: Token::End,
     };
+    if options.literal && (options.expanded || options.newline_stops || options.newline_anchors) {
+        return Err(invalid("invalid argument to regex function"));
+    }
     parser.read_prefix()?;
     if parser.options.literal {
         let pieces = parser
@@ -584,7 +587,7 @@ impl Parser<'_> {
                         Part::Close | Part::Ranges(_) => return Err(invalid(BAD_RANGE)),
                     };
                     if end < start {
-                        return Err(invalid(BAD_RANGE));
+                        return Err(self.error_after(BAD_RANGE));
                     }
                     ranges.push((u32::from(start), u32::from(end)));
                     if self.options.ignore_case {
@@ -608,6 +611,11 @@ impl Parser<'_> {
             return Ok(complement(&with_newline));
         }
         Ok(complement(&ranges))
+    }
+
+    /// An error in brackets that PostgreSQL sees with the next part already read, whose own error comes first.
+    fn error_after(&mut self, words: &str) -> ValueError {
+        self.bracket_part(false).err().unwrap_or_else(|| invalid(words))
     }
 
     /// Whether a dash follows that is not the last in its brackets.
@@ -635,11 +643,10 @@ impl Parser<'_> {
             '[' => match self.rest.chars().next().ok_or_else(unbalanced)? {
                 ':' => {
                     let (name, after) = self.rest[1..].split_once(":]").ok_or_else(unbalanced)?;
-                    if !name.bytes().all(|byte| byte.is_ascii_lowercase()) {
-                        return Err(ValueError::unsupported(format!("the character class [:{name}:] is")));
-                    }
-                    let class = Class::from_name(name).ok_or_else(|| invalid("invalid character class"))?;
                     self.rest = after;
+                    let Some(class) = Class::from_name(name) else {
+                        return Err(self.error_after("invalid character class"));
+                    };
                     Ok(Part::Ranges(self.class(class)))
                 }
                 '.' | '=' => Err(ValueError::unsupported("collating elements in regular expressions are")),

@@ -327,12 +327,13 @@ impl Dissection<'_> {
 
     /// The places between the rounds of an iteration; none if there is no round.
     fn rounds(&self, part: &Tree, min: usize, max: Option<u16>, begin: usize, end: usize) -> Result<Vec<usize>> {
-        if min == 0 && begin == end {
+        let machine = part.machine(self.newline_anchors)?;
+        if min == 0 && begin == end && (part.prefers_shortest() || !machine.takes(self.text, begin, end)) {
+            // Only a part that wants to be long is tried once for nothing.
             return Ok(Vec::new());
         }
         let min = min.max(1);
         let max = (end - begin).min(max.map_or(usize::MAX, usize::from)).max(min);
-        let machine = part.machine(self.newline_anchors)?;
         // Empty rounds are for reaching the least number alone.
         let needs_empty = |round: usize, left: usize| round < min && min - round >= left;
         let mut places = vec![begin];
