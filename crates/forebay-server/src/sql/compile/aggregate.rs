@@ -15,7 +15,7 @@ use super::scalar::{ENVIRONMENT, Scalar, function_name, quoted, type_label};
 use super::scope::Scope;
 use super::types;
 use super::{Compiler, folded};
-use crate::sql::facts::{self, Context, Oid, oid};
+use crate::sql::facts::{self, Context, FunctionFact, Oid, oid};
 
 /// An aggregate as SQLite is to call it.
 struct Lowered {
@@ -158,7 +158,7 @@ impl Compiler<'_> {
         let result = polymorphism
             .actual(fact.result)
             .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
-        let lowered = lower(name, fact.kind, &converted)?;
+        let lowered = lower(name, fact, &converted)?;
         let mut sql = format!("{}(", lowered.name);
         if distinct {
             sql.push_str("DISTINCT ");
@@ -315,7 +315,7 @@ fn inherited(mut spec: WindowSpec, scope: &Scope<'_>) -> Result<WindowSpec> {
 }
 
 /// How SQLite is to call the aggregate or window function for these types.
-fn lower(name: &str, kind: u8, arguments: &[Scalar]) -> Result<Lowered> {
+fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowered> {
     let native = |name: &str| {
         Ok(Lowered {
             name: name.to_owned(),
@@ -323,7 +323,7 @@ fn lower(name: &str, kind: u8, arguments: &[Scalar]) -> Result<Lowered> {
             native: true,
         })
     };
-    if kind == b'w' {
+    if fact.kind == b'w' {
         return match name {
             "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "first_value" | "last_value" => native(name),
             "lag" | "lead" | "ntile" | "nth_value" => native(name),
@@ -343,9 +343,14 @@ fn lower(name: &str, kind: u8, arguments: &[Scalar]) -> Result<Lowered> {
         ) => return native(name),
         _ => {}
     }
-    let symbol = format!("{name}({})", types.join(","));
-    let Some(known) = crate::sql::functions::aggregate(&symbol, name) else {
-        return Err(Fault::unsupported(format!("the aggregate {symbol}")));
+    let declared: Vec<&str> = fact
+        .arguments
+        .iter()
+        .map(|oid| facts::type_fact(*oid).map_or("?", |fact| fact.name))
+        .collect();
+    let symbol = format!("{name}({})", declared.join(","));
+    let Some(known) = crate::sql::functions::aggregate(&symbol) else {
+        return Err(Fault::unsupported(format!("the aggregate {name}({})", types.join(", "))));
     };
     let mut extra = Vec::new();
     if known.typed {

@@ -483,3 +483,8 @@ pub(super) fn sequence_name(text: &str) -> Result<String> {
         _ => Err(Fault::new("42P01", format!("relation \"{text}\" does not exist"))),
     }
 }
+
+/// As [`sequence_name`], for a name that is known only when the statement runs.
+pub(crate) fn sequence_name_or(text: &str) -> std::result::Result<String, forebay_pg_values::ValueError> {
+    sequence_name(text).map_err(|fault| forebay_pg_values::ValueError::new(fault.sqlstate, fault.message))
+}

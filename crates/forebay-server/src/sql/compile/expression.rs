@@ -837,7 +837,8 @@ impl Compiler<'_> {
             indexes.push(self.expression_as(index, scope, oid::INT4, Context::Assignment)?);
         }
         let list: Vec<&str> = indexes.iter().map(|index| index.sql.as_str()).collect();
-        let sql = format!("\"forebay_subscript\"({}, {})", array.sql, list.join(", "));
+        let label = Type::from_oid(element).map_or_else(String::new, type_label);
+        let sql = format!("\"forebay_subscript\"({}, {}, {})", quoted(&label), array.sql, list.join(", "));
         Ok(Scalar::new(sql, element).with_parts(indexes.iter().chain([&array])))
     }
 }

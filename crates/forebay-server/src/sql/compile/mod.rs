@@ -30,6 +30,7 @@ pub(crate) mod types;
 
 use sqlparser::ast::{Ident, Statement as Tree};
 
+pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
 pub(crate) use query::ResultColumn;
 use schema::Schema;
@@ -39,7 +40,7 @@ use crate::sql::facts::{Oid, oid};
 use crate::sql::{Environment, grammar};
 
 /// The highest number of a parameter, which PostgreSQL's protocol has too.
-pub(super) const PARAMETERS_MAX: usize = 65_535;
+pub(crate) const PARAMETERS_MAX: usize = 65_535;
 /// Queries inside one another.
 const NESTING_MAX: usize = 60;
 

@@ -271,7 +271,7 @@ impl Compiler<'_> {
                 }
                 Ok(text_form::parse(kind, -1, text, self.values)?)
             }
-            Some(Type::Array(kind)) => Ok(forebay_pg_values::array::parse(kind, -1, text, self.values)?),
+            Some(Type::Array(kind)) => Ok(Owned::Text(forebay_pg_values::array::parse(kind, -1, text, self.values)?)),
             None if to == oid::REGCLASS => Err(Fault::unsupported("a name as regclass outside of catalog queries")),
             None => Err(Fault::unsupported(format!("a value of type {}", facts::display_name(to)))),
         }
