@@ -249,6 +249,9 @@ fn lengths(arguments: Arguments<'_>, index: usize) -> Result<Vec<i64>> {
     lengths.collect()
 }
 
+/// What `array_fill` makes at most: a short call must not take all memory.
+const FILLED_MAX: usize = 4_000_000;
+
 fn fill(arguments: Arguments<'_>) -> Result<Owned> {
     let Some(Type::Scalar(kind)) = arguments.types.first().copied() else {
         return Err(ValueError::unsupported("array_fill of arrays is"));
@@ -288,6 +291,11 @@ fn fill(arguments: Arguments<'_>) -> Result<Owned> {
             .checked_mul(*length)
             .filter(|items| *items <= 134_217_727)
             .ok_or_else(too_large)?;
+    }
+    if items > FILLED_MAX {
+        return Err(ValueError::unsupported(format_args!(
+            "array_fill of more than {FILLED_MAX} elements is"
+        )));
     }
     let value = Owned::from(arguments.values[0]);
     Array::new(dimensions, vec![value; items]).into_stored(kind)

@@ -177,6 +177,17 @@ fn the_binary_format_is_postgresqls() {
 }
 
 #[test]
+fn a_short_call_does_not_take_all_memory() {
+    let environment = Environment::new(jiff::tz::TimeZone::UTC, 0);
+    let filled = crate::function("array_fill").expect("is there").call(Arguments {
+        values: &[Datum::Integer(1), Datum::Text("[10000,10000]")],
+        types: &[Type::Scalar(Kind::Int4), Type::Array(Kind::Int4)],
+        environment: &environment,
+    });
+    assert_eq!(sqlstate(filled), Some("0A000"));
+}
+
+#[test]
 fn aggregates() {
     let environment = Environment::new(jiff::tz::TimeZone::UTC, 0);
     let row = |of, value| Arguments {

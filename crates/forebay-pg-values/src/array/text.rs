@@ -246,7 +246,11 @@ impl Literal<'_> {
             Some(b'{') => {
                 if self.leaf.is_some_and(|leaf| leaf <= depth) {
                     // Behind an element braces are wrong; behind shallower braces PostgreSQL 15 takes some.
-                    return Err(if first { uneven() } else { self.mismatch() });
+                    return Err(if first {
+                        uneven()
+                    } else {
+                        self.malformed("Unexpected \"{\" character.")
+                    });
                 }
                 return self.level(depth + 1);
             }

@@ -324,13 +324,12 @@ impl<'a> Parser<'a> {
     }
 
     fn number(&mut self) -> Result<Token<'a>> {
-        let length = number_length(&self.text.as_bytes()[self.at..]);
-        self.at += length.unwrap_or(0);
+        let (length, whole) = number_length(&self.text.as_bytes()[self.at..]);
+        self.at += length;
         // A number ends where no letter and no digit follows.
         let end = self.at;
         self.skip_word();
-        if length.is_none() || self.at != end {
-            self.at = self.at.max(self.start + 1);
+        if !whole || self.at != end {
             return Err(self.invalid_token());
         }
         Ok(Token::Number(&self.text[self.start..self.at]))
@@ -350,8 +349,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How many bytes the number takes that stands at the beginning; none if there is no whole number.
-fn number_length(bytes: &[u8]) -> Option<usize> {
+/// How many bytes the number takes that stands at the beginning, and whether nothing is missing from it.
+fn number_length(bytes: &[u8]) -> (usize, bool) {
     let digits = |at: usize| {
         bytes[at.min(bytes.len())..]
             .iter()
@@ -359,33 +358,34 @@ fn number_length(bytes: &[u8]) -> Option<usize> {
             .count()
     };
     let mut at = usize::from(bytes.first() == Some(&b'-'));
-    let whole = digits(at);
     at += match bytes.get(at) {
         Some(b'0') => 1,
-        _ if whole > 0 => whole,
-        _ => return None,
+        _ => digits(at),
     };
+    if !bytes[..at].iter().any(u8::is_ascii_digit) {
+        return (at, false);
+    }
     if bytes.get(at) == Some(&b'.') {
         let fraction = digits(at + 1);
-        if fraction == 0 {
-            return None;
-        }
         at += 1 + fraction;
+        if fraction == 0 {
+            return (at, false);
+        }
     }
     if matches!(bytes.get(at), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
         let exponent = digits(at + 1 + sign);
-        if exponent == 0 {
-            return None;
-        }
         at += 1 + sign + exponent;
+        if exponent == 0 {
+            return (at, false);
+        }
     }
-    Some(at)
+    (at, true)
 }
 
 /// Whether all of it is one JSON number.
 pub(crate) fn is_number(text: &str) -> bool {
-    number_length(text.as_bytes()) == Some(text.len())
+    number_length(text.as_bytes()) == (text.len(), true)
 }
 
 fn is_word(byte: u8) -> bool {
