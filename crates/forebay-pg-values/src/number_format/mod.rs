@@ -8,7 +8,6 @@ mod input;
 mod output;
 mod picture;
 
-use crate::float::real4;
 use crate::integer::Width;
 use crate::numeric::{Decimal, Number};
 use crate::{Arguments, Function, Owned, Result, ValueError};
@@ -198,7 +197,7 @@ fn from_numeric(arguments: Arguments<'_>) -> Result<Owned> {
             Width::Four.fit(whole)?;
             Ok(complete(output::roman(i64::try_from(whole).expect("fits an int"))))
         }
-        (Shape::Roman, Number::NotANumber) => Err(ValueError::new("0A000", "cannot convert NaN to integer")),
+        (Shape::Roman, Number::Nan) => Err(ValueError::new("0A000", "cannot convert NaN to integer")),
         (Shape::Roman, _) => Err(ValueError::new("0A000", "cannot convert infinity to integer")),
         (Shape::Scientific, Number::Finite(decimal)) => Ok(with_blank(&decimal_scientific(decimal, description.post)?)),
         (Shape::Scientific, _) => Ok(hashes(description)),
@@ -271,10 +270,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("int4_to_char", from_int4),
     Function::new("int8_to_char", from_int8),
     Function::new("numeric_to_char", from_numeric),
-    Function::new("float4_to_char", |arguments| {
-        real4(arguments, 0)?;
-        from_float(arguments, 6)
-    }),
+    Function::new("float4_to_char", |arguments| from_float(arguments, 6)),
     Function::new("float8_to_char", |arguments| from_float(arguments, 15)),
     Function::new("numeric_to_number", input::to_number),
 ];
