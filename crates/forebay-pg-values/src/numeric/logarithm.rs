@@ -27,6 +27,9 @@ const LOG10_2: f64 = 0.301_029_995_663_981;
 #[allow(clippy::approx_constant, reason = "its last digits are part of the estimate")]
 const LN_10: f64 = 2.302_585_092_994_046;
 
+/// Digits that a whole power of a fraction is computed with at most.
+const FRACTION_DIGITS_MAX: i64 = 30_000;
+
 /// The largest weight that can be stored.
 const WEIGHT_MAX: i64 = 32_767;
 
@@ -262,6 +265,13 @@ fn whole_power(base: &Decimal, exponent: i32, scale: i64) -> Result<Decimal> {
         return Ok(Decimal::zero_at(scale));
     }
     let digits = 1 + scale + truncated(estimate) + truncated(f64::from(exponent).abs().ln()) + 8;
+
+    // Such powers of fractions keep PostgreSQL busy for many seconds; here nothing could interrupt them.
+    if digits > FRACTION_DIGITS_MAX && base.scale > 0 {
+        return Err(ValueError::unsupported(format!(
+            "a power of a fraction that needs {digits} digits is"
+        )));
+    }
 
     let mut mask = exponent.unsigned_abs();
     let mut square = base.clone();
