@@ -14,6 +14,9 @@ use crate::{Arguments, Function, Owned, Result, ValueError};
 use output::{Laid, Signed};
 use picture::{Description, Item};
 
+/// Digits behind the point that a numeric is rounded to at most.
+const SCALE_MAX: i64 = 16_383;
+
 /// What kind of result the description asks for.
 enum Shape {
     Roman,
@@ -209,7 +212,7 @@ fn from_numeric(arguments: Arguments<'_>) -> Result<Owned> {
                 description.pre += description.multiplied;
             }
             if let Number::Finite(decimal) = number {
-                let rounded = decimal.rounded(i64::try_from(description.post).unwrap_or(i64::MAX));
+                let rounded = decimal.rounded(i64::try_from(description.post).unwrap_or(i64::MAX).min(SCALE_MAX));
                 number = Number::Finite(rounded.checked()?);
             }
             let mut text = String::new();
@@ -228,6 +231,8 @@ fn from_float(arguments: Arguments<'_>, digits: usize) -> Result<Owned> {
             reason = "what is too large is shown as hashes anyway"
         )]
         Shape::Roman => Ok(complete(output::roman(float.round_ties_even() as i64))),
+        // PostgreSQL computes no more digits, and fills with zeros.
+        Shape::Scientific if description.post > 350 => Err(ValueError::unsupported("so long a format is")),
         Shape::Scientific if float.is_finite() => Ok(with_blank(&scientific(float, description.post))),
         Shape::Scientific => Ok(hashes(description)),
         Shape::Plain => {
