@@ -44,7 +44,7 @@ impl Sums {
             (0, 0, 0) => None,
             (0, _, 0) => Some(Number::Infinity),
             (0, 0, _) => Some(Number::NegativeInfinity),
-            _ => Some(Number::NotANumber),
+            _ => Some(Number::Nan),
         }
     }
 
@@ -55,7 +55,7 @@ impl Sums {
             return Ok(Owned::Null);
         }
         if self.special().is_some() {
-            return Number::NotANumber.store();
+            return Number::Nan.store();
         }
         let count = Decimal::from(self.count);
         let scale = i64::from(self.sum.scale) * 2;
@@ -81,7 +81,7 @@ impl Accumulator for Sums {
         match number {
             Number::Infinity => self.infinities += 1,
             Number::NegativeInfinity => self.negative_infinities += 1,
-            Number::NotANumber => self.not_numbers += 1,
+            Number::Nan => self.not_numbers += 1,
             Number::Finite(decimal) => {
                 self.count += 1;
                 self.sum = self.sum.add(&decimal);

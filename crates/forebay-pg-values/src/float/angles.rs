@@ -97,7 +97,7 @@ fn reduce(angle: f64) -> Reduced {
 }
 
 fn signed(negative: bool, float: f64) -> f64 {
-    if negative { -1.0 * float } else { float }
+    if negative { -float } else { float }
 }
 
 /// Zero without a sign.

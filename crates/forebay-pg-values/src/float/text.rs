@@ -20,7 +20,7 @@ enum Token<'a> {
     Infinity {
         negative: bool,
     },
-    NotANumber,
+    Nan,
 }
 
 /// Splits a number off the front of a text as C's strtod does; nothing if there is none.
@@ -36,7 +36,7 @@ fn split<'a>(text: &'a str, type_name: &str) -> Result<Option<(Token<'a>, &'a st
         }
     }
     if begins("nan") {
-        return Ok(Some((Token::NotANumber, &text[signed + 3..])));
+        return Ok(Some((Token::Nan, &text[signed + 3..])));
     }
     if begins("0x")
         && after
@@ -86,7 +86,7 @@ fn parse<F: std::str::FromStr>(
     let trimmed = text.trim_start_matches(|character: char| u8::try_from(character).is_ok_and(is_space));
     let (token, rest) = split(trimmed, type_name)?.ok_or_else(invalid)?;
     let float = match token {
-        Token::NotANumber => special(f64::NAN),
+        Token::Nan => special(f64::NAN),
         Token::Infinity { negative } => special(if negative { f64::NEG_INFINITY } else { f64::INFINITY }),
         Token::Decimal { number, zero } => {
             let float = number.parse().map_err(|_| invalid())?;
@@ -238,7 +238,7 @@ fn equal(decimal: u128, ten: i32, (odd, two): (u128, i32)) -> bool {
     let scaled = if ten >= 0 {
         decimal.checked_mul(fives)
     } else {
-        (decimal % fives == 0).then(|| decimal / fives)
+        decimal.is_multiple_of(fives).then(|| decimal / fives)
     };
     let Some(scaled) = scaled.filter(|scaled| *scaled != 0) else {
         return false;

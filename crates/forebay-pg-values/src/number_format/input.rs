@@ -140,29 +140,15 @@ impl Reader<'_> {
                 self.digit(false);
                 self.at += 1;
             }
-            Pattern::Comma | Pattern::Group => {
-                // Never inside of the number, as far as it knows when it reads.
-                if !self.description.fill_mode && self.next() == Some(b',') {
-                    self.at += 1;
-                }
-            }
+            // Never inside of the number, as far as it knows when it reads.
+            Pattern::Comma | Pattern::Group if !self.description.fill_mode && self.next() == Some(b',') => self.at += 1,
             Pattern::Currency => self.skip_foreign(1),
-            Pattern::Ordinal | Pattern::SmallOrdinal => {
-                if self.sign_is_known_negative() || self.description.point {
-                    return;
-                }
-                self.skip_foreign(2);
-            }
-            Pattern::Minus => self.sign_or_skip(&[b'-']),
-            Pattern::Plus => self.sign_or_skip(&[b'+']),
+            Pattern::Ordinal | Pattern::SmallOrdinal if !self.description.point => self.skip_foreign(2),
+            Pattern::Minus => self.sign_or_skip(b"-"),
+            Pattern::Plus => self.sign_or_skip(b"+"),
             Pattern::PlusMinus => self.sign_or_skip(b"-+"),
             _ => {}
         }
-    }
-
-    /// PostgreSQL asks the sign of what it writes, which is not set when it reads.
-    fn sign_is_known_negative(&self) -> bool {
-        false
     }
 
     fn sign_or_skip(&mut self, signs: &[u8]) {

@@ -8,12 +8,14 @@ mod input;
 mod output;
 mod picture;
 
-use crate::float::real4;
 use crate::integer::Width;
 use crate::numeric::{Decimal, Number};
 use crate::{Arguments, Function, Owned, Result, ValueError};
 use output::{Laid, Signed};
 use picture::{Description, Item};
+
+/// Digits behind the point that a numeric is rounded to at most.
+const SCALE_MAX: i64 = 16_383;
 
 /// What kind of result the description asks for.
 enum Shape {
@@ -198,7 +200,7 @@ fn from_numeric(arguments: Arguments<'_>) -> Result<Owned> {
             Width::Four.fit(whole)?;
             Ok(complete(output::roman(i64::try_from(whole).expect("fits an int"))))
         }
-        (Shape::Roman, Number::NotANumber) => Err(ValueError::new("0A000", "cannot convert NaN to integer")),
+        (Shape::Roman, Number::Nan) => Err(ValueError::new("0A000", "cannot convert NaN to integer")),
         (Shape::Roman, _) => Err(ValueError::new("0A000", "cannot convert infinity to integer")),
         (Shape::Scientific, Number::Finite(decimal)) => Ok(with_blank(&decimal_scientific(decimal, description.post)?)),
         (Shape::Scientific, _) => Ok(hashes(description)),
@@ -210,7 +212,7 @@ fn from_numeric(arguments: Arguments<'_>) -> Result<Owned> {
                 description.pre += description.multiplied;
             }
             if let Number::Finite(decimal) = number {
-                let rounded = decimal.rounded(i64::try_from(description.post).unwrap_or(i64::MAX));
+                let rounded = decimal.rounded(i64::try_from(description.post).unwrap_or(i64::MAX).min(SCALE_MAX));
                 number = Number::Finite(rounded.checked()?);
             }
             let mut text = String::new();
@@ -229,6 +231,8 @@ fn from_float(arguments: Arguments<'_>, digits: usize) -> Result<Owned> {
             reason = "what is too large is shown as hashes anyway"
         )]
         Shape::Roman => Ok(complete(output::roman(float.round_ties_even() as i64))),
+        // PostgreSQL computes no more digits, and fills with zeros.
+        Shape::Scientific if description.post > 350 => Err(ValueError::unsupported("so long a format is")),
         Shape::Scientific if float.is_finite() => Ok(with_blank(&scientific(float, description.post))),
         Shape::Scientific => Ok(hashes(description)),
         Shape::Plain => {
@@ -271,10 +275,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("int4_to_char", from_int4),
     Function::new("int8_to_char", from_int8),
     Function::new("numeric_to_char", from_numeric),
-    Function::new("float4_to_char", |arguments| {
-        real4(arguments, 0)?;
-        from_float(arguments, 6)
-    }),
+    Function::new("float4_to_char", |arguments| from_float(arguments, 6)),
     Function::new("float8_to_char", |arguments| from_float(arguments, 15)),
     Function::new("numeric_to_number", input::to_number),
 ];

@@ -98,7 +98,7 @@ impl Number {
         match self {
             Self::NegativeInfinity => Self::Infinity,
             Self::Infinity => Self::NegativeInfinity,
-            Self::NotANumber => Self::NotANumber,
+            Self::Nan => Self::Nan,
             Self::Finite(decimal) => Self::Finite(decimal.negated()),
         }
     }
@@ -114,10 +114,10 @@ impl Number {
     pub(crate) fn add(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Finite(left), Self::Finite(right)) => Self::Finite(left.add(right)),
-            (Self::NotANumber, _)
-            | (_, Self::NotANumber)
+            (Self::Nan, _)
+            | (_, Self::Nan)
             | (Self::Infinity, Self::NegativeInfinity)
-            | (Self::NegativeInfinity, Self::Infinity) => Self::NotANumber,
+            | (Self::NegativeInfinity, Self::Infinity) => Self::Nan,
             (Self::Infinity, _) | (_, Self::Infinity) => Self::Infinity,
             _ => Self::NegativeInfinity,
         }
@@ -140,7 +140,7 @@ impl Number {
                     product
                 })
             }
-            (Self::NotANumber, _) | (_, Self::NotANumber) => Self::NotANumber,
+            (Self::Nan, _) | (_, Self::Nan) => Self::Nan,
             // An infinity times zero is NaN, which `infinite` makes of no sign.
             _ => Self::infinite(self.signum() * other.signum()),
         }
@@ -149,11 +149,11 @@ impl Number {
     /// What a quotient is when one side is not finite.
     fn quotient_of_specials(&self, other: &Self) -> Result<Self> {
         match (self, other) {
-            (Self::NotANumber, _) | (_, Self::NotANumber) => Ok(Self::NotANumber),
+            (Self::Nan, _) | (_, Self::Nan) => Ok(Self::Nan),
             (Self::Finite(_), _) => Ok(Decimal::ZERO.into()),
             (_, Self::Finite(divisor)) if divisor.is_zero() => Err(ValueError::division_by_zero()),
             (_, Self::Finite(divisor)) => Ok(Self::infinite(self.signum() * divisor.signum())),
-            _ => Ok(Self::NotANumber),
+            _ => Ok(Self::Nan),
         }
     }
 
@@ -175,10 +175,10 @@ impl Number {
     pub(crate) fn modulo(&self, other: &Self) -> Result<Self> {
         match (self, other) {
             (Self::Finite(left), Self::Finite(right)) => Ok(left.modulo(right)?.into()),
-            (Self::NotANumber, _) | (_, Self::NotANumber) => Ok(Self::NotANumber),
+            (Self::Nan, _) | (_, Self::Nan) => Ok(Self::Nan),
             (Self::Finite(_), _) => Ok(self.clone()),
             (_, Self::Finite(divisor)) if divisor.is_zero() => Err(ValueError::division_by_zero()),
-            _ => Ok(Self::NotANumber),
+            _ => Ok(Self::Nan),
         }
     }
 
@@ -188,7 +188,7 @@ impl Number {
             Self::NegativeInfinity => 0,
             Self::Finite(_) => 1,
             Self::Infinity => 2,
-            Self::NotANumber => 3,
+            Self::Nan => 3,
         };
         match (self, other) {
             (Self::Finite(left), Self::Finite(right)) => left.compare(right),

@@ -8,7 +8,7 @@ enum Class {
     NegativeInfinity,
     Finite,
     Infinity,
-    NotANumber,
+    Nan,
     /// No numeric at all: after all others, in the order of bytes.
     Foreign,
 }
@@ -40,7 +40,7 @@ fn classify(text: &str) -> (Class, Parts<'_>) {
         fraction: &[],
     };
     match text {
-        "NaN" => return (Class::NotANumber, none),
+        "NaN" => return (Class::Nan, none),
         "Infinity" => return (Class::Infinity, none),
         "-Infinity" => return (Class::NegativeInfinity, none),
         _ => {}

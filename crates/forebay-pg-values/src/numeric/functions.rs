@@ -65,7 +65,7 @@ fn power(arguments: Arguments<'_>) -> Result<Owned> {
 
 fn sign(arguments: Arguments<'_>) -> Result<Owned> {
     match number(arguments, 0)? {
-        Number::NotANumber => Ok("NaN".into()),
+        Number::Nan => Ok("NaN".into()),
         other => Ok(other.signum().to_string().into()),
     }
 }
@@ -158,7 +158,7 @@ fn width_bucket(arguments: Arguments<'_>) -> Result<Owned> {
     if count <= 0 {
         return invalid("count must be greater than zero");
     }
-    if [&operand, &low, &high].contains(&&Number::NotANumber) {
+    if [&operand, &low, &high].contains(&&Number::Nan) {
         return invalid("operand, lower bound, and upper bound cannot be NaN");
     }
     let (Number::Finite(from), Number::Finite(to)) = (&low, &high) else {
@@ -197,7 +197,7 @@ fn to_integer(width: Width, arguments: Arguments<'_>) -> Result<Owned> {
         ))
     };
     match number(arguments, 0)? {
-        Number::NotANumber => special("NaN"),
+        Number::Nan => special("NaN"),
         Number::Finite(decimal) => width.fit(decimal.rounded(0).unscaled.to_i128().unwrap_or(i128::MAX)),
         _ => special("infinity"),
     }

@@ -16,14 +16,19 @@ use crate::{Result, ValueError};
 const RESULT_SCALE_MAX: f64 = 2_000.0;
 
 /// log10(e), to the digits that PostgreSQL has of it.
+#[allow(clippy::approx_constant, reason = "its last digits are part of the estimate")]
 const LOG10_E: f64 = 0.434_294_481_903_252;
 
 /// log10(2), likewise.
+#[allow(clippy::approx_constant, reason = "its last digits are part of the estimate")]
 const LOG10_2: f64 = 0.301_029_995_663_981;
 
 /// ln(10), likewise.
 #[allow(clippy::approx_constant, reason = "its last digits are part of the estimate")]
 const LN_10: f64 = 2.302_585_092_994_046;
+
+/// Digits that a whole power of a fraction is computed with at most.
+const FRACTION_DIGITS_MAX: i64 = 30_000;
 
 /// The largest weight that can be stored.
 const WEIGHT_MAX: i64 = 32_767;
@@ -251,8 +256,8 @@ fn whole_power(base: &Decimal, exponent: i32, scale: i64) -> Result<Decimal> {
     #[allow(clippy::cast_precision_loss, reason = "an exponent")]
     let place = ((base.weight() - i64::from(count) + 1) * 4) as f64;
     let estimate = f64::from(exponent) * (first.log10() + place);
-    #[allow(clippy::cast_precision_loss, reason = "a small constant")]
-    if estimate > (3 * WEIGHT_MAX * 4) as f64 {
+    // More digits than can be stored, by far; PostgreSQL computes some of these before it says so.
+    if estimate > 131_100.0 {
         return Err(overflow());
     }
     #[allow(clippy::cast_precision_loss, reason = "at most a thousand")]
@@ -260,6 +265,13 @@ fn whole_power(base: &Decimal, exponent: i32, scale: i64) -> Result<Decimal> {
         return Ok(Decimal::zero_at(scale));
     }
     let digits = 1 + scale + truncated(estimate) + truncated(f64::from(exponent).abs().ln()) + 8;
+
+    // Such powers of fractions keep PostgreSQL busy for many seconds; here nothing could interrupt them.
+    if digits > FRACTION_DIGITS_MAX && base.scale > 0 {
+        return Err(ValueError::unsupported(format!(
+            "a power of a fraction that needs {digits} digits is"
+        )));
+    }
 
     let mut mask = exponent.unsigned_abs();
     let mut square = base.clone();
@@ -318,7 +330,7 @@ impl Number {
     pub(super) fn exponential(&self) -> Result<Self> {
         match self {
             Self::NegativeInfinity => Ok(Decimal::ZERO.into()),
-            Self::Infinity | Self::NotANumber => Ok(self.clone()),
+            Self::Infinity | Self::Nan => Ok(self.clone()),
             Self::Finite(decimal) => {
                 let weight = truncated((decimal.to_f64() * LOG10_E).clamp(-RESULT_SCALE_MAX, RESULT_SCALE_MAX));
                 let scale = (SIGNIFICANT_DIGITS - weight)
@@ -332,7 +344,7 @@ impl Number {
     pub(super) fn natural_logarithm(&self) -> Result<Self> {
         match self {
             Self::NegativeInfinity => Err(negative_logarithm()),
-            Self::Infinity | Self::NotANumber => Ok(self.clone()),
+            Self::Infinity | Self::Nan => Ok(self.clone()),
             Self::Finite(decimal) => {
                 let scale = (SIGNIFICANT_DIGITS - logarithm_magnitude(decimal))
                     .max(i64::from(decimal.scale))
@@ -347,8 +359,8 @@ impl Number {
         if let (Self::Finite(base), Self::Finite(value)) = (self, value) {
             return Ok(logarithm_to_base(base, value)?.into());
         }
-        if *self == Self::NotANumber || *value == Self::NotANumber {
-            return Ok(Self::NotANumber);
+        if *self == Self::Nan || *value == Self::Nan {
+            return Ok(Self::Nan);
         }
         if self.signum() < 0 || value.signum() < 0 {
             return Err(negative_logarithm());
@@ -357,7 +369,7 @@ impl Number {
             return Err(zero_logarithm());
         }
         Ok(match (self.is_infinite(), value.is_infinite()) {
-            (true, true) => Self::NotANumber,
+            (true, true) => Self::Nan,
             (true, false) => Decimal::ZERO.into(),
             _ => Self::Infinity,
         })
@@ -366,14 +378,10 @@ impl Number {
     pub(crate) fn power(&self, exponent: &Self) -> Result<Self> {
         let is = |number: &Self, integer: i64| number.compare(&Self::from(integer)) == Ordering::Equal;
         match (self, exponent) {
-            (Self::NotANumber, _) => {
-                return Ok(if is(exponent, 0) {
-                    one().into()
-                } else {
-                    Self::NotANumber
-                });
+            (Self::Nan, _) => {
+                return Ok(if is(exponent, 0) { one().into() } else { Self::Nan });
             }
-            (_, Self::NotANumber) => return Ok(if is(self, 1) { one().into() } else { Self::NotANumber }),
+            (_, Self::Nan) => return Ok(if is(self, 1) { one().into() } else { Self::Nan }),
             _ => {}
         }
         let (sign, exponent_sign) = (self.signum(), exponent.signum());

@@ -25,7 +25,7 @@ pub(crate) enum Number {
     NegativeInfinity,
     Finite(Decimal),
     Infinity,
-    NotANumber,
+    Nan,
 }
 
 impl Number {
@@ -40,7 +40,7 @@ impl Number {
     /// An infinity, or NaN for no sign.
     pub(crate) fn infinite(sign: i32) -> Self {
         match sign {
-            0 => Self::NotANumber,
+            0 => Self::Nan,
             1.. => Self::Infinity,
             _ => Self::NegativeInfinity,
         }
@@ -52,7 +52,7 @@ impl Number {
             Self::NegativeInfinity => -1,
             Self::Finite(decimal) => decimal.signum(),
             Self::Infinity => 1,
-            Self::NotANumber => 0,
+            Self::Nan => 0,
         }
     }
 
@@ -66,7 +66,7 @@ impl Number {
             Self::NegativeInfinity => out.push_str("-Infinity"),
             Self::Finite(decimal) => decimal.write(out),
             Self::Infinity => out.push_str("Infinity"),
-            Self::NotANumber => out.push_str("NaN"),
+            Self::Nan => out.push_str("NaN"),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{Owned, Result, ValueError};
 /// Reads the stored form; nothing if it is none.
 pub(super) fn stored(text: &str) -> Option<Number> {
     match text {
-        "NaN" => return Some(Number::NotANumber),
+        "NaN" => return Some(Number::Nan),
         "Infinity" => return Some(Number::Infinity),
         "-Infinity" => return Some(Number::NegativeInfinity),
         _ => {}
@@ -66,7 +66,7 @@ pub(crate) fn apply_modifier(number: Number, typmod: i32) -> Result<Number> {
         return Ok(number);
     };
     match number {
-        Number::NotANumber => Ok(number),
+        Number::Nan => Ok(number),
         Number::Infinity | Number::NegativeInfinity => Err(field_overflow(format!(
             "A field with precision {precision}, scale {scale} cannot hold an infinite value."
         ))),
@@ -93,7 +93,7 @@ fn read(text: &str, typmod: i32) -> Result<Number> {
     let only_spaces = |rest: &[u8]| rest.iter().copied().all(is_space);
 
     let words: [(&str, Number); 7] = [
-        ("nan", Number::NotANumber),
+        ("nan", Number::Nan),
         ("infinity", Number::Infinity),
         ("+infinity", Number::Infinity),
         ("-infinity", Number::NegativeInfinity),
