@@ -74,6 +74,8 @@ fn write(value: &Owned) -> String {
             "t:{}",
             text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
         ),
-        Owned::Blob(bytes) => bytes.iter().fold("b:".to_owned(), |out, byte| format!("{out}{byte:02x}")),
+        Owned::Blob(bytes) => bytes
+            .iter()
+            .fold("b:".to_owned(), |out, byte| format!("{out}{byte:02x}")),
     }
 }

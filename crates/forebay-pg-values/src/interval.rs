@@ -1,12 +1,15 @@
 //! PostgreSQL's interval: months, days and microseconds that do not turn into one another by themselves. Its text, its order, and its
 //! arithmetic. Knows no dates.
 
+mod aggregate;
 mod arithmetic;
 mod input;
 mod text;
 mod typmod;
 
 use std::cmp::Ordering;
+
+pub use aggregate::Accumulator;
 
 use crate::Result;
 

@@ -69,16 +69,17 @@ impl Interval {
         let mut days = whole(days_exact)?;
 
         let days_of_months = to_micros((months_exact - f64::from(months)) * 30.0);
-        let mut seconds = to_micros(
-            (days_exact - f64::from(days) + days_of_months - f64::from(days_of_months as i32)) * DAY_SECONDS,
-        );
+        let mut seconds =
+            to_micros((days_exact - f64::from(days) + days_of_months - f64::from(days_of_months as i32)) * DAY_SECONDS);
         // Roundings can make a whole day of the rest.
         if seconds.abs() >= DAY_SECONDS {
             let more = (seconds / DAY_SECONDS) as i32;
             days = days.checked_add(more).ok_or_else(interval_out_of_range)?;
             seconds -= f64::from(more) * DAY_SECONDS;
         }
-        days = days.checked_add(days_of_months as i32).ok_or_else(interval_out_of_range)?;
+        days = days
+            .checked_add(days_of_months as i32)
+            .ok_or_else(interval_out_of_range)?;
         let micros = (by(self.micros as f64) + seconds * 1_000_000.0).round_ties_even();
         // The float above i64::MAX is 2^63 itself.
         if !(micros >= i64::MIN as f64 && micros < -(i64::MIN as f64)) {

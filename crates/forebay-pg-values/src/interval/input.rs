@@ -286,7 +286,10 @@ fn clock(text: &str, fields: i32) -> Result<i64, Fault> {
 
 /// ISO 8601 with designators; its alternative format, a date and a clock after the P, is refused.
 fn iso_8601(text: &str) -> Result<Amounts, Fault> {
-    let mut rest = text.strip_prefix('P').filter(|rest| !rest.is_empty()).ok_or(Fault::Syntax)?;
+    let mut rest = text
+        .strip_prefix('P')
+        .filter(|rest| !rest.is_empty())
+        .ok_or(Fault::Syntax)?;
     let mut amounts = Amounts::default();
     let mut in_date = true;
     while !rest.is_empty() {

@@ -81,7 +81,12 @@ fn clock(word: &str) -> Option<i64> {
     let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     let fraction = format!("{fraction:0<6}");
     let mut micros = 0_i128;
-    for (part, unit) in [(hours, HOUR), (minutes, MINUTE), (seconds, SECOND), (fraction.as_str(), 1)] {
+    for (part, unit) in [
+        (hours, HOUR),
+        (minutes, MINUTE),
+        (seconds, SECOND),
+        (fraction.as_str(), 1),
+    ] {
         micros += i128::from(part.parse::<u64>().ok()?) * i128::from(unit);
     }
     i64::try_from(if negative { -micros } else { micros }).ok()

@@ -8,20 +8,22 @@ use super::limits::{
     DAY, SECOND, date_in_range, interval_out_of_range, is_finite, is_finite_date, timestamp_in_range,
     timestamp_out_of_range,
 };
-use super::values::{
-    date, interval, of_date, of_interval, of_time, of_timestamp, of_timetz, time, timestamp, timetz,
-};
+use super::values::{date, interval, of_date, of_interval, of_time, of_timestamp, of_timetz, time, timestamp, timetz};
 use super::zone::{offset_of, to_local, to_utc};
 use crate::interval::Interval;
 use crate::{Arguments, Environment, Function, Owned, Result, ValueError};
 use jiff::tz::TimeZone;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("date_pli", |arguments| days_later(date(&arguments, 0)?, arguments.integer(1)?)),
+    Function::new("date_pli", |arguments| {
+        days_later(date(&arguments, 0)?, arguments.integer(1)?)
+    }),
     Function::new("integer_pl_date(int4,date)", |arguments| {
         days_later(date(&arguments, 1)?, arguments.integer(0)?)
     }),
-    Function::new("date_mii", |arguments| days_later(date(&arguments, 0)?, -arguments.integer(1)?)),
+    Function::new("date_mii", |arguments| {
+        days_later(date(&arguments, 0)?, -arguments.integer(1)?)
+    }),
     Function::new("date_mi", |arguments| {
         let (left, right) = (date(&arguments, 0)?, date(&arguments, 1)?);
         if !is_finite_date(left) || !is_finite_date(right) {
@@ -30,7 +32,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(Owned::Integer(i64::from(left) - i64::from(right)))
     }),
     Function::new("date_pl_interval", |arguments| plus(&arguments, midnight, 0, 1)),
-    Function::new("interval_pl_date(interval,date)", |arguments| plus(&arguments, midnight, 1, 0)),
+    Function::new("interval_pl_date(interval,date)", |arguments| {
+        plus(&arguments, midnight, 1, 0)
+    }),
     Function::new("date_mi_interval", |arguments| {
         let span = negated(interval(&arguments, 1)?);
         of_timestamp(add_interval(midnight(&arguments, 0)?, span, None)?)
@@ -88,7 +92,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         of_time(on_the_clock(time(&arguments, 1)?, interval(&arguments, 0)?.micros))
     }),
     Function::new("time_mi_interval", |arguments| {
-        of_time(on_the_clock(time(&arguments, 0)?, interval(&arguments, 1)?.micros.wrapping_neg()))
+        of_time(on_the_clock(
+            time(&arguments, 0)?,
+            interval(&arguments, 1)?.micros.wrapping_neg(),
+        ))
     }),
     Function::new("timetz_pl_interval", |arguments| {
         let (micros, west) = timetz(&arguments, 0)?;
@@ -100,9 +107,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("timetz_mi_interval", |arguments| {
         let (micros, west) = timetz(&arguments, 0)?;
-        of_timetz((on_the_clock(micros, interval(&arguments, 1)?.micros.wrapping_neg()), west))
+        of_timetz((
+            on_the_clock(micros, interval(&arguments, 1)?.micros.wrapping_neg()),
+            west,
+        ))
     }),
-    Function::new("interval_um", |arguments| of_interval(interval(&arguments, 0)?.checked_neg()?)),
+    Function::new("interval_um", |arguments| {
+        of_interval(interval(&arguments, 0)?.checked_neg()?)
+    }),
     Function::new("interval_pl", |arguments| {
         of_interval(interval(&arguments, 0)?.checked_add(interval(&arguments, 1)?)?)
     }),
@@ -127,8 +139,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("interval_justify_interval", |arguments| {
         of_interval(interval(&arguments, 0)?.justify()?)
     }),
-    Function::new("date_finite", |arguments| Ok(is_finite_date(date(&arguments, 0)?).into())),
-    Function::new("timestamp_finite", |arguments| Ok(is_finite(timestamp(&arguments, 0)?).into())),
+    Function::new("date_finite", |arguments| {
+        Ok(is_finite_date(date(&arguments, 0)?).into())
+    }),
+    Function::new("timestamp_finite", |arguments| {
+        Ok(is_finite(timestamp(&arguments, 0)?).into())
+    }),
     Function::new("interval_finite", |_| Ok(true.into())),
     Function::new("timestamp_age", |arguments| {
         of_interval(age(timestamp(&arguments, 0)?, timestamp(&arguments, 1)?, None)?)
@@ -207,7 +223,11 @@ fn days_later(days: i32, more: i64) -> Result<Owned> {
 }
 
 fn plus(arguments: &Arguments<'_>, read: Read<i64>, moment: usize, span: usize) -> Result<Owned> {
-    of_timestamp(add_interval(read(arguments, moment)?, interval(arguments, span)?, None)?)
+    of_timestamp(add_interval(
+        read(arguments, moment)?,
+        interval(arguments, span)?,
+        None,
+    )?)
 }
 
 fn plus_in_session(arguments: &Arguments<'_>, moment: usize, span: Interval) -> Result<Owned> {
@@ -305,8 +325,15 @@ fn age(left: i64, right: i64, zone: Option<&TimeZone>) -> Result<Interval> {
         // PostgreSQL computes with the number that stands for infinity.
         return Err(ValueError::unsupported("the age of an infinite timestamp is"));
     }
-    let (later, earlier, sign) = if left < right { (right, left, -1) } else { (left, right, 1) };
-    let (to, from) = (Fields::of(local_in(later, zone)?)?, Fields::of(local_in(earlier, zone)?)?);
+    let (later, earlier, sign) = if left < right {
+        (right, left, -1)
+    } else {
+        (left, right, 1)
+    };
+    let (to, from) = (
+        Fields::of(local_in(later, zone)?)?,
+        Fields::of(local_in(earlier, zone)?)?,
+    );
     let mut micros = to.time() - from.time();
     let mut days = to.day - from.day;
     let mut months = (to.year - from.year) * 12 + to.month - from.month;
@@ -340,7 +367,9 @@ fn overlaps_in_session(arguments: &Arguments<'_>, lengths: [bool; 2]) -> Result<
 }
 
 fn overlaps_of_times(arguments: &Arguments<'_>, lengths: [bool; 2]) -> Result<Owned> {
-    overlaps_of(arguments, lengths, time, |left, span| Ok(on_the_clock(left, span.micros)))
+    overlaps_of(arguments, lengths, time, |left, span| {
+        Ok(on_the_clock(left, span.micros))
+    })
 }
 
 fn overlaps_of(

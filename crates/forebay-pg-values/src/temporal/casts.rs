@@ -1,7 +1,9 @@
 //! Casts between the types, to fewer digits, and between clocks of different zones; PostgreSQL's input and output functions.
 
 use super::input::{now, parse, round_to, scale};
-use super::limits::{DATE_INFINITY, DATE_MINUS_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY, is_finite};
+use super::limits::{
+    DATE_INFINITY, DATE_MINUS_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY, is_finite,
+};
 use super::output::write;
 use super::values::{
     date, int4, interval, of_date, of_interval, of_time, of_timestamp, of_timetz, time, timestamp, timetz,
@@ -47,7 +49,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         of_timestamp(date_to_timestamptz(date(&arguments, 0)?, arguments.environment)?)
     })
     .in_session(),
-    Function::new("timestamp_date", |arguments| of_date(day_of(timestamp(&arguments, 0)?)?)),
+    Function::new("timestamp_date", |arguments| {
+        of_date(day_of(timestamp(&arguments, 0)?)?)
+    }),
     Function::new("timestamptz_date", |arguments| of_date(day_of(local(&arguments, 0)?)?)).in_session(),
     Function::new("timestamp_time", |arguments| time_of_day(timestamp(&arguments, 0)?)),
     Function::new("timestamptz_time", |arguments| time_of_day(local(&arguments, 0)?)).in_session(),
@@ -90,10 +94,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .in_session(),
     Function::new("timestamp_zone", |arguments| {
-        of_finite(timestamp(&arguments, 1)?, |micros| to_utc(&at_time_zone(arguments.text(0)?)?, micros))
+        of_finite(timestamp(&arguments, 1)?, |micros| {
+            to_utc(&at_time_zone(arguments.text(0)?)?, micros)
+        })
     }),
     Function::new("timestamptz_zone", |arguments| {
-        of_finite(timestamp(&arguments, 1)?, |micros| to_local(&at_time_zone(arguments.text(0)?)?, micros))
+        of_finite(timestamp(&arguments, 1)?, |micros| {
+            to_local(&at_time_zone(arguments.text(0)?)?, micros)
+        })
     }),
     Function::new("timetz_zone", |arguments| {
         let east = offset_at(&at_time_zone(arguments.text(0)?)?, now(arguments.environment));
@@ -101,10 +109,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .in_session(),
     Function::new("timestamp_izone", |arguments| {
-        of_finite(timestamp(&arguments, 1)?, |micros| to_utc(&interval_zone(interval(&arguments, 0)?)?, micros))
+        of_finite(timestamp(&arguments, 1)?, |micros| {
+            to_utc(&interval_zone(interval(&arguments, 0)?)?, micros)
+        })
     }),
     Function::new("timestamptz_izone", |arguments| {
-        of_finite(timestamp(&arguments, 1)?, |micros| to_local(&interval_zone(interval(&arguments, 0)?)?, micros))
+        of_finite(timestamp(&arguments, 1)?, |micros| {
+            to_local(&interval_zone(interval(&arguments, 0)?)?, micros)
+        })
     }),
     Function::new("timetz_izone", |arguments| {
         let zone = interval_zone(interval(&arguments, 0)?)?;
@@ -114,7 +126,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 fn input(kind: Kind, arguments: &Arguments<'_>) -> Result<Owned> {
     // PostgreSQL's second argument is a type that these do not need.
-    let typmod = if arguments.values.len() > 2 { int4(arguments, 2)? } else { -1 };
+    let typmod = if arguments.values.len() > 2 {
+        int4(arguments, 2)?
+    } else {
+        -1
+    };
     parse(kind, typmod, arguments.text(0)?, arguments.environment)
 }
 

@@ -65,15 +65,24 @@ impl Fields {
     /// The moment; a time past its day reaches into the next.
     pub(crate) fn local(&self) -> Result<i64> {
         let days = days_of(self.date()?);
-        timestamp_in_range(i64::from(days).checked_mul(DAY).and_then(|day| day.checked_add(self.time())))
+        timestamp_in_range(
+            i64::from(days)
+                .checked_mul(DAY)
+                .and_then(|day| day.checked_add(self.time())),
+        )
     }
 
     /// For the zones' rules, which know whole seconds before the day's end.
     #[allow(clippy::cast_possible_truncation, reason = "a clock's fields are small")]
     pub(crate) fn date_time(&self) -> Result<DateTime> {
         let clamped = |value: i32, last: i32| value.clamp(0, last) as i8;
-        let time = Time::new(clamped(self.hour, 23), clamped(self.minute, 59), clamped(self.second, 59), 0)
-            .expect("within a day");
+        let time = Time::new(
+            clamped(self.hour, 23),
+            clamped(self.minute, 59),
+            clamped(self.second, 59),
+            0,
+        )
+        .expect("within a day");
         Ok(self.date()?.to_datetime(time))
     }
 }

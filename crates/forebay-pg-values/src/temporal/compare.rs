@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 
 use super::casts::{date_to_timestamp, date_to_timestamptz};
-use super::values::{date, interval, time, timestamp, timetz};
 use super::limits::SECOND;
+use super::values::{date, interval, time, timestamp, timetz};
 use super::zone::to_utc;
 use crate::{Arguments, Function, Owned, Result};
 

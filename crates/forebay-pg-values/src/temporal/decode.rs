@@ -17,7 +17,10 @@ use crate::ValueError;
 #[derive(Debug, Clone)]
 pub(crate) enum Decoded {
     /// A date, with a time (midnight if there was none) and perhaps a zone.
-    Moment { local: Fields, zone: Option<Zone> },
+    Moment {
+        local: Fields,
+        zone: Option<Zone>,
+    },
     /// A time alone.
     Time {
         micros: i64,
@@ -234,7 +237,9 @@ impl Decoder {
         };
         let mut day = |days| {
             if self.special.is_some() {
-                return Err(Fault::Value(ValueError::unsupported("several special dates in one are")));
+                return Err(Fault::Value(ValueError::unsupported(
+                    "several special dates in one are",
+                )));
             }
             self.special = Some(Decoded::Day {
                 days,
@@ -309,7 +314,9 @@ impl Decoder {
 
     fn reserved(&mut self, what: Decoded) -> Result<u32, Fault> {
         if self.special.is_some() && self.seen & RESERVED == 0 {
-            return Err(Fault::Value(ValueError::unsupported("several special dates in one are")));
+            return Err(Fault::Value(ValueError::unsupported(
+                "several special dates in one are",
+            )));
         }
         self.special = Some(what);
         Ok(RESERVED)
@@ -453,7 +460,11 @@ impl Decoder {
         if seen & TIME == 0 && (digits.len() == 6 || digits.len() == 4) {
             self.hour = two_digits(&digits[..2])?;
             self.minute = two_digits(&digits[2..4])?;
-            self.second = if digits.len() == 6 { two_digits(&digits[4..])? } else { 0 };
+            self.second = if digits.len() == 6 {
+                two_digits(&digits[4..])?
+            } else {
+                0
+            };
             return Ok(TIME);
         }
         Err(Fault::Syntax)
@@ -482,10 +493,7 @@ impl Decoder {
     }
 
     fn time(&self) -> i64 {
-        i64::from(self.hour) * HOUR
-            + i64::from(self.minute) * MINUTE
-            + i64::from(self.second) * SECOND
-            + self.micros
+        i64::from(self.hour) * HOUR + i64::from(self.minute) * MINUTE + i64::from(self.second) * SECOND + self.micros
     }
 
     fn check_time(&self) -> Result<(), Fault> {

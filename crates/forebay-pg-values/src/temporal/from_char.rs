@@ -17,7 +17,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("to_timestamp", |arguments| {
         let fields = read(arguments.text(0)?, arguments.text(1)?)?;
         let east = offset_of(&arguments.environment.zone, &fields)?;
-        of_timestamp(timestamp_in_range(fields.local()?.checked_sub(i64::from(east) * SECOND))?)
+        of_timestamp(timestamp_in_range(
+            fields.local()?.checked_sub(i64::from(east) * SECOND),
+        )?)
     })
     .in_session(),
 ];
@@ -29,6 +31,7 @@ struct Found {
     month: i32,
     day: i32,
     day_of_year: i32,
+    day_of_week: i32,
     hour: i32,
     minute: i32,
     second: i32,
@@ -37,6 +40,8 @@ struct Found {
     micros: i32,
     pm: i32,
     twelve_hours: bool,
+    /// Of the shortest fraction; 0 if there was none.
+    digits: usize,
 }
 
 struct Reader<'a> {
@@ -101,13 +106,37 @@ fn known(name: &str) -> Result<()> {
     let upper = name.to_ascii_uppercase();
     let is_known = matches!(
         upper.as_str(),
-        "YYYY" | "YYY" | "YY" | "Y" | "MM" | "MON" | "MONTH" | "DD" | "DDD" | "DAY" | "DY" | "HH24" | "HH12" | "HH"
-            | "MI" | "SS" | "SSSS" | "SSSSS" | "MS" | "US" | "AM" | "PM" | "A.M." | "P.M."
+        "YYYY"
+            | "YYY"
+            | "YY"
+            | "Y"
+            | "MM"
+            | "MON"
+            | "MONTH"
+            | "DD"
+            | "DDD"
+            | "DAY"
+            | "DY"
+            | "HH24"
+            | "HH12"
+            | "HH"
+            | "MI"
+            | "SS"
+            | "SSSS"
+            | "SSSSS"
+            | "MS"
+            | "US"
+            | "AM"
+            | "PM"
+            | "A.M."
+            | "P.M."
     ) || upper.starts_with("FF");
     if is_known {
         Ok(())
     } else {
-        Err(ValueError::unsupported(format!("the pattern {name} in a text to read is")))
+        Err(ValueError::unsupported(format!(
+            "the pattern {name} in a text to read is"
+        )))
     }
 }
 
@@ -117,8 +146,23 @@ fn ends_number(next: Option<&Piece>) -> bool {
         None => true,
         Some(Piece::Field { name, .. }) => matches!(
             name.to_ascii_uppercase().as_str(),
-            "A.D." | "A.M." | "AD" | "AM" | "B.C." | "BC" | "DAY" | "DY" | "MONTH" | "MON" | "OF" | "P.M." | "PM" | "RM"
-                | "FX" | "TZ" | "TZH"
+            "A.D."
+                | "A.M."
+                | "AD"
+                | "AM"
+                | "B.C."
+                | "BC"
+                | "DAY"
+                | "DY"
+                | "MONTH"
+                | "MON"
+                | "OF"
+                | "P.M."
+                | "PM"
+                | "RM"
+                | "FX"
+                | "TZ"
+                | "TZH"
         ),
         Some(Piece::Separator(character) | Piece::Text(character)) => !character.is_ascii_digit(),
     }
@@ -146,12 +190,11 @@ impl Reader<'_> {
         match upper.as_str() {
             "YYYY" => self.integer(name, 4, open, &mut found.year).map(drop),
             "YYY" | "YY" | "Y" => {
-                let mut year = 0;
-                let length = self.integer(name, name.len(), open, &mut year)?;
+                let length = self.integer(name, name.len(), open, &mut found.year)?;
                 if length < 4 {
-                    year = near_2020(year);
+                    found.year = near_2020(found.year);
                 }
-                set(&mut found.year, year, name)
+                Ok(())
             }
             "MM" => self.integer(name, 2, open, &mut found.month).map(drop),
             "DD" => self.integer(name, 2, open, &mut found.day).map(drop),
@@ -163,7 +206,9 @@ impl Reader<'_> {
             }
             "MI" => self.integer(name, 2, open, &mut found.minute).map(drop),
             "SS" => self.integer(name, 2, open, &mut found.second).map(drop),
-            "SSSS" | "SSSSS" => self.integer(name, 5, open, &mut found.seconds_of_day).map(drop),
+            "SSSS" | "SSSSS" => self
+                .integer(name, name.len(), open, &mut found.seconds_of_day)
+                .map(drop),
             "MS" => {
                 let length = self.integer(name, 3, open, &mut found.milliseconds)?;
                 found.milliseconds = scaled(found.milliseconds, 3, length)?;
@@ -180,15 +225,32 @@ impl Reader<'_> {
                 set(&mut found.month, month + 1, name)
             }
             // A day of the week says nothing of a date.
-            "DAY" => self.word(name, &DAYS).map(drop),
-            "DY" => self.word(name, &DAYS.map(|day| &day[..3])).map(drop),
+            "DAY" | "DY" => {
+                let day = if upper == "DAY" {
+                    self.word(name, &DAYS)?
+                } else {
+                    self.word(name, &DAYS.map(|day| &day[..3]))?
+                };
+                // Compared with the number of an earlier one, which counts from 1 then.
+                set(&mut found.day_of_week, day, name)?;
+                found.day_of_week += 1;
+                Ok(())
+            }
             _ => {
                 let digits = match upper.as_bytes() {
                     [b'F', b'F', digit] => usize::from(digit - b'0'),
                     _ => 6,
                 };
                 let length = self.integer(name, digits, open, &mut found.micros)?;
+                if length > digits {
+                    return Err(ValueError::unsupported("a fraction longer than its pattern is"));
+                }
                 found.micros = scaled(found.micros, 6, length)?;
+                found.digits = if found.digits == 0 {
+                    digits
+                } else {
+                    found.digits.min(digits)
+                };
                 Ok(())
             }
         }
@@ -203,7 +265,11 @@ impl Reader<'_> {
     /// Reads one of some words, whatever their case.
     fn word(&mut self, name: &str, words: &[&str]) -> Result<i32> {
         for (at, word) in (0..).zip(words) {
-            if self.rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)) {
+            if self
+                .rest
+                .get(..word.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(word))
+            {
                 self.rest = &self.rest[word.len()..];
                 return Ok(at);
             }
@@ -221,17 +287,15 @@ impl Reader<'_> {
         let shown: String = self.rest.chars().take(length).collect();
         let source = if open { self.rest } else { shown.as_str() };
         if !open && source.len() < length {
-            return Err(
-                ValueError::new(
-                    "22007",
-                    format!("source string too short for \"{name}\" formatting field"),
-                )
-                .with_detail(format!(
-                    "Field requires {length} characters, but only {} remain.",
-                    source.len()
-                ))
-                .with_hint("If your source string is not fixed-width, try using the \"FM\" modifier."),
-            );
+            return Err(ValueError::new(
+                "22007",
+                format!("source string too short for \"{name}\" formatting field"),
+            )
+            .with_detail(format!(
+                "Field requires {length} characters, but only {} remain.",
+                source.len()
+            ))
+            .with_hint("If your source string is not fixed-width, try using the \"FM\" modifier."));
         }
         let sign = usize::from(source.starts_with(['+', '-']));
         let digits = source[sign..]
@@ -251,8 +315,11 @@ impl Reader<'_> {
             .with_hint("If your source string is not fixed-width, try using the \"FM\" modifier."));
         }
         let value = source[..used].parse::<i32>().map_err(|_| {
-            ValueError::new("22008", format!("value for \"{name}\" in source string is out of range"))
-                .with_detail(format!("Value must be in the range {} to {}.", i32::MIN, i32::MAX))
+            ValueError::new(
+                "22008",
+                format!("value for \"{name}\" in source string is out of range"),
+            )
+            .with_detail(format!("Value must be in the range {} to {}.", i32::MIN, i32::MAX))
         })?;
         set(field, value, name)?;
         self.rest = &self.rest[used..];
@@ -263,10 +330,11 @@ impl Reader<'_> {
 /// Sets a field that may have been set to the same value.
 fn set(field: &mut i32, value: i32, name: &str) -> Result<()> {
     if *field != 0 && *field != value {
-        return Err(
-            ValueError::new("22007", format!("conflicting values for \"{name}\" field in formatting string"))
-                .with_detail("This value contradicts a previous setting for the same field type."),
-        );
+        return Err(ValueError::new(
+            "22007",
+            format!("conflicting values for \"{name}\" field in formatting string"),
+        )
+        .with_detail("This value contradicts a previous setting for the same field type."));
     }
     *field = value;
     Ok(())
@@ -300,7 +368,9 @@ impl Found {
             minute = self.seconds_of_day % 3_600 / 60;
             second = self.seconds_of_day % 60;
             if self.minute != 0 || self.second != 0 || self.hour != 0 {
-                return Err(ValueError::unsupported("seconds of the day beside a clock's fields are"));
+                return Err(ValueError::unsupported(
+                    "seconds of the day beside a clock's fields are",
+                ));
             }
         }
         if self.twelve_hours {
@@ -312,7 +382,10 @@ impl Found {
             }
             hour = hour % 12 + 12 * self.pm;
         }
-        let (mut month, mut day) = (self.month.max(i32::from(self.month == 0)), self.day.max(i32::from(self.day == 0)));
+        let (mut month, mut day) = (
+            self.month.max(i32::from(self.month == 0)),
+            self.day.max(i32::from(self.day == 0)),
+        );
         if self.day_of_year != 0 && (month <= 1 || day <= 1) {
             if self.year == 0 {
                 return Err(ValueError::new(
@@ -330,12 +403,19 @@ impl Found {
             }
             (month, day) = (found.month().into(), found.day().into());
         }
-        // Years repeat after 400.
+        // Years repeat after 400; one that was not given is not looked at.
         let like = i64::from(self.year.rem_euclid(400)) + 2_000;
-        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || day > days_in_month(like, month)? {
+        if !(1..=12).contains(&month)
+            || !(1..=31).contains(&day)
+            || (self.year != 0 && day > days_in_month(like, month)?)
+        {
             return Err(out_of_range());
         }
         let micros = i64::from(self.milliseconds) * 1_000 + i64::from(self.micros);
+        if self.digits != 0 && micros % 10_i64.pow(u32::try_from(6 - self.digits).expect("at most six")) != 0 {
+            // PostgreSQL rounds to the digits of one of them.
+            return Err(ValueError::unsupported("several fractions of a second are"));
+        }
         let time_fits = (0..24).contains(&hour)
             && (0..60).contains(&minute)
             && (0..60).contains(&second)

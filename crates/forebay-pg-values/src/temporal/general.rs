@@ -3,7 +3,11 @@
 /// Six significant digits, an exponent where it is needed, no zeros at the end.
 pub(super) fn general_format(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
-        return if value == 0.0 && value.is_sign_negative() { "-0".to_owned() } else { format!("{value}") };
+        return if value == 0.0 && value.is_sign_negative() {
+            "-0".to_owned()
+        } else {
+            format!("{value}")
+        };
     }
     let scientific = format!("{value:.5e}");
     let (mantissa, exponent) = scientific.split_once('e').expect("an exponent is written");

@@ -50,7 +50,11 @@ pub(crate) fn round_to(micros: i64, precision: i32) -> i64 {
 
 /// The same of a timestamp.
 pub(crate) fn scale(micros: i64, precision: i32) -> i64 {
-    if is_finite(micros) { round_to(micros, precision) } else { micros }
+    if is_finite(micros) {
+        round_to(micros, precision)
+    } else {
+        micros
+    }
 }
 
 /// PostgreSQL's error of a text that it does not read.

@@ -33,7 +33,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         of_timestamp(timestamp_in_range(local.checked_sub(i64::from(east) * SECOND))?)
     }),
     Function::new("make_interval", |arguments| make_interval(&arguments)),
-    Function::new("float8_timestamptz", |arguments| of_timestamp(from_unix(arguments.real(0)?)?)),
+    Function::new("float8_timestamptz", |arguments| {
+        of_timestamp(from_unix(arguments.real(0)?)?)
+    }),
     Function::new("timestamp_bin", |arguments| bin(&arguments)),
     Function::new("timestamptz_bin", |arguments| bin(&arguments)),
 ];
@@ -75,7 +77,10 @@ fn time_of(arguments: &Arguments<'_>, first: usize) -> Result<i64> {
     let error = || {
         ValueError::new(
             "22008",
-            format!("time field value out of range: {hour}:{minute:02}:{}", two_places(seconds)),
+            format!(
+                "time field value out of range: {hour}:{minute:02}:{}",
+                two_places(seconds)
+            ),
         )
     };
     let micros = (seconds * 1_000_000.0).round_ties_even();
@@ -103,16 +108,20 @@ fn make_local(arguments: &Arguments<'_>) -> Result<i64> {
 /// The offset of a zone that must be an offset with its sign, an abbreviation, or a name.
 fn offset_named(zone: &str, local: i64) -> Result<i32> {
     if zone.starts_with(|first: char| first.is_ascii_digit()) {
-        return Err(
-            ValueError::new("22023", format!("invalid input syntax for type numeric time zone: \"{zone}\""))
-                .with_hint("Numeric time zones must have \"-\" or \"+\" as first character."),
-        );
+        return Err(ValueError::new(
+            "22023",
+            format!("invalid input syntax for type numeric time zone: \"{zone}\""),
+        )
+        .with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
     }
     if zone.starts_with(['+', '-']) {
         match offset(zone) {
             Ok(east) => return Ok(east),
             Err(Fault::Offset) => {
-                return Err(ValueError::new("22023", format!("numeric time zone \"{zone}\" out of range")));
+                return Err(ValueError::new(
+                    "22023",
+                    format!("numeric time zone \"{zone}\" out of range"),
+                ));
             }
             Err(Fault::Syntax) => {}
             Err(other) => return Err(fault_of_date(other, zone)),
@@ -151,7 +160,11 @@ fn make_interval(arguments: &Arguments<'_>) -> Result<Owned> {
 )]
 fn from_unix(seconds: f64) -> Result<i64> {
     if seconds.is_infinite() {
-        return Ok(if seconds > 0.0 { TIMESTAMP_INFINITY } else { TIMESTAMP_MINUS_INFINITY });
+        return Ok(if seconds > 0.0 {
+            TIMESTAMP_INFINITY
+        } else {
+            TIMESTAMP_MINUS_INFINITY
+        });
     }
     if seconds.is_nan() {
         return Err(ValueError::new("22008", "timestamp cannot be NaN"));

@@ -5,9 +5,7 @@ use num_bigint::BigInt;
 use super::casts::{date_to_timestamp, local};
 use super::civil::{Fields, date_of, day_of_week, days_of, iso_week, julian};
 use super::keywords::{Keyword, Unit, keyword, unit};
-use super::limits::{
-    DAY, DAY_SECONDS, SECOND, TIMESTAMP_INFINITY, UNIX_SECONDS, is_finite, is_finite_date,
-};
+use super::limits::{DAY, DAY_SECONDS, SECOND, TIMESTAMP_INFINITY, UNIX_SECONDS, is_finite, is_finite_date};
 use super::values::{date, interval, time, timestamp, timetz};
 use super::zone::offset_at;
 use crate::interval::Interval;
@@ -18,7 +16,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("extract_time", |arguments| Ok(of_time(&arguments)?.numeric())),
     Function::new("extract_timetz", |arguments| Ok(of_timetz(&arguments)?.numeric())),
     Function::new("extract_timestamp", |arguments| Ok(of_timestamp(&arguments)?.numeric())),
-    Function::new("extract_timestamptz", |arguments| Ok(of_timestamptz(&arguments)?.numeric())).in_session(),
+    Function::new("extract_timestamptz", |arguments| {
+        Ok(of_timestamptz(&arguments)?.numeric())
+    })
+    .in_session(),
     Function::new("extract_interval", |arguments| Ok(of_interval(&arguments)?.numeric())),
     Function::new("time_part", |arguments| Ok(of_time(&arguments)?.float())),
     Function::new("timetz_part", |arguments| Ok(of_timetz(&arguments)?.float())),
@@ -71,6 +72,13 @@ impl Field {
         Self { name, meaning }
     }
 
+    /// A unit alone: what is no length is unknown.
+    pub(super) fn of_unit(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let meaning = unit(&name).map_or(Meaning::Unknown, Meaning::Unit);
+        Self { name, meaning }
+    }
+
     /// The unit, if it is one.
     pub(super) fn unit(&self, type_name: &str) -> Result<Unit> {
         match self.meaning {
@@ -102,7 +110,9 @@ enum Value {
     Decimal(i128, u32, f64),
     /// Of a Julian day: the day and the microseconds in it.
     Julian(i64, i64),
-    Infinite { negative: bool },
+    Infinite {
+        negative: bool,
+    },
 }
 
 impl Value {
@@ -212,10 +222,28 @@ fn calendar_field(unit: Unit, fields: &Fields) -> Result<Option<i64>> {
         Unit::Quarter => (fields.month - 1) / 3 + 1,
         Unit::Week => iso_week(fields.date()?).1,
         // The years before 1 are counted without a year 0.
-        Unit::Year => if year > 0 { year } else { year - 1 },
+        Unit::Year => {
+            if year > 0 {
+                year
+            } else {
+                year - 1
+            }
+        }
         Unit::Decade => year.div_euclid(10),
-        Unit::Century => if year > 0 { (year + 99) / 100 } else { -((99 - (year - 1)) / 100) },
-        Unit::Millennium => if year > 0 { (year + 999) / 1_000 } else { -((999 - (year - 1)) / 1_000) },
+        Unit::Century => {
+            if year > 0 {
+                (year + 99) / 100
+            } else {
+                -((99 - (year - 1)) / 100)
+            }
+        }
+        Unit::Millennium => {
+            if year > 0 {
+                (year + 999) / 1_000
+            } else {
+                -((999 - (year - 1)) / 1_000)
+            }
+        }
         Unit::IsoYear => {
             let year = iso_week(fields.date()?).0;
             if year > 0 { year } else { year - 1 }
@@ -233,14 +261,7 @@ fn calendar_field(unit: Unit, fields: &Fields) -> Result<Option<i64>> {
 /// What a field of an infinity holds: an infinity, if it grows with time.
 fn infinite_field(field: &Field, type_name: &str, negative: bool) -> Result<Value> {
     match field.meaning {
-        Meaning::Unit(
-            Unit::Year
-            | Unit::Decade
-            | Unit::Century
-            | Unit::Millennium
-            | Unit::Julian
-            | Unit::IsoYear,
-        )
+        Meaning::Unit(Unit::Year | Unit::Decade | Unit::Century | Unit::Millennium | Unit::Julian | Unit::IsoYear)
         | Meaning::Epoch => Ok(Value::Infinite { negative }),
         Meaning::Unit(_) => Ok(Value::Null),
         Meaning::Reserved => Err(field.unsupported(type_name)),
@@ -355,7 +376,11 @@ fn of_timetz(arguments: &Arguments<'_>) -> Result<Value> {
         #[allow(clippy::cast_precision_loss, reason = "a float is asked for")]
         Meaning::Epoch => {
             let sum = micros + i64::from(west) * SECOND;
-            Ok(Value::Decimal(sum.into(), 6, micros as f64 / 1_000_000.0 + f64::from(west)))
+            Ok(Value::Decimal(
+                sum.into(),
+                6,
+                micros as f64 / 1_000_000.0 + f64::from(west),
+            ))
         }
         Meaning::Reserved | Meaning::Unknown => Err(field.unknown(NAME)),
     }

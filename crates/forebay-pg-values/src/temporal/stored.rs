@@ -147,7 +147,10 @@ pub fn timetz_to_parts(stored: &str) -> Result<(i64, i32)> {
         unit /= 60;
     }
     let seconds = i32::try_from(seconds).map_err(|_| damaged("timetz", stored))?;
-    Ok((time_to_micros(clock)?, if offset.starts_with('-') { seconds } else { -seconds }))
+    Ok((
+        time_to_micros(clock)?,
+        if offset.starts_with('-') { seconds } else { -seconds },
+    ))
 }
 
 /// The stored timetz of microseconds since midnight and seconds west of UTC.

@@ -53,15 +53,29 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 pub(super) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 pub(super) const DAYS: [&str; 7] = [
-    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
 ];
-const ROMAN: [&str; 12] = [
-    "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
-];
+const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 /// What is written: a timestamp, or an interval, which has no date.
 struct Moment {
@@ -218,7 +232,11 @@ fn word(moment: &Moment, name: &str, unpadded: bool, out: &mut String) -> Result
         }
         "TZ" => {
             moment.date()?;
-            out.push_str(&if name == "TZ" { moment.zone.clone() } else { moment.zone.to_ascii_lowercase() });
+            out.push_str(&if name == "TZ" {
+                moment.zone.clone()
+            } else {
+                moment.zone.to_ascii_lowercase()
+            });
         }
         "FX" => {}
         _ => return Ok(false),
@@ -248,7 +266,11 @@ fn number(moment: &Moment, name: &str, pad: Pad, ordinal: Option<Ordinal>, out: 
     let part_of_year = |year: i64, unit: i64, width: usize| {
         // The sign of the whole makes it wider.
         let part = year % unit;
-        if pad == Pad::Zeros && year < 0 { format!("{part:0width$}", width = width + 1) } else { padded(part, width) }
+        if pad == Pad::Zeros && year < 0 {
+            format!("{part:0width$}", width = width + 1)
+        } else {
+            padded(part, width)
+        }
     };
     let east = i64::from(moment.east).abs();
     let sign = if moment.east >= 0 { '+' } else { '-' };
@@ -313,7 +335,11 @@ fn number(moment: &Moment, name: &str, pad: Pad, ordinal: Option<Ordinal>, out: 
                 Some(_) if moment.year > 0 => (moment.year - 1) / 100 + 1,
                 Some(_) => moment.year / 100 - 1,
             };
-            if (-99..=99).contains(&century) { padded(century, 2) } else { century.to_string() }
+            if (-99..=99).contains(&century) {
+                padded(century, 2)
+            } else {
+                century.to_string()
+            }
         }
         "Y,YYY" => format!("{},{:03}", moment.year / 1_000, moment.year % 1_000),
         "YYYY" => padded(moment.year, 4),
@@ -324,7 +350,7 @@ fn number(moment: &Moment, name: &str, pad: Pad, ordinal: Option<Ordinal>, out: 
         "IYY" => part_of_year(iso_year()?, 1_000, 3),
         "IY" => part_of_year(iso_year()?, 100, 2),
         "I" => part_of_year(iso_year()?, 10, 1),
-        "W" => ((moment.day - 1) / 7 + 1).to_string(),
+        "W" => (i32::try_from(moment.day).expect("an int4").wrapping_sub(1) / 7 + 1).to_string(),
         "J" => julian(date_of(days_of(moment.date_of_interval(&upper)?).into())?).to_string(),
         _ => return Err(ValueError::unsupported(format!("the pattern {name} is"))),
     };

@@ -18,10 +18,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
             return of_timestamp(micros);
         }
         let mut fields = Fields::of(micros)?;
-        truncate(&mut fields, &Field::of(arguments.text(0)?), "timestamp without time zone")?;
+        truncate(
+            &mut fields,
+            &Field::of_unit(arguments.text(0)?),
+            "timestamp without time zone",
+        )?;
         of_timestamp(fields.local()?)
     }),
-    Function::new("timestamptz_trunc", |arguments| in_zone(&arguments, &arguments.environment.zone)).in_session(),
+    Function::new("timestamptz_trunc", |arguments| {
+        in_zone(&arguments, &arguments.environment.zone)
+    })
+    .in_session(),
     Function::new("timestamptz_trunc_zone", |arguments| {
         if is_finite(timestamp(&arguments, 1)?) {
             in_zone(&arguments, &at_time_zone(arguments.text(2)?)?)
@@ -39,7 +46,11 @@ fn in_zone(arguments: &Arguments<'_>, zone: &TimeZone) -> Result<Owned> {
     }
     let mut east = offset_at(zone, micros);
     let mut fields = Fields::of(micros + i64::from(east) * SECOND)?;
-    let unit = truncate(&mut fields, &Field::of(arguments.text(0)?), "timestamp with time zone")?;
+    let unit = truncate(
+        &mut fields,
+        &Field::of_unit(arguments.text(0)?),
+        "timestamp with time zone",
+    )?;
     // Up to an hour the offset stays what it is, so that of two equal hours each keeps its own.
     if !matches!(
         unit,
@@ -47,12 +58,14 @@ fn in_zone(arguments: &Arguments<'_>, zone: &TimeZone) -> Result<Owned> {
     ) {
         east = offset_of(zone, &fields)?;
     }
-    of_timestamp(timestamp_in_range(fields.local()?.checked_sub(i64::from(east) * SECOND))?)
+    of_timestamp(timestamp_in_range(
+        fields.local()?.checked_sub(i64::from(east) * SECOND),
+    )?)
 }
 
 /// The beginning of the unit, and which one it was.
 fn truncate(fields: &mut Fields, field: &Field, type_name: &str) -> Result<Unit> {
-    let unit = field.unit(type_name).map_err(|_| field.unknown(type_name))?;
+    let unit = field.unit(type_name)?;
     let year = fields.year;
     match unit {
         Unit::Microsecond => {}
@@ -89,7 +102,7 @@ fn first_of(fields: &mut Fields, year: i32, month: i32) {
 fn of_interval_unit(arguments: &Arguments<'_>) -> Result<Owned> {
     const NAME: &str = "interval";
     let whole = interval(arguments, 1)?;
-    let field = Field::of(arguments.text(0)?);
+    let field = Field::of_unit(arguments.text(0)?);
     let down_to = |unit: i64| Interval {
         micros: whole.micros / unit * unit,
         ..whole

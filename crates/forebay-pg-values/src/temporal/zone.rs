@@ -22,9 +22,12 @@ pub fn parse_zone(text: &str) -> Result<TimeZone> {
         let Ok(hours) = text.parse::<f64>() else {
             return Err(ValueError::unsupported(format!("the time zone \"{text}\" is")));
         };
-        #[allow(clippy::cast_possible_truncation, reason = "PostgreSQL drops what is less than a second")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "PostgreSQL drops what is less than a second"
+        )]
         let seconds = (hours * 3_600.0) as i64;
-        return fixed(seconds).ok_or_else(refused);
+        return fixed(seconds).ok_or_else(|| ValueError::unsupported(format!("the time zone \"{text}\" is")));
     }
     named(text)?.ok_or_else(refused)
 }
@@ -102,12 +105,14 @@ fn posix(text: &str) -> Result<Option<TimeZone>> {
     if !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return Ok(None);
     }
+    if let Ok(zone) = TimeZone::posix(text) {
+        return Ok(Some(zone));
+    }
     let mut seconds = 0;
     for (part, (unit, end)) in digits.split(':').zip([(3_600, 25), (60, 60), (1, 60)]) {
         let value = match part.parse::<i64>() {
             Ok(value) if value < end && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit()) => value,
-            // Rules follow, or something that PostgreSQL may still make sense of.
-            _ if text.contains(',') => return TimeZone::posix(text).map(Some).map_err(|_| unsupported()),
+            // Something that PostgreSQL may still make sense of.
             _ => return Err(unsupported()),
         };
         seconds += unit * value;
