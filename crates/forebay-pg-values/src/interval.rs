@@ -26,7 +26,7 @@ pub struct Interval {
 
 /// PostgreSQL's order of two stored intervals: a month has 30 days and a day 24 hours. What is not an interval comes first.
 pub fn compare(left: &str, right: &str) -> Ordering {
-    let span = |stored| Interval::from_stored(stored).ok().map(|interval| interval.span());
+    let span = |stored| Interval::from_stored(stored).ok().map(Interval::span);
     if left == right {
         return Ordering::Equal;
     }

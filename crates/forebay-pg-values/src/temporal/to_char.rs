@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jiff::tz::TimeZone;
 
 use super::civil::{Fields, date_of, day_of_week, days_of, iso_week, julian, monday_of};
-use super::limits::{HOUR, MINUTE, SECOND, is_finite};
+use super::limits::{HOUR, MINUTE, SECOND, beyond_stored_years, is_finite};
 use super::pattern::{Ordinal, Piece, pieces};
 use super::values::{interval, timestamp};
 use super::zone::{instant, offset_at};
@@ -102,6 +102,9 @@ impl Moment {
             None => (0, String::new()),
         };
         let fields = Fields::of(micros + i64::from(east) * SECOND)?;
+        if fields.year < 1 {
+            return Err(beyond_stored_years());
+        }
         let date = fields.date()?;
         Ok(Self {
             year: fields.year.into(),
