@@ -9,7 +9,9 @@ mod typmod;
 
 use std::cmp::Ordering;
 
-pub use aggregate::Accumulator;
+pub use aggregate::Sum;
+
+pub(crate) use aggregate::AGGREGATES;
 
 use crate::Result;
 
