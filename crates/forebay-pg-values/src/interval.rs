@@ -9,7 +9,9 @@ mod typmod;
 
 use std::cmp::Ordering;
 
-pub use aggregate::Accumulator;
+pub use aggregate::Sum;
+
+pub(crate) use aggregate::AGGREGATES;
 
 use crate::Result;
 
@@ -26,7 +28,7 @@ pub struct Interval {
 
 /// PostgreSQL's order of two stored intervals: a month has 30 days and a day 24 hours. What is not an interval comes first.
 pub fn compare(left: &str, right: &str) -> Ordering {
-    let span = |stored| Interval::from_stored(stored).ok().map(|interval| interval.span());
+    let span = |stored| Interval::from_stored(stored).ok().map(Interval::span);
     if left == right {
         return Ordering::Equal;
     }

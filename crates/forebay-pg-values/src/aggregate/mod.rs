@@ -41,6 +41,7 @@ pub fn symbols() -> impl Iterator<Item = (&'static str, Start)> {
         bits::AGGREGATES,
         float::AGGREGATES,
         numeric::AGGREGATES,
+        crate::interval::AGGREGATES,
         crate::json::AGGREGATES,
         crate::array::AGGREGATES,
         crate::text::AGGREGATES,

@@ -218,6 +218,9 @@ impl Decoder {
     }
 
     fn word(&mut self, text: &str) -> Result<u32, Fault> {
+        if self.time_follows {
+            return Err(Fault::Syntax);
+        }
         match abbreviation(text) {
             Some(Abbreviation::Fixed(seconds)) => {
                 self.zone = Some(Zone::Offset(seconds));

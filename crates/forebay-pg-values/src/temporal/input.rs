@@ -7,7 +7,7 @@ use super::limits::{
     UNIX_SECONDS, beyond_stored_years, is_finite,
 };
 use super::stored::{date_from_days, time_from_micros, timestamp_from_micros, timetz_from_parts};
-use super::tokens::{Fault, tokens};
+use super::tokens::{Fault, are_long, tokens};
 use super::zone;
 use crate::interval::Interval;
 use crate::{Environment, Kind, Owned, Result, ValueError};
@@ -75,9 +75,12 @@ pub(crate) fn fault_of_date(fault: Fault, text: &str) -> ValueError {
 }
 
 fn read(text: &str, type_name: &str, time_alone: bool) -> Result<Decoded> {
-    tokens(text)
-        .and_then(|tokens| decode(&tokens, time_alone))
-        .map_err(|fault| fault_of(fault, type_name, text))
+    let tokens = tokens(text).map_err(|fault| fault_of(fault, type_name, text))?;
+    let decoded = decode(&tokens, time_alone).map_err(|fault| fault_of(fault, type_name, text))?;
+    if are_long(&tokens) {
+        return Err(ValueError::unsupported(format!("a {type_name} written this long is")));
+    }
+    Ok(decoded)
 }
 
 /// The transaction's beginning in microseconds since 2000.

@@ -69,3 +69,6 @@ const TABLES: &[&[Function]] = &[
     compare::TABLES[9],
     compare::TABLES[10],
 ];
+
+#[cfg(test)]
+mod tests;

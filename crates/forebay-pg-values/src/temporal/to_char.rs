@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jiff::tz::TimeZone;
 
 use super::civil::{Fields, date_of, day_of_week, days_of, iso_week, julian, monday_of};
-use super::limits::{HOUR, MINUTE, SECOND, is_finite};
+use super::limits::{HOUR, MINUTE, SECOND, beyond_stored_years, is_finite};
 use super::pattern::{Ordinal, Piece, pieces};
 use super::values::{interval, timestamp};
 use super::zone::{instant, offset_at};
@@ -102,6 +102,9 @@ impl Moment {
             None => (0, String::new()),
         };
         let fields = Fields::of(micros + i64::from(east) * SECOND)?;
+        if fields.year < 1 {
+            return Err(beyond_stored_years());
+        }
         let date = fields.date()?;
         Ok(Self {
             year: fields.year.into(),
@@ -321,7 +324,7 @@ fn number(moment: &Moment, name: &str, pad: Pad, ordinal: Option<Ordinal>, out: 
             0 => "7".to_owned(),
             day => day.to_string(),
         },
-        "WW" => fitted((moment.day_of_year - 1) / 7 + 1, 2),
+        "WW" => fitted((weeks_before(moment.day_of_year) + 1).into(), 2),
         "IW" => padded(iso_week(moment.date_of_interval(&upper)?).1.into(), 2),
         "Q" => {
             if moment.month == 0 {
@@ -350,7 +353,7 @@ fn number(moment: &Moment, name: &str, pad: Pad, ordinal: Option<Ordinal>, out: 
         "IYY" => part_of_year(iso_year()?, 1_000, 3),
         "IY" => part_of_year(iso_year()?, 100, 2),
         "I" => part_of_year(iso_year()?, 10, 1),
-        "W" => (i32::try_from(moment.day).expect("an int4").wrapping_sub(1) / 7 + 1).to_string(),
+        "W" => (weeks_before(moment.day) + 1).to_string(),
         "J" => julian(date_of(days_of(moment.date_of_interval(&upper)?).into())?).to_string(),
         _ => return Err(ValueError::unsupported(format!("the pattern {name} is"))),
     };
@@ -359,6 +362,11 @@ fn number(moment: &Moment, name: &str, pad: Pad, ordinal: Option<Ordinal>, out: 
         out.push_str(ordinal_of(&text, ordinal));
     }
     Ok(())
+}
+
+/// Whole weeks before a day that is counted from 1; PostgreSQL's overflows.
+fn weeks_before(day: i64) -> i32 {
+    i32::try_from(day).expect("days are of int4").wrapping_sub(1) / 7
 }
 
 /// What English puts behind a number.

@@ -42,14 +42,22 @@ pub(crate) enum Fault {
 
 /// As many tokens as PostgreSQL reads.
 const TOKENS_MAX: usize = 25;
-/// As long as a text may be.
-const LENGTH_MAX: usize = 150;
+/// As many bytes as PostgreSQL keeps of the tokens of an interval, each with a byte at its end.
+const BYTES_MAX: usize = 256;
+/// The same of the type that it keeps the fewest for.
+const BYTES_MAX_OF_ALL: usize = 129;
+
+/// Whether tokens are too long for some of PostgreSQL's types, though not for all.
+pub(crate) fn are_long(tokens: &[Token]) -> bool {
+    bytes(tokens) > BYTES_MAX_OF_ALL
+}
+
+fn bytes(tokens: &[Token]) -> usize {
+    tokens.iter().map(|token| token.text.len() + 1).sum()
+}
 
 /// The tokens of a text.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
-    if text.len() > LENGTH_MAX {
-        return Err(Fault::Syntax);
-    }
     let mut tokens = Vec::new();
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
@@ -84,6 +92,9 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
             shape,
             text: scanner.token.clone(),
         });
+    }
+    if bytes(&tokens) > BYTES_MAX {
+        return Err(Fault::Syntax);
     }
     Ok(tokens)
 }

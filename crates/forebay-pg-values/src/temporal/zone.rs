@@ -83,10 +83,11 @@ pub(crate) fn named(name: &str) -> Result<Option<TimeZone>> {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
-    if spelled_as_name && name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        if let Ok(zone) = TimeZone::get(name) {
-            return Ok(Some(zone));
-        }
+    if spelled_as_name
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && let Ok(zone) = TimeZone::get(name)
+    {
+        return Ok(Some(zone));
     }
     posix(name)
 }
