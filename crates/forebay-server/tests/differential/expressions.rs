@@ -456,7 +456,7 @@ impl<'a> Generator<'a> {
                 symbol,
                 vec!["CAST(".into(), inner.into(), format!(" AS {name})").into()],
             ),
-            1 if matches!(to, INT2 | INT4 | INT8 | FLOAT4 | FLOAT8 | NUMERIC | TEXT | DATE) => Node::expression(
+            1 if matches!(to, INT2 | INT4 | INT8 | FLOAT4 | FLOAT8 | TEXT | DATE) => Node::expression(
                 to,
                 format!("{}({})", type_name(to), type_name(from)),
                 vec![format!("{}(", type_name(to)).into(), inner.into(), ")".into()],
@@ -952,9 +952,15 @@ impl<'a> Generator<'a> {
         ];
         let (operators, types) = *self.random.pick(CHAINS);
         let mut parts: Vec<Part> = Vec::new();
+        let mut is_compared = false;
         for index in 0..3 + self.random.below(3) {
             if index > 0 {
-                let operator = *self.random.pick(operators);
+                let mut operator = *self.random.pick(operators);
+                // Comparisons in a row are an error of syntax: now and then, not most of the time.
+                while is_compared && is_comparison(operator) && !self.random.chance(10) {
+                    operator = *self.random.pick(operators);
+                }
+                is_compared = (is_compared || is_comparison(operator)) && !is_junction(operator);
                 let shown = format!(" {operator} ");
                 parts.push(shown.into());
             }
@@ -977,6 +983,17 @@ impl<'a> Generator<'a> {
         }
         Node::loose(0, "chain of operators", parts)
     }
+}
+
+fn is_comparison(operator: &str) -> bool {
+    matches!(operator, "=" | "<" | ">" | ">=" | "<>")
+        || operator.starts_with("IS ")
+        || operator.contains("LIKE")
+        || operator.contains("IN ")
+}
+
+fn is_junction(operator: &str) -> bool {
+    operator.starts_with("AND") || operator.starts_with("OR")
 }
 
 /// As a standard literal.

@@ -102,10 +102,10 @@ const FUNCTIONS: &[&str] = &[
     // Numbers.
     "abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd degrees div \
      exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians round scale sign sin sind sinh sqrt tan tand \
-     tanh trim_scale trunc width_bucket int2 int4 int8 float4 float8 numeric",
+     tanh trim_scale trunc width_bucket int2 int4 int8 float4 float8",
     // Texts and bytes.
     "ascii bit_length bit_count btrim char_length character_length chr concat concat_ws convert_from convert_to decode encode \
-     format get_bit get_byte initcap is_normalized left length lower lpad ltrim md5 normalize octet_length overlay position \
+     format get_bit get_byte initcap is_normalized left length lower lpad ltrim md5 normalize octet_length overlay \
      quote_ident quote_literal quote_nullable regexp_count regexp_instr regexp_like regexp_match regexp_replace \
      regexp_split_to_array regexp_substr repeat replace reverse right rpad rtrim set_bit set_byte sha224 sha256 sha384 sha512 \
      split_part starts_with string_to_array strpos substr substring text to_hex translate unistr upper",

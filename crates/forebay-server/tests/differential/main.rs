@@ -96,11 +96,12 @@ impl Judge<'_> {
         if self.summary.is_known(&judged) {
             return;
         }
-        let mut small = judged.clone();
-        if self.shrinks_left > 0 {
-            self.shrinks_left -= 1;
-            small = shrink(self.pair, judged.clone());
+        if self.shrinks_left == 0 {
+            self.summary.difference_unseen(&judged);
+            return;
         }
+        self.shrinks_left -= 1;
+        let mut small = shrink(self.pair, judged.clone());
         if shrink::is_order_of_evaluation(&small) {
             small.verdict = Verdict::Unordered;
             self.summary.count(&small);

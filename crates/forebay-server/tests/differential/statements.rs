@@ -831,8 +831,9 @@ impl Maker<'_> {
     fn changed(&mut self) -> Vec<Step> {
         let fixed = |text: &str| step(Node::clause("", parts![text]), true);
         let mut steps = vec![fixed("BEGIN")];
-        for _ in 0..1 + self.make.random.below(2) {
-            let change = self.change();
+        for round in 0..1 + self.make.random.below(2) {
+            self.make.visible.clear();
+            let change = self.change(round);
             steps.push(step(change, false));
         }
         steps.push(fixed("SELECT * FROM d_scratch ORDER BY id"));
@@ -853,7 +854,7 @@ impl Maker<'_> {
         Node::optional("RETURNING", parts![format!(" RETURNING {list}")])
     }
 
-    fn change(&mut self) -> Node {
+    fn change(&mut self, round: usize) -> Node {
         let columns = &self.tables.columns;
         let mut chosen: Vec<Visible> = (0..1 + self.make.random.below(3))
             .map(|_| self.make.random.pick(columns).clone())
@@ -876,7 +877,7 @@ impl Maker<'_> {
                     let id = if kind == 0 {
                         id.to_owned()
                     } else {
-                        format!("{}", 50 + row)
+                        format!("{}", 50 + 10 * round + row)
                     };
                     let mut values = parts![format!("{}({id}", if row > 0 { ", " } else { "" })];
                     for column in &chosen {
@@ -907,7 +908,10 @@ impl Maker<'_> {
                 symbol = format!("INSERT SELECT({types})");
                 self.see_everything("");
                 self.make.columns_percent = 80;
-                statement = parts![format!("INSERT INTO d_scratch (id, {names}) SELECT id + 100")];
+                statement = parts![format!(
+                    "INSERT INTO d_scratch (id, {names}) SELECT id + {}",
+                    100 + 100 * round
+                )];
                 for column in &chosen {
                     let value = self.assignment_value(column.oid);
                     statement.extend(parts![", ", value]);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    connection::Answer,
     shrink::Judged,
     verdict::{self, KINDS, Verdict},
 };
@@ -37,6 +38,8 @@ pub(crate) struct Summary {
     extras: BTreeMap<String, (usize, String)>,
     states: BTreeMap<String, (usize, String)>,
     unordered: Vec<String>,
+    /// Errors that both have: many of one kind are cases made badly.
+    errors: BTreeMap<String, (usize, String)>,
 }
 
 impl Summary {
@@ -63,26 +66,20 @@ impl Summary {
                     .or_insert_with(|| (0, told.clone()));
                 entry.0 += 1;
             }
-            Verdict::Extra | Verdict::BothError { same_state: false } => {
-                let error = |answers: &[crate::connection::Answer]| {
-                    answers
-                        .iter()
-                        .find_map(|answer| answer.error.as_ref())
-                        .map_or_else(String::new, |failure| {
-                            format!("{} {}", failure.sqlstate, normalized(&failure.message))
-                        })
+            Verdict::Extra | Verdict::BothError { .. } => {
+                let error = |answers: &[Answer]| {
+                    let failure = answers.iter().find_map(|answer| answer.error.as_ref());
+                    failure.map_or_else(String::new, |failure| {
+                        format!("{} {}", failure.sqlstate, normalized(&failure.message))
+                    })
                 };
-                let key = if judged.verdict == Verdict::Extra {
-                    error(&judged.postgres)
-                } else {
-                    format!("{}  |  {}", error(&judged.postgres), error(&judged.forebay))
+                let (postgres, forebay) = (error(&judged.postgres), error(&judged.forebay));
+                let (table, key) = match &judged.verdict {
+                    Verdict::Extra => (&mut self.extras, postgres),
+                    Verdict::BothError { same_state: true } => (&mut self.errors, postgres),
+                    _ => (&mut self.states, format!("{postgres}  |  {forebay}")),
                 };
-                let into = if judged.verdict == Verdict::Extra {
-                    &mut self.extras
-                } else {
-                    &mut self.states
-                };
-                into.entry(key).or_insert_with(|| (0, told.clone())).0 += 1;
+                table.entry(key).or_insert_with(|| (0, told.clone())).0 += 1;
             }
             Verdict::Unordered => self.unordered.push(told.clone()),
             _ => {}
@@ -147,6 +144,27 @@ impl Summary {
         }
     }
 
+    /// One of those that are too many to be made small.
+    pub(crate) fn difference_unseen(&mut self, judged: &Judged) {
+        let Verdict::Different(how) = &judged.verdict else {
+            return;
+        };
+        let how = how.clone();
+        self.cases += 1;
+        self.kinds[judged.verdict.kind()] += 1;
+        let example = described(judged, judged, "");
+        let group = self
+            .groups
+            .entry(format!("not made small: {how}"))
+            .or_insert_with(|| Group {
+                count: 0,
+                shrunk: 0,
+                example_size: example.len(),
+                example,
+            });
+        group.count += 1;
+    }
+
     pub(crate) fn line(&self) -> String {
         let kinds: Vec<String> = KINDS
             .iter()
@@ -200,6 +218,7 @@ impl Summary {
             ("Refused", &self.refusals),
             ("Values where PostgreSQL knows no such thing", &self.extras),
             ("Errors with different states", &self.states),
+            ("Errors with the same state", &self.errors),
         ] {
             let _ = writeln!(text, "\n# {title}\n");
             let mut rows: Vec<_> = table.iter().collect();

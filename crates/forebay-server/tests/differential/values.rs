@@ -396,7 +396,8 @@ pub(crate) fn hints(function: &str, index: usize, oid: Oid) -> Option<&'static [
         ("encode" | "decode", 1) => &["'hex'", "'base64'", "'escape'", "'nope'"],
         ("decode", 0) => &["'deadBEEF'", "'YWJj'", "'a\\\\b'", "''", "'zz'", "'YWJ'"],
         ("convert_from" | "convert_to", 1) => &["'UTF8'", "'LATIN1'", "'SQL_ASCII'"],
-        ("normalize" | "is_normalized", 1) => &["'NFC'", "'NFD'", "'NFKC'"],
+        ("normalize", 1) => &["NFC", "NFD", "NFKC", "NFKD"],
+        ("is_normalized", 1) => &["'NFC'", "'NFD'", "'NFKC'"],
         ("format", 0) => &[
             "'%s'",
             "'%s-%s'",
