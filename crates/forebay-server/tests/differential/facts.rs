@@ -193,7 +193,7 @@ pub(crate) fn resolve(declared: Oid, element: Option<Oid>) -> Option<Oid> {
     }
 }
 
-fn is_polymorphic(declared: Oid) -> bool {
+pub(crate) fn is_polymorphic(declared: Oid) -> bool {
     matches!(declared, 2276 | 2283 | 2776 | 5077 | 5079 | 2277 | 5078)
 }
 

@@ -15,10 +15,15 @@
 //! `target/differential/summary.txt`, with a table of results by operator and function.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod aggregates;
+mod changes;
 mod connection;
 mod corpus;
 mod expressions;
 mod facts;
+mod forms;
+mod literals;
+mod queries;
 mod random;
 mod servers;
 mod shrink;
@@ -76,7 +81,7 @@ impl Judge<'_> {
     fn run(&mut self, cases: Vec<Case>) {
         for judged in judge(self.pair, cases) {
             if judged.verdict.is_different() {
-                self.difference(judged);
+                self.difference(&judged);
             } else {
                 self.summary.count(&judged);
             }
@@ -92,12 +97,12 @@ impl Judge<'_> {
         }
     }
 
-    fn difference(&mut self, judged: Judged) {
-        if self.summary.is_known(&judged) {
+    fn difference(&mut self, judged: &Judged) {
+        if self.summary.is_known(judged) {
             return;
         }
         if self.shrinks_left == 0 {
-            self.summary.difference_unseen(&judged);
+            self.summary.difference_unseen(judged);
             return;
         }
         self.shrinks_left -= 1;
@@ -108,7 +113,7 @@ impl Judge<'_> {
             return;
         }
         let data = self.rows_of(&small);
-        self.summary.difference(&judged, &small, &data);
+        self.summary.difference(judged, &small, &data);
     }
 
     /// The rows of the columns that a statement names, as PostgreSQL has them.

@@ -96,13 +96,13 @@ impl Summary {
     /// Whether a difference looks like one that is known well enough.
     pub(crate) fn is_known(&mut self, judged: &Judged) -> bool {
         let key = likeness(judged);
-        if let Some(known) = self.likenesses.get(&key) {
-            if let Some(group) = self.groups.get_mut(known) {
-                group.count += 1;
-                self.cases += 1;
-                self.kinds[judged.verdict.kind()] += 1;
-                return true;
-            }
+        if let Some(known) = self.likenesses.get(&key)
+            && let Some(group) = self.groups.get_mut(known)
+        {
+            group.count += 1;
+            self.cases += 1;
+            self.kinds[judged.verdict.kind()] += 1;
+            return true;
         }
         let Verdict::Different(how) = &judged.verdict else {
             return false;

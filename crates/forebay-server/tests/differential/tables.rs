@@ -5,8 +5,9 @@
 
 use crate::{
     connection::{Answer, Send},
-    expressions::{Visible, quoted},
+    expressions::Visible,
     facts::{element_of, oid::*},
+    literals::quoted,
     servers::Pair,
     shrink::Judged,
     statements::Case,
@@ -84,7 +85,7 @@ impl Tables {
             let create = format!("CREATE TABLE d_probe (id integer PRIMARY KEY, x {definition})");
             let (postgres, forebay) = both(pair, &create);
             let known = forebay.error.is_none();
-            tables.stored(format!("column {definition}"), create, postgres, forebay);
+            tables.stored(&format!("column {definition}"), &create, postgres, forebay);
             if !known {
                 let _ = both(pair, "DROP TABLE IF EXISTS d_probe");
                 continue;
@@ -94,7 +95,7 @@ impl Tables {
                 let insert = format!("INSERT INTO d_probe VALUES ({row}, {literal}) RETURNING x");
                 let (postgres, forebay) = both(pair, &insert);
                 let fits = postgres.error.is_none() && forebay.error.is_none();
-                tables.stored(format!("store {definition}"), insert, postgres, forebay);
+                tables.stored(&format!("store {definition}"), &insert, postgres, forebay);
                 cells.push(if fits { literal } else { "NULL".into() });
             }
             definitions.push(format!("{name} {definition}"));
@@ -125,10 +126,10 @@ impl Tables {
         tables
     }
 
-    fn stored(&mut self, symbol: String, sql: String, postgres: Answer, forebay: Answer) {
+    fn stored(&mut self, symbol: &str, sql: &str, postgres: Answer, forebay: Answer) {
         let verdict = verdict::of(&postgres, &forebay, true);
         self.storing.push(Judged {
-            case: Case::of_statement("the tables".into(), Node::clause(&symbol, vec![sql.into()]), true),
+            case: Case::of_statement("the tables".into(), Node::clause(symbol, vec![sql.into()]), true),
             postgres: vec![postgres],
             forebay: vec![forebay],
             verdict,
@@ -204,6 +205,10 @@ fn cell(oid: Oid, column: usize, row: usize) -> String {
         };
     }
     let values = values::of(oid);
-    let stride = if column % 2 == 0 { 1 } else { values.len() / ROWS + 1 };
+    let stride = if column.is_multiple_of(2) {
+        1
+    } else {
+        values.len() / ROWS + 1
+    };
     quoted(values[(row * stride) % values.len()])
 }

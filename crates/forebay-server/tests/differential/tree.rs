@@ -198,3 +198,36 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_numbered_where_they_stand_and_parts_are_exchanged() {
+        let parameter = |value: &str| {
+            let parameter = Parameter {
+                declared: 23,
+                value: Some(value.into()),
+                is_binary: false,
+            };
+            Node::new(Shape::Parameter(parameter), 23, "", vec![format!("'{value}'").into()])
+        };
+        let sum = Node::loose(
+            23,
+            "+",
+            vec![parameter("7").into(), " + ".into(), parameter("8").into()],
+        );
+        let statement = Node::clause("", vec!["SELECT ".into(), sum.into(), " AS x".into()]);
+        let rendered = statement.rendered(true);
+        assert_eq!(rendered.sql, "SELECT $1 + $2 AS x");
+        assert_eq!(rendered.parameters[1].value.as_deref(), Some(b"8".as_slice()));
+        assert_eq!(statement.rendered(false).sql, "SELECT '7' + '8' AS x");
+        assert_eq!(statement.paths(), [vec![], vec![1], vec![1, 0], vec![1, 2]]);
+        let without = statement.with(&[1, 0], vec![Node::leaf(23, "1").into()]).rendered(true);
+        assert_eq!(
+            (without.sql.as_str(), without.parameters.len()),
+            ("SELECT 1 + $1 AS x", 1)
+        );
+    }
+}

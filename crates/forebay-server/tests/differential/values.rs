@@ -427,7 +427,7 @@ pub(crate) fn hints(function: &str, index: usize, oid: Oid) -> Option<&'static [
             "regexp_replace" | "regexp_match" | "regexp_matches" | "regexp_split_to_array" | "regexp_split_to_table",
             _,
         ) if oid == TEXT => &["'g'", "'i'", "'gi'", "''", "'n'", "'q'"],
-        (name, _) if name.starts_with("regexp_") && oid == INT4 => &["1", "2", "0", "3"],
+        (name, _) if name.starts_with("regexp_") && oid == INT4 => &["1", "2", "1", "3", "1", "0", "4"],
         (name, 3..) if name.starts_with("regexp_") && oid == TEXT => &["'i'", "''", "'n'", "'x'"],
         ("array_fill", 1 | 2) => &["ARRAY[3]", "ARRAY[2,2]", "ARRAY[0]", "'{}'::int[]"],
         ("array_length" | "array_lower" | "array_upper" | "generate_subscripts", 1) => &["1", "2", "0"],

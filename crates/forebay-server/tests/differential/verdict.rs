@@ -179,3 +179,75 @@ pub(crate) fn shown(answer: &Answer) -> String {
     }
     shown
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Column, Failure};
+
+    fn value(text: &str) -> Answer {
+        Answer {
+            columns: vec![Column {
+                name: "x".into(),
+                oid: 25,
+                modifier: -1,
+            }],
+            rows: vec![vec![Some(text.into())], vec![None]],
+            tag: "SELECT 2".into(),
+            ..Answer::default()
+        }
+    }
+
+    fn error(sqlstate: &str, message: &str) -> Answer {
+        Answer {
+            error: Some(Failure {
+                sqlstate: sqlstate.into(),
+                message: message.into(),
+            }),
+            ..Answer::default()
+        }
+    }
+
+    #[test]
+    fn whatever_a_client_can_see_makes_a_difference() {
+        let changes: [fn(&mut Answer); 8] = [
+            |answer| answer.columns[0].name = "y".into(),
+            |answer| answer.columns[0].oid = 23,
+            |answer| answer.columns[0].modifier = 7,
+            |answer| answer.rows[0][0] = Some(b"a ".to_vec()),
+            |answer| answer.rows[1][0] = Some(Vec::new()),
+            |answer| answer.rows.truncate(1),
+            |answer| answer.tag = "SELECT 1".into(),
+            |answer| answer.parameters = vec![25],
+        ];
+        assert_eq!(of(&value("a"), &value("a"), true), Verdict::Equal);
+        for (number, change) in changes.iter().enumerate() {
+            let mut changed = value("a");
+            change(&mut changed);
+            assert!(of(&value("a"), &changed, false).is_different(), "change {number}");
+        }
+        let mut turned = value("a");
+        turned.rows.reverse();
+        assert!(of(&value("a"), &turned, true).is_different());
+        assert_eq!(of(&value("a"), &turned, false), Verdict::Equal);
+    }
+
+    #[test]
+    fn only_what_says_so_is_a_refusal() {
+        let refused = |message: &str| Verdict::Refused(message.to_owned());
+        assert_eq!(of(&value("a"), &error("0A000", "no"), true), refused("no"));
+        assert_eq!(
+            of(&value("a"), &error("42883", "x is not supported"), true),
+            refused("x is not supported")
+        );
+        assert!(of(&value("a"), &error("42883", "no such function"), true).is_different());
+        assert!(of(&value("a"), &error("22003", "not supported"), true).is_different());
+        assert!(of(&error("22012", "division by zero"), &value("a"), true).is_different());
+        assert_eq!(of(&error("42601", "syntax"), &value("a"), true), Verdict::Extra);
+        let both = |same_state| Verdict::BothError { same_state };
+        assert_eq!(of(&error("22012", "a"), &error("22012", "b"), true), both(true));
+        assert_eq!(of(&error("22012", "a"), &error("0A000", "b"), true), both(false));
+        assert!(of(&error("22012", "a"), &error("XX000", "b"), true).is_different());
+        assert!(of(&error("22012", "a"), &error(LOST, "b"), true).is_different());
+    }
+}
