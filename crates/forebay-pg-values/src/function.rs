@@ -145,4 +145,13 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// One table a family of types.
-const FAMILIES: &[&[Function]] = &[];
+const FAMILIES: &[&[Function]] = &[
+    crate::array::FUNCTIONS,
+    crate::boolean::FUNCTIONS,
+    crate::float::FUNCTIONS,
+    crate::integer::FUNCTIONS,
+    crate::json::FUNCTIONS,
+    crate::number_format::FUNCTIONS,
+    crate::numeric::FUNCTIONS,
+    crate::temporal::FUNCTIONS,
+];

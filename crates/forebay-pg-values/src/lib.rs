@@ -30,11 +30,24 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod aggregate;
+pub mod array;
+mod boolean;
 mod datum;
 mod environment;
 mod error;
+mod float;
 mod function;
+mod integer;
+pub mod interval;
+pub mod json;
 mod kind;
+mod number_format;
+pub mod numeric;
+#[cfg(test)]
+mod recorded;
+pub mod temporal;
+pub mod text_form;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;
