@@ -8,7 +8,9 @@
 //! - `FOREBAY_CASES=1000000` so many cases, of `FOREBAY_SEED=…` or a seed of the moment; `FOREBAY_CASE=…` with a seed: that one.
 //! - `FOREBAY_CORPUS=file` compares the statements of a file, one a line.
 //! - `FOREBAY_URL`, `POSTGRES_URL`: servers that run already. Tables named `d_…` and `c_…` are made in the first; the second
-//!   is given a database of its own. Both URLs naming PostgreSQLs shows that the cases themselves have one answer.
+//!   is given a database of its own. Both URLs naming PostgreSQLs shows that the cases themselves have one answer, most
+//!   strictly when the second plans otherwise (`ALTER DATABASE … SET enable_hashagg = off`, also `enable_hashjoin`, `enable_mergejoin`,
+//!   `enable_seqscan`, and `jit`).
 //! - `FOREBAY_SHRINK=…` so many differences are made small (400).
 //!
 //! Promises: every difference is told with what gives it again, made small, and beside others like it; all of it stands in
@@ -97,6 +99,21 @@ impl Judge<'_> {
         }
     }
 
+    /// One case with all that both servers say to it.
+    fn show(&mut self, case: Case) {
+        let judged = judge(self.pair, vec![case]).remove(0);
+        println!("{}\n{:?}", summary::statement(&judged), judged.verdict);
+        for (postgres, forebay) in judged.postgres.iter().zip(&judged.forebay) {
+            println!("    PostgreSQL  {}", verdict::shown(postgres));
+            println!("    Forebay     {}", verdict::shown(forebay));
+        }
+        if judged.verdict.is_different() {
+            self.difference(&judged);
+        } else {
+            self.summary.count(&judged);
+        }
+    }
+
     fn difference(&mut self, judged: &Judged) {
         if self.summary.is_known(judged) {
             return;
@@ -164,16 +181,21 @@ fn run(servers: &Servers, seeds: &[(u64, u64)], only: Option<u64>) -> Summary {
             summary: std::mem::take(&mut total),
             shrinks_left,
         };
-        for stored in &tables.storing {
-            judge.count(stored);
-        }
-        judge.run(tables.checks());
         let cases = Cases {
             facts: &facts,
             tables: &tables,
             seed: *seed,
         };
-        let numbers: Vec<u64> = only.map_or_else(|| (0..*count).collect(), |number| vec![number]);
+        if let Some(number) = only {
+            judge.show(cases.case(number));
+            total = judge.summary;
+            continue;
+        }
+        for stored in &tables.storing {
+            judge.count(stored);
+        }
+        judge.run(tables.checks());
+        let numbers: Vec<u64> = (0..*count).collect();
         for batch in numbers.chunks(BATCH as usize) {
             judge.run(batch.iter().map(|number| cases.case(*number)).collect());
             if batch[0] % (BATCH * 100) == 0 && batch[0] > 0 {
