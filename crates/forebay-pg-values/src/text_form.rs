@@ -1,6 +1,9 @@
 //! The text of a value of any scalar type, as clients write it and as PostgreSQL writes it back.
 
-use crate::{Datum, Environment, Kind, Owned, Result, ValueError, boolean, float, integer, json, numeric, temporal};
+use crate::text::{parse_bpchar, parse_char, parse_name, parse_text, parse_varchar};
+use crate::{
+    Datum, Environment, Kind, Owned, Result, ValueError, boolean, bytea, float, integer, json, numeric, temporal, uuid,
+};
 
 /// Reads a client's text as a value of that type. `typmod` is the type's modifier, -1 for none.
 ///
@@ -25,11 +28,13 @@ pub fn parse(kind: Kind, typmod: i32, text: &str, environment: &Environment) -> 
             Ok(text.into())
         }
         Kind::Jsonb => Ok(json::jsonb::input(text)?.into()),
-        Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Unknown => Ok(text.into()),
-        other => Err(ValueError::unsupported(format!(
-            "text of type {} is",
-            other.display_name()
-        ))),
+        Kind::Text | Kind::Unknown => Ok(parse_text(text)?.into()),
+        Kind::Varchar => Ok(parse_varchar(text, typmod.into())?.into()),
+        Kind::Bpchar => Ok(parse_bpchar(text, typmod.into())?.into()),
+        Kind::Name => Ok(parse_name(text)?.into()),
+        Kind::Char => Ok(parse_char(text)?.into()),
+        Kind::Bytea => Ok(bytea::parse(text)?.into()),
+        Kind::Uuid => Ok(uuid::parse(text)?.into()),
     }
 }
 
@@ -54,6 +59,7 @@ pub fn write(kind: Kind, datum: Datum<'_>, environment: &Environment, out: &mut 
         (Kind::Timestamptz, _) => return temporal::write(kind, datum, environment, out),
         // Stored as it is written.
         (_, Datum::Text(text)) if kind != Kind::Bytea => out.push_str(text),
+        (Kind::Bytea, Datum::Blob(bytes)) => bytea::write(bytes, out),
         (
             Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid | Kind::Float4 | Kind::Float8 | Kind::Numeric,
             other,
