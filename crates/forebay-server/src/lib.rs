@@ -2,6 +2,7 @@
 pub mod catalog;
 pub mod config;
 pub mod errors;
+pub mod health;
 pub mod http;
 pub mod server;
 pub mod session;

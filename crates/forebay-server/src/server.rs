@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::catalog::Catalog;
 use crate::config::{Options, Synchronous};
+use crate::health::Health;
 use crate::http;
 use crate::session::cancel::Cancels;
 use crate::session::shared::{Limits, Phase, Shared};
@@ -140,8 +141,11 @@ impl Server {
             None => None,
             Some((listener, http)) => {
                 let address = local(&listener, http)?;
-                let (watched, counted) = (shared.phase.clone(), Arc::clone(&shared));
-                let draining = move || *watched.borrow() != Phase::Serving;
+                let (health, counted) = (Arc::new(Health::new(Arc::clone(&shared))), Arc::clone(&shared));
+                let ailing = move || {
+                    let health = Arc::clone(&health);
+                    async move { health.ailing().await }
+                };
                 let text = move || {
                     observe(&counted);
                     metrics.render()
@@ -149,7 +153,7 @@ impl Server {
                 // Answers that it drains for as long as the process lives.
                 tokio::spawn(http::serve(
                     listener,
-                    http::router(text, draining),
+                    http::router(text, ailing),
                     std::future::pending(),
                 ));
                 Some(address)

@@ -9,6 +9,8 @@ mod client;
 mod connections;
 #[path = "faults/disk.rs"]
 mod disk;
+#[path = "faults/gone.rs"]
+mod gone;
 #[path = "faults/kill.rs"]
 mod kill;
 #[path = "faults/load.rs"]

@@ -12,6 +12,7 @@ use rusqlite::OpenFlags;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::OpenError;
+use super::place::Place;
 use super::session::{Session, Settings};
 use super::thread::SqliteThread;
 use crate::write::{CancelToken, WriteError};
@@ -19,16 +20,24 @@ use crate::write::{CancelToken, WriteError};
 pub(super) struct Readers {
     path: PathBuf,
     settings: Settings,
+    /// What a new connection must have opened.
+    place: Option<Arc<Place>>,
     idle: Mutex<Vec<SqliteThread>>,
     /// One permit a connection that may be in use.
     permits: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, settings: Settings, readers_max: usize) -> Arc<Self> {
+    pub(super) fn new(
+        path: PathBuf,
+        settings: Settings,
+        place: Option<Arc<Place>>,
+        readers_max: usize,
+    ) -> Arc<Self> {
         Arc::new(Self {
             path,
             settings,
+            place,
             idle: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(readers_max)),
         })
@@ -58,7 +67,11 @@ impl Readers {
             Ok(())
         });
         match started.await {
-            Ok((thread, ())) => Ok(thread),
+            Ok((thread, ())) => {
+                // Another file of the same name is another database: nobody is to read half from one and half from the other.
+                self.place.as_ref().map_or(Ok(()), |place| place.look_at_database())?;
+                Ok(thread)
+            }
             Err(error) => Err(OpenError::new(&self.path, error).into()),
         }
     }
