@@ -1,7 +1,7 @@
 //! The server: opens the database, listens, leads clients in, and brings everything to an orderly end.
 //!
-//! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, those inside a transaction may finish it
-//! for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
+//! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, a group of messages whose Sync is on its way
+//! is answered first, those inside a transaction may finish it for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -34,6 +34,9 @@ use crate::wire::startup::{Client, Handshake, Opening};
 
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
+
+/// The longest a stop waits for the Sync behind what was acknowledged: a client sends it with the statement, or at once behind it.
+const SYNC_GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// Why the server did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +134,8 @@ impl Server {
                 statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
                 stall_timeout: Duration::from_secs(30),
+                // Well within what sessions are given between the word to stop and their abortion.
+                sync_grace: SYNC_GRACE_MAX.min(options.drain_timeout / 8),
                 statements_max: 10_000,
                 portals_max: 1_000,
             },

@@ -39,7 +39,7 @@ use self::settings::Settings;
 use self::shared::{Phase, Shared};
 use crate::sql::{self, Statement};
 use crate::wire::backend::{self, TransactionStatus};
-use crate::wire::error::{Severity, WireError};
+use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
 
 /// How often a session that has been idle for too long looks whether somebody waits for it.
@@ -63,6 +63,8 @@ pub struct Session<S> {
     next_cursor: u64,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
+    /// Between the first message of a group of the extended protocol and its Sync: what is acknowledged in it ends in ReadyForQuery.
+    in_group: bool,
 }
 
 /// Who the client is.
@@ -139,6 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             block: None,
             next_cursor: 0,
             skipping: false,
+            in_group: false,
         }
     }
 
@@ -229,6 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         SentAway {
             phase: self.shared.phase.clone(),
             inside: self.block.is_some(),
+            grace: self.in_group.then_some(self.shared.limits.sync_grace),
             idle_timeout: self.shared.limits.idle_transaction_timeout.filter(|_| holds),
             sqlite: self.shared.sqlite.clone(),
         }
@@ -256,6 +260,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 WireError::protocol("a password after authentication").with_severity(Severity::Fatal),
             )),
             extended => {
+                self.in_group = true;
                 let result = self.extended(extended).await;
                 self.skipping = matches!(result, Err(Stop::Error(_)));
                 self.answer(result).await
@@ -270,7 +275,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.answer(Err(Stop::Error(error))).await?;
         match kind {
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => self.skipping = true,
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => (self.skipping, self.in_group) = (true, true),
             b'S' => self.sync().await?,
             _ => self.ready(),
         }
@@ -282,6 +287,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         match result {
             Ok(()) => Ok(()),
             Err(Stop::Error(error)) if error.is_fatal() => Err(Stop::Error(error)),
+            // Not its client has cancelled it.
+            Err(Stop::Error(error)) if error.sqlstate == sqlstate::QUERY_CANCELED && self.is_stopping() => {
+                Err(Stop::Error(shut_down()))
+            }
             Err(Stop::Error(error)) => {
                 metrics::counter!("forebay_errors_total", "sqlstate" => error.sqlstate).increment(1);
                 error.encode(&mut self.output.pending);
@@ -289,6 +298,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Err(gone) => Err(gone),
         }
+    }
+
+    /// Whether the server cancels whatever runs.
+    fn is_stopping(&self) -> bool {
+        *self.shared.phase.borrow() == Phase::Stopping
     }
 
     async fn fail(&mut self) -> Result<(), Stop> {
@@ -314,6 +328,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// ReadyForQuery with the true status.
     fn ready(&mut self) {
+        self.in_group = false;
         let status = match &self.block {
             None => TransactionStatus::Idle,
             Some(block) if block.failed => TransactionStatus::Failed,
@@ -393,11 +408,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
+fn shut_down() -> WireError {
+    WireError::fatal(
+        sqlstate::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    )
+}
+
 /// What ends a session that waits for its client.
 struct SentAway {
     phase: watch::Receiver<Phase>,
     /// Inside a transaction, which it may finish.
     inside: bool,
+    /// Inside a group of messages, whose Sync may come within this time.
+    grace: Option<Duration>,
     /// How long it may wait, if it holds what others may wait for.
     idle_timeout: Option<Duration>,
     /// Knows whether somebody does.
@@ -413,7 +437,11 @@ impl SentAway {
         };
         // A server that is gone (the channel is closed) has stopped too.
         let _ = self.phase.clone().wait_for(must_leave).await;
-        WireError::fatal("57P01", "terminating connection due to administrator command")
+        if let Some(grace) = self.grace {
+            // What was acknowledged is to end in ReadyForQuery: else its client takes it for failed.
+            tokio::time::sleep(grace).await;
+        }
+        shut_down()
     }
 
     async fn by_idling(&self) -> WireError {

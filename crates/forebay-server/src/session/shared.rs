@@ -40,6 +40,8 @@ pub struct Limits {
     pub idle_transaction_timeout: Option<Duration>,
     /// How long a client may take none of what is sent to it.
     pub stall_timeout: Duration,
+    /// How long a server that stops waits for the Sync behind what it has acknowledged.
+    pub sync_grace: Duration,
     /// Prepared statements one session may have.
     pub statements_max: usize,
     /// Portals one session may have open.
