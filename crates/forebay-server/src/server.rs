@@ -5,7 +5,7 @@
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use forebay::write::Writer;
@@ -22,7 +22,7 @@ use crate::catalog::Catalog;
 use crate::config::{Options, Synchronous};
 use crate::health::Health;
 use crate::http;
-use crate::session::cancel::Cancels;
+use crate::session::cancel::{self, Cancels};
 use crate::session::shared::{Limits, Phase, Shared};
 use crate::session::{Identity, Session};
 use crate::sql;
@@ -123,11 +123,13 @@ impl Server {
             None => Authenticator::trust(),
         };
         let (phase, seen) = watch::channel(Phase::Serving);
+        let cancels = Arc::new(Cancels::default());
+        tokio::spawn(look_for_the_gone(Arc::downgrade(&cancels)));
         let shared = Arc::new(Shared {
             sqlite,
             writer,
             catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
-            cancels: Arc::new(Cancels::default()),
+            cancels,
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
                 result_bytes_max: options.max_result_bytes,
@@ -382,12 +384,19 @@ async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared
     }
 }
 
-async fn session<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send>(
-    client: Client<S>,
-    shared: Arc<Shared>,
-) {
+/// Cancels what runs for clients that have gone, for as long as there is a server.
+async fn look_for_the_gone(cancels: Weak<Cancels>) {
+    loop {
+        tokio::time::sleep(cancel::LOOK_EVERY).await;
+        let Some(cancels) = cancels.upgrade() else { return };
+        cancels.cancel_for_the_gone();
+    }
+}
+
+async fn session(client: Client<TcpStream>, shared: Arc<Shared>) {
     let _open = Open::count();
     let registration = shared.cancels.register(client.secret_key_bytes());
+    registration.attach(client.frames.stream().socket(), client.frames.stream().is_tls());
     let Client {
         frames,
         output,

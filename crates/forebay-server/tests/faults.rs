@@ -11,6 +11,8 @@ mod connections;
 mod disk;
 #[path = "faults/gone.rs"]
 mod gone;
+#[path = "faults/gone_clients.rs"]
+mod gone_clients;
 #[path = "faults/kill.rs"]
 mod kill;
 #[path = "faults/load.rs"]

@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         input.set_max_message_bytes(shared.limits.message_bytes_max);
         Self {
             input,
-            output: Output::new(unsent, shared.limits.stall_timeout),
+            output: Output::new(unsent, shared.limits.stall_timeout, Arc::clone(&registration.running)),
             settings: Settings::new(&identity.user),
             shared,
             registration,
@@ -287,6 +287,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         match result {
             Ok(()) => Ok(()),
             Err(Stop::Error(error)) if error.is_fatal() => Err(Stop::Error(error)),
+            // Nobody is left to be told, nor to be served what was sent behind it.
+            Err(Stop::Error(_)) if self.registration.running.is_gone() => {
+                Err(Stop::Gone(io::ErrorKind::ConnectionReset.into()))
+            }
             // Not its client has cancelled it.
             Err(Stop::Error(error)) if error.sqlstate == sqlstate::QUERY_CANCELED && self.is_stopping() => {
                 Err(Stop::Error(shut_down()))

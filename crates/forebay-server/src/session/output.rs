@@ -1,10 +1,13 @@
 //! What is to be sent to the client, and the bound on how long it may take none of it.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use super::cancel::Running;
 
 /// Sent as soon as this much has gathered, whatever comes behind.
 const GATHER_BYTES: usize = 64 * 1024;
@@ -14,11 +17,17 @@ pub(super) struct Output {
     /// Messages not sent yet.
     pub(super) pending: BytesMut,
     stall_timeout: Duration,
+    /// Is told while messages are being sent.
+    running: Arc<Running>,
 }
 
 impl Output {
-    pub(super) fn new(pending: BytesMut, stall_timeout: Duration) -> Self {
-        Self { pending, stall_timeout }
+    pub(super) fn new(pending: BytesMut, stall_timeout: Duration, running: Arc<Running>) -> Self {
+        Self {
+            pending,
+            stall_timeout,
+            running,
+        }
     }
 
     /// Appends what was encoded elsewhere.
@@ -44,6 +53,7 @@ impl Output {
         if self.pending.is_empty() {
             return Ok(());
         }
+        let _sending = self.running.sending();
         while !self.pending.is_empty() {
             let sent = tokio::time::timeout(self.stall_timeout, stream.write(&self.pending)).await;
             match sent {

@@ -162,6 +162,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// The stream below.
+    pub fn stream(&self) -> &R {
+        &self.reader
+    }
+
+    /// The stream below.
     pub fn stream_mut(&mut self) -> &mut R {
         &mut self.reader
     }

@@ -99,6 +99,10 @@ fn who_waits_or_runs_is_told_that_the_server_stops() {
         other.send(&query(forever));
     }
     others[3].send(&query("INSERT INTO t VALUES (2)"));
+    for other in &mut others {
+        let early = other.read_within(Duration::from_millis(100));
+        assert!(early.is_none(), "{early:?}");
+    }
     server.signal(libc::SIGTERM).unwrap();
     for (place, other) in others.iter_mut().enumerate() {
         let words = other.last_words();
