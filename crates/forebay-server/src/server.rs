@@ -135,7 +135,8 @@ impl Server {
                 result_bytes_max: options.max_result_bytes,
                 statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
-                stall_timeout: Duration::from_secs(30),
+                idle_snapshot_timeout: options.idle_snapshot_timeout,
+                stall_timeout: options.stall_timeout,
                 // Well within what sessions are given between the word to stop and their abortion.
                 sync_grace: SYNC_GRACE_MAX.min(options.drain_timeout / 8),
                 statements_max: 10_000,

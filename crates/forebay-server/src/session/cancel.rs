@@ -101,7 +101,7 @@ impl Running {
     /// Cancels the statement that runs if its client has gone.
     fn look(&self) {
         let mut state = self.0.lock();
-        let Some(token) = &state.token else { return };
+        let Some(token) = state.token.clone() else { return };
         if !std::mem::replace(&mut state.seen, true) {
             return;
         }

@@ -19,17 +19,16 @@ mod prepared;
 mod rows;
 pub mod settings;
 pub mod shared;
+mod waiting;
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use forebay::write::CancelToken;
-use forebay::write::sqlite::Sqlite;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 
 use self::block::Block;
 use self::cancel::{Registration, RunningGuard};
@@ -37,13 +36,11 @@ use self::output::Output;
 use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::{Phase, Shared};
+use self::waiting::Event;
 use crate::sql::{self, Statement};
 use crate::wire::backend::{self, TransactionStatus};
 use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
-
-/// How often a session that has been idle for too long looks whether somebody waits for it.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What `version()` answers.
 const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
@@ -113,12 +110,6 @@ impl From<FrameError> for Stop {
     }
 }
 
-/// What woke a session that waited.
-enum Event {
-    Message(Result<Option<Frontend>, FrameError>),
-    End(WireError),
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// A session; `unsent` is what the start-up left to be sent.
     pub fn new(
@@ -151,6 +142,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Ok(()) => self.serve().await,
             Err(error) => Err(error.into()),
         };
+        // Nobody waits for what it holds while its last words are on their way.
+        self.portals.clear();
+        drop(self.block.take());
         match served {
             // What was asked before the farewell is answered.
             Ok(()) => self.output.close(self.input.stream_mut()).await,
@@ -181,9 +175,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         loop {
             // What is pipelined is answered together.
             if self.input.buffered().is_none() {
-                self.output.flush(self.input.stream_mut()).await?;
+                self.send().await?;
             } else {
-                self.output.flush_if_large(self.input.stream_mut()).await?;
+                self.send_if_large().await?;
             }
             let message = match self.next_event().await {
                 Event::End(error) => return Err(Stop::Error(error)),
@@ -202,42 +196,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// The next message; or, while there is none, the reason to end.
-    async fn next_event(&mut self) -> Event {
-        let sent_away = self.sent_away();
-        tokio::select! {
-            biased;
-            error = sent_away.by_the_server() => Event::End(error),
-            message = self.input.next() => Event::Message(message),
-            error = sent_away.by_idling() => Event::End(error),
-        }
-    }
-
-    /// The kind of the next message, which stays where it is. Waits no longer than for the message itself.
-    async fn next_kind(&mut self) -> Result<u8, Stop> {
-        let sent_away = self.sent_away();
-        let kind = tokio::select! {
-            biased;
-            error = sent_away.by_the_server() => return Err(Stop::Error(error)),
-            kind = self.input.next_kind() => kind?,
-            error = sent_away.by_idling() => return Err(Stop::Error(error)),
-        };
-        kind.ok_or_else(|| Stop::Gone(io::ErrorKind::UnexpectedEof.into()))
-    }
-
-    /// What ends the session while it waits for its client, as things are now.
-    fn sent_away(&self) -> SentAway {
-        let holds =
-            self.portals.values().any(Portal::holds_reader) || self.block.as_ref().is_some_and(Block::holds_something);
-        SentAway {
-            phase: self.shared.phase.clone(),
-            inside: self.block.is_some(),
-            grace: self.in_group.then_some(self.shared.limits.sync_grace),
-            idle_timeout: self.shared.limits.idle_transaction_timeout.filter(|_| holds),
-            sqlite: self.shared.sqlite.clone(),
-        }
-    }
-
     async fn handle(&mut self, message: Frontend) -> Result<(), Stop> {
         match message {
             Frontend::Query(script) => {
@@ -247,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Ok(())
             }
             Frontend::Sync => self.sync().await,
-            Frontend::Flush => Ok(self.output.flush(self.input.stream_mut()).await?),
+            Frontend::Flush => self.send().await,
             Frontend::FunctionCall => {
                 let refused = WireError::unsupported("function calls by message are not supported; use SELECT");
                 self.answer(Err(refused.into())).await?;
@@ -356,7 +314,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.open_implicit_block();
             }
             self.execute_simple(statement, &script).await?;
-            self.output.flush_if_large(self.input.stream_mut()).await?;
+            self.send_if_large().await?;
         }
         self.end_implicit_block().await
     }
@@ -417,46 +375,4 @@ fn shut_down() -> WireError {
         sqlstate::ADMIN_SHUTDOWN,
         "terminating connection due to administrator command",
     )
-}
-
-/// What ends a session that waits for its client.
-struct SentAway {
-    phase: watch::Receiver<Phase>,
-    /// Inside a transaction, which it may finish.
-    inside: bool,
-    /// Inside a group of messages, whose Sync may come within this time.
-    grace: Option<Duration>,
-    /// How long it may wait, if it holds what others may wait for.
-    idle_timeout: Option<Duration>,
-    /// Knows whether somebody does.
-    sqlite: Sqlite,
-}
-
-impl SentAway {
-    async fn by_the_server(&self) -> WireError {
-        let must_leave = |phase: &Phase| match phase {
-            Phase::Serving => false,
-            Phase::Draining => !self.inside,
-            Phase::Stopping => true,
-        };
-        // A server that is gone (the channel is closed) has stopped too.
-        let _ = self.phase.clone().wait_for(must_leave).await;
-        if let Some(grace) = self.grace {
-            // What was acknowledged is to end in ReadyForQuery: else its client takes it for failed.
-            tokio::time::sleep(grace).await;
-        }
-        shut_down()
-    }
-
-    async fn by_idling(&self) -> WireError {
-        match self.idle_timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
-        }
-        while !self.sqlite.is_waited_for() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
-            .with_hint("An open transaction or cursor holds what others wait for; end it sooner.")
-    }
 }

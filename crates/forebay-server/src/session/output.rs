@@ -39,13 +39,9 @@ impl Output {
         }
     }
 
-    /// Sends all, if a good deal has gathered.
-    pub(super) async fn flush_if_large(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        if self.pending.len() >= GATHER_BYTES {
-            self.flush(stream).await
-        } else {
-            Ok(())
-        }
+    /// Whether so much has gathered that it is to be sent, whatever comes behind.
+    pub(super) fn is_large(&self) -> bool {
+        self.pending.len() >= GATHER_BYTES
     }
 
     /// Sends all. A client that takes nothing for the stall timeout is given up.

@@ -38,6 +38,8 @@ pub struct Limits {
     pub statement_timeout: Option<Duration>,
     /// How long a session may be idle while it holds what others wait for; none: for ever.
     pub idle_transaction_timeout: Option<Duration>,
+    /// How long a snapshot may wait for its client, all in all; none: for ever.
+    pub idle_snapshot_timeout: Option<Duration>,
     /// How long a client may take none of what is sent to it.
     pub stall_timeout: Duration,
     /// How long a server that stops waits for the Sync behind what it has acknowledged.

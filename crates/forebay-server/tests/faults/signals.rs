@@ -126,7 +126,7 @@ fn nobody_can_hold_a_stop_up() {
     others[1].send(&query("INSERT INTO t VALUES (2)"));
     others[2].send(&query(&format!("{forever} printf('%.1000c', 'x') FROM s")));
     others[3].send(&query("SELECT 1")[..5]);
-    others[4].send(&crate::client::whole("INSERT INTO t VALUES (3)", &[]));
+    others[4].send(&whole("INSERT INTO t VALUES (3)", &[]));
     let mut half = Client::raw(server.address());
     half.send(&[0, 0]);
     let took = end(&mut server, libc::SIGTERM);

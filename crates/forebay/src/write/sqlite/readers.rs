@@ -3,6 +3,9 @@
 //! Each is an OS thread with a read-only connection of its own, started when one is wanted and none is idle, up to a
 //! limit; then whoever wants one waits its turn. A read that starts sees every commit acknowledged before it started,
 //! because a pooled connection holds no snapshot between its users.
+//!
+//! Whoever has a connection and cannot go on for a while (its own client takes nothing) may step aside: it keeps the
+//! connection and what it reads, and another may have one in its place. As many may stand aside as there are places.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +28,9 @@ pub(super) struct Readers {
     idle: Mutex<Vec<SqliteThread>>,
     /// One permit a connection that may be in use.
     permits: Arc<Semaphore>,
+    /// One permit a connection that may be kept by who stands aside.
+    aside: Arc<Semaphore>,
+    idle_max: usize,
 }
 
 impl Readers {
@@ -40,6 +46,8 @@ impl Readers {
             place,
             idle: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(readers_max)),
+            aside: Arc::new(Semaphore::new(readers_max)),
+            idle_max: readers_max,
         })
     }
 
@@ -57,7 +65,7 @@ impl Readers {
         Ok(Reader {
             thread: Some(thread),
             readers: Arc::clone(self),
-            _permit: permit,
+            standing: Standing::InUse { _permit: permit },
         })
     }
 
@@ -91,7 +99,15 @@ pub struct Reader {
     /// Always there until dropped.
     thread: Option<SqliteThread>,
     readers: Arc<Readers>,
-    _permit: OwnedSemaphorePermit,
+    standing: Standing,
+}
+
+/// What a reader counts as.
+enum Standing {
+    /// One of the connections that may be in use.
+    InUse { _permit: OwnedSemaphorePermit },
+    /// One of those that are kept and not used.
+    Aside { _permit: OwnedSemaphorePermit },
 }
 
 impl Reader {
@@ -129,6 +145,36 @@ impl Reader {
             .await?
     }
 
+    /// Lets another have a connection in its place, and keeps its own, with its cursors and its snapshot. Nothing may be run until
+    /// [`step_back`](Self::step_back) is done. False if too many stand aside already: then nothing has changed.
+    pub fn step_aside(&mut self) -> bool {
+        if let Standing::InUse { .. } = self.standing {
+            let Ok(permit) = Arc::clone(&self.readers.aside).try_acquire_owned() else {
+                return false;
+            };
+            self.standing = Standing::Aside { _permit: permit };
+        }
+        true
+    }
+
+    /// Takes its place among those in use again; waits its turn for it. Nothing if it has not stepped aside.
+    ///
+    /// # Errors
+    /// [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, it stands aside as before.
+    pub async fn step_back(&mut self) -> Result<(), WriteError> {
+        if let Standing::Aside { .. } = self.standing {
+            let permit = Arc::clone(&self.readers.permits)
+                .acquire_owned()
+                .await
+                .map_err(|_| WriteError::Closed)?;
+            self.standing = Standing::InUse { _permit: permit };
+        }
+        Ok(())
+    }
+
     fn thread(&self) -> &SqliteThread {
         self.thread
             .as_ref()
@@ -145,7 +191,11 @@ impl Drop for Reader {
             session.rollback();
         });
         if !self.readers.permits.is_closed() {
-            self.readers.idle.lock().push(thread);
+            let mut idle = self.readers.idle.lock();
+            // Those who stood aside had more of them than there are places.
+            if idle.len() < self.readers.idle_max {
+                idle.push(thread);
+            }
         }
     }
 }
