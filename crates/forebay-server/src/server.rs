@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::catalog::Catalog;
 use crate::config::{Options, Synchronous};
+use crate::denials::Denials;
 use crate::health::Health;
 use crate::http;
 use crate::session::cancel::{self, Cancels};
@@ -29,8 +30,9 @@ use crate::sql;
 use crate::tls::{Tls, TlsError};
 use crate::users::{Users, UsersError};
 use crate::wire::authentication::Authenticator;
+use crate::wire::budget::InputBudget;
 use crate::wire::error::WireError;
-use crate::wire::startup::{Client, Handshake, Opening};
+use crate::wire::startup::{Client, Handshake, Opening, StartUpError};
 
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
@@ -130,6 +132,7 @@ impl Server {
             writer,
             catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
             cancels,
+            input: Arc::new(InputBudget::new(options.max_input_bytes, options.stall_timeout)),
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
                 result_bytes_max: options.max_result_bytes,
@@ -167,7 +170,9 @@ impl Server {
                 Some(address)
             }
         };
-        let handshake = Arc::new(Handshake::new(authenticator, tls, options.startup_timeout));
+        let handshake = Arc::new(
+            Handshake::new(authenticator, tls, options.startup_timeout).requiring_tls(options.require_tls),
+        );
         let accepting = tokio::spawn(accept(
             listener,
             handshake,
@@ -328,6 +333,7 @@ async fn accept(
 ) -> JoinSet<()> {
     let places = Arc::new(Semaphore::new(connections_max));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+    let denials = Arc::new(Denials::default());
     let mut sessions = JoinSet::new();
     let mut phase = shared.phase.clone();
     loop {
@@ -337,8 +343,8 @@ async fn accept(
             Some(_) = sessions.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, mostly: others must end before it gets better.
                 tracing::warn!(%error, "cannot accept a client");
@@ -358,15 +364,22 @@ async fn accept(
                 Err(_) => continue,
             },
         };
-        let (handshake, shared) = (Arc::clone(&handshake), Arc::clone(&shared));
+        let (handshake, shared, denials) = (Arc::clone(&handshake), Arc::clone(&shared), Arc::clone(&denials));
         sessions.spawn(async move {
             let _place = place;
-            connection(stream, &handshake, shared, refusal).await;
+            if let Err(StartUpError::Denied { user, error }) = connection(stream, &handshake, shared, refusal).await {
+                denials.log(&user, address, &error);
+            }
         });
     }
 }
 
-async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared>, refusal: Option<WireError>) {
+async fn connection(
+    stream: TcpStream,
+    handshake: &Handshake,
+    shared: Arc<Shared>,
+    refusal: Option<WireError>,
+) -> Result<(), StartUpError> {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
@@ -375,14 +388,18 @@ async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared
         biased;
         opening = handshake.run(stream, refusal) => opening,
         // Whoever is not in yet when the server stops does not come in, and is not waited for.
-        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return Ok(()),
     };
     match opening {
         Ok(Opening::Client(client)) => session(*client, shared).await,
         Ok(Opening::Cancel { process_id, secret_key }) => shared.cancels.cancel(process_id, &secret_key),
         Ok(_) => {}
-        Err(error) => tracing::debug!(%error, "no session"),
+        Err(error) => {
+            tracing::debug!(%error, "no session");
+            return Err(error);
+        }
     }
+    Ok(())
 }
 
 /// Cancels what runs for clients that have gone, for as long as there is a server.

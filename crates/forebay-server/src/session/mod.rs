@@ -120,6 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         identity: Identity,
     ) -> Self {
         input.set_max_message_bytes(shared.limits.message_bytes_max);
+        input.set_budget(Arc::clone(&shared.input));
         Self {
             input,
             output: Output::new(unsent, shared.limits.stall_timeout, Arc::clone(&registration.running)),
@@ -151,6 +152,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Err(Stop::Error(error)) => {
                 error.with_severity(Severity::Fatal).encode(&mut self.output.pending);
                 self.output.close(self.input.stream_mut()).await;
+                if self.input.is_inside_message() {
+                    let mut phase = self.shared.phase.clone();
+                    tokio::select! {
+                        () = output::let_finish(self.input.stream_mut()) => {}
+                        _ = phase.wait_for(|phase| *phase != Phase::Serving) => {}
+                    }
+                }
             }
             Err(Stop::Gone(error)) => tracing::debug!(%error, "client gone"),
         }

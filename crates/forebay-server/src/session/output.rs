@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::cancel::Running;
 
 /// Sent as soon as this much has gathered, whatever comes behind.
 const GATHER_BYTES: usize = 64 * 1024;
+
+/// How long a client that was told why it must go may go on sending.
+const LET_FINISH_MAX: Duration = Duration::from_secs(10);
 
 /// Gathers messages, and sends them.
 pub(super) struct Output {
@@ -70,6 +73,7 @@ impl Output {
         }
     }
 
+    /// Sends all, and says that nothing more comes.
     pub(super) async fn close(&mut self, stream: &mut (impl AsyncWrite + Unpin)) {
         let flushed = self.flush(stream).await;
         if flushed.is_ok() {
@@ -77,4 +81,12 @@ impl Output {
             let _ = tokio::time::timeout(self.stall_timeout, stream.shutdown()).await;
         }
     }
+}
+
+/// Reads and forgets what a client still sends, until it has sent all, for a bounded time. A socket that is closed with bytes
+/// unread is reset, and the reset may overtake the last words that the client has not read yet.
+pub(super) async fn let_finish(stream: &mut (impl AsyncRead + Unpin)) {
+    let mut forgotten = vec![0; 64 * 1024];
+    let reading = async { while matches!(stream.read(&mut forgotten).await, Ok(count) if count > 0) {} };
+    let _ = tokio::time::timeout(LET_FINISH_MAX, reading).await;
 }

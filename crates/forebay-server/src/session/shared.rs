@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::cancel::Cancels;
 use crate::catalog::Catalog;
+use crate::wire::budget::InputBudget;
 
 /// See the module.
 pub struct Shared {
@@ -21,6 +22,8 @@ pub struct Shared {
     pub catalog: Mutex<Catalog>,
     /// Who can be cancelled.
     pub cancels: Arc<Cancels>,
+    /// Room for the long messages of all of them.
+    pub input: Arc<InputBudget>,
     /// Bounds of every session.
     pub limits: Limits,
     /// What is to become of the sessions.

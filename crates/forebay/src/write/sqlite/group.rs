@@ -70,8 +70,14 @@ fn run_group(
         }
     };
     if let Err(uncommitted) = session.commit() {
-        if let Ran::Alone { position } = ran {
-            groups.push(group[position..].to_vec());
+        match (&ran, &uncommitted) {
+            // Not even an empty transaction commits: nothing would become of running it again.
+            (Ran::Alone { position: 0 }, Uncommitted::ByAll(failure) | Uncommitted::BySome(failure)) => {
+                outcomes[group[0]] = Some(Err(failure.clone()));
+                groups.push(group[1..].to_vec());
+            }
+            (Ran::Alone { position }, _) => groups.push(group[*position..].to_vec()),
+            _ => {}
         }
         let lost = executed
             .iter()
