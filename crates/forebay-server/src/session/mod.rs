@@ -37,10 +37,13 @@ use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::{Phase, Shared};
 use self::waiting::Event;
-use crate::sql::{self, Statement};
+use crate::sql::{self, Script, Statement};
 use crate::wire::backend::{self, TransactionStatus};
 use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
+
+/// Statements of one script that are understood before other sessions on the same thread have a turn: about a millisecond.
+const CHECKED_AT_ONCE: usize = 64;
 
 /// What `version()` answers.
 const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
@@ -308,20 +311,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn simple_query(&mut self, script: Arc<str>) -> Result<(), Stop> {
-        let statements = self.understand(&script)?;
-        if statements.is_empty() {
+        let mut script = self.understand(script).await?;
+        if script.statement_count() == 0 {
             backend::empty_query_response(&mut self.output.pending);
             return Ok(());
         }
         // The unnamed statement and portal do not outlive a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        let several = statements.len() > 1;
-        for statement in statements {
+        let several = script.statement_count() > 1;
+        while let Some(statement) = self.next_statement(&mut script)? {
             if several && self.block.is_none() && !control::is_transaction_control(&statement.kind) {
                 self.open_implicit_block();
             }
-            self.execute_simple(statement, &script).await?;
+            self.execute_simple(statement, script.text()).await?;
             self.send_if_large().await?;
         }
         self.end_implicit_block().await
@@ -354,16 +357,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    fn understand(&self, script: &str) -> Result<Vec<Statement>, WireError> {
+    /// Understands all of a script. Other sessions on the same thread have their turn meanwhile.
+    async fn understand(&self, script: Arc<str>) -> Result<Script, WireError> {
+        let words = |error| crate::errors::understood(&error);
+        let mut script = Script::new(script).map_err(words)?;
+        while !self
+            .in_environment(|environment| script.check_some(environment, CHECKED_AT_ONCE))
+            .map_err(words)?
+        {
+            tokio::task::yield_now().await;
+        }
+        Ok(script)
+    }
+
+    fn next_statement(&self, script: &mut Script) -> Result<Option<Statement>, WireError> {
+        self.in_environment(|environment| script.next(environment))
+            .transpose()
+            .map_err(|error| crate::errors::understood(&error))
+    }
+
+    /// Does what asks about the session.
+    fn in_environment<T>(&self, ask: impl FnOnce(&sql::Environment<'_>) -> T) -> T {
         let settings = |name: &str| self.setting(name);
-        let environment = sql::Environment {
+        ask(&sql::Environment {
             user: &self.identity.user,
             database: &self.identity.database,
             pid: self.registration.process,
             version: VERSION,
             settings: &settings,
-        };
-        sql::parse_script(script, &environment).map_err(|error| crate::errors::understood(&error))
+        })
     }
 
     /// A token for one statement: for its deadline, and for cancel requests while the guard lives.
