@@ -167,8 +167,8 @@ pub struct Settings {
     #[arg(long, value_name = "TIME")]
     pub idle_snapshot_timeout: Option<Span>,
 
-    /// How long a client may take nothing of what it is sent, or send nothing of a long message that it has begun while others wait
-    /// for the room; then its connection is closed [default: 30s]
+    /// How long a client may take nothing of what it is sent; then its connection is closed. A sixth of it: how long it may send
+    /// nothing of a long message that it has begun, while others wait for the room (see max_input_bytes) [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub stall_timeout: Option<Span>,
 

@@ -21,10 +21,13 @@ pub const SMALL_BYTES_MAX: usize = 16 * 1024;
 /// Messages up to this length have room of their own.
 pub const MEDIUM_BYTES_MAX: usize = 1024 * 1024;
 
-/// Who has room must send this much within the stall timeout while others wait, or all that is missing.
+/// Who has room must send this much between two looks while others wait, or all that is missing.
 const PROGRESS_BYTES: usize = 256 * 1024;
 
-/// A message waits for room at most for this many stall timeouts.
+/// So many looks within the stall timeout: with others waiting there is less patience.
+const LOOKS: u32 = 6;
+
+/// A message waits for room at most for this many stall timeouts: longer than a good number of stalled ones are borne in turn.
 const WAIT_STALLS: u32 = 4;
 
 /// See the module.
@@ -101,7 +104,7 @@ impl InputBudget {
             budget: Arc::clone(self),
             is_medium,
             _permit: permit,
-            look_at: Instant::now() + self.stall_timeout,
+            look_at: Instant::now() + self.stall_timeout / LOOKS,
             arrived,
         })
     }
@@ -121,7 +124,7 @@ impl Taken {
     pub fn has_stalled(&mut self, arrived: usize) -> bool {
         let came = arrived.saturating_sub(self.arrived);
         self.arrived = arrived;
-        self.look_at = Instant::now() + self.budget.stall_timeout;
+        self.look_at = Instant::now() + self.budget.stall_timeout / LOOKS;
         came < PROGRESS_BYTES && self.budget.room(self.is_medium).waiting.load(Ordering::Relaxed) > 0
     }
 }
