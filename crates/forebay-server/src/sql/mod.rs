@@ -25,6 +25,7 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ use split::Segment;
 
 /// More tokens than this in one script are refused: a tree of them takes some hundred bytes each.
 const TOKENS_MAX: usize = 1_000_000;
+/// So many statements at the beginning of a script are understood once: most scripts have no more.
+const UNDERSTOOD_ONCE_MAX: usize = 16;
 
 /// What a statement may ask about the session it runs in. The answers are put into the statement as literals when it is parsed,
 /// because SQLite's functions know no session.
@@ -207,18 +210,93 @@ impl fmt::Debug for Statement {
 }
 
 /// Splits a script into statements and understands each. Empty for a script of white space and comments.
+#[cfg(test)]
 pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Statement>, SqlError> {
-    if let Some(byte) = text.find('\0') {
-        return Err(SqlError::Syntax {
-            message: "a zero byte in the statement".to_owned(),
-            position: Some(character_position(text, byte)),
-        });
+    let mut script = Script::new(text.into())?;
+    while !script.check_some(environment, usize::MAX)? {}
+    std::iter::from_fn(|| script.next(environment)).collect()
+}
+
+/// The statements of a script, which are understood twice: once all of them, before the first is run, for an error anywhere is an
+/// error of the whole; and each once more when its turn comes, so that no more than a few are in memory at a time.
+pub struct Script {
+    text: Arc<str>,
+    /// The first ones, as they were understood the first time.
+    first: VecDeque<Statement>,
+    /// Where the first one that was understood and dropped begins.
+    at: usize,
+    /// Where the first one begins that was not understood yet.
+    unchecked: usize,
+    statement_count: usize,
+}
+
+impl Script {
+    /// A script of which nothing was understood yet.
+    ///
+    /// # Errors
+    /// If it is no text of tokens, or of too many.
+    pub fn new(text: Arc<str>) -> Result<Self, SqlError> {
+        if let Some(byte) = text.find('\0') {
+            return Err(SqlError::Syntax {
+                message: "a zero byte in the statement".to_owned(),
+                position: Some(character_position(&text, byte)),
+            });
+        }
+        // A token takes a byte at least. Too many are refused before the work for the first of them.
+        if text.len() > TOKENS_MAX {
+            lexer::Lexer::starting_at(&text, 0, TOKENS_MAX).try_for_each(|token| token.map(|_| ()))?;
+        }
+        Ok(Self {
+            text,
+            first: VecDeque::new(),
+            at: 0,
+            unchecked: 0,
+            statement_count: 0,
+        })
     }
-    let tokens = lexer::tokens(text, TOKENS_MAX)?;
-    split::segments(text, tokens)
-        .into_iter()
-        .map(|segment| understand(text, &segment, environment))
-        .collect()
+
+    /// Understands up to so many more statements; true once it has understood all. Nothing is to be run before.
+    ///
+    /// # Errors
+    /// That of the first statement that cannot be understood.
+    pub fn check_some(&mut self, environment: &Environment<'_>, statements_max: usize) -> Result<bool, SqlError> {
+        let mut segments = split::Segments::starting_at(&self.text, self.unchecked, TOKENS_MAX);
+        for _ in 0..statements_max {
+            let Some(segment) = segments.next() else {
+                self.unchecked = segments.at();
+                return Ok(true);
+            };
+            let statement = understand(&self.text, &segment?, environment)?;
+            self.statement_count += 1;
+            self.unchecked = segments.at();
+            if self.first.len() == self.statement_count - 1 && self.first.len() < UNDERSTOOD_ONCE_MAX {
+                self.first.push_back(statement);
+                self.at = segments.at();
+            }
+        }
+        Ok(false)
+    }
+
+    /// The text, in which error positions are counted.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// How many statements were understood.
+    pub fn statement_count(&self) -> usize {
+        self.statement_count
+    }
+
+    /// The next statement. What it asks about the session is answered as things are now.
+    pub fn next(&mut self, environment: &Environment<'_>) -> Option<Result<Statement, SqlError>> {
+        if let Some(statement) = self.first.pop_front() {
+            return Some(Ok(statement));
+        }
+        let mut segments = split::Segments::starting_at(&self.text, self.at, TOKENS_MAX);
+        let segment = segments.next();
+        self.at = segments.at();
+        Some(segment?.and_then(|segment| understand(&self.text, &segment, environment)))
+    }
 }
 
 fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) -> Result<Statement, SqlError> {
