@@ -29,9 +29,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use compile::definition::Definition;
-pub(crate) use compile::{Plan, ResultColumn};
+pub use compile::{Plan, ResultColumn};
 pub use error::SqlError;
+pub(crate) use functions::clock_micros;
 pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
 pub use split::Hints;
 pub use tag::Tag;
@@ -211,10 +211,10 @@ impl fmt::Debug for Statement {
 
 /// Splits a script into statements and understands each. Empty for a script of white space and comments.
 #[cfg(test)]
-pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Statement>, SqlError> {
+pub fn parse_script(text: &str) -> Result<Vec<Statement>, SqlError> {
     let mut script = Script::new(text.into())?;
-    while !script.check_some(environment, usize::MAX)? {}
-    std::iter::from_fn(|| script.next(environment)).collect()
+    while !script.check_some(usize::MAX)? {}
+    std::iter::from_fn(|| script.next_statement()).collect()
 }
 
 /// The statements of a script, which are understood twice: once all of them, before the first is run, for an error anywhere is an
@@ -259,14 +259,14 @@ impl Script {
     ///
     /// # Errors
     /// That of the first statement that cannot be understood.
-    pub fn check_some(&mut self, environment: &Environment<'_>, statements_max: usize) -> Result<bool, SqlError> {
+    pub fn check_some(&mut self, statements_max: usize) -> Result<bool, SqlError> {
         let mut segments = split::Segments::starting_at(&self.text, self.unchecked, TOKENS_MAX);
         for _ in 0..statements_max {
             let Some(segment) = segments.next() else {
                 self.unchecked = segments.at();
                 return Ok(true);
             };
-            let statement = understand(&self.text, &segment?, environment)?;
+            let statement = understand(&self.text, &segment?)?;
             self.statement_count += 1;
             self.unchecked = segments.at();
             if self.first.len() == self.statement_count - 1 && self.first.len() < UNDERSTOOD_ONCE_MAX {
@@ -287,19 +287,19 @@ impl Script {
         self.statement_count
     }
 
-    /// The next statement. What it asks about the session is answered as things are now.
-    pub fn next(&mut self, environment: &Environment<'_>) -> Option<Result<Statement, SqlError>> {
+    /// The next statement.
+    pub fn next_statement(&mut self) -> Option<Result<Statement, SqlError>> {
         if let Some(statement) = self.first.pop_front() {
             return Some(Ok(statement));
         }
         let mut segments = split::Segments::starting_at(&self.text, self.at, TOKENS_MAX);
         let segment = segments.next();
         self.at = segments.at();
-        Some(segment?.and_then(|segment| understand(&self.text, &segment, environment)))
+        Some(segment?.and_then(|segment| understand(&self.text, &segment)))
     }
 }
 
-fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) -> Result<Statement, SqlError> {
+fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
     let cursor = Cursor::new(script, &segment.tokens);
     let written = &script[segment.range.clone()];
     let mut statement = Statement {
@@ -373,8 +373,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
     let prepared = connection.prepare(&statement.sql)?;
     let columns = prepared
         .columns()
-        .iter()
-        .map(|column| compile::ResultColumn {
+        .map(|column| ResultColumn {
             name: column.name().to_owned(),
             kind: compile::types::TypeName::plain(facts::oid::TEXT),
             not_null: false,

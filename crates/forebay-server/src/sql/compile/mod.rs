@@ -11,6 +11,7 @@
 //! Knows the schema by reading it on one connection, and the session by [`Environment`]; nothing of protocol or transactions.
 
 mod aggregate;
+mod alter;
 mod call;
 mod change;
 mod define;
@@ -32,7 +33,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
-pub(crate) use query::ResultColumn;
+pub use query::ResultColumn;
 use schema::Schema;
 use types::TypeName;
 
@@ -46,25 +47,25 @@ const NESTING_MAX: usize = 60;
 
 /// A statement, compiled.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// What SQLite is to run: one statement, or several in one transaction.
-    pub(crate) steps: Vec<String>,
+    pub steps: Vec<String>,
     /// The types of the parameters.
-    pub(crate) parameters: Vec<Oid>,
+    pub parameters: Vec<Oid>,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
-    pub(crate) environment: Option<usize>,
+    pub environment: Option<usize>,
     /// The columns of its result.
-    pub(crate) columns: Vec<ResultColumn>,
+    pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
-    pub(crate) writes: bool,
+    pub writes: bool,
     /// FOR UPDATE and its like: what is read must not change before the transaction ends.
-    pub(crate) locks: bool,
+    pub locks: bool,
     /// Holds for sessions in this time zone only.
-    pub(crate) zone_bound: bool,
+    pub zone_bound: bool,
     /// Holds for this session only, and now.
-    pub(crate) session_bound: bool,
+    pub session_bound: bool,
     /// What to tell the client beside the result.
-    pub(crate) notice: Option<String>,
+    pub notice: Option<String>,
 }
 
 /// A name of WITH.

@@ -21,10 +21,27 @@ use crate::sql::facts::{self, Context, Oid, oid};
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ResultColumn {
+pub struct ResultColumn {
     pub(crate) name: String,
     pub(crate) kind: TypeName,
     pub(crate) not_null: bool,
+}
+
+impl ResultColumn {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// PostgreSQL's number for its type.
+    pub fn type_oid(&self) -> u32 {
+        self.kind.oid
+    }
+
+    /// The modifier of its type, -1 for none.
+    pub fn typmod(&self) -> i32 {
+        self.kind.typmod
+    }
 }
 
 /// A query, compiled.

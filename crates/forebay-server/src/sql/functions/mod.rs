@@ -22,6 +22,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::{Value, ValueRef};
 
 pub use sequences::Sequences;
+pub(crate) use special::clock_micros;
 
 /// How the text of an error from these functions begins; the five characters of the code and `: ` follow.
 const MARKER: &str = "SQLSTATE ";
@@ -195,30 +196,31 @@ fn utc() -> &'static Environment {
 /// Calls a function of PostgreSQL's; behind its own arguments stand their types and what is told of the session, if it asked for them.
 fn call(function: &'static Function, context: &Context<'_>) -> rusqlite::Result<Value> {
     let mut count = context.len();
-    let told = if function.in_session && count > 0 {
+    let mut session = None;
+    if function.in_session && count > 0 {
         count -= 1;
-        match datum(context.get_raw(count))? {
-            Datum::Text(text) => Some(told(text)?),
-            _ => None,
+        let last = context.get_raw(count);
+        if let Datum::Text(text) = datum(last)? {
+            session = Some(told(text)?);
         }
-    } else {
-        None
-    };
-    let types = if function.typed && count > 0 {
+    }
+    let mut kinds = Vec::new();
+    if function.typed && count > 0 {
         count -= 1;
-        match datum(context.get_raw(count))? {
-            Datum::Text(labels) => types(labels),
-            _ => Vec::new(),
+        let last = context.get_raw(count);
+        if let Datum::Text(labels) = datum(last)? {
+            kinds = types(labels);
         }
-    } else {
-        Vec::new()
-    };
+    }
     let arguments = data(context, count)?;
-    let environment = told.as_ref().map_or_else(utc, |told| &told.values);
+    let environment: &Environment = match &session {
+        Some(told) => &told.values,
+        None => utc(),
+    };
     function
         .call(Arguments {
             values: &arguments,
-            types: &types,
+            types: &kinds,
             environment,
         })
         .map_err(raised)
@@ -278,7 +280,10 @@ impl KnownAggregate {
             }
         }
         let arguments = data(context, count)?;
-        let environment = session.as_ref().map_or_else(utc, |told| &told.values);
+        let environment: &Environment = match &session {
+        Some(told) => &told.values,
+        None => utc(),
+    };
         group
             .0
             .add(Arguments {
