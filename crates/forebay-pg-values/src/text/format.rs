@@ -18,6 +18,24 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         .called_on_null()
         .typed()
         .in_session(),
+    Function::new("quote_literal(anyelement)", |arguments| {
+        let mut text = String::new();
+        write_argument(arguments, 0, &mut text)?;
+        Ok(Owned::Text(quote::literal(&text)))
+    })
+    .typed()
+    .in_session(),
+    Function::new("quote_nullable(anyelement)", |arguments| {
+        if arguments.is_null(0) {
+            return Ok("NULL".into());
+        }
+        let mut text = String::new();
+        write_argument(arguments, 0, &mut text)?;
+        Ok(Owned::Text(quote::literal(&text)))
+    })
+    .called_on_null()
+    .typed()
+    .in_session(),
     Function::new("text_format", format)
         .called_on_null()
         .typed()

@@ -194,13 +194,13 @@ impl Parser<'_> {
         }
         let mut letters = self.rest.chars();
         if (letters.next(), letters.next()) != (Some('('), Some('?'))
-            || !letters.next().is_some_and(|letter| letter.is_ascii_alphabetic())
+            || !letters.next().is_some_and(|letter| Class::Alpha.contains(letter))
         {
             return Ok(());
         }
         self.rest = &self.rest[2..];
-        while let Some(letter) = self.rest.chars().next().filter(char::is_ascii_alphabetic) {
-            self.rest = &self.rest[1..];
+        while let Some(letter) = self.rest.chars().next().filter(|letter| Class::Alpha.contains(*letter)) {
+            self.rest = &self.rest[letter.len_utf8()..];
             if !self.options.set(letter)? {
                 return Err(invalid("invalid embedded option"));
             }
@@ -581,6 +581,9 @@ impl Parser<'_> {
                         continue;
                     }
                     self.rest = &self.rest[1..];
+                    if self.rest.starts_with("[:") || self.rest.starts_with("[=") {
+                        return Err(invalid(BAD_RANGE));
+                    }
                     let end = match self.bracket_part(false)? {
                         Part::One(end) => end,
                         Part::Dash => '-',
