@@ -146,8 +146,16 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 
 /// One table a family of types.
 const FAMILIES: &[&[Function]] = &[
+    crate::array::FUNCTIONS,
+    crate::boolean::FUNCTIONS,
     crate::bytea::FUNCTIONS,
+    crate::float::FUNCTIONS,
     crate::identifier::FUNCTIONS,
+    crate::integer::FUNCTIONS,
+    crate::json::FUNCTIONS,
+    crate::number_format::FUNCTIONS,
+    crate::numeric::FUNCTIONS,
+    crate::temporal::FUNCTIONS,
     crate::text::case::FUNCTIONS,
     crate::text::encode::FUNCTIONS,
     crate::text::format::FUNCTIONS,
