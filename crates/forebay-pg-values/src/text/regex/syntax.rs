@@ -618,6 +618,10 @@ impl Parser<'_> {
 
     /// An error in brackets that PostgreSQL sees with the next part already read, whose own error comes first.
     fn error_after(&mut self, words: &str) -> ValueError {
+        if ["[:", "[=", "[."].iter().any(|start| self.rest.starts_with(start)) {
+            // Of a class it has seen no more than the start.
+            return invalid(words);
+        }
         self.bracket_part(false).err().unwrap_or_else(|| invalid(words))
     }
 
