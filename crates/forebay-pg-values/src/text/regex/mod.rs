@@ -283,6 +283,30 @@ mod tests {
     }
 
     #[test]
+    fn no_expression_overflows_a_stack() {
+        for part in ["()", "a*b*?", "(a)*?"] {
+            let error = Expression::of(&part.repeat(2000), Options::default()).expect_err(part);
+            assert_eq!(error.sqlstate, "0A000");
+            let expression = Expression::of(&part.repeat(120), Options::default()).expect(part);
+            let spans = Subject::new("b").find(&expression, 0, true).expect("an answer");
+            assert!(spans.is_some());
+        }
+        let nested = format!("{}a{}", "(".repeat(100), ")*".repeat(100));
+        let expression = Expression::of(&nested, Options::default()).expect("deep, but not too deep");
+        assert!(
+            Subject::new("aaa")
+                .find(&expression, 0, true)
+                .expect("an answer")
+                .is_some()
+        );
+        let deep = format!("{}{}", "(".repeat(100_000), ")".repeat(100_000));
+        assert_eq!(
+            Expression::of(&deep, Options::default()).expect_err("deep").sqlstate,
+            "0A000"
+        );
+    }
+
+    #[test]
     fn long_texts_take_linear_time() {
         let text = "a".repeat(100_000);
         let subject = Subject::new(&text);

@@ -90,8 +90,10 @@ pub(super) struct Expression {
 
 /// The largest count in braces.
 const COUNT_MAX: u16 = 255;
+/// Groups and repetitions together, each of which may be a level of the tree.
+const PARTS_MAX: usize = 250;
 /// Parentheses in parentheses, so that no expression overflows the stack.
-const DEPTH_MAX: usize = 200;
+const DEPTH_MAX: usize = 100;
 
 fn invalid(words: &str) -> ValueError {
     ValueError::new("2201B", format!("invalid regular expression: {words}"))
@@ -134,6 +136,7 @@ pub(super) fn parse(text: &str, options: Options) -> Result<Expression> {
         options,
         groups: 0,
         depth: 0,
+        parts: 0,
         token: Token::End,
     };
     if options.literal && (options.expanded || options.newline_stops || options.newline_anchors) {
@@ -175,6 +178,7 @@ struct Parser<'a> {
     options: Options,
     groups: usize,
     depth: usize,
+    parts: usize,
     token: Token,
 }
 
@@ -450,6 +454,7 @@ impl Parser<'_> {
             Token::Any => Rc::new(complement(&[])),
             Token::Bracket { complement } => Rc::new(self.bracket(complement)?),
             Token::Open { capture } => {
+                self.count_part()?;
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(ValueError::unsupported("regular expressions of this depth are"));
@@ -483,12 +488,23 @@ impl Parser<'_> {
             }
             _ => (1, Some(1), None),
         };
+        if (min, max) != (1, Some(1)) {
+            self.count_part()?;
+        }
         Ok(Piece::Repeated {
             atom,
             min,
             max,
             preference,
         })
+    }
+
+    fn count_part(&mut self) -> Result<()> {
+        self.parts += 1;
+        if self.parts > PARTS_MAX {
+            return Err(ValueError::unsupported("regular expressions of this size are"));
+        }
+        Ok(())
     }
 
     /// What stands in braces, and the brace that closes them.
