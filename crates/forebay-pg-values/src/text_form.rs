@@ -1,6 +1,6 @@
 //! The text of a value of any scalar type, as clients write it and as PostgreSQL writes it back.
 
-use crate::text::input;
+use crate::text::{parse_bpchar, parse_char, parse_name, parse_text, parse_varchar};
 use crate::{
     Datum, Environment, Kind, Owned, Result, ValueError, boolean, bytea, float, integer, json, numeric, temporal, uuid,
 };
@@ -28,11 +28,11 @@ pub fn parse(kind: Kind, typmod: i32, text: &str, environment: &Environment) -> 
             Ok(text.into())
         }
         Kind::Jsonb => Ok(json::jsonb::input(text)?.into()),
-        Kind::Text | Kind::Unknown => Ok(input::parse_text(text)?.into()),
-        Kind::Varchar => Ok(input::parse_varchar(text, i64::from(typmod))?.into()),
-        Kind::Bpchar => Ok(input::parse_bpchar(text, i64::from(typmod))?.into()),
-        Kind::Name => Ok(input::parse_name(text)?.into()),
-        Kind::Char => Ok(input::parse_char(text)?.into()),
+        Kind::Text | Kind::Unknown => Ok(parse_text(text)?.into()),
+        Kind::Varchar => Ok(parse_varchar(text, typmod.into())?.into()),
+        Kind::Bpchar => Ok(parse_bpchar(text, typmod.into())?.into()),
+        Kind::Name => Ok(parse_name(text)?.into()),
+        Kind::Char => Ok(parse_char(text)?.into()),
         Kind::Bytea => Ok(bytea::parse(text)?.into()),
         Kind::Uuid => Ok(uuid::parse(text)?.into()),
     }
@@ -56,15 +56,24 @@ pub fn write(kind: Kind, datum: Datum<'_>, environment: &Environment, out: &mut 
         (Kind::Float4, Datum::Integer(integer)) => float::write4(integer as f32, out),
         #[allow(clippy::cast_precision_loss, reason = "what SQLite made of a float is one")]
         (Kind::Float8, Datum::Integer(integer)) => float::write8(integer as f64, out),
-        (Kind::Bytea, Datum::Blob(bytes)) => bytea::write(bytes, out),
         (Kind::Timestamptz, _) => return temporal::write(kind, datum, environment, out),
         // Stored as it is written.
         (_, Datum::Text(text)) if kind != Kind::Bytea => out.push_str(text),
-        (_, other) => {
+        (Kind::Bytea, Datum::Blob(bytes)) => bytea::write(bytes, out),
+        (
+            Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid | Kind::Float4 | Kind::Float8 | Kind::Numeric,
+            other,
+        ) => {
             return Err(ValueError::new(
                 "XX001",
                 format!("{other:?} is not stored as {} is", kind.display_name()),
             ));
+        }
+        (other, _) => {
+            return Err(ValueError::unsupported(format!(
+                "text of type {} is",
+                other.display_name()
+            )));
         }
     }
     Ok(())

@@ -43,7 +43,7 @@ pub fn symbols() -> impl Iterator<Item = (&'static str, Start)> {
         numeric::AGGREGATES,
         crate::json::AGGREGATES,
         crate::array::AGGREGATES,
-        crate::text::aggregate::AGGREGATES,
+        crate::text::AGGREGATES,
     ]
     .into_iter()
     .flatten()

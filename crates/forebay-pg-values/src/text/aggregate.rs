@@ -1,55 +1,7 @@
 //! string_agg, of texts and of bytes.
 
 use crate::aggregate::{Accumulator, Start};
-use crate::{Arguments, Owned, Result};
-
-pub(crate) const AGGREGATES: &[(&str, Start)] = &[
-    ("string_agg(text,text)", || {
-        Box::new(Strings(StringAggregate::default()))
-    }),
-    ("string_agg(bytea,bytea)", || {
-        Box::new(Bytes(StringAggregate::default()))
-    }),
-];
-
-struct Strings(StringAggregate);
-struct Bytes(StringAggregate);
-
-impl Accumulator for Strings {
-    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let text = |index| {
-            Ok(if arguments.is_null(index) {
-                None
-            } else {
-                Some(arguments.text(index)?.as_bytes())
-            })
-        };
-        self.0.add(text(0)?, text(1)?);
-        Ok(())
-    }
-
-    fn finish(&self) -> Result<Owned> {
-        Ok(self.0.clone().into_text().into())
-    }
-}
-
-impl Accumulator for Bytes {
-    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
-        let bytes = |index| {
-            Ok(if arguments.is_null(index) {
-                None
-            } else {
-                Some(arguments.blob(index)?)
-            })
-        };
-        self.0.add(bytes(0)?, bytes(1)?);
-        Ok(())
-    }
-
-    fn finish(&self) -> Result<Owned> {
-        Ok(self.0.clone().into_bytes().into())
-    }
-}
+use crate::{Arguments, Datum, Owned, Result};
 
 /// Gathers `string_agg(value, separator)`: values that are not NULL, each but the first after the separator of its own row (a NULL
 /// separator is nothing). Nothing gathered: NULL.
@@ -80,6 +32,48 @@ impl StringAggregate {
     pub fn into_text(self) -> Option<String> {
         self.gathered
             .map(|bytes| String::from_utf8(bytes).expect("texts and separators are whole characters"))
+    }
+}
+
+/// The aggregates of this module.
+pub(crate) const AGGREGATES: &[(&str, Start)] = &[
+    ("string_agg(text,text)", || Box::new(Texts::default())),
+    ("string_agg(bytea,bytea)", || Box::new(Bytes::default())),
+];
+
+#[derive(Default)]
+struct Texts(StringAggregate);
+
+#[derive(Default)]
+struct Bytes(StringAggregate);
+
+fn bytes<'a>(arguments: &Arguments<'a>, place: usize) -> Result<Option<&'a [u8]>> {
+    match arguments.values.get(place) {
+        Some(Datum::Null) | None => Ok(None),
+        Some(Datum::Text(text)) => Ok(Some(text.as_bytes())),
+        _ => arguments.blob(place).map(Some),
+    }
+}
+
+impl Accumulator for Texts {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+        self.0.add(bytes(&arguments, 0)?, bytes(&arguments, 1)?);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<Owned> {
+        Ok(self.0.clone().into_text().into())
+    }
+}
+
+impl Accumulator for Bytes {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+        self.0.add(bytes(&arguments, 0)?, bytes(&arguments, 1)?);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<Owned> {
+        Ok(self.0.clone().into_bytes().into())
     }
 }
 

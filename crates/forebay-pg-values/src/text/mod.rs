@@ -16,6 +16,9 @@ pub mod regex;
 pub mod search;
 pub mod slice;
 
+pub(crate) use aggregate::AGGREGATES;
+pub use input::{parse_bpchar, parse_char, parse_name, parse_text, parse_varchar};
+
 /// The byte offset of a character, or the text's end if it has no so many.
 fn offset_of(text: &str, characters: usize) -> usize {
     if characters >= text.len() {
