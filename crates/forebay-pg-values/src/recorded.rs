@@ -9,6 +9,7 @@ fn value(word: &str) -> Owned {
         Some(("i", integer)) => Owned::Integer(integer.parse().expect("an integer")),
         Some(("r", real)) => Owned::Real(real.parse().expect("a float")),
         Some(("t", text)) => Owned::Text(unescape(text)),
+        Some(("b", hex)) => Owned::Blob(crate::bytea::parse_hex(hex).expect("hexadecimal digits")),
         _ => Owned::Null,
     }
 }

@@ -1,7 +1,7 @@
 //! concat, concat_ws, format: what takes values of any type, and writes them with the output function of their type.
 
 use super::quote;
-use crate::{Arguments, Datum, Function, Owned, Result, Type, ValueError, text_form};
+use crate::{Arguments, Datum, Function, Owned, Result, Type, ValueError, array, text_form};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("text_concat", |arguments| {
@@ -18,6 +18,24 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         .called_on_null()
         .typed()
         .in_session(),
+    Function::new("quote_literal(anyelement)", |arguments| {
+        let mut text = String::new();
+        write_argument(arguments, 0, &mut text)?;
+        Ok(Owned::Text(quote::literal(&text)))
+    })
+    .typed()
+    .in_session(),
+    Function::new("quote_nullable(anyelement)", |arguments| {
+        if arguments.is_null(0) {
+            return Ok("NULL".into());
+        }
+        let mut text = String::new();
+        write_argument(arguments, 0, &mut text)?;
+        Ok(Owned::Text(quote::literal(&text)))
+    })
+    .called_on_null()
+    .typed()
+    .in_session(),
     Function::new("text_format", format)
         .called_on_null()
         .typed()
@@ -35,7 +53,7 @@ fn write_argument(arguments: Arguments<'_>, index: usize, out: &mut String) -> R
     }
     match (arguments.types.get(index), arguments.values.get(index)) {
         (Some(Type::Scalar(kind)), Some(value)) => text_form::write(*kind, *value, arguments.environment, out),
-        (Some(Type::Array(_)), _) => Err(ValueError::unsupported("arrays among values of any type are")),
+        (Some(Type::Array(kind)), Some(Datum::Text(stored))) => array::write(*kind, stored, arguments.environment, out),
         _ => Err(ValueError::unsupported("values of unknown types are")),
     }
 }

@@ -43,3 +43,11 @@ fn too_large() -> crate::ValueError {
 fn length(text: &str) -> i64 {
     i64::try_from(text.chars().count()).expect("a text is no longer than memory")
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn functions_answer_as_postgresql_does() {
+        crate::recorded::check(include_str!("recorded.txt"));
+    }
+}

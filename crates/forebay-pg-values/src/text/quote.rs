@@ -1,6 +1,6 @@
-//! quote_ident, quote_literal, quote_nullable.
+//! quote_ident, quote_literal, quote_nullable; unistr, which takes escapes away.
 
-use crate::{Function, Owned};
+use crate::{Function, Owned, Result, ValueError};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("quote_ident", |arguments| {
@@ -17,6 +17,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         }))
     })
     .called_on_null(),
+    Function::new("unistr", |arguments| {
+        Ok(Owned::Text(without_escapes(arguments.text(0)?)?))
+    }),
 ];
 
 /// PostgreSQL 15's key words that are no plain names (`pg_get_keywords()` without those of category U), in order.
@@ -51,6 +54,61 @@ pub fn literal(text: &str) -> String {
     } else {
         format!("'{quoted}'")
     }
+}
+
+/// A text in which `\\XXXX`, `\\uXXXX`, `\\+XXXXXX` and `\\UXXXXXXXX` were characters by their code points, maybe in pairs of halves.
+fn without_escapes(text: &str) -> Result<String> {
+    let unpaired = || ValueError::new("42601", "invalid Unicode surrogate pair");
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut high: Option<u32> = None;
+    while let Some(first) = rest.chars().next() {
+        if first != '\\' || rest.starts_with("\\\\") {
+            if high.is_some() {
+                return Err(unpaired());
+            }
+            out.push(first);
+            rest = &rest[if first == '\\' { 2 } else { first.len_utf8() }..];
+            continue;
+        }
+        let (code, width) = read_escape(rest).ok_or_else(|| {
+            ValueError::new("42601", "invalid Unicode escape")
+                .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
+        })?;
+        rest = &rest[width..];
+        if code == 0 || code > 0x10_ffff {
+            return Err(ValueError::new(
+                "22023",
+                format!("invalid Unicode code point: {code:04X}"),
+            ));
+        }
+        let is_low = (0xdc00..=0xdfff).contains(&code);
+        let code = match (high.take(), is_low) {
+            (Some(high), true) => 0x1_0000 + ((high - 0xd800) << 10) + (code - 0xdc00),
+            (None, false) => code,
+            _ => return Err(unpaired()),
+        };
+        match char::from_u32(code) {
+            Some(character) => out.push(character),
+            // The first half of a pair.
+            None => high = Some(code),
+        }
+    }
+    if high.is_some() { Err(unpaired()) } else { Ok(out) }
+}
+
+/// The code point of the escape at a text's start, and how long that is.
+fn read_escape(text: &str) -> Option<(u32, usize)> {
+    let (start, digits) = match text.as_bytes().get(1)? {
+        b'u' => (2, 4),
+        b'+' => (2, 6),
+        b'U' => (2, 8),
+        _ => (1, 4),
+    };
+    let digits = text
+        .get(start..start + digits)
+        .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+    Some((u32::from_str_radix(digits, 16).ok()?, start + digits.len()))
 }
 
 #[cfg(test)]

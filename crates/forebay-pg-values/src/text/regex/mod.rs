@@ -243,3 +243,75 @@ fn translate(language: &Language, newline_anchors: bool, out: &mut String) -> bo
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_answer_as_postgresql_does() {
+        crate::recorded::check(include_str!("recorded.txt"));
+    }
+
+    #[test]
+    fn what_has_no_answer_is_named() {
+        for (pattern, words) in [
+            ("(a)\\1", "back references in regular expressions are not supported"),
+            ("a(?=b)", "lookaround in regular expressions is not supported"),
+            ("(?<!a)b", "lookaround in regular expressions is not supported"),
+            ("[[.a.]]", "collating elements in regular expressions are not supported"),
+            ("(?b)a", "the regular expression option \"b\" is not supported"),
+            (
+                "(((a{255}){255}){255}){255}",
+                "regular expressions of this size are not supported",
+            ),
+        ] {
+            let error = Expression::of(pattern, Options::default()).expect_err(pattern);
+            assert_eq!((error.sqlstate, error.message.as_str()), ("0A000", words), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn rows_of_matches_and_parts() {
+        let rows = matches("foobarbequebaz", "(b[^b]+)(b[^b]+)", "g").expect("a plain expression");
+        assert_eq!(rows, [[Some("bar".to_owned()), Some("beque".to_owned())]]);
+        assert_eq!(
+            split("a, b,c", "\\s*,\\s*", ""),
+            Ok(vec!["a".to_owned(), "b".to_owned(), "c".to_owned()])
+        );
+        assert_eq!(split("a", "b", "g").expect_err("all in any case").sqlstate, "22023");
+    }
+
+    #[test]
+    fn no_expression_overflows_a_stack() {
+        for part in ["()", "a*b*?", "(a)*?"] {
+            let error = Expression::of(&part.repeat(2000), Options::default()).expect_err(part);
+            assert_eq!(error.sqlstate, "0A000");
+            let expression = Expression::of(&part.repeat(120), Options::default()).expect(part);
+            let spans = Subject::new("b").find(&expression, 0, true).expect("an answer");
+            assert!(spans.is_some());
+        }
+        let nested = format!("{}a{}", "(".repeat(100), ")*".repeat(100));
+        let expression = Expression::of(&nested, Options::default()).expect("deep, but not too deep");
+        assert!(
+            Subject::new("aaa")
+                .find(&expression, 0, true)
+                .expect("an answer")
+                .is_some()
+        );
+        let deep = format!("{}{}", "(".repeat(100_000), ")".repeat(100_000));
+        assert_eq!(
+            Expression::of(&deep, Options::default()).expect_err("deep").sqlstate,
+            "0A000"
+        );
+    }
+
+    #[test]
+    fn long_texts_take_linear_time() {
+        let text = "a".repeat(100_000);
+        let subject = Subject::new(&text);
+        let expression = Expression::of("((a*)*b|a*?c|(a|aa)*$)", Options::default()).expect("a plain expression");
+        let spans = subject.find(&expression, 0, false).expect("an answer");
+        assert_eq!(spans, Some(vec![Some((0, text.len()))]));
+    }
+}

@@ -117,6 +117,16 @@ impl Program {
         found
     }
 
+    /// All places up to `limit` where a match from `begin` may end, in order.
+    pub(super) fn ends(&self, text: &[char], begin: usize, limit: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        self.run(text, begin, limit, |at| {
+            found.push(at);
+            true
+        });
+        found
+    }
+
     /// Whether the whole from `begin` to `end` matches.
     pub(super) fn takes(&self, text: &[char], begin: usize, end: usize) -> bool {
         self.longest(text, begin, end) == Some(end)

@@ -90,8 +90,10 @@ pub(super) struct Expression {
 
 /// The largest count in braces.
 const COUNT_MAX: u16 = 255;
+/// Groups and repetitions together, each of which may be a level of the tree.
+const PARTS_MAX: usize = 250;
 /// Parentheses in parentheses, so that no expression overflows the stack.
-const DEPTH_MAX: usize = 200;
+const DEPTH_MAX: usize = 100;
 
 fn invalid(words: &str) -> ValueError {
     ValueError::new("2201B", format!("invalid regular expression: {words}"))
@@ -134,6 +136,7 @@ pub(super) fn parse(text: &str, options: Options) -> Result<Expression> {
         options,
         groups: 0,
         depth: 0,
+        parts: 0,
         token: Token::End,
     };
     if options.literal && (options.expanded || options.newline_stops || options.newline_anchors) {
@@ -175,6 +178,7 @@ struct Parser<'a> {
     options: Options,
     groups: usize,
     depth: usize,
+    parts: usize,
     token: Token,
 }
 
@@ -194,13 +198,13 @@ impl Parser<'_> {
         }
         let mut letters = self.rest.chars();
         if (letters.next(), letters.next()) != (Some('('), Some('?'))
-            || !letters.next().is_some_and(|letter| letter.is_ascii_alphabetic())
+            || !letters.next().is_some_and(|letter| Class::Alpha.contains(letter))
         {
             return Ok(());
         }
         self.rest = &self.rest[2..];
-        while let Some(letter) = self.rest.chars().next().filter(char::is_ascii_alphabetic) {
-            self.rest = &self.rest[1..];
+        while let Some(letter) = self.rest.chars().next().filter(|letter| Class::Alpha.contains(*letter)) {
+            self.rest = &self.rest[letter.len_utf8()..];
             if !self.options.set(letter)? {
                 return Err(invalid("invalid embedded option"));
             }
@@ -450,6 +454,7 @@ impl Parser<'_> {
             Token::Any => Rc::new(complement(&[])),
             Token::Bracket { complement } => Rc::new(self.bracket(complement)?),
             Token::Open { capture } => {
+                self.count_part()?;
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(ValueError::unsupported("regular expressions of this depth are"));
@@ -483,12 +488,23 @@ impl Parser<'_> {
             }
             _ => (1, Some(1), None),
         };
+        if (min, max) != (1, Some(1)) {
+            self.count_part()?;
+        }
         Ok(Piece::Repeated {
             atom,
             min,
             max,
             preference,
         })
+    }
+
+    fn count_part(&mut self) -> Result<()> {
+        self.parts += 1;
+        if self.parts > PARTS_MAX {
+            return Err(ValueError::unsupported("regular expressions of this size are"));
+        }
+        Ok(())
     }
 
     /// What stands in braces, and the brace that closes them.
@@ -581,6 +597,9 @@ impl Parser<'_> {
                         continue;
                     }
                     self.rest = &self.rest[1..];
+                    if self.rest.starts_with("[:") || self.rest.starts_with("[=") {
+                        return Err(invalid(BAD_RANGE));
+                    }
                     let end = match self.bracket_part(false)? {
                         Part::One(end) => end,
                         Part::Dash => '-',
@@ -615,6 +634,10 @@ impl Parser<'_> {
 
     /// An error in brackets that PostgreSQL sees with the next part already read, whose own error comes first.
     fn error_after(&mut self, words: &str) -> ValueError {
+        if ["[:", "[=", "[."].iter().any(|start| self.rest.starts_with(start)) {
+            // Of a class it has seen no more than the start.
+            return invalid(words);
+        }
         self.bracket_part(false).err().unwrap_or_else(|| invalid(words))
     }
 

@@ -286,28 +286,14 @@ impl Dissection<'_> {
                     left.machine(self.newline_anchors)?,
                     right.machine(self.newline_anchors)?,
                 );
+                let ends = first.ends(self.text, begin, end);
+                let mut fits = |middle: &&usize| second.takes(self.text, **middle, end);
                 let middle = if left.prefers_shortest() {
-                    let mut middle = first.shortest(self.text, begin, begin, end);
-                    while let Some(place) = middle.filter(|place| !second.takes(self.text, *place, end)) {
-                        middle = if place == end {
-                            None
-                        } else {
-                            first.shortest(self.text, begin, place + 1, end)
-                        };
-                    }
-                    middle
+                    ends.iter().find(&mut fits)
                 } else {
-                    let mut middle = first.longest(self.text, begin, end);
-                    while let Some(place) = middle.filter(|place| !second.takes(self.text, *place, end)) {
-                        middle = if place == begin {
-                            None
-                        } else {
-                            first.longest(self.text, begin, place - 1)
-                        };
-                    }
-                    middle
+                    ends.iter().rev().find(&mut fits)
                 };
-                let middle = middle.expect("the whole was found to match");
+                let middle = *middle.expect("the whole was found to match");
                 self.dissect(left, begin, middle, spans)?;
                 self.dissect(right, middle, end, spans)?;
             }
