@@ -38,7 +38,7 @@ use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::{Phase, Shared};
 use self::waiting::Event;
-use crate::sql::{self, Script, Statement};
+use crate::sql::{Script, Statement};
 use crate::wire::backend::{self, TransactionStatus};
 use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};

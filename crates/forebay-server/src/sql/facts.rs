@@ -38,6 +38,7 @@ pub(crate) mod oid {
     pub(crate) const TIMETZ: Oid = 1266;
     pub(crate) const NUMERIC: Oid = 1700;
     pub(crate) const REGCLASS: Oid = 2205;
+    pub(crate) const REGTYPE: Oid = 2206;
     pub(crate) const RECORD: Oid = 2249;
     pub(crate) const ANY: Oid = 2276;
     pub(crate) const ANYARRAY: Oid = 2277;
@@ -73,7 +74,6 @@ pub(crate) struct TypeFact {
 /// A row of `pg_operator`.
 #[derive(Debug)]
 pub(crate) struct OperatorFact {
-    pub(crate) name: &'static str,
     /// 0 for a prefix operator.
     pub(crate) left: Oid,
     pub(crate) right: Oid,
@@ -85,8 +85,6 @@ pub(crate) struct OperatorFact {
 /// A row of `pg_proc`.
 #[derive(Debug)]
 pub(crate) struct FunctionFact {
-    pub(crate) oid: Oid,
-    pub(crate) name: &'static str,
     /// `f` function, `a` aggregate, `w` window function.
     pub(crate) kind: u8,
     pub(crate) result: Oid,
@@ -97,7 +95,6 @@ pub(crate) struct FunctionFact {
     pub(crate) returns_set: bool,
     /// `i` immutable, `s` stable, `v` volatile.
     pub(crate) volatility: u8,
-    pub(crate) strict: bool,
     pub(crate) arguments: Vec<Oid>,
     pub(crate) symbol: &'static str,
     pub(crate) argument_names: Vec<&'static str>,
@@ -176,7 +173,6 @@ static OPERATORS: LazyLock<HashMap<&'static str, Vec<OperatorFact>>> = LazyLock:
     for line in include_str!("data/operators.txt").lines() {
         let fields = fields(line);
         by_name.entry(fields[0]).or_default().push(OperatorFact {
-            name: fields[0],
             left: number(fields[1]),
             right: number(fields[2]),
             result: number(fields[3]),
@@ -192,15 +188,12 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<FunctionFact>>> = LazyLock:
     for line in include_str!("data/functions.txt").lines() {
         let fields = fields(line);
         by_name.entry(fields[1]).or_default().push(FunctionFact {
-            oid: number(fields[0]),
-            name: fields[1],
             kind: first_byte(fields[2]),
             result: number(fields[3]),
             variadic: number(fields[4]),
             defaults: number(fields[5]),
             returns_set: fields[6] == "1",
             volatility: first_byte(fields[7]),
-            strict: fields[8] == "1",
             arguments: fields[9].split(',').filter(|oid| !oid.is_empty()).map(number).collect(),
             symbol: fields[10],
             argument_names: fields

@@ -9,6 +9,7 @@ use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::Token;
 
 use super::error::SqlError;
+use super::TOKENS_MAX;
 use super::lexer::{self, Kind};
 
 /// Parentheses, subqueries and prefix operators inside one another.
@@ -19,6 +20,8 @@ const CHAIN_MAX: usize = 2_500;
 
 /// The statement's tree, or PostgreSQL's syntax error.
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
+    let spaced = spaced(text)?;
+    let text = spaced.as_deref().unwrap_or(text);
     let parsed = Parser::new(&PostgreSqlDialect {})
         .with_recursion_limit(NESTING_MAX)
         .try_with_sql(text)
@@ -31,6 +34,33 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
             Err(syntax_error(text, &message))
         }
     }
+}
+
+/// The text with a space before a sign that belongs to what follows it, where the parser would take it for a part of the operator
+/// before: `a->>-1`. `None` if there is none.
+fn spaced(text: &str) -> Result<Option<String>, SqlError> {
+    if !text
+        .as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair[1], b'-' | b'+') && b"*/<>=~!@#%^&|`?".contains(&pair[0]))
+    {
+        return Ok(None);
+    }
+    let (mut out, mut done) = (String::with_capacity(text.len() + 8), 0);
+    let mut before = None;
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.kind == Kind::Operator
+            && before == Some(token.range.start)
+            && matches!(&text[token.range.clone()], "-" | "+")
+        {
+            out.push_str(&text[done..token.range.start]);
+            out.push(' ');
+            done = token.range.start;
+        }
+        before = (token.kind == Kind::Operator).then_some(token.range.end);
+    }
+    out.push_str(&text[done..]);
+    Ok(Some(out))
 }
 
 /// The tree of an expression by itself.

@@ -117,7 +117,7 @@ impl Compiler<'_> {
             "pg_typeof" => {
                 if let [argument] = arguments.as_slice() {
                     let written = types::format_type(argument.oid, -1);
-                    return Ok(Scalar::constant(Owned::Text(written), oid::TEXT));
+                    return Ok(Scalar::constant(Owned::Text(written), oid::REGTYPE));
                 }
             }
             "random" if arguments.is_empty() => {
