@@ -24,6 +24,8 @@ pub(crate) mod oid {
     pub(crate) const INT4: Oid = 23;
     pub(crate) const TEXT: Oid = 25;
     pub(crate) const OID: Oid = 26;
+    pub(crate) const INT2VECTOR: Oid = 22;
+    pub(crate) const OIDVECTOR: Oid = 30;
     pub(crate) const JSON: Oid = 114;
     pub(crate) const FLOAT4: Oid = 700;
     pub(crate) const FLOAT8: Oid = 701;

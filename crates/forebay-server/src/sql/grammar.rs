@@ -31,9 +31,43 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
         Ok(_) => Err(SqlError::unsupported("several statements where one is wanted")),
         Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
         Err(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
-            Err(syntax_error(text, &message))
+            match beyond_the_parser(text, &message)? {
+                Some(what) => Err(SqlError::unsupported(what)),
+                None => Err(syntax_error(text, &message)),
+            }
         }
     }
+}
+
+/// What of PostgreSQL's grammar stands in a text that the parser did not understand, and that it is known not to understand.
+fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, SqlError> {
+    const WORDS: [(&str, &str); 14] = [
+        ("SYMMETRIC", "BETWEEN SYMMETRIC"),
+        ("COLLATE", "COLLATE at this place"),
+        ("EXCLUDE", "EXCLUDE"),
+        ("CYCLE", "CYCLE"),
+        ("SEARCH", "SEARCH"),
+        ("TABLESAMPLE", "TABLESAMPLE"),
+        ("ORDINALITY", "WITH ORDINALITY at this place"),
+        ("ROWS", "ROWS FROM"),
+        ("NORMALIZED", "IS NORMALIZED"),
+        ("DOCUMENT", "IS DOCUMENT"),
+        ("OVERRIDING", "OVERRIDING"),
+        ("VARIADIC", "VARIADIC"),
+        ("USING", "ORDER BY … USING"),
+        ("SIMILAR", "SUBSTRING … SIMILAR"),
+    ];
+    if message.contains("No infix parser") {
+        return Ok(Some("this sequence of operators"));
+    }
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.kind == Kind::Word
+            && let Some((_, what)) = WORDS.iter().find(|(word, _)| token.is_word(text, word))
+        {
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
 }
 
 /// The text with a space before a sign that belongs to what follows it, where the parser would take it for a part of the operator
@@ -234,11 +268,6 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize
                 }
             }
             Kind::Operator => {
-                level.0 += 1;
-                total += 1;
-            }
-            // An array's brackets read as quoted names here.
-            Kind::QuotedName if token.text(source).starts_with('[') => {
                 level.0 += 1;
                 total += 1;
             }

@@ -145,11 +145,8 @@ impl Lexer<'_> {
             b'-' if self.byte(1) == b'-' => self.line_comment(),
             b'/' if self.byte(1) == b'*' => self.block_comment(start)?,
             b'\'' => self.quoted(start, b'\'', Kind::Text, "unterminated quoted string")?,
-            quote @ (b'"' | b'`') => self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?,
-            b'[' => match self.source[start..].find(']') {
-                Some(length) => self.take(length + 1, Kind::QuotedName),
-                None => return self.unterminated(start, "unterminated quoted identifier"),
-            },
+            quote @ b'"' => self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?,
+            b'[' | b']' => self.take(1, Kind::Operator),
             b'e' | b'E' if self.byte(1) == b'\'' => self.escaped(start)?,
             b'x' | b'X' if self.byte(1) == b'\'' => {
                 self.at += 1;
@@ -329,7 +326,6 @@ pub(crate) fn string_value(kind: Kind, text: &str) -> Option<Result<String, SqlE
 pub(crate) fn name_value(kind: Kind, text: &str) -> Option<String> {
     match kind {
         Kind::Word => Some(text.to_owned()),
-        Kind::QuotedName if text.starts_with('[') => Some(text[1..text.len() - 1].to_owned()),
         Kind::QuotedName => {
             let quote = &text[..1];
             Some(text[1..text.len() - 1].replace(&quote.repeat(2), quote))

@@ -113,6 +113,7 @@ impl Compiler<'_> {
             "coalesce" => return self.coalesce(arguments),
             "nullif" => return self.nullif(arguments),
             "greatest" | "least" => return self.extreme(name, arguments),
+            "row" => return Err(Fault::unsupported("a row as a value")),
             "nextval" | "currval" | "setval" | "lastval" => return self.sequence_call(name, arguments),
             "pg_typeof" => {
                 if let [argument] = arguments.as_slice() {
@@ -264,11 +265,13 @@ impl Compiler<'_> {
             left
         };
         let equal = self.binary("=", left.clone(), right.clone())?;
-        let left = if left.oid == oid::UNKNOWN {
-            self.convert_type(left, right.oid, Context::Implicit)?
-        } else {
-            left
-        };
+        // The result is the left side as the comparison took it.
+        let operator = resolve::operator("=", Some(left.oid), right.oid)?;
+        let polymorphism = resolve::polymorphism(&[left.oid, right.oid], &[operator.left, operator.right]);
+        let to = polymorphism
+            .and_then(|found| found.actual(operator.left))
+            .unwrap_or(left.oid);
+        let left = self.convert_type(left, to, Context::Implicit)?;
         Ok(Scalar {
             typmod: left.typmod,
             ..Scalar::new(format!("(CASE WHEN {} THEN NULL ELSE {} END)", equal.sql, left.sql), left.oid)

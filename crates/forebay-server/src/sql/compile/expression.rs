@@ -338,7 +338,12 @@ impl Compiler<'_> {
         if !types::has_values(to.oid) {
             return Err(Fault::unsupported(format!("a cast to {}", facts::display_name(to.oid))));
         }
-        self.convert(scalar, to, Context::Explicit)
+        let converted = self.convert(scalar, to, Context::Explicit)?;
+        // A cast to a type without a modifier takes one away.
+        Ok(Scalar {
+            typmod: to.typmod,
+            ..converted
+        })
     }
 
     fn interval(&mut self, interval: &Interval, scope: &Scope<'_>) -> Result<Scalar> {

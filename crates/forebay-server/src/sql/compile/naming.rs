@@ -54,6 +54,7 @@ fn figure(expression: &Expr) -> Option<(String, bool)> {
         Expr::AtTimeZone { .. } => strong("timezone"),
         Expr::Extract { .. } => strong("extract"),
         Expr::Position { .. } => strong("position"),
+        Expr::Substring { shorthand: true, .. } => strong("substr"),
         Expr::Substring { .. } => strong("substring"),
         Expr::Overlay { .. } => strong("overlay"),
         Expr::Trim { trim_where, .. } => strong(match trim_where {

@@ -19,8 +19,9 @@ pub(crate) fn converts(from: Oid, to: Oid, context: Context) -> bool {
     if let Some(cast) = facts::cast(from, to) {
         return cast.context <= context;
     }
-    if let (Some(from), Some(to)) = (facts::element_of(from), facts::element_of(to)) {
-        return converts(from, to, context);
+    // The vectors of the catalog are arrays that nothing else becomes.
+    if let (Some(from), Some(element)) = (facts::element_of(from), facts::element_of(to)) {
+        return !matches!(to, oid::INT2VECTOR | oid::OIDVECTOR) && converts(from, element, context);
     }
     // Any type becomes text on assignment, and text any type when asked for: through the text form.
     (context >= Context::Assignment && facts::category(to) == b'S' && from != oid::RECORD)

@@ -302,7 +302,10 @@ impl Compiler<'_> {
         let sql = format!("\"forebay_read\"({}, '{name}', {ENVIRONMENT})", text.sql);
         if let Form::Constant(Owned::Text(value)) = &text.form {
             let value = value.clone();
-            return Ok(Scalar::constant(self.read_text(&value, to)?, to));
+            // What is none of the type's is an error when it is met, if it ever is.
+            if let Ok(value) = self.read_text(&value, to) {
+                return Ok(Scalar::constant(value, to));
+            }
         }
         Ok(Scalar {
             not_null: text.not_null,
@@ -425,6 +428,13 @@ impl Compiler<'_> {
         let argument_types: Vec<Type> = arguments.iter().filter_map(|argument| Type::from_oid(argument.oid)).collect();
         if known.typed && argument_types.len() != arguments.len() {
             return Err(Fault::unsupported(format!("the function {}", readable(symbol, &arguments))));
+        }
+        if known.strict && arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null)) {
+            // Whatever the others are.
+            return Ok(Scalar {
+                oid: result,
+                ..Scalar::null()
+            });
         }
         let constants: Option<Vec<Datum<'_>>> = arguments
             .iter()
