@@ -152,16 +152,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
     fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let parameters = std::mem::take(&mut portal.parameters);
-        let environment = portal.prepared.shape.plan.as_ref().and_then(|plan| plan.environment);
-        match environment {
-            None => parameters,
-            Some(number) => {
-                let mut values = parameters.values().to_vec();
-                values.resize(number - 1, Value::Null);
-                values.push(Value::Text(self.told()));
-                Parameters::from(values)
-            }
+        let Some(plan) = &portal.prepared.shape.plan else {
+            return parameters;
+        };
+        if plan.environment.is_none() && parameters.values().len() == plan.used {
+            return parameters;
         }
+        let mut values = parameters.values().to_vec();
+        if let Some(number) = plan.environment {
+            values.resize(number - 1, Value::Null);
+            values.push(Value::Text(self.told()));
+        }
+        values.truncate(plan.used);
+        Parameters::from(values)
     }
 
     /// What statements are told of this session.

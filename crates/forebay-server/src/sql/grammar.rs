@@ -10,6 +10,7 @@ use sqlparser::tokenizer::Token;
 
 use super::error::SqlError;
 use super::TOKENS_MAX;
+use super::dialect::ForebayDialect;
 use super::lexer::{self, Kind};
 
 /// Parentheses, subqueries and prefix operators inside one another.
@@ -22,7 +23,7 @@ const CHAIN_MAX: usize = 2_500;
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
     let spaced = spaced(text)?;
     let text = spaced.as_deref().unwrap_or(text);
-    let parsed = Parser::new(&PostgreSqlDialect {})
+    let parsed = Parser::new(&ForebayDialect)
         .with_recursion_limit(NESTING_MAX)
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_statements());
@@ -99,7 +100,7 @@ fn spaced(text: &str) -> Result<Option<String>, SqlError> {
 
 /// The tree of an expression by itself.
 pub(crate) fn expression(text: &str) -> Option<Expr> {
-    let mut parser = Parser::new(&PostgreSqlDialect {})
+    let mut parser = Parser::new(&ForebayDialect)
         .with_recursion_limit(NESTING_MAX)
         .try_with_sql(text)
         .ok()?;

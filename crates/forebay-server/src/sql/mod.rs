@@ -14,6 +14,7 @@ mod catalog_query;
 mod command;
 mod compile;
 mod cursor;
+mod dialect;
 mod error;
 pub(crate) mod facts;
 pub(crate) mod functions;
@@ -381,6 +382,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         .collect();
     Ok(Plan {
         steps: vec![statement.sql.to_string()],
+        used: 0,
         parameters: Vec::new(),
         environment: None,
         columns,

@@ -806,6 +806,7 @@ impl Compiler<'_> {
         let label = kind.map_or_else(|| "array".to_owned(), type_label);
         let sql = format!("\"forebay_array\"({}, {})", quoted(&label), list.join(", "));
         Ok(Scalar {
+            typmod: common_kind(&scalars).typmod,
             not_null: true,
             ..Scalar::new(sql, array)
         }

@@ -52,6 +52,9 @@ pub struct Plan {
     pub steps: Vec<String>,
     /// The types of the parameters.
     pub parameters: Vec<Oid>,
+    /// The highest number of a parameter in what SQLite runs, the environment's among them: less than there are where a parameter's
+    /// value does not matter.
+    pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
     /// The columns of its result.
@@ -138,11 +141,12 @@ pub(crate) fn compile(
         .collect();
     let number = parameters.len() + 1;
     let uses_environment = steps.iter().any(|step| step.contains(scalar::ENVIRONMENT));
-    let steps = steps
+    let steps: Vec<String> = steps
         .into_iter()
         .map(|step| step.replace(scalar::ENVIRONMENT, &format!("?{number}")))
         .collect();
     Ok(Plan {
+        used: steps.iter().map(|step| highest_parameter(step)).max().unwrap_or(0),
         steps,
         environment: uses_environment.then_some(number),
         parameters,
@@ -153,6 +157,26 @@ pub(crate) fn compile(
         session_bound: compiler.session_bound,
         notice: compiler.notice,
     })
+}
+
+/// The highest `?1`, `?2`, … outside of literals and names.
+fn highest_parameter(sql: &str) -> usize {
+    let mut highest = 0;
+    let mut quote = None;
+    let bytes = sql.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match (quote, byte) {
+            (Some(open), byte) if open == *byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'\'' | b'"') => quote = Some(*byte),
+            (None, b'?') => {
+                let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                highest = highest.max(sql[at + 1..at + 1 + digits].parse().unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    highest
 }
 
 impl<'a> Compiler<'a> {

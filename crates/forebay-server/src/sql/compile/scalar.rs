@@ -415,6 +415,14 @@ impl Compiler<'_> {
 
     /// A call of one of PostgreSQL's functions, whose arguments have the types it wants; done at once if it can be.
     pub(super) fn call_symbol(&mut self, symbol: &str, arguments: Vec<Scalar>, result: Oid) -> Result<Scalar> {
+        let no_value = arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null));
+        if no_value && function(symbol).is_none_or(|known| known.strict) {
+            // Whatever the others are.
+            return Ok(Scalar {
+                oid: result,
+                ..Scalar::null()
+            });
+        }
         if let Some(native) = super::native::lower(symbol, &arguments) {
             return Ok(Scalar {
                 not_null: native.keeps_not_null && arguments.iter().all(|argument| argument.not_null),
@@ -428,13 +436,6 @@ impl Compiler<'_> {
         let argument_types: Vec<Type> = arguments.iter().filter_map(|argument| Type::from_oid(argument.oid)).collect();
         if known.typed && argument_types.len() != arguments.len() {
             return Err(Fault::unsupported(format!("the function {}", readable(symbol, &arguments))));
-        }
-        if known.strict && arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null)) {
-            // Whatever the others are.
-            return Ok(Scalar {
-                oid: result,
-                ..Scalar::null()
-            });
         }
         let constants: Option<Vec<Datum<'_>>> = arguments
             .iter()
