@@ -117,7 +117,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
-            let rows = self.query_catalog(statement, &portal.parameters).await?;
+            let rows = self
+                .query_catalog(statement, &portal.parameters, &shape.parameters)
+                .await?;
             portal.state = PortalState::Gathered {
                 rows: rows.into(),
                 count: None,
@@ -180,7 +182,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             None => {
                 let mut write = Write::new(sql, parameters).cancel(token.clone());
                 if !portal.prepared.shape.columns.is_empty() {
-                    let (encoding, found) = (portal.prepared.shape.encoding(&portal.formats), Arc::clone(&unsendable));
+                    let (encoding, found) = (
+                        portal
+                            .prepared
+                            .shape
+                            .encoding(&portal.formats, self.value_environment()),
+                        Arc::clone(&unsendable),
+                    );
                     write = write.accept_if(move |outcome| {
                         let mut scratch = BytesMut::new();
                         outcome.rows.iter().try_for_each(|row| {
@@ -217,7 +225,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let sql = Sql::Shared(Arc::clone(&statement.sql));
         let parameters = std::mem::take(&mut portal.parameters);
         let job = {
@@ -302,14 +313,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
         rows_max: u64,
     ) -> Result<Piece, Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let (number, watched) = (cursor.number, token.clone());
         let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
         self.on_source(&cursor.source, token, job).await
     }
 
     async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let PortalState::Gathered { rows, count } = &mut portal.state else {
             unreachable!("the caller has looked");
         };
@@ -338,12 +355,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let (token, _running) = self.statement_token();
         let source = self.source(&token).await?;
         let (looked_at, script, declared) = (statement.clone(), Arc::clone(script), declared.to_vec());
+        let environment = self.value_environment();
         let (description, coerced) = self
             .on_source(&source, &token, move |connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
                 let description = sql::describe(connection.connection(), &looked_at, &declared)
                     .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))?;
-                let stored = |kind: &Type, text: &str| decode_parameter(kind, 0, Some(text.as_bytes()));
+                let stored = |kind: &Type, text: &str| decode_parameter(kind, 0, Some(text.as_bytes()), &environment);
                 let coerced =
                     sql::coerce_literals(connection.connection(), &looked_at, &description.parameters, stored)
                         .map_err(|refused| errors::literal(refused, &looked_at, &script))?;

@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use forebay::write::CancelToken;
 use forebay::write::sqlite::Sqlite;
+use forebay_pg_values::Environment;
+use forebay_pg_values::temporal::parse_zone;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -157,6 +159,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Err(Stop::Gone(error)) => tracing::debug!(%error, "client gone"),
         }
+    }
+
+    /// What values' text may depend on, as the session is now.
+    fn value_environment(&self) -> Environment {
+        let zone = self.settings.value("timezone").expect("the setting is in the table");
+        Environment::new(
+            parse_zone(&zone).expect("the setting takes only zones that there are"),
+            jiff::Timestamp::now().as_microsecond(),
+        )
     }
 
     /// What a client is told before its first message.
