@@ -112,7 +112,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
-            let rows = self.query_catalog(statement, &portal.parameters).await?;
+            let rows = self
+                .query_catalog(statement, &portal.parameters, &shape.parameters)
+                .await?;
             portal.state = PortalState::Gathered {
                 rows: rows.into(),
                 count: None,
@@ -234,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     let mut write = Write::new(sql, parameters).cancel(token.clone());
                     if !portal.prepared.shape.columns.is_empty() {
                         let (encoding, found) =
-                            (portal.prepared.shape.encoding(&portal.formats), Arc::clone(&unsendable));
+                            (portal.prepared.shape.encoding(&portal.formats, self.value_environment()), Arc::clone(&unsendable));
                         write = write.accept_if(move |outcome| {
                             let mut scratch = BytesMut::new();
                             outcome.rows.iter().try_for_each(|row| {
@@ -275,7 +277,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal.prepared.shape.encoding(&portal.formats, self.value_environment());
         let sql = match &portal.prepared.shape.plan {
             Some(plan) => plan.steps.first().cloned().map_or(Sql::Shared(Arc::clone(&statement.sql)), Sql::from),
             None => Sql::Shared(Arc::clone(&statement.sql)),
@@ -367,14 +369,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
         rows_max: u64,
     ) -> Result<Piece, Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let (number, watched) = (cursor.number, token.clone());
         let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
         self.on_source(&cursor.source, token, job).await
     }
 
     async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let PortalState::Gathered { rows, count } = &mut portal.state else {
             unreachable!("the caller has looked");
         };
@@ -416,7 +424,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let source = self.source(&token).await?;
         let (looked_at, script, types) = (statement.clone(), Arc::clone(script), declared.to_vec());
         let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
-        let values = forebay_pg_values::Environment::new(sql::zone(&zone), self.now_micros());
+        let values = self.value_environment();
         let plan = self
             .on_source(&source, &token, move |connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
