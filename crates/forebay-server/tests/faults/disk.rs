@@ -91,7 +91,11 @@ fn a_full_disk_fails_writes_and_nothing_else() {
     std::fs::remove_file(&ballast).unwrap();
     clients[2].run("INSERT INTO t VALUES (1000000, zeroblob(4000))");
     acknowledged.push("1000000".to_owned());
-    assert_eq!(server.http_get("/healthz").unwrap().status, 200, "well as soon as one does");
+    assert_eq!(
+        server.http_get("/healthz").unwrap().status,
+        200,
+        "well as soon as one does"
+    );
     server.restart().unwrap();
     let mut client = Client::connect(server.address());
     assert_eq!(there(&mut client), acknowledged);

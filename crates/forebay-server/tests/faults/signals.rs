@@ -107,8 +107,17 @@ fn who_waits_or_runs_is_told_that_the_server_stops() {
     for (place, other) in others.iter_mut().enumerate() {
         let words = other.last_words();
         let last = words.last().unwrap().failure();
-        assert_eq!((last.sqlstate(), last.field(b'S')), ("57P01", Some("FATAL")), "{place}: {words:?}");
-        assert!(words.iter().all(|word| word.kind != b'E' || word.failure().sqlstate() == "57P01"), "{words:?}");
+        assert_eq!(
+            (last.sqlstate(), last.field(b'S')),
+            ("57P01", Some("FATAL")),
+            "{place}: {words:?}"
+        );
+        assert!(
+            words
+                .iter()
+                .all(|word| word.kind != b'E' || word.failure().sqlstate() == "57P01"),
+            "{words:?}"
+        );
     }
 }
 
