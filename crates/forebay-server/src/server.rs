@@ -24,6 +24,7 @@ use crate::denials::Denials;
 use crate::health::Health;
 use crate::http;
 use crate::session::cancel::{self, Cancels};
+use crate::session::plans::Plans;
 use crate::session::shared::{Limits, Phase, Shared};
 use crate::session::{Identity, Session};
 use crate::sql;
@@ -111,7 +112,8 @@ impl Server {
             None => None,
             Some(http) => Some((listen(http).await?, http)),
         };
-        let sqlite = open(&options)?;
+        let sequences = Arc::new(sql::Sequences::default());
+        let sqlite = open(&options, &sequences)?;
         let writer = Writer::builder()
             .max_items(options.batch_max_items)
             .max_wait(options.batch_max_wait)
@@ -132,6 +134,8 @@ impl Server {
             writer,
             catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
             cancels,
+            plans: Plans::default(),
+            sequences,
             input: Arc::new(InputBudget::new(options.max_input_bytes, options.stall_timeout)),
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
@@ -281,7 +285,8 @@ fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
     }
 }
 
-fn open(options: &Options) -> Result<Sqlite, OpenError> {
+fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, OpenError> {
+    let sequences = Arc::clone(sequences);
     let result_bytes_max = options.max_result_bytes;
     Sqlite::builder(&options.database)
         .synchronous(durability(options.synchronous))
@@ -297,7 +302,7 @@ fn open(options: &Options) -> Result<Sqlite, OpenError> {
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             let longest = i32::try_from(result_bytes_max).unwrap_or(i32::MAX);
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
-            sql::register(connection)
+            sql::register(connection, &sequences)
         })
         .open()
 }

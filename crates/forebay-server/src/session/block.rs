@@ -11,7 +11,7 @@ use forebay::write::sqlite::{Reader, Sqlite, Transaction};
 use forebay::write::{CancelToken, WriteError};
 
 use super::settings::Settings;
-use crate::sql::Isolation;
+use crate::sql::{Isolation, clock_micros};
 
 /// An open transaction block.
 pub(super) struct Block {
@@ -35,6 +35,10 @@ pub(super) struct Block {
     savepoints: Vec<String>,
     /// What a rollback puts back.
     settings_before: Settings,
+    /// When it began, in microseconds since 1970: `now()` for all of it.
+    pub(super) began_micros: i64,
+    /// A statement in it has changed the schema, which others do not see yet.
+    pub(super) changed_schema: bool,
     /// Settings that SET LOCAL changed: a commit puts them back too.
     local: Vec<String>,
 }
@@ -53,6 +57,8 @@ impl Block {
             expired: false,
             savepoints: Vec::new(),
             settings_before: settings.clone(),
+            began_micros: clock_micros(),
+            changed_schema: false,
             local: Vec::new(),
         }
     }

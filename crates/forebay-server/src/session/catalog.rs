@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::prepared::{Field, Shape};
 use super::{Session, Stop};
 use crate::catalog::{self, Catalog, CatalogError, Identity};
-use crate::sql::{self, Statement};
+use crate::sql::Statement;
 use crate::wire::error::WireError;
 
 /// The most rows of a catalog query: schemas are small, cross products are not.
@@ -46,7 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .map(|column| Field::new(column.name, column.kind))
             .collect();
         Ok(Shape {
-            coerced: None,
+            plan: None,
             parameters,
             columns,
             read_only: true,
@@ -128,7 +128,9 @@ fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Ve
         .prepare_cached(sql)
         .map_err(|error| failed(&error))?;
     for index in 1..=statement.parameter_count() {
-        let value = sql::parameter_number(&statement, index)
+        let value = statement
+            .parameter_name(index)
+            .and_then(|name| name.strip_prefix(['$', '?'])?.parse::<usize>().ok())
             .and_then(|number| parameters.values().get(number - 1))
             .unwrap_or(&Value::Null);
         let value = super::rows::reference(value);

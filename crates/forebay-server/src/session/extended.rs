@@ -86,12 +86,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 script,
                 shape: Arc::default(),
             },
-            Some(mut statement) => {
+            Some(statement) => {
                 self.refuse_if_failed(&statement.kind)?;
-                let mut shape = self.shape(&statement, &script, declared).await?;
-                if let Some(coerced) = shape.coerced.take() {
-                    statement.run_instead(coerced);
-                }
+                let shape = self.shape(&statement, &script, declared).await?;
                 Prepared {
                     statement: Some(statement),
                     script,
@@ -157,7 +154,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(WireError::protocol(message).into());
         }
         // Declared types may be more than the statement has parameters; SQLite is given those it has.
-        let used = prepared.statement.as_ref().map_or(0, Statement::parameter_count);
+        let used = match &shape.plan {
+            Some(plan) => plan.parameters.len(),
+            None => prepared.statement.as_ref().map_or(0, Statement::parameter_count),
+        };
         let mut values = Vec::with_capacity(used);
         for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
             let value = decode_parameter(kind, format_at(parameter_formats, index), bytes.as_deref())
@@ -194,7 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let described: Vec<Column> = columns
             .iter()
             .enumerate()
-            .map(|(index, field)| Column::new(&field.name, field.kind.clone(), format_at(formats, index)))
+            .map(|(index, field)| Column::new(&field.name, field.kind.clone(), format_at(formats, index)).with_typmod(field.typmod))
             .collect();
         backend::row_description(&mut self.output.pending, &described)
     }

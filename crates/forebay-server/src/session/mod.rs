@@ -15,6 +15,7 @@ mod control;
 mod execute;
 mod extended;
 mod output;
+pub mod plans;
 mod prepared;
 mod rows;
 pub mod settings;
@@ -37,7 +38,7 @@ use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::{Phase, Shared};
 use self::waiting::Event;
-use crate::sql::{self, Script, Statement};
+use crate::sql::{Script, Statement};
 use crate::wire::backend::{self, TransactionStatus};
 use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
@@ -361,31 +362,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn understand(&self, script: Arc<str>) -> Result<Script, WireError> {
         let words = |error| crate::errors::understood(&error);
         let mut script = Script::new(script).map_err(words)?;
-        while !self
-            .in_environment(|environment| script.check_some(environment, CHECKED_AT_ONCE))
-            .map_err(words)?
-        {
+        while !script.check_some(CHECKED_AT_ONCE).map_err(words)? {
             tokio::task::yield_now().await;
         }
         Ok(script)
     }
 
     fn next_statement(&self, script: &mut Script) -> Result<Option<Statement>, WireError> {
-        self.in_environment(|environment| script.next(environment))
+        script
+            .next_statement()
             .transpose()
             .map_err(|error| crate::errors::understood(&error))
-    }
-
-    /// Does what asks about the session.
-    fn in_environment<T>(&self, ask: impl FnOnce(&sql::Environment<'_>) -> T) -> T {
-        let settings = |name: &str| self.setting(name);
-        ask(&sql::Environment {
-            user: &self.identity.user,
-            database: &self.identity.database,
-            pid: self.registration.process,
-            version: VERSION,
-            settings: &settings,
-        })
     }
 
     /// A token for one statement: for its deadline, and for cancel requests while the guard lives.

@@ -8,7 +8,7 @@ use forebay::write::sqlite::Reader;
 use forebay::write::{Parameters, Value};
 use postgres_types::Type;
 
-use crate::sql::Statement;
+use crate::sql::{Plan, Statement};
 use crate::wire::frontend::format_at;
 
 /// A statement that has been understood and described.
@@ -27,8 +27,8 @@ pub(super) struct Shape {
     pub(super) parameters: Vec<Type>,
     pub(super) columns: Vec<Field>,
     pub(super) read_only: bool,
-    /// What to run instead of the statement's text, whose literals are not as they are stored.
-    pub(super) coerced: Option<String>,
+    /// What SQLite runs, for a statement that is for it.
+    pub(super) plan: Option<Arc<Plan>>,
 }
 
 /// One column of a result.
@@ -36,6 +36,8 @@ pub(super) struct Shape {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: Type,
+    /// PostgreSQL's modifier of the type, -1 for none.
+    pub(super) typmod: i32,
 }
 
 impl Field {
@@ -43,6 +45,7 @@ impl Field {
         Self {
             name: name.into(),
             kind,
+            typmod: -1,
         }
     }
 }

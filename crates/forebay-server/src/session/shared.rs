@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::cancel::Cancels;
+use super::plans::Plans;
 use crate::catalog::Catalog;
+use crate::sql::Sequences;
 use crate::wire::budget::InputBudget;
 
 /// See the module.
@@ -20,6 +22,10 @@ pub struct Shared {
     pub writer: Writer,
     /// PostgreSQL's catalog, as far as it is emulated; rebuilt when the schema has changed.
     pub catalog: Mutex<Catalog>,
+    /// What texts were compiled to.
+    pub plans: Plans,
+    /// The sequences.
+    pub sequences: Arc<Sequences>,
     /// Who can be cancelled.
     pub cancels: Arc<Cancels>,
     /// Room for the long messages of all of them.

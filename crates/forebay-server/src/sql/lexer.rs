@@ -156,8 +156,6 @@ impl Lexer<'_> {
                 self.quoted(start, b'\'', Kind::Blob, "unterminated hexadecimal string literal")?
             }
             b'$' => self.dollar(start)?,
-            b'?' => self.parameter(|byte| byte.is_ascii_digit()),
-            b'@' | b'#' | b':' if continues_name(self.byte(1)) => self.parameter(continues_name),
             byte if starts_name(byte) => {
                 let length = self.bytes[start..]
                     .iter()
@@ -292,18 +290,24 @@ impl Lexer<'_> {
         Kind::Number
     }
 
+    /// As PostgreSQL reads operators: all their characters that stand together, up to a comment; a sign at the end belongs to what
+    /// follows, unless the operator has a character that no sign of arithmetic has.
     fn operator(&mut self) -> Kind {
-        const LONGEST_FIRST: [&str; 13] = [
-            "->>", "->", "::", "||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "!~", "~~",
-        ];
-        let rest = &self.source[self.at..];
-        let length = LONGEST_FIRST
-            .iter()
-            .find(|operator| rest.starts_with(**operator))
-            .map_or_else(
-                || rest.chars().next().map_or(1, char::len_utf8),
-                |operator| operator.len(),
-            );
+        let rest = &self.bytes[self.at..];
+        if rest.starts_with(b"::") {
+            return self.take(2, Kind::Operator);
+        }
+        let run = rest.iter().take_while(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte)).count();
+        let comment = (1..run).find(|at| rest[*at..].starts_with(b"--") || rest[*at..].starts_with(b"/*"));
+        let mut length = comment.unwrap_or(run);
+        if !rest[..length].iter().any(|byte| b"~!@#%^&|`?".contains(byte)) {
+            while length > 1 && matches!(rest[length - 1], b'+' | b'-') {
+                length -= 1;
+            }
+        }
+        if length == 0 {
+            length = self.source[self.at..].chars().next().map_or(1, char::len_utf8);
+        }
         self.take(length, Kind::Operator)
     }
 }

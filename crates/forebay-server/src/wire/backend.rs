@@ -38,6 +38,8 @@ pub struct Column {
     pub table_oid: u32,
     /// Its number in that table, from 1; 0 if it comes from none.
     pub number: i16,
+    /// The modifier of its type, -1 for none.
+    pub typmod: i32,
 }
 
 impl Column {
@@ -49,7 +51,15 @@ impl Column {
             format,
             table_oid: 0,
             number: 0,
+            typmod: -1,
         }
+    }
+
+    /// With a modifier of its type: a length, a precision.
+    #[must_use]
+    pub fn with_typmod(mut self, typmod: i32) -> Self {
+        self.typmod = typmod;
+        self
     }
 }
 
@@ -68,7 +78,7 @@ pub fn row_description(out: &mut BytesMut, columns: &[Column]) -> Result<(), Wir
             out.put_i16(column.number);
             out.put_u32(column.kind.oid());
             out.put_i16(size_of_type(&column.kind));
-            out.put_i32(-1);
+            out.put_i32(column.typmod);
             out.put_i16(column.format);
         }
     });
