@@ -105,9 +105,10 @@ pub fn unplaced(error: WriteError) -> WireError {
         WriteError::TransactionLost => WireError::new(state::NO_TRANSACTION_LEFT, error.to_string()),
         WriteError::OutcomeUnknown { .. } => WireError::new(state::COMPLETION_UNKNOWN, error.to_string())
             .with_hint("Look whether the write is there before trying it again."),
-        WriteError::Closed => {
-            WireError::fatal(state::SHUTTING_DOWN, "terminating connection due to administrator command")
-        }
+        WriteError::Closed => WireError::fatal(
+            state::SHUTTING_DOWN,
+            "terminating connection due to administrator command",
+        ),
         other => WireError::new(state::INTERNAL, other.to_string()),
     }
 }
