@@ -6,6 +6,8 @@ use std::fmt::Display;
 
 /// Around a drawing that stands alone.
 const MARGIN: f64 = 14.0;
+/// The height of its heading.
+const HEADING: f64 = 20.0;
 
 /// Text for between tags and for quoted attributes. What no document may hold is shown as U+FFFD.
 pub(super) fn escape(text: &str) -> String {
@@ -169,8 +171,8 @@ impl Drawing {
     }
 }
 
-/// A drawing as a document of its own, on a card, in this style. It begins as [`Drawing::finish`] lets it.
-pub(super) fn stand_alone(drawing: &str, style: &str) -> String {
+/// A drawing as a document of its own, under this heading, on a card, in this style. It begins as [`Drawing::finish`] lets it.
+pub(super) fn stand_alone(drawing: &str, heading: &str, style: &str) -> String {
     let (opening, body) = drawing
         .split_once('\n')
         .expect("a drawing's element begins with a line of its own");
@@ -182,12 +184,14 @@ pub(super) fn stand_alone(drawing: &str, style: &str) -> String {
         .split(' ')
         .map(|side| side.parse().expect("sides are numbers"))
         .collect();
-    let (width, height) = (place(size[0] + 2.0 * MARGIN), place(size[1] + 2.0 * MARGIN));
-    let from = place(-MARGIN);
+    let (width, height) = (place(size[0] + 2.0 * MARGIN), place(size[1] + 2.0 * MARGIN + HEADING));
+    let (left, top) = (place(-MARGIN), place(-MARGIN - HEADING));
+    let heading = escape(heading);
     format!(
-        "{before}width=\"{width}\" height=\"{height}\" viewBox=\"{from} {from} {width} {height}\"{after}\n\
+        "{before}width=\"{width}\" height=\"{height}\" viewBox=\"{left} {top} {width} {height}\"{after}\n\
          <style>\n{style}</style>\n\
-         <rect x=\"{from}\" y=\"{from}\" width=\"{width}\" height=\"{height}\" rx=\"10\" fill=\"var(--card)\"/>\n{body}"
+         <rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"10\" fill=\"var(--card)\"/>\n\
+         <text class=\"name\" x=\"0\" y=\"-13\">{heading}</text>\n{body}"
     )
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 use super::look::Looks;
 use super::markup::stand_alone;
 use super::plan::{Plot, plots};
-use super::words::TABLE_BELOW;
+use super::words::{TABLE_BELOW, direction};
 use super::{Results, bars, lines, read};
 use crate::bench;
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ fn file(folder: &Path, scenario: &str) -> PathBuf {
     folder.join(format!("{scenario}.svg"))
 }
 
-/// The first plot of this metric, from the results in this folder.
+/// The plot of this metric, from the results in this folder.
 fn picture(results: &Path, scenario: &str, metric: &str) -> Result<String, Failure> {
     render(&read(results, scenario.to_owned())?, metric).ok_or_else(|| Failure::Unreadable {
         file: record::figures_file(results, scenario),
@@ -73,15 +73,37 @@ fn render(results: &Results, metric: &str) -> Option<String> {
         .as_ref()
         .map(|run| run.yardsticks.clone())
         .unwrap_or_default();
-    let id = &results.scenario;
-    let drawn = plots(&results.measurements, &yardsticks)
+    let plots = plots(&results.measurements, &yardsticks);
+    // Of several, the one that says most; of those that say as much, the first.
+    let plot = plots
         .iter()
-        .find_map(|plot| match plot {
-            Plot::Lines(plot) if plot.metric == metric => Some(lines::draw_wide(plot, &looks, id)),
-            Plot::Bars(plot) if plot.metric == metric => Some(bars::draw_wide(plot, &looks, id)),
-            _ => None,
-        })?;
-    Some(stand_alone(&drawn.replace(TABLE_BELOW, ""), STYLE))
+        .filter(|plot| metric_of(plot).0 == metric)
+        .rev()
+        .max_by_key(|plot| size_of(plot))?;
+    let id = &results.scenario;
+    let drawn = match plot {
+        Plot::Lines(plot) => lines::draw_wide(plot, &looks, id),
+        Plot::Bars(plot) => bars::draw_wide(plot, &looks, id),
+    };
+    let (metric, unit) = metric_of(plot);
+    let better = direction(metric, unit).map_or_else(String::new, |better| format!("; {better}"));
+    let heading = format!("{metric}, {unit}{better}");
+    Some(stand_alone(&drawn.replace(TABLE_BELOW, ""), &heading, STYLE))
+}
+
+fn metric_of<'a>(plot: &Plot<'a>) -> (&'a str, &'a str) {
+    match plot {
+        Plot::Lines(plot) => (plot.metric, plot.unit),
+        Plot::Bars(plot) => (plot.metric, plot.unit),
+    }
+}
+
+/// How many figures it shows.
+fn size_of(plot: &Plot<'_>) -> usize {
+    match plot {
+        Plot::Lines(plot) => plot.lines.iter().map(|(_, points)| points.len()).sum(),
+        Plot::Bars(plot) => plot.groups.iter().map(|(_, group)| group.len()).sum(),
+    }
 }
 
 #[cfg(test)]
