@@ -8,7 +8,7 @@ use forebay::write::{StatementError, StatementErrorKind as Kind, WriteError};
 use rusqlite::ffi;
 
 use crate::sql::{self, RefusedLiteral, SqlError, Statement};
-use crate::wire::error::{Severity, WireError};
+use crate::wire::error::WireError;
 
 /// SQLSTATEs that only this mapping uses.
 mod state {
@@ -41,7 +41,7 @@ mod state {
     pub(super) const LIMIT_EXCEEDED: &str = "54000";
     pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(super) const CANCELED: &str = "57014";
-    pub(super) const SHUTTING_DOWN: &str = "57P03";
+    pub(super) const SHUTTING_DOWN: &str = "57P01";
     pub(super) const IO_ERROR: &str = "58030";
     pub(super) const SERIALIZATION_FAILURE: &str = "40001";
     pub(super) const COMPLETION_UNKNOWN: &str = "40003";
@@ -105,7 +105,7 @@ pub fn unplaced(error: WriteError) -> WireError {
         WriteError::OutcomeUnknown { .. } => WireError::new(state::COMPLETION_UNKNOWN, error.to_string())
             .with_hint("Look whether the write is there before trying it again."),
         WriteError::Closed => {
-            WireError::new(state::SHUTTING_DOWN, "the server is shutting down").with_severity(Severity::Fatal)
+            WireError::fatal(state::SHUTTING_DOWN, "terminating connection due to administrator command")
         }
         other => WireError::new(state::INTERNAL, other.to_string()),
     }

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::control::Controlled;
 use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::rows::{self, Failed, Piece};
+use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
 use crate::sql::{self, Kind, Statement, Tag};
@@ -99,6 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let message = "portal cannot be run again: its statement was executed to its end";
                 Err(WireError::new("55000", message).into())
             }
+            PortalState::Expired => Err(too_old().into()),
             PortalState::Ready | PortalState::Done => {
                 backend::command_complete(&mut self.output.pending, &statement.tag.render(0));
                 Ok(())
@@ -233,7 +235,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if describe && !shape.columns.is_empty() {
             self.describe_columns(&shape.columns, &portal.formats)?;
         }
-        let cursor = OpenCursor { number, source };
+        let cursor = OpenCursor {
+            number,
+            source,
+            waited: Duration::ZERO,
+        };
         self.send_pieces(portal, statement, cursor, piece, token, rows_max)
             .await
     }
@@ -258,7 +264,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
-        cursor: OpenCursor,
+        mut cursor: OpenCursor,
         mut piece: Piece,
         token: &CancelToken,
         rows_max: u64,
@@ -288,7 +294,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     return Ok(());
                 }
                 Ok(Progress::Paused) => {
-                    self.output.flush(self.input.stream_mut()).await?;
+                    self.send_before_reading_on(&mut cursor, token).await?;
                     piece = self.fetch(portal, &cursor, token, rows_max - sent).await?;
                 }
             }
@@ -323,7 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             rows::encode_gathered(&row, &encoding, &mut self.output.pending)?;
             sent += 1;
-            self.output.flush_if_large(self.input.stream_mut()).await?;
+            self.send_if_large().await?;
         }
         backend::portal_suspended(&mut self.output.pending);
         Ok(())
@@ -365,6 +371,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Where a statement that reads now reads from.
     pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
         if let Some(block) = &mut self.block {
+            if block.is_expired() && !block.failed {
+                return Err(too_old().into());
+            }
             if block.needs_one_state() && !block.failed {
                 if !block.read_only {
                     block.writing(&self.shared.sqlite, token).await?;
@@ -406,6 +415,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let PortalState::Open(OpenCursor {
                 number,
                 source: source @ Source::Block,
+                ..
             }) = &portal.state
             else {
                 continue;

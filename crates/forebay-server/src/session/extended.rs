@@ -75,12 +75,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.refuse_if_too_large(bytes, "prepared statements")?;
         }
         let script: Arc<str> = sql.into();
-        let mut statements = self.understand(&script)?;
-        if statements.len() > 1 {
+        let mut understood = self.understand(Arc::clone(&script)).await?;
+        if understood.statement_count() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(WireError::new("42601", message).into());
         }
-        let prepared = match statements.pop() {
+        let prepared = match self.next_statement(&mut understood)? {
             None => Prepared {
                 statement: None,
                 script,

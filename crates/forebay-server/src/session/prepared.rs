@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay::write::sqlite::Reader;
 use forebay::write::{Parameters, Value};
@@ -94,12 +95,16 @@ pub(super) enum PortalState {
     },
     /// Executed to its end.
     Done,
+    /// Its client kept it waiting for too long: what it read from was given up.
+    Expired,
 }
 
 /// A cursor on some connection.
 pub(super) struct OpenCursor {
     pub(super) number: u64,
     pub(super) source: Source,
+    /// How long it has waited for the client, all in all.
+    pub(super) waited: Duration,
 }
 
 /// The connection a cursor is on.

@@ -72,27 +72,45 @@ impl Token {
 
 /// All tokens of a text, comments included; more than `most` are an error.
 pub(crate) fn tokens(source: &str, most: usize) -> Result<Vec<Token>, SqlError> {
-    let mut lexer = Lexer {
-        source,
-        bytes: source.as_bytes(),
-        at: 0,
-    };
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next_token()? {
-        if tokens.len() == most {
-            return Err(SqlError::TooComplex {
-                what: format!("more than {most} words and signs"),
-            });
-        }
-        tokens.push(token);
-    }
-    Ok(tokens)
+    Lexer::starting_at(source, 0, most).collect()
 }
 
-struct Lexer<'a> {
+/// The tokens of a text, comments included, one at a time; more than `most` are an error. Behind an error comes nothing of use.
+pub(crate) struct Lexer<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
+    most: usize,
+    found: usize,
+}
+
+impl<'a> Lexer<'a> {
+    /// From that byte on, which must be where a token begins or white space is.
+    pub(crate) fn starting_at(source: &'a str, at: usize, most: usize) -> Self {
+        Self {
+            source,
+            bytes: source.as_bytes(),
+            at,
+            most,
+            found: 0,
+        }
+    }
+}
+
+impl Iterator for Lexer<'_> {
+    type Item = Result<Token, SqlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let token = self.next_token().transpose()?;
+        self.found += 1;
+        if self.found > self.most {
+            let most = self.most;
+            return Some(Err(SqlError::TooComplex {
+                what: format!("more than {most} words and signs"),
+            }));
+        }
+        Some(token)
+    }
 }
 
 fn starts_name(byte: u8) -> bool {

@@ -37,6 +37,8 @@ pub mod sqlstate {
     pub const INVALID_PASSWORD: &str = "28P01";
     /// Too many connections.
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
+    /// What the configuration allows is exceeded.
+    pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
     /// A limit of the server is exceeded.
     pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     /// A query was cancelled, by request or by a timeout.

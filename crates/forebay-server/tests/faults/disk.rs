@@ -81,6 +81,9 @@ fn a_full_disk_fails_writes_and_nothing_else() {
         acknowledged,
         "reads go on, and see what was acknowledged and nothing else"
     );
+    let health = server.http_get("/healthz").unwrap();
+    assert_eq!(health.status, 503, "no write succeeds: {}", health.body);
+    assert!(health.body.contains("full"), "{}", health.body);
     // In a transaction: the block fails, and can be left.
     let answer = clients[1].query("BEGIN; INSERT INTO t VALUES (200000, zeroblob(20000000))");
     assert_eq!((answer.sqlstate().as_str(), answer.status), ("53100", 'E'));
@@ -88,6 +91,7 @@ fn a_full_disk_fails_writes_and_nothing_else() {
     std::fs::remove_file(&ballast).unwrap();
     clients[2].run("INSERT INTO t VALUES (1000000, zeroblob(4000))");
     acknowledged.push("1000000".to_owned());
+    assert_eq!(server.http_get("/healthz").unwrap().status, 200, "well as soon as one does");
     server.restart().unwrap();
     let mut client = Client::connect(server.address());
     assert_eq!(there(&mut client), acknowledged);

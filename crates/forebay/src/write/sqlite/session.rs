@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
 
-use super::error::write_error;
+use super::error::{is_disk_failure, write_error};
+use super::health::Health;
+use super::place::Place;
 use super::policy::Policy;
 use super::program::Program;
 use crate::write::statement::Acceptance;
@@ -50,6 +52,16 @@ pub struct Session {
     policy: Arc<Policy>,
     watch: Arc<Mutex<Option<CancelToken>>>,
     settings: Settings,
+    /// Where the file belongs, and what becomes of writes: of the writing connection only.
+    guard: Option<Guard>,
+}
+
+/// What the writing connection minds beside its statements.
+struct Guard {
+    place: Option<Arc<Place>>,
+    health: Arc<Health>,
+    /// Rows changed on this connection when the open transaction began.
+    changes_before: u64,
 }
 
 self_cell::self_cell!(
@@ -78,6 +90,15 @@ pub(super) enum Transaction {
     Shared,
     /// Its caller's own.
     Own,
+}
+
+/// Why a transaction was not committed.
+#[derive(Debug)]
+pub(super) enum Uncommitted {
+    /// Perhaps by the fault of one statement: without it the others may be committed.
+    BySome(WriteError),
+    /// By the fault of none: to run it again in parts is of no use.
+    ByAll(WriteError),
 }
 
 /// A failure, and whether the transaction it happened in is still good.
@@ -112,7 +133,24 @@ impl Session {
             policy,
             watch,
             settings,
+            guard: None,
         })
+    }
+
+    /// From now on every commit looks at the place of the file, and tells how it went.
+    pub(super) fn mind(&mut self, place: Option<Arc<Place>>, health: Arc<Health>) {
+        self.guard = Some(Guard {
+            place,
+            health,
+            changes_before: 0,
+        });
+    }
+
+    fn look_at_place(&self) -> Result<(), WriteError> {
+        match self.guard.as_ref().and_then(|guard| guard.place.as_ref()) {
+            Some(place) => place.look(),
+            None => Ok(()),
+        }
     }
 
     /// The connection, for what has no form of its own here: looking at the schema, preparing to describe.
@@ -288,6 +326,9 @@ impl Session {
     /// Begins a transaction that writes, and forgets programs that are not true any more.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         self.trusted("BEGIN IMMEDIATE")?;
+        if let Some(guard) = &mut self.guard {
+            guard.changes_before = self.connection.total_changes();
+        }
         let checked = self.check_schema();
         checked.map_err(|error| {
             let failure = Failure::clean(self.explain(&error));
@@ -296,15 +337,38 @@ impl Session {
         })
     }
 
-    /// Commits. After an error the transaction is rolled back, and the error is SQLite's own.
-    pub(super) fn commit(&mut self) -> rusqlite::Result<()> {
-        let committed = self.control("COMMIT");
-        match committed {
-            // What was remembered under the new schema is forgotten at the next `begin`, which sees its version.
-            Ok(()) => self.schema_changed = false,
-            Err(_) => self.rollback(),
+    /// Commits. After an error the transaction is rolled back, or lost with its file.
+    pub(super) fn commit(&mut self) -> Result<(), Uncommitted> {
+        if let Err(error) = self.look_at_place() {
+            self.rollback();
+            return Err(Uncommitted::ByAll(error));
         }
-        committed
+        if let Err(error) = self.control("COMMIT") {
+            self.rollback();
+            let explained = self.explain(&error);
+            return Err(match explained {
+                _ if is_disk_failure(&error) => Uncommitted::ByAll(WriteError::OutcomeUnknown {
+                    cause: explained.to_string(),
+                }),
+                // A lock that is not waited for once more by everyone.
+                WriteError::Busy { .. } => Uncommitted::ByAll(explained),
+                _ => Uncommitted::BySome(explained),
+            });
+        }
+        // What was remembered under the new schema is forgotten at the next `begin`, which sees its version.
+        self.schema_changed = false;
+        if let Err(error) = self.look_at_place() {
+            // The file may have gone just before the commit or just behind it.
+            return Err(Uncommitted::ByAll(WriteError::OutcomeUnknown {
+                cause: error.to_string(),
+            }));
+        }
+        if let Some(guard) = &self.guard
+            && self.connection.total_changes() != guard.changes_before
+        {
+            guard.health.succeeded();
+        }
+        Ok(())
     }
 
     /// Compiles, or finds compiled, one statement; a refusal of the policy gets its reason.
@@ -384,6 +448,29 @@ impl Session {
             .trusting(|| self.connection.query_row(checkpoint, (), |_| Ok(())))
     }
 
+    /// Writes the file's own user version anew: a page that stays as it was, and yet must reach the disk.
+    pub(super) fn probe(&mut self) -> Result<(), WriteError> {
+        self.begin().map_err(|failure| failure.error)?;
+        let written = self.policy.trusting(|| {
+            let version: i64 = self
+                .connection
+                .query_row("PRAGMA user_version", (), |row| row.get(0))?;
+            self.connection.pragma_update(None, "user_version", version)
+        });
+        if let Err(error) = written {
+            let error = self.explain(&error);
+            self.rollback();
+            return Err(error);
+        }
+        self.commit().map_err(|uncommitted| match uncommitted {
+            Uncommitted::ByAll(error) | Uncommitted::BySome(error) => error,
+        })?;
+        if let Some(guard) = &self.guard {
+            guard.health.succeeded();
+        }
+        Ok(())
+    }
+
     /// Executes outside any transaction, free of the policy's rule against what VACUUM does inside.
     pub(super) fn execute_alone(
         &mut self,
@@ -394,12 +481,17 @@ impl Session {
         debug_assert!(self.connection.is_autocommit());
         let policy = Arc::clone(&self.policy);
         let connection = Rc::clone(&self.connection);
+        self.look_at_place()?;
         // Compiled under the rules, run without them: VACUUM attaches a database of its own.
         let mut statement = self.prepare(&connection, sql).map_err(|failure| failure.error)?;
         let program = self.program(sql, &statement).map_err(|failure| failure.error)?;
-        policy
+        let executed = policy
             .trusting(|| self.execute_prepared(&mut statement, &program, parameters, token, None, Transaction::None))
-            .map_err(|failure| failure.error)
+            .map_err(|failure| failure.error)?;
+        self.look_at_place().map_err(|error| WriteError::OutcomeUnknown {
+            cause: error.to_string(),
+        })?;
+        Ok(executed)
     }
 
     /// Sets the connection up, free of the policy.
@@ -439,7 +531,13 @@ impl Session {
     pub(super) fn explain(&self, error: &rusqlite::Error) -> WriteError {
         match self.policy.take_refusal() {
             Some(reason) => WriteError::Refused { reason },
-            None => write_error(error, self.settings.busy_timeout),
+            None => {
+                let error = write_error(error, self.settings.busy_timeout);
+                if let Some(guard) = &self.guard {
+                    guard.health.failed(&error);
+                }
+                error
+            }
         }
     }
 
