@@ -174,7 +174,7 @@ pub(crate) fn position_of(text: &str, line: u64, column: u64) -> usize {
 }
 
 /// More than this and a tree is walked and dropped on a stack of its own.
-const DEEP: usize = 100;
+const DEEP: usize = 16;
 /// What the deepest tree there can be takes, generously; only what is used of it is ever memory.
 const DEEP_STACK: usize = 128 << 20;
 
