@@ -74,9 +74,16 @@ impl Compiler<'_> {
             _ => fault,
         };
         let mut arguments = Vec::with_capacity(written.positional.len());
+        let before = self.lenient;
+        self.lenient |= name == "coalesce";
         for argument in &written.positional {
-            arguments.push(self.expression(argument, scope)?);
+            let argument = self.expression(argument, scope);
+            if argument.is_err() {
+                self.lenient = before;
+            }
+            arguments.push(argument?);
         }
+        self.lenient = before;
         if !written.named.is_empty() {
             arguments = self.named_arguments(&name, arguments, &written.named, scope)?;
         }
@@ -149,6 +156,12 @@ impl Compiler<'_> {
             _ => {}
         }
         let given: Vec<Oid> = arguments.iter().map(|argument| argument.oid).collect();
+        if given == [oid::UNKNOWN]
+            && let Some(to) = facts::type_named(name)
+        {
+            let mut arguments = arguments;
+            return self.cast_to(arguments.remove(0), types::TypeName::plain(to));
+        }
         let chosen = match resolve::function(name, &given, false) {
             Ok(Some(chosen)) => chosen,
             Ok(None) | Err(_) if arguments.len() == 1 && facts::type_named(name).is_some() => {

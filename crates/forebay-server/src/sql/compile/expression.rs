@@ -70,6 +70,12 @@ impl Compiler<'_> {
                 format: None,
                 ..
             } => {
+                if let Expr::Array(array) = unnested(expr)
+                    && let Ok(to) = types::resolve(data_type)
+                    && let Some(element) = facts::element_of(to.oid)
+                {
+                    return self.array_as(&array.elem, element, to, scope);
+                }
                 let scalar = self.expression(expr, scope)?;
                 self.cast(scalar, data_type)
             }
@@ -484,9 +490,15 @@ impl Compiler<'_> {
                 }
                 parts.push(rest);
                 let mut conditions = Vec::with_capacity(parts.len());
+                let before = std::mem::replace(&mut self.lenient, true);
                 for part in parts.into_iter().rev() {
-                    conditions.push(self.condition(part, scope, name)?);
+                    let condition = self.condition(part, scope, name);
+                    if condition.is_err() {
+                        self.lenient = before;
+                    }
+                    conditions.push(condition?);
                 }
+                self.lenient = before;
                 let mut sql = String::with_capacity(conditions.iter().map(|part| part.sql.len() + 5).sum::<usize>() + 2);
                 balanced(&conditions, name, &mut sql);
                 let not_null = conditions.iter().all(|part| part.not_null);
@@ -717,13 +729,12 @@ impl Compiler<'_> {
             });
         }
         // PostgreSQL looks at ELSE first when it settles the type.
-        let mut results = vec![match otherwise {
-            Some(otherwise) => self.expression(otherwise, scope)?,
-            None => Scalar::null(),
-        }];
-        for when in conditions {
-            results.push(self.expression(&when.result, scope)?);
-        }
+        let decided = whens.iter().any(|when| matches!(when.form, Form::Constant(_)));
+        let before = self.lenient;
+        self.lenient |= decided;
+        let results = self.case_results(conditions, otherwise, scope);
+        self.lenient = before;
+        let results = results?;
         let results = self.unify(results, "CASE")?;
         let mut sql = "CASE".to_owned();
         for (when, result) in whens.iter().zip(&results[1..]) {
@@ -737,6 +748,18 @@ impl Compiler<'_> {
             ..Scalar::new(format!("({sql})"), kind.oid)
         }
         .with_parts(whens.iter().chain(&results)))
+    }
+
+    /// What ELSE gives, then what the branches give.
+    fn case_results(&mut self, conditions: &[CaseWhen], otherwise: Option<&Expr>, scope: &Scope<'_>) -> Result<Vec<Scalar>> {
+        let mut results = vec![match otherwise {
+            Some(otherwise) => self.expression(otherwise, scope)?,
+            None => Scalar::null(),
+        }];
+        for when in conditions {
+            results.push(self.expression(&when.result, scope)?);
+        }
+        Ok(results)
     }
 
     /// Converts all to the type that all can be.
@@ -813,6 +836,40 @@ impl Compiler<'_> {
         .with_parts(&scalars))
     }
 
+    /// `ARRAY[…]::type[]`: the cast is each element's own.
+    fn array_as(&mut self, elements: &[Expr], element: Oid, to: TypeName, scope: &Scope<'_>) -> Result<Scalar> {
+        let nested = elements.iter().any(|inner| matches!(unnested(inner), Expr::Array(_)));
+        let mut scalars = Vec::new();
+        for inner in elements {
+            let kind = if nested { to } else { TypeName { oid: element, typmod: to.typmod } };
+            let scalar = match unnested(inner) {
+                Expr::Array(array) => self.array_as(&array.elem, element, to, scope)?,
+                other => self.expression(other, scope)?,
+            };
+            scalars.push(self.cast_to(scalar, kind)?);
+        }
+        if !types::has_values(to.oid) {
+            return Err(Fault::unsupported(format!("an array of {}", facts::display_name(element))));
+        }
+        let label = if nested {
+            "array".to_owned()
+        } else {
+            Type::from_oid(element).map_or_else(String::new, type_label)
+        };
+        let mut sql = format!("\"forebay_array\"({}", quoted(&label));
+        for scalar in &scalars {
+            sql.push_str(", ");
+            sql.push_str(&scalar.sql);
+        }
+        sql.push(')');
+        Ok(Scalar {
+            typmod: to.typmod,
+            not_null: true,
+            ..Scalar::new(sql, to.oid)
+        }
+        .with_parts(&scalars))
+    }
+
     fn access(&mut self, root: &Expr, chain: &[AccessExpr], scope: &Scope<'_>) -> Result<Scalar> {
         let array = self.expression(root, scope)?;
         if array.oid == oid::JSONB {
@@ -842,10 +899,30 @@ impl Compiler<'_> {
             };
             indexes.push(self.expression_as(index, scope, oid::INT4, Context::Assignment)?);
         }
+        let constants: Option<Vec<i64>> = indexes
+            .iter()
+            .map(|index| match &index.form {
+                Form::Constant(Owned::Integer(index)) => Some(*index),
+                _ => None,
+            })
+            .collect();
+        if let (Form::Constant(Owned::Text(stored)), Some(constants), Some(kind)) =
+            (&array.form, constants, Type::from_oid(element))
+        {
+            let value = forebay_pg_values::array::subscript(kind.kind(), stored, &constants)?;
+            return Ok(Scalar {
+                typmod: array.typmod,
+                ..Scalar::constant(value, element)
+            });
+        }
         let list: Vec<&str> = indexes.iter().map(|index| index.sql.as_str()).collect();
         let label = Type::from_oid(element).map_or_else(String::new, type_label);
         let sql = format!("\"forebay_subscript\"({}, {}, {})", quoted(&label), array.sql, list.join(", "));
-        Ok(Scalar::new(sql, element).with_parts(indexes.iter().chain([&array])))
+        Ok(Scalar {
+            typmod: array.typmod,
+            ..Scalar::new(sql, element)
+        }
+        .with_parts(indexes.iter().chain([&array])))
     }
 }
 
@@ -872,11 +949,8 @@ pub(super) fn common_kind(scalars: &[Scalar]) -> TypeName {
     let Some(first) = scalars.first() else {
         return TypeName::plain(oid::TEXT);
     };
-    let mut decided = scalars
-        .iter()
-        .filter(|scalar| !matches!(scalar.form, Form::Constant(Owned::Null)));
-    let typmod = decided.next().map_or(-1, |scalar| scalar.typmod);
-    let agreed = decided.all(|scalar| scalar.typmod == typmod);
+    let typmod = first.typmod;
+    let agreed = scalars.iter().all(|scalar| scalar.typmod == typmod);
     TypeName {
         oid: first.oid,
         typmod: if agreed { typmod } else { -1 },
