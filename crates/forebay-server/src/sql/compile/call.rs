@@ -24,6 +24,10 @@ impl Compiler<'_> {
     pub(super) fn function_call(&mut self, function: &Function, scope: &Scope<'_>) -> Result<Scalar> {
         let name = types::object_name(&function.name)?;
         let name = name.strip_prefix("public.").map_or(name.clone(), str::to_owned);
+        if name == "normalize" {
+            // Its second argument is a keyword.
+            return Err(Fault::unsupported("normalize()"));
+        }
         if function.uses_odbc_syntax
             || function.null_treatment.is_some()
             || !matches!(function.parameters, FunctionArguments::None)
@@ -258,6 +262,14 @@ impl Compiler<'_> {
         let kind = common_kind(&arguments);
         if let [only] = arguments.as_slice() {
             return Ok(only.clone());
+        }
+        if let [first, ..] = arguments.as_slice()
+            && first.typmod != kind.typmod
+            && first.not_null
+            && matches!(first.form, Form::Constant(_))
+        {
+            // PostgreSQL tells another modifier before it has planned the statement than after.
+            return Err(Fault::unsupported("COALESCE of a constant with a modifier of its type"));
         }
         let list: Vec<&str> = arguments.iter().map(|argument| argument.sql.as_str()).collect();
         Ok(Scalar {

@@ -652,27 +652,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A sign binds tighter than anything but `::` and `[]` in PostgreSQL, and looser than `^`, COLLATE and AT TIME ZONE in the tree.
+    /// A sign; one right before a number is part of the number.
     fn signed(&mut self, op: UnaryOperator, inner: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
-        let under = |left: &Expr| Expr::UnaryOp {
-            op,
-            expr: Box::new(left.clone()),
-        };
-        match inner {
-            Expr::BinaryOp {
-                left,
-                op: power @ BinaryOperator::PGExp,
-                right,
-            } => {
-                return self.binary_expression(&under(left), power, right, scope);
-            }
-            Expr::AtTimeZone { timestamp, time_zone } => {
-                let moment = self.expression(&under(timestamp), scope)?;
-                let zone = self.expression(time_zone, scope)?;
-                return self.call("timezone", vec![zone, moment]);
-            }
-            _ => {}
-        }
         if op == UnaryOperator::Minus
             && let Expr::Value(value) = unnested(inner)
             && let Value::Number(digits, false) = &value.value
@@ -729,7 +710,8 @@ impl Compiler<'_> {
             });
         }
         // PostgreSQL looks at ELSE first when it settles the type.
-        let decided = whens.iter().any(|when| matches!(when.form, Form::Constant(_)));
+        // Without columns and parameters it is decided which branch is met before anything is.
+        let decided = whens.iter().any(|when| !when.sql.contains(['?', '"']));
         let before = self.lenient;
         self.lenient |= decided;
         let results = self.case_results(conditions, otherwise, scope);
