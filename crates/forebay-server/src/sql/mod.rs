@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub use compile::{Plan, ResultColumn};
+pub use compile::{Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
 pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
@@ -380,7 +380,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         })
         .collect();
     Ok(Plan {
-        steps: vec![statement.sql.to_string()],
+        steps: vec![statement.sql.to_string().into()],
         parameters: Vec::new(),
         environment: None,
         columns,

@@ -16,13 +16,13 @@ use super::scalar::{Scalar, identifier, quoted};
 use super::schema::{Column, Default, Identity, Table};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
+use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, oid};
 use crate::sql::grammar;
 
 impl Compiler<'_> {
     /// `WITH … INSERT`, `WITH … UPDATE`, `WITH … DELETE`.
-    pub(super) fn change_with(&mut self, query: &Query, inner: &Tree) -> Result<(Vec<String>, Vec<ResultColumn>)> {
+    pub(super) fn change_with(&mut self, query: &Query, inner: &Tree) -> Result<(Vec<Step>, Vec<ResultColumn>)> {
         let known = self.ctes.len();
         self.writes = true;
         let with = match &query.with {
@@ -37,7 +37,7 @@ impl Compiler<'_> {
         };
         self.ctes.truncate(known);
         let (sql, columns) = changed?;
-        Ok((vec![sql], columns))
+        Ok((vec![sql.into()], columns))
     }
 
     fn changed_table(&mut self, name: &ObjectName, verb: &str) -> Result<std::rc::Rc<Table>> {

@@ -16,7 +16,7 @@ use super::scalar::{Form, identifier, quoted};
 use super::schema::{Identity, Table, marked_view_text};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
+use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
 
 /// Where sequences are kept.
@@ -25,7 +25,7 @@ pub(crate) const SEQUENCES: &str = "CREATE TABLE IF NOT EXISTS \"forebay_sequenc
      cycle INTEGER NOT NULL, last INTEGER NOT NULL, called INTEGER NOT NULL, owner_table TEXT, owner_column TEXT)";
 
 /// A sequence to be made.
-struct Sequence {
+pub(super) struct Sequence {
     name: String,
     kind: Oid,
     start: Option<i64>,
@@ -37,11 +37,11 @@ struct Sequence {
 }
 
 impl Compiler<'_> {
-    pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<String>> {
+    pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<Step>> {
         match tree {
-            Tree::CreateTable(table) => self.create_table(table),
-            Tree::CreateIndex(index) => self.create_index(index),
-            Tree::CreateView(view) => self.create_view(view),
+            Tree::CreateTable(table) => self.create_table(table).map(steps_of),
+            Tree::CreateIndex(index) => self.create_index(index).map(steps_of),
+            Tree::CreateView(view) => self.create_view(view).map(steps_of),
             Tree::CreateSequence {
                 temporary: false,
                 if_not_exists,
@@ -52,7 +52,7 @@ impl Compiler<'_> {
             } => {
                 let name = plain_name(name)?;
                 if let Some(steps) = self.exists_already(&name, *if_not_exists)? {
-                    return Ok(steps);
+                    return Ok(steps_of(steps));
                 }
                 let kind = match data_type {
                     Some(kind) => types::resolve(kind)?.oid,
@@ -62,7 +62,7 @@ impl Compiler<'_> {
                 if let Some(owner) = owned_by {
                     sequence.owner = owner_of(owner);
                 }
-                sequence.steps()
+                sequence.steps().map(steps_of)
             }
             Tree::Drop {
                 object_type,
@@ -74,8 +74,9 @@ impl Compiler<'_> {
                 table: None,
                 ..
             } => self.drop(object_type, *if_exists, names, *cascade),
-            Tree::Truncate(truncate) => self.truncate(truncate),
+            Tree::Truncate(truncate) => self.truncate(truncate).map(steps_of),
             Tree::AlterTable(alter) => self.alter_table(alter),
+            Tree::AlterIndex { name, operation } => self.alter_index(name, operation),
             Tree::CreateSchema {
                 schema_name,
                 if_not_exists,
@@ -92,8 +93,8 @@ impl Compiler<'_> {
                 Err(Fault::unsupported("a schema beside public").with_hint("All tables are in the schema public."))
             }
             Tree::Comment { .. } => Ok(Vec::new()),
-            Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned()]),
-            Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned()]),
+            Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned().into()]),
+            Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned().into()]),
             Tree::Lock { .. } => {
                 self.locks = true;
                 Ok(Vec::new())
@@ -110,7 +111,7 @@ impl Compiler<'_> {
     }
 
     /// Whether the name is taken: an error, or nothing to do where the client said IF NOT EXISTS.
-    fn exists_already(&mut self, name: &str, if_not_exists: bool) -> Result<Option<Vec<String>>> {
+    pub(super) fn exists_already(&mut self, name: &str, if_not_exists: bool) -> Result<Option<Vec<String>>> {
         if !self.is_taken(name)? {
             return Ok(None);
         }
@@ -329,7 +330,7 @@ impl Compiler<'_> {
         Ok((described, sequence.map(SequenceSteps), constraints))
     }
 
-    fn owned_sequence(&mut self, table: &str, column: &str, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
+    pub(super) fn owned_sequence(&mut self, table: &str, column: &str, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
         let mut name = format!("{table}_{column}_seq");
         let mut number = 0;
         while self.is_taken(&name)? {
@@ -341,7 +342,20 @@ impl Compiler<'_> {
         Ok(sequence)
     }
 
-    fn sequence(&mut self, name: String, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
+    /// A sequence for a column that is there already: the column's default, and the steps that make it.
+    pub(super) fn numbering(
+        &mut self,
+        table: &str,
+        column: &str,
+        kind: Oid,
+        options: &[SequenceOptions],
+    ) -> Result<(String, Vec<Step>)> {
+        let made = self.owned_sequence(table, column, kind, options)?;
+        let default = format!("nextval({})", quoted(&identifier_if_needed(&made.name)));
+        Ok((default, steps_of(made.steps()?)))
+    }
+
+    pub(super) fn sequence(&mut self, name: String, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
         let mut sequence = Sequence {
             name,
             kind,
@@ -381,7 +395,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn column_constraint(
+    pub(super) fn column_constraint(
         &mut self,
         table: &str,
         definition: &mut Definition,
@@ -464,6 +478,7 @@ impl Compiler<'_> {
                 text: check.expr.to_string(),
                 sql: String::new(),
             },
+            not_valid: false,
         });
         Ok(())
     }
@@ -574,6 +589,7 @@ impl Compiler<'_> {
             on_update: action(key.on_update),
             deferrable: characteristics.is_some_and(|its| its.deferrable == Some(true)),
             deferred: characteristics.is_some_and(|its| matches!(its.initially, Some(DeferrableInitial::Deferred))),
+            not_valid: false,
         });
         Ok(())
     }
@@ -808,7 +824,7 @@ impl Compiler<'_> {
         Ok(steps)
     }
 
-    fn drop(&mut self, kind: &ObjectType, if_exists: bool, names: &[ObjectName], cascade: bool) -> Result<Vec<String>> {
+    fn drop(&mut self, kind: &ObjectType, if_exists: bool, names: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         for name in names {
             let spelled = match plain_name(name) {
@@ -846,8 +862,8 @@ impl Compiler<'_> {
             match word {
                 "table" => steps.extend(self.drop_table(&spelled, names, cascade)?),
                 "sequence" => {
-                    steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)));
-                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&spelled)));
+                    steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
+                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&spelled)).into());
                 }
                 "index" => {
                     let sql = self.index_constraint(&spelled)?;
@@ -858,11 +874,11 @@ impl Compiler<'_> {
                         )
                         .with_hint(format!("You can drop constraint {spelled} on table {table} instead.")));
                     }
-                    steps.push(format!("DROP INDEX {}", identifier(&spelled)));
+                    steps.push(format!("DROP INDEX {}", identifier(&spelled)).into());
                 }
                 _ => {
                     self.refuse_dependent_views(&spelled, names, cascade)?;
-                    steps.push(format!("DROP VIEW {}", identifier(&spelled)));
+                    steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
         }
@@ -882,11 +898,11 @@ impl Compiler<'_> {
         let described = self.schema.table(&table).map_err(unreadable)?;
         let carries = described
             .and_then(|table| Definition::read(&table.definition))
-            .is_some_and(|definition| definition.uniques.iter().any(|key| key.name == index));
+            .is_some_and(|definition| definition.indexed_keys().any(|key| key.name == index));
         Ok(carries.then_some(table))
     }
 
-    fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<String>> {
+    fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         self.refuse_dependent_views(name, together, cascade)?;
         let referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
@@ -903,10 +919,10 @@ impl Compiler<'_> {
             steps.extend(self.drop_foreign_keys_to(&other, name)?);
         }
         for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {
-            steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&sequence)));
-            steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)));
+            steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&sequence)).into());
+            steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)).into());
         }
-        steps.push(format!("DROP TABLE {}", identifier(name)));
+        steps.push(format!("DROP TABLE {}", identifier(name)).into());
         Ok(steps)
     }
 
@@ -1038,16 +1054,20 @@ impl Sequence {
     }
 }
 
+fn steps_of(statements: Vec<String>) -> Vec<Step> {
+    statements.into_iter().map(Step::from).collect()
+}
+
 pub(super) fn unreadable(error: rusqlite::Error) -> Fault {
     Fault::new("XX000", format!("the schema cannot be read: {error}"))
 }
 
-fn parsed(text: &str) -> Result<Expr> {
+pub(super) fn parsed(text: &str) -> Result<Expr> {
     crate::sql::grammar::expression(text)
         .ok_or_else(|| Fault::new("42601", format!("syntax error in the expression {text}")))
 }
 
-fn is_sequence_call(expression: &Expr) -> bool {
+pub(super) fn is_sequence_call(expression: &Expr) -> bool {
     matches!(super::expression::unnested(expression), Expr::Function(function)
         if types::object_name(&function.name).is_ok_and(|name| name == "nextval"))
 }
@@ -1123,7 +1143,7 @@ pub(super) fn taken(name: &str, definition: &Definition) -> bool {
         || definition.foreign_keys.iter().any(|key| key.name == name)
 }
 
-fn unused(base: &str, definition: &Definition) -> String {
+pub(super) fn unused(base: &str, definition: &Definition) -> String {
     let mut name = base.to_owned();
     let mut number = 0;
     while taken(&name, definition) {
@@ -1133,7 +1153,7 @@ fn unused(base: &str, definition: &Definition) -> String {
     name
 }
 
-fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+pub(super) fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
     if definition.primary_key.is_some() {
         return Err(Fault::new(
             "42P16",
@@ -1148,6 +1168,7 @@ fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String
     definition.primary_key = Some(Key {
         name: name.unwrap_or_else(|| format!("{table}_pkey")),
         columns,
+        indexed: false,
     });
     Ok(())
 }
@@ -1157,7 +1178,11 @@ fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, co
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
     }
-    definition.uniques.push(Key { name, columns });
+    definition.uniques.push(Key {
+        name,
+        columns,
+        indexed: false,
+    });
     Ok(())
 }
 
