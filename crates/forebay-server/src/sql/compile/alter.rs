@@ -271,28 +271,30 @@ impl Compiler<'_> {
             }
             return Err(depends(format!("view {view} depends on column {column} of table {table}")));
         }
-        let generated = alteration
+        let mut dependents = Vec::new();
+        let generated: Vec<String> = alteration
             .new
             .columns
             .iter()
-            .find(|other| other.name != column && other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column)))
-            .map(|other| other.name.clone());
-        if let Some(other) = generated {
-            if !cascade {
-                return Err(depends(format!("column {other} of table {table} depends on column {column} of table {table}")));
-            }
+            .filter(|other| other.name != column && other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column)))
+            .map(|other| other.name.clone())
+            .collect();
+        dependents.extend(generated.iter().map(|other| format!("column {other} of table {table}")));
+        let mut foreign = self.foreign_keys_to(&table)?;
+        foreign.retain(|(other, key)| key.referred.contains(&column) && *other != table);
+        dependents.extend(foreign.iter().map(|(other, key)| format!("constraint {} on table {other}", key.name)));
+        if !dependents.is_empty() && !cascade {
+            let lines: Vec<String> = dependents
+                .iter()
+                .map(|dependent| format!("{dependent} depends on column {column} of table {table}"))
+                .collect();
+            return Err(depends(lines.join("\n")));
+        }
+        self.tell_cascade(&dependents);
+        for other in generated {
             self.drop_column(alteration, &Ident::with_quote('"', other), false, true)?;
         }
-        for (other, key) in self.foreign_keys_to(&table)? {
-            if !key.referred.contains(&column) {
-                continue;
-            }
-            if !cascade {
-                return Err(depends(format!(
-                    "constraint {} on table {other} depends on column {column} of table {table}",
-                    key.name
-                )));
-            }
+        for (other, key) in foreign {
             self.drop_foreign_key_of(alteration, &other, &key.name)?;
         }
         let place = alteration.new.column(&column).unwrap_or(place);
@@ -573,6 +575,7 @@ impl Compiler<'_> {
                     .with_detail(format!("constraint {} on table {other} depends on index {wanted}", foreign.name))
                     .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
                 }
+                self.tell_cascade(&[format!("constraint {} on table {other}", foreign.name)]);
                 self.drop_foreign_key_of(alteration, &other, &foreign.name)?;
             }
         }
@@ -601,6 +604,15 @@ impl Compiler<'_> {
         let steps = self.without_foreign_keys(table, |other| other.name == key)?;
         alteration.first.extend(steps);
         Ok(())
+    }
+
+    /// What PostgreSQL tells of what goes with what is dropped.
+    pub(super) fn tell_cascade(&mut self, dependents: &[String]) {
+        match dependents {
+            [] => {}
+            [only] => self.notice = Some(format!("drop cascades to {only}")),
+            several => self.notice = Some(format!("drop cascades to {} other objects", several.len())),
+        }
     }
 
     fn without_foreign_keys(&mut self, table: &str, gone: impl Fn(&ForeignKey) -> bool) -> Result<Vec<Step>> {
@@ -642,6 +654,16 @@ impl Compiler<'_> {
         }
         self.settle_expressions(&alteration.table, &mut alteration.new)?;
         self.check_references(&alteration)?;
+        // A key whose values have changed is looked at as any key that is added.
+        let was_number = |name: &String| alteration.old.is_row_number(name);
+        if let Some(key) = &alteration.new.primary_key
+            && alteration.copies
+            && key.columns.iter().any(|name| alteration.retyped.contains(name))
+            && !key.columns.iter().all(|name| was_number(name) && alteration.new.is_row_number(name))
+            && let Some(key) = &mut alteration.new.primary_key
+        {
+            key.indexed = true;
+        }
         let table = alteration.table.clone();
         let own = identifier(&table);
         let mut steps = vec![unchanged(&table, &alteration.text)];
@@ -654,6 +676,7 @@ impl Compiler<'_> {
             }
             steps.push(alteration.new.create_unconstrained(COPY).into());
             steps.push(copy_rows(&alteration).into());
+            steps.extend(Self::no_nulls(&alteration));
             steps.push(Step::Edit(SchemaEdit::Replace {
                 table: table.clone(),
                 sql: alteration.new.create(&table),
@@ -678,6 +701,7 @@ impl Compiler<'_> {
                 let name = identifier(&column.name);
                 steps.push(format!("UPDATE {own} SET {name} = NULL WHERE {name} IS NULL").into());
             }
+            steps.extend(Self::no_nulls(&alteration));
             let sql = alteration.new.create(&table);
             steps.push(Step::Edit(SchemaEdit::TableText { table: table.clone(), sql }));
         }
@@ -793,23 +817,37 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// Looks for NULL where none may be from now on, while SQLite does not know that yet: it would not look.
+    fn no_nulls(alteration: &Alteration) -> Vec<Step> {
+        let (old, new, table) = (&alteration.old, &alteration.new, &alteration.table);
+        let mut steps = Vec::new();
+        for column in &new.columns {
+            let never = |definition: &Definition| {
+                definition.column(&column.name).is_some_and(|place| definition.columns[place].not_null)
+                    || definition.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.name))
+            };
+            let changed = alteration.values.contains_key(&column.name);
+            if !never(new) || never(old) && !changed || new.is_row_number(&column.name) {
+                continue;
+            }
+            let message = format!("column \"{}\" of relation \"{table}\" contains null values", column.name);
+            let there = alteration.copies || old.column(&column.name).is_some();
+            let condition = if there {
+                format!(" WHERE {} IS NULL", identifier(&column.name))
+            } else {
+                String::new()
+            };
+            let rows = identifier(if alteration.copies { COPY } else { table });
+            steps.push(fail("23502", &message, None, &format!("{rows}{condition}")));
+        }
+        steps
+    }
+
     /// Looks at the rows for what holds from now on.
     fn validation(&mut self, alteration: &Alteration) -> Result<Vec<Step>> {
         let (old, new, table) = (&alteration.old, &alteration.new, &alteration.table);
         let own = identifier(table);
         let mut steps = Vec::new();
-        for column in &new.columns {
-            let in_key = |definition: &Definition| definition.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.name));
-            let before = old.column(&column.name).map(|place| old.columns[place].not_null || in_key(old));
-            if !(column.not_null || in_key(new)) || (before == Some(true) && !alteration.copies) || new.is_row_number(&column.name) {
-                continue;
-            }
-            if before == Some(true) && !alteration.values.contains_key(&column.name) {
-                continue;
-            }
-            let message = format!("column \"{}\" of relation \"{table}\" contains null values", column.name);
-            steps.push(fail("23502", &message, None, &format!("{own} WHERE {} IS NULL", identifier(&column.name))));
-        }
         for check in new.checks.iter().filter(|check| !check.not_valid) {
             let known = old.checks.iter().any(|before| before == check);
             if known && alteration.retyped.is_empty() {

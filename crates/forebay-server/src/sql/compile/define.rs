@@ -905,17 +905,25 @@ impl Compiler<'_> {
     fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         self.refuse_dependent_views(name, together, cascade)?;
-        let referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         let gone: Vec<String> = together.iter().filter_map(|name| plain_name(name).ok()).collect();
-        for other in referring.into_iter().filter(|other| other != name && !gone.contains(other)) {
+        let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
+        referring.retain(|other| other != name && !gone.contains(other));
+        if !referring.is_empty() {
+            let mut keys = self.foreign_keys_to(name)?;
+            keys.retain(|(other, _)| referring.contains(other));
+            let dependents: Vec<String> = keys.iter().map(|(other, key)| format!("constraint {} on table {other}", key.name)).collect();
             if !cascade {
+                let lines: Vec<String> = dependents.iter().map(|dependent| format!("{dependent} depends on table {name}")).collect();
                 return Err(Fault::new(
                     "2BP01",
                     format!("cannot drop table {name} because other objects depend on it"),
                 )
-                .with_detail(format!("A foreign key constraint on table {other} depends on table {name}"))
+                .with_detail(lines.join("\n"))
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
+            self.tell_cascade(&dependents);
+        }
+        for other in referring {
             steps.extend(self.drop_foreign_keys_to(&other, name)?);
         }
         for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {

@@ -144,6 +144,7 @@ impl Definition {
         plain.checks.clear();
         plain.foreign_keys.clear();
         plain.columns.iter_mut().for_each(|column| column.not_null = false);
+        plain.primary_key.take_if(|key| key.indexed);
         plain.create(table)
     }
 
