@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub use compile::{Plan, ResultColumn};
+pub use compile::{Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
 pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
@@ -399,7 +399,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         })
         .collect();
     Ok(Plan {
-        steps: vec![statement.sql.to_string()],
+        steps: vec![statement.sql.to_string().into()],
         used: 0,
         parameters: Vec::new(),
         environment: None,

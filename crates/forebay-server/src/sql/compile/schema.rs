@@ -152,6 +152,10 @@ impl<'a> Schema<'a> {
             });
         }
         keys.sort_unstable();
+        if let Some(key) = own.as_ref().and_then(|own| own.primary_key.as_ref()) {
+            let places = key.columns.iter().filter_map(|name| columns.iter().position(|column| column.name == *name));
+            keys = (0..).zip(places).collect();
+        }
         let view = (kind == "view").then(|| view_text(&definition)).flatten();
         Ok(Some(Table {
             foreign_view: kind == "view" && view.is_none(),
