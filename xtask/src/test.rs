@@ -6,6 +6,7 @@
 use crate::{
     check,
     command::{Command, cargo, is_installed},
+    guide,
     report::Outcome,
     setup::{self, Client},
     steps::{Steps, outcome_of},
@@ -83,6 +84,7 @@ pub(crate) fn run(quick: bool) -> bool {
     );
     let documentation = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
+    steps.step("guide", guide::step);
     if !quick {
         steps.step("promised compiler", promised_compiler);
         steps.step("models", models);

@@ -450,7 +450,10 @@ impl Options {
             ));
         }
         if self.require_tls && self.tls.is_none() {
-            return Err(value("require_tls", "needs tls_certificate and tls_key: nobody could connect"));
+            return Err(value(
+                "require_tls",
+                "needs tls_certificate and tls_key: nobody could connect",
+            ));
         }
         if self.stall_timeout.is_zero() {
             return Err(value("stall_timeout", "must not be 0: nobody could be served"));

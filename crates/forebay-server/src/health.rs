@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use forebay::write::{StatementErrorKind, WriteError};
 use parking_lot::Mutex;
 
 use crate::session::shared::{Phase, Shared};
@@ -16,6 +17,9 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 /// How long is waited for such a write, which waits its turn behind others.
 const PROBE_WAIT: Duration = Duration::from_secs(2);
+
+/// After a write for which there was no space, this much must be free before another is tried.
+const SPACE_BYTES_MIN: u64 = 1 << 20;
 
 /// See the module.
 pub struct Health {
@@ -42,12 +46,20 @@ impl Health {
             return Some(error.to_string());
         }
         let fault = sqlite.last_fault()?;
-        if self.is_time_to_probe() {
+        let is_full =
+            matches!(&fault, WriteError::Statement(error) if error.kind == StatementErrorKind::Full) && self.has_no_space();
+        if !is_full && self.is_time_to_probe() {
             // One that does not come to its turn in time has shown nothing: what is known stays.
             let _ = tokio::time::timeout(PROBE_WAIT, sqlite.probe()).await;
         }
         sqlite.last_fault()?;
         Some(format!("writes fail: {fault}"))
+    }
+
+    /// Whether so little is left that a write of a page may still succeed where those of clients fail.
+    fn has_no_space(&self) -> bool {
+        let path = self.shared.sqlite.path();
+        rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < SPACE_BYTES_MIN)
     }
 
     fn is_time_to_probe(&self) -> bool {

@@ -174,9 +174,8 @@ impl Server {
                 Some(address)
             }
         };
-        let handshake = Arc::new(
-            Handshake::new(authenticator, tls, options.startup_timeout).requiring_tls(options.require_tls),
-        );
+        let handshake =
+            Arc::new(Handshake::new(authenticator, tls, options.startup_timeout).requiring_tls(options.require_tls));
         let accepting = tokio::spawn(accept(
             listener,
             handshake,

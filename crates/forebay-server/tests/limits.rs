@@ -19,6 +19,8 @@ mod script;
 mod session;
 #[path = "limits/size.rs"]
 mod size;
+#[path = "limits/values.rs"]
+mod values;
 
 use testbed::Forebay;
 

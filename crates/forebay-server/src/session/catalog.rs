@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use forebay::write::sqlite::Session as Connection;
 use forebay::write::{CancelToken, Parameters, Value};
+use forebay_pg_values::{Environment, Type as ValueType, array};
 use parking_lot::Mutex;
 use postgres_types::Type;
 use rusqlite::types::ValueRef;
@@ -57,9 +58,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         &mut self,
         statement: &Statement,
         parameters: &Parameters,
+        kinds: &[Type],
     ) -> Result<Vec<Vec<Value>>, Stop> {
         let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
-        let parameters = parameters.clone();
+        let parameters = with_literals(parameters, kinds, &self.value_environment())?;
         self.on_catalog(move |catalog| query(catalog, &translation.sql, &parameters))
             .await
     }
@@ -120,6 +122,19 @@ fn on_refreshed<T>(
             error
         }
     })
+}
+
+/// The catalog knows arrays as literals.
+fn with_literals(parameters: &Parameters, kinds: &[Type], environment: &Environment) -> Result<Parameters, WireError> {
+    let mut values = parameters.values().to_vec();
+    for (value, kind) in values.iter_mut().zip(kinds) {
+        if let (Value::Text(stored), Some(ValueType::Array(element))) = (&mut *value, ValueType::from_oid(kind.oid())) {
+            let mut literal = String::new();
+            array::write(element, stored, environment, &mut literal)?;
+            *stored = literal;
+        }
+    }
+    Ok(Parameters::from(values))
 }
 
 fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Vec<Value>>, WireError> {

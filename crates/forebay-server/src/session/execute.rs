@@ -112,7 +112,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
-            let rows = self.query_catalog(statement, &portal.parameters).await?;
+            let rows = self
+                .query_catalog(statement, &portal.parameters, &shape.parameters)
+                .await?;
             portal.state = PortalState::Gathered {
                 rows: rows.into(),
                 count: None,
@@ -152,16 +154,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
     fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let parameters = std::mem::take(&mut portal.parameters);
-        let environment = portal.prepared.shape.plan.as_ref().and_then(|plan| plan.environment);
-        match environment {
-            None => parameters,
-            Some(number) => {
-                let mut values = parameters.values().to_vec();
-                values.resize(number - 1, Value::Null);
-                values.push(Value::Text(self.told()));
-                Parameters::from(values)
-            }
+        let Some(plan) = &portal.prepared.shape.plan else {
+            return parameters;
+        };
+        if plan.environment.is_none() && parameters.values().len() == plan.used {
+            return parameters;
         }
+        let mut values = parameters.values().to_vec();
+        if let Some(number) = plan.environment {
+            values.resize(number - 1, Value::Null);
+            values.push(Value::Text(self.told()));
+        }
+        values.truncate(plan.used);
+        Parameters::from(values)
     }
 
     /// What statements are told of this session.
@@ -243,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     let mut write = Write::new(sql, parameters).cancel(token.clone());
                     if !portal.prepared.shape.columns.is_empty() {
                         let (encoding, found) =
-                            (portal.prepared.shape.encoding(&portal.formats), Arc::clone(&unsendable));
+                            (portal.prepared.shape.encoding(&portal.formats, self.value_environment()), Arc::clone(&unsendable));
                         write = write.accept_if(move |outcome| {
                             let mut scratch = BytesMut::new();
                             outcome.rows.iter().try_for_each(|row| {
@@ -284,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal.prepared.shape.encoding(&portal.formats, self.value_environment());
         let sql = match &portal.prepared.shape.plan {
             Some(plan) => plan
                 .steps
@@ -380,14 +385,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
         rows_max: u64,
     ) -> Result<Piece, Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let (number, watched) = (cursor.number, token.clone());
         let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
         self.on_source(&cursor.source, token, job).await
     }
 
     async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let PortalState::Gathered { rows, count } = &mut portal.state else {
             unreachable!("the caller has looked");
         };
@@ -429,7 +440,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let source = self.source(&token).await?;
         let (looked_at, script, types) = (statement.clone(), Arc::clone(script), declared.to_vec());
         let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
-        let values = forebay_pg_values::Environment::new(sql::zone(&zone), self.now_micros());
+        let values = self.value_environment();
         let plan = self
             .on_source(&source, &token, move |connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;

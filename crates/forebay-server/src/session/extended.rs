@@ -159,9 +159,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             None => prepared.statement.as_ref().map_or(0, Statement::parameter_count),
         };
         let mut values = Vec::with_capacity(used);
+        let environment = self.value_environment();
         for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
-            let value = decode_parameter(kind, format_at(parameter_formats, index), bytes.as_deref())
-                .map_err(|error| error.with_detail(format!("In parameter ${}.", index + 1)))?;
+            let format = format_at(parameter_formats, index);
+            let value = decode_parameter(kind, format, bytes.as_deref(), &environment)
+                .map_err(|error| match &error.detail {
+                    // PostgreSQL's own says more.
+                    Some(_) => error,
+                    None => error.with_detail(format!("In parameter ${}.", index + 1)),
+                })?;
             if index < used {
                 values.push(value);
             }

@@ -29,6 +29,8 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use forebay::write::CancelToken;
+use forebay_pg_values::Environment;
+use forebay_pg_values::temporal::parse_zone;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::block::Block;
@@ -38,7 +40,7 @@ use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::{Phase, Shared};
 use self::waiting::Event;
-use crate::sql::{self, Script, Statement};
+use crate::sql::{Script, Statement};
 use crate::wire::backend::{self, TransactionStatus};
 use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
@@ -166,6 +168,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Err(Stop::Gone(error)) => tracing::debug!(%error, "client gone"),
         }
+    }
+
+    /// What values' text may depend on, as the session is now.
+    fn value_environment(&self) -> Environment {
+        let zone = self.settings.value("timezone").expect("the setting is in the table");
+        Environment::new(
+            parse_zone(&zone).expect("the setting takes only zones that there are"),
+            self.now_micros(),
+        )
     }
 
     /// What a client is told before its first message.

@@ -17,6 +17,8 @@ const LET_FINISH_MAX: Duration = Duration::from_secs(10);
 
 /// Gathers messages, and sends them.
 pub(super) struct Output {
+    /// Messages not sent yet that come before `pending`.
+    before: BytesMut,
     /// Messages not sent yet.
     pub(super) pending: BytesMut,
     stall_timeout: Duration,
@@ -27,6 +29,7 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(pending: BytesMut, stall_timeout: Duration, running: Arc<Running>) -> Self {
         Self {
+            before: BytesMut::new(),
             pending,
             stall_timeout,
             running,
@@ -37,6 +40,9 @@ impl Output {
     pub(super) fn append(&mut self, bytes: BytesMut) {
         if self.pending.is_empty() {
             self.pending = bytes;
+        } else if self.before.is_empty() && bytes.len() > self.pending.len() {
+            // A large value is not copied for the sake of a few words before it.
+            self.before = std::mem::replace(&mut self.pending, bytes);
         } else {
             self.pending.extend_from_slice(&bytes);
         }
@@ -44,32 +50,34 @@ impl Output {
 
     /// Whether so much has gathered that it is to be sent, whatever comes behind.
     pub(super) fn is_large(&self) -> bool {
-        self.pending.len() >= GATHER_BYTES
+        self.before.len() + self.pending.len() >= GATHER_BYTES
     }
 
     /// Sends all. A client that takes nothing for the stall timeout is given up.
     pub(super) async fn flush(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        if self.pending.is_empty() {
+        if self.before.is_empty() && self.pending.is_empty() {
             return Ok(());
         }
         let _sending = self.running.sending();
-        while !self.pending.is_empty() {
-            let sent = tokio::time::timeout(self.stall_timeout, stream.write(&self.pending)).await;
-            match sent {
-                Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")),
-                Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(Ok(count)) => self.pending.advance(count),
-                Ok(Err(error)) => return Err(error),
+        let stalled = || io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing");
+        for messages in [&mut self.before, &mut self.pending] {
+            while !messages.is_empty() {
+                match tokio::time::timeout(self.stall_timeout, stream.write(messages)).await {
+                    Err(_) => return Err(stalled()),
+                    Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(Ok(count)) => messages.advance(count),
+                    Ok(Err(error)) => return Err(error),
+                }
             }
-        }
-        // A large result's memory is given back.
-        if self.pending.capacity() > GATHER_BYTES {
-            self.pending = BytesMut::new();
+            // A large result's memory is given back.
+            if messages.capacity() > GATHER_BYTES {
+                *messages = BytesMut::new();
+            }
         }
         // TLS keeps what was written until it is told.
         match tokio::time::timeout(self.stall_timeout, stream.flush()).await {
             Ok(flushed) => flushed,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")),
+            Err(_) => Err(stalled()),
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use forebay::write::sqlite::Reader;
 use forebay::write::{Parameters, Value};
+use forebay_pg_values::Environment;
 use postgres_types::Type;
 
 use crate::sql::{Plan, Statement};
@@ -50,16 +51,24 @@ impl Field {
     }
 }
 
-/// How each column of a result is sent: its type and its format.
-pub(super) type Encoding = Arc<[(Type, i16)]>;
+/// How each column of a result is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Encoding {
+    /// Types and formats.
+    pub(super) columns: Arc<[(Type, i16)]>,
+    /// What a value's text may depend on.
+    pub(super) environment: Arc<Environment>,
+}
 
 impl Shape {
-    pub(super) fn encoding(&self, formats: &[i16]) -> Encoding {
-        self.columns
-            .iter()
-            .enumerate()
-            .map(|(index, field)| (field.kind.clone(), format_at(formats, index)))
-            .collect()
+    pub(super) fn encoding(&self, formats: &[i16], environment: Environment) -> Encoding {
+        let columns = self.columns.iter().enumerate();
+        Encoding {
+            columns: columns
+                .map(|(index, field)| (field.kind.clone(), format_at(formats, index)))
+                .collect(),
+            environment: Arc::new(environment),
+        }
     }
 }
 

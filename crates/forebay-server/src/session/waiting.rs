@@ -88,7 +88,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Sends all, if a good deal has gathered.
     pub(super) async fn send_if_large(&mut self) -> Result<(), Stop> {
-        if self.output.is_large() { self.send().await } else { Ok(()) }
+        if self.output.is_large() {
+            self.send().await
+        } else {
+            Ok(())
+        }
     }
 
     /// Sends all while a cursor is open, before more is read from it. A reading connection stands aside meanwhile.
@@ -163,7 +167,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// How long it may still wait with all the snapshots that it holds; none if it may for ever.
     fn snapshots_may_wait(&mut self) -> Option<Duration> {
         let longest = self.shared.limits.idle_snapshot_timeout?;
-        let held = self.block.as_mut().and_then(Block::snapshot_waited).map(|waited| *waited);
+        let held = self
+            .block
+            .as_mut()
+            .and_then(Block::snapshot_waited)
+            .map(|waited| *waited);
         let oldest = self.portals.values().filter_map(Portal::waited).chain(held).max()?;
         Some(longest.saturating_sub(oldest))
     }
@@ -178,7 +186,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             if !portal.holds_reader() {
                 continue;
             }
-            let PortalState::Open(cursor) = &mut portal.state else { continue };
+            let PortalState::Open(cursor) = &mut portal.state else {
+                continue;
+            };
             cursor.waited += elapsed;
             if cursor.waited >= longest {
                 portal.state = PortalState::Expired;
@@ -229,8 +239,11 @@ async fn crowded_out(sqlite: &Sqlite) -> WireError {
     while !sqlite.is_waited_for() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    WireError::fatal("53000", "terminating connection that takes no results while others wait for its reading connection")
-        .with_hint("Read results as they come, or raise --readers.")
+    WireError::fatal(
+        "53000",
+        "terminating connection that takes no results while others wait for its reading connection",
+    )
+    .with_hint("Read results as they come, or raise --readers.")
 }
 
 /// What ends a session that waits for its client.

@@ -15,8 +15,7 @@ use crate::sql::lexer::{Kind, name_value};
 use crate::sql::split::Segment;
 
 /// Functions whose answers need the catalog. Those of the session (`version()` and its like) are not among them.
-const FUNCTIONS: [&str; 31] = [
-    "array_to_string",
+const FUNCTIONS: [&str; 30] = [
     "col_description",
     "current_schemas",
     "format_type",

@@ -4,7 +4,7 @@
 //! internal name (`prosrc`), or, for those that PostgreSQL writes in SQL, `name(argument types)`. All of them are here, also those
 //! that nothing here can carry out: which one a call means depends on all that there are. Knows nothing of statements.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// PostgreSQL's number for a type.
@@ -24,6 +24,8 @@ pub(crate) mod oid {
     pub(crate) const INT4: Oid = 23;
     pub(crate) const TEXT: Oid = 25;
     pub(crate) const OID: Oid = 26;
+    pub(crate) const INT2VECTOR: Oid = 22;
+    pub(crate) const OIDVECTOR: Oid = 30;
     pub(crate) const JSON: Oid = 114;
     pub(crate) const FLOAT4: Oid = 700;
     pub(crate) const FLOAT8: Oid = 701;
@@ -38,6 +40,7 @@ pub(crate) mod oid {
     pub(crate) const TIMETZ: Oid = 1266;
     pub(crate) const NUMERIC: Oid = 1700;
     pub(crate) const REGCLASS: Oid = 2205;
+    pub(crate) const REGTYPE: Oid = 2206;
     pub(crate) const RECORD: Oid = 2249;
     pub(crate) const ANY: Oid = 2276;
     pub(crate) const ANYARRAY: Oid = 2277;
@@ -73,7 +76,6 @@ pub(crate) struct TypeFact {
 /// A row of `pg_operator`.
 #[derive(Debug)]
 pub(crate) struct OperatorFact {
-    pub(crate) name: &'static str,
     /// 0 for a prefix operator.
     pub(crate) left: Oid,
     pub(crate) right: Oid,
@@ -85,8 +87,6 @@ pub(crate) struct OperatorFact {
 /// A row of `pg_proc`.
 #[derive(Debug)]
 pub(crate) struct FunctionFact {
-    pub(crate) oid: Oid,
-    pub(crate) name: &'static str,
     /// `f` function, `a` aggregate, `w` window function.
     pub(crate) kind: u8,
     pub(crate) result: Oid,
@@ -97,7 +97,6 @@ pub(crate) struct FunctionFact {
     pub(crate) returns_set: bool,
     /// `i` immutable, `s` stable, `v` volatile.
     pub(crate) volatility: u8,
-    pub(crate) strict: bool,
     pub(crate) arguments: Vec<Oid>,
     pub(crate) symbol: &'static str,
     pub(crate) argument_names: Vec<&'static str>,
@@ -176,7 +175,6 @@ static OPERATORS: LazyLock<HashMap<&'static str, Vec<OperatorFact>>> = LazyLock:
     for line in include_str!("data/operators.txt").lines() {
         let fields = fields(line);
         by_name.entry(fields[0]).or_default().push(OperatorFact {
-            name: fields[0],
             left: number(fields[1]),
             right: number(fields[2]),
             result: number(fields[3]),
@@ -192,15 +190,12 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<FunctionFact>>> = LazyLock:
     for line in include_str!("data/functions.txt").lines() {
         let fields = fields(line);
         by_name.entry(fields[1]).or_default().push(FunctionFact {
-            oid: number(fields[0]),
-            name: fields[1],
             kind: first_byte(fields[2]),
             result: number(fields[3]),
             variadic: number(fields[4]),
             defaults: number(fields[5]),
             returns_set: fields[6] == "1",
             volatility: first_byte(fields[7]),
-            strict: fields[8] == "1",
             arguments: fields[9].split(',').filter(|oid| !oid.is_empty()).map(number).collect(),
             symbol: fields[10],
             argument_names: fields
@@ -234,6 +229,20 @@ static CASTS: LazyLock<HashMap<(Oid, Oid), CastFact>> = LazyLock::new(|| {
         })
         .collect()
 });
+
+static IMMUTABLE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    FUNCTIONS
+        .values()
+        .flatten()
+        .filter(|function| function.volatility == b'i')
+        .map(|function| function.symbol)
+        .collect()
+});
+
+/// Whether the function of that symbol gives the same for the same arguments for ever.
+pub(crate) fn is_immutable(symbol: &str) -> bool {
+    IMMUTABLE.contains(symbol)
+}
 
 /// The type of that number.
 pub(crate) fn type_fact(oid: Oid) -> Option<&'static TypeFact> {

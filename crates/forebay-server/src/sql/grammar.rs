@@ -9,6 +9,8 @@ use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::Token;
 
 use super::error::SqlError;
+use super::TOKENS_MAX;
+use super::dialect::ForebayDialect;
 use super::lexer::{self, Kind};
 
 /// Parentheses, subqueries and prefix operators inside one another.
@@ -19,7 +21,9 @@ const CHAIN_MAX: usize = 2_500;
 
 /// The statement's tree, or PostgreSQL's syntax error.
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
-    let parsed = Parser::new(&PostgreSqlDialect {})
+    let spaced = spaced(text)?;
+    let text = spaced.as_deref().unwrap_or(text);
+    let parsed = Parser::new(&ForebayDialect)
         .with_recursion_limit(NESTING_MAX)
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_statements());
@@ -28,14 +32,75 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
         Ok(_) => Err(SqlError::unsupported("several statements where one is wanted")),
         Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
         Err(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
-            Err(syntax_error(text, &message))
+            match beyond_the_parser(text, &message)? {
+                Some(what) => Err(SqlError::unsupported(what)),
+                None => Err(syntax_error(text, &message)),
+            }
         }
     }
 }
 
+/// What of PostgreSQL's grammar stands in a text that the parser did not understand, and that it is known not to understand.
+fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, SqlError> {
+    const WORDS: [(&str, &str); 14] = [
+        ("SYMMETRIC", "BETWEEN SYMMETRIC"),
+        ("COLLATE", "COLLATE at this place"),
+        ("EXCLUDE", "EXCLUDE"),
+        ("CYCLE", "CYCLE"),
+        ("SEARCH", "SEARCH"),
+        ("TABLESAMPLE", "TABLESAMPLE"),
+        ("ORDINALITY", "WITH ORDINALITY at this place"),
+        ("ROWS", "ROWS FROM"),
+        ("NORMALIZED", "IS NORMALIZED"),
+        ("DOCUMENT", "IS DOCUMENT"),
+        ("OVERRIDING", "OVERRIDING"),
+        ("VARIADIC", "VARIADIC"),
+        ("USING", "ORDER BY … USING"),
+        ("SIMILAR", "SUBSTRING … SIMILAR"),
+    ];
+    if message.contains("No infix parser") {
+        return Ok(Some("this sequence of operators"));
+    }
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.kind == Kind::Word
+            && let Some((_, what)) = WORDS.iter().find(|(word, _)| token.is_word(text, word))
+        {
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
+/// The text with a space before a sign that belongs to what follows it, where the parser would take it for a part of the operator
+/// before: `a->>-1`. `None` if there is none.
+fn spaced(text: &str) -> Result<Option<String>, SqlError> {
+    if !text
+        .as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair[1], b'-' | b'+') && b"*/<>=~!@#%^&|`?".contains(&pair[0]))
+    {
+        return Ok(None);
+    }
+    let (mut out, mut done) = (String::with_capacity(text.len() + 8), 0);
+    let mut before = None;
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.kind == Kind::Operator
+            && before == Some(token.range.start)
+            && matches!(&text[token.range.clone()], "-" | "+")
+        {
+            out.push_str(&text[done..token.range.start]);
+            out.push(' ');
+            done = token.range.start;
+        }
+        before = (token.kind == Kind::Operator).then_some(token.range.end);
+    }
+    out.push_str(&text[done..]);
+    Ok(Some(out))
+}
+
 /// The tree of an expression by itself.
 pub(crate) fn expression(text: &str) -> Option<Expr> {
-    let mut parser = Parser::new(&PostgreSqlDialect {})
+    let mut parser = Parser::new(&ForebayDialect)
         .with_recursion_limit(NESTING_MAX)
         .try_with_sql(text)
         .ok()?;
@@ -109,7 +174,7 @@ pub(crate) fn position_of(text: &str, line: u64, column: u64) -> usize {
 }
 
 /// More than this and a tree is walked and dropped on a stack of its own.
-const DEEP: usize = 100;
+const DEEP: usize = 16;
 /// What the deepest tree there can be takes, generously; only what is used of it is ever memory.
 const DEEP_STACK: usize = 128 << 20;
 
@@ -204,11 +269,6 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize
                 }
             }
             Kind::Operator => {
-                level.0 += 1;
-                total += 1;
-            }
-            // An array's brackets read as quoted names here.
-            Kind::QuotedName if token.text(source).starts_with('[') => {
                 level.0 += 1;
                 total += 1;
             }

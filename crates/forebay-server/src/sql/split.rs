@@ -23,8 +23,6 @@ pub(crate) struct Segment {
     pub(crate) range: Range<usize>,
     /// Without comments.
     pub(crate) tokens: Vec<Token>,
-    /// Whether a comment inside the statement nests, which SQLite would misread.
-    pub(crate) nested_comment: bool,
     pub(crate) hints: Hints,
 }
 
@@ -120,14 +118,9 @@ impl Open {
         for comment in &self.comments {
             read_hints(comment.text(source), &mut hints);
         }
-        let nested_comment = self
-            .comments
-            .iter()
-            .any(|comment| comment.kind == Kind::Comment { nested: true } && range.contains(&comment.range.start));
         Some(Segment {
             range,
             tokens: self.tokens,
-            nested_comment,
             hints,
         })
     }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use bytes::{BufMut, BytesMut};
+use forebay_pg_values::ValueError;
 
 /// The SQLSTATE codes that the wire layer itself uses; other layers may use any five characters of PostgreSQL's appendix A.
 pub mod sqlstate {
@@ -273,6 +274,15 @@ impl fmt::Display for WireError {
 }
 
 impl std::error::Error for WireError {}
+
+/// An error of a value says already what PostgreSQL would have told.
+impl From<ValueError> for WireError {
+    fn from(error: ValueError) -> Self {
+        let mut told = Self::new(error.sqlstate, error.message);
+        (told.detail, told.hint) = (error.detail, error.hint);
+        told
+    }
+}
 
 #[cfg(test)]
 mod tests {

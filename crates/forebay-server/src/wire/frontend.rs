@@ -314,7 +314,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             }
             let arrived = self.buffer.len();
             if self.room.as_mut().is_some_and(|room| room.has_stalled(arrived)) {
-                let message = "terminating connection that does not send the message it has begun while others wait for its room";
+                let message =
+                    "terminating connection that does not send the message it has begun while others wait for its room";
                 return Err(broken(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message.to_owned()));
             }
         }

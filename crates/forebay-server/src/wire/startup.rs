@@ -267,7 +267,10 @@ impl Handshake {
     ) -> Result<Opening<S>, StartUpError> {
         let over_tls = connection.is_tls();
         if self.requires_tls && !over_tls {
-            let message = format!("connection of user \"{}\" is not encrypted, and this server requires TLS", startup.user);
+            let message = format!(
+                "connection of user \"{}\" is not encrypted, and this server requires TLS",
+                startup.user
+            );
             let error = WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
                 .with_hint("Connect with sslmode=require, or better verify-full.");
             let mut connection = connection;

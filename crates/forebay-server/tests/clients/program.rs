@@ -84,6 +84,14 @@ pub(crate) fn with_one_stream(name: &str, arguments: &[&str]) -> Program {
     Program::new("/bin/sh", script.into_iter().chain(words))
 }
 
+/// The same, reading this file as if it were typed.
+pub(crate) fn with_input(file: &Path, name: &str, arguments: &[&str]) -> Program {
+    let program = with_one_stream(name, arguments);
+    let script = ["-c", "file=$1; shift; exec \"$@\" <\"$file\"", "sh"].map(OsString::from);
+    let words = [file.into(), program.path.into_os_string()];
+    Program::new("/bin/sh", script.into_iter().chain(words).chain(program.arguments))
+}
+
 /// A program of the system.
 fn on_path(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();

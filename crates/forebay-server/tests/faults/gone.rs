@@ -34,7 +34,10 @@ fn what_nobody_will_find_is_not_acknowledged() {
             let answer = client.query("INSERT INTO t VALUES (-1)");
             let error = answer.error().expect("the file is gone");
             assert_eq!(error.sqlstate(), "58030", "{error:?}");
-            assert!(error.message().contains(server.database().to_str().unwrap()), "{error:?}");
+            assert!(
+                error.message().contains(server.database().to_str().unwrap()),
+                "{error:?}"
+            );
             assert!(error.message().contains(word), "{error:?}");
             assert_eq!(answer.status, 'I');
         }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, message, parse, bind, execute, query, startup, sync};
+use crate::client::{Client, bind, execute, message, parse, query, startup, sync};
 use crate::server;
 
 const FOREVER: &str = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT";
@@ -38,7 +38,10 @@ fn a_statement_ends_with_its_client() {
             // It runs.
             while client.read_within(Duration::from_millis(100)).is_some() {}
             if reset {
-                let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+                let linger = libc::linger {
+                    l_onoff: 1,
+                    l_linger: 0,
+                };
                 // SAFETY: the pointer is to a live struct of the type and length that the option takes.
                 let set = unsafe {
                     libc::setsockopt(
@@ -66,10 +69,14 @@ fn a_client_that_only_sends_no_more_is_answered() {
     let server = server(&[]);
     Client::connect(server.address()).run("CREATE TABLE t (a INTEGER)");
     // Long enough to be looked at several times.
-    let long = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 8000000) SELECT count(*) FROM s";
+    let long =
+        "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 8000000) SELECT count(*) FROM s";
     for tail in [&b""[..], &query("INSERT INTO t VALUES (1)"), &message(b'X', b"")] {
         let mut client = Client::raw(server.address());
-        client.stream.write_all(&[&startup(&[])[..], &query(long), tail].concat()).unwrap();
+        client
+            .stream
+            .write_all(&[&startup(&[])[..], &query(long), tail].concat())
+            .unwrap();
         client.stream.shutdown(Shutdown::Write).unwrap();
         let mut all = Vec::new();
         client.stream.read_to_end(&mut all).unwrap();

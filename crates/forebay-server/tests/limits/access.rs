@@ -75,12 +75,20 @@ async fn only_the_right_password_gets_in() {
         );
     }
     assert!(log_in(address, "anna", None).await.is_err());
-    let log = server.output();
     for user in ["anna", "bert"] {
-        let line = log
-            .lines()
-            .find(|line| line.contains("login failed") && line.contains(user))
-            .unwrap_or_else(|| panic!("nobody is told of {user}: {log}"));
+        let begun = std::time::Instant::now();
+        // The client is told first, and then the log.
+        let line = loop {
+            let log = server.output();
+            let mut lines = log.lines();
+            if let Some(line) = lines.find(|line| line.contains("login failed") && line.contains(user)) {
+                break line.to_owned();
+            }
+            assert!(
+                begun.elapsed() < crate::client::PATIENCE,
+                "nobody is told of {user}: {log}"
+            );
+        };
         assert!(line.contains("WARN") && line.contains("127.0.0.1:"), "{line}");
     }
     // Statements before the password is given; another method than the one that is asked for.

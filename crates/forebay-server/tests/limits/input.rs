@@ -1,6 +1,8 @@
 //! Messages that are begun and not finished: bounded over all clients, and in nobody's way for long.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, query};
@@ -20,15 +22,23 @@ fn messages_of_all_clients_together_are_bounded() {
     other.ask("SELECT 1");
     let before = resident_bytes_max(&server);
     let message = query(&format!("SELECT length('{}')", "x".repeat(8_000_000)));
+    let over = Arc::new(AtomicBool::new(false));
     let senders: Vec<_> = (0..20)
         .map(|_| {
             let mut client = Client::connect(server.address());
-            let most = message[..7_900_000].to_vec();
+            let (most, over) = (message[..7_900_000].to_vec(), Arc::clone(&over));
             std::thread::spawn(move || {
                 // What there is no room for stays with the network, and this waits.
                 client.stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
                 let _ = client.stream.write_all(&most);
-                client.last_words()
+                while !over.load(Ordering::Relaxed) {
+                    match client.read_within(Duration::from_millis(100)) {
+                        None => {}
+                        Some(Ok(word)) => return Some(word.failure().sqlstate().to_owned()),
+                        Some(Err(error)) => panic!("closed without a word: {error}"),
+                    }
+                }
+                None
             })
         })
         .collect();
@@ -38,18 +48,24 @@ fn messages_of_all_clients_together_are_bounded() {
     }
     // One of middle length has room of its own.
     let middle = Instant::now();
-    assert_eq!(other.ask(&format!("SELECT length('{}')", "x".repeat(500_000))), "500000");
+    assert_eq!(
+        other.ask(&format!("SELECT length('{}')", "x".repeat(500_000))),
+        "500000"
+    );
     assert!(middle.elapsed() < Duration::from_secs(2), "{:?}", middle.elapsed());
+    let grown = resident_bytes_max(&server).saturating_sub(before);
+    assert!(grown < 64 << 20, "grew by {} MiB", grown >> 20);
     // A long one has its turn, for those that have room and send nothing lose it.
     other.send(&message);
     assert_eq!(other.answer().value().as_deref(), Some("8000000"));
-    for sender in senders {
-        let words = sender.join().unwrap();
-        assert_eq!(words.last().unwrap().failure().sqlstate(), "53400");
-    }
-    let grown = resident_bytes_max(&server).saturating_sub(before);
-    // Room for 32 MiB, and what understanding and answering one statement of 8 MB takes.
-    assert!(grown < 130 << 20, "grew by {} MiB", grown >> 20);
+    over.store(true, Ordering::Relaxed);
+    let told: Vec<String> = senders
+        .into_iter()
+        .filter_map(|sender| sender.join().unwrap())
+        .collect();
+    // Those before it; the last ones are in nobody's way.
+    assert!(told.len() >= 10, "{}", told.len());
+    assert!(told.iter().all(|state| state == "53400"), "{told:?}");
 }
 
 #[test]

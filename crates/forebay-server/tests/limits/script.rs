@@ -22,7 +22,10 @@ fn an_error_anywhere_stops_all_before_the_first() {
     let mut client = Client::connect(server.address());
     client.run("CREATE TABLE t (a INTEGER)");
     for count in [1, 15, 16, 17, 100] {
-        let script = format!("{}SELECT 'open", "BEGIN; INSERT INTO t VALUES (1); COMMIT;".repeat(count));
+        let script = format!(
+            "{}SELECT 'open",
+            "BEGIN; INSERT INTO t VALUES (1); COMMIT;".repeat(count)
+        );
         assert_eq!(client.query(&script).sqlstate(), "42601", "{count}");
         assert_eq!(client.ask("SELECT count(*) FROM t"), "0", "{count}");
     }

@@ -84,6 +84,11 @@ impl Compiler<'_> {
                 ..
             })
         );
+        // With a condition, whether a row is met twice depends on the rows that are there.
+        let once_word = match conflict.map(|conflict| &conflict.action) {
+            Some(OnConflictAction::DoUpdate(update)) if update.selection.is_some() => "perhaps",
+            _ => "",
+        };
         let body = match insert.source.as_deref() {
             None => self.insert_defaults(&table)?,
             Some(source) => match plain_values(source) {
@@ -91,6 +96,7 @@ impl Compiler<'_> {
                 None => self.insert_query(&table, &places, listed, source, may_collide.then_some(target.as_deref()).flatten())?,
             },
         };
+        let body = body.replace("\"forebay_once\"(''", &format!("\"forebay_once\"({}", quoted(once_word)));
         let mut sql = format!("{with}INSERT INTO {} AS {own} {body}", identifier(&table.name));
         if let Some(conflict) = conflict {
             let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));

@@ -20,7 +20,7 @@ use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
 
 /// Where sequences are kept.
-pub(crate) const SEQUENCES: &str = "CREATE TABLE IF NOT EXISTS \"forebay_sequence\" (name TEXT PRIMARY KEY, kind TEXT NOT NULL, \
+pub(crate) const SEQUENCES: &str = "CREATE TABLE \"forebay_sequence\" (name TEXT PRIMARY KEY, kind TEXT NOT NULL, \
      start INTEGER NOT NULL, increment INTEGER NOT NULL, minimum INTEGER NOT NULL, maximum INTEGER NOT NULL, \
      cycle INTEGER NOT NULL, last INTEGER NOT NULL, called INTEGER NOT NULL, owner_table TEXT, owner_column TEXT)";
 
@@ -38,6 +38,16 @@ pub(super) struct Sequence {
 
 impl Compiler<'_> {
     pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<Step>> {
+        let mut steps = self.definition_steps(tree)?;
+        // The table of sequences is made with the first one.
+        let mut there = self.kind_of("forebay_sequence")?.is_some();
+        steps.retain(|step| {
+            !matches!(step, Step::Run { sql, .. } if sql == SEQUENCES) || !std::mem::replace(&mut there, true)
+        });
+        Ok(steps)
+    }
+
+    fn definition_steps(&mut self, tree: &Tree) -> Result<Vec<Step>> {
         match tree {
             Tree::CreateTable(table) => self.create_table(table).map(steps_of),
             Tree::CreateIndex(index) => self.create_index(index).map(steps_of),

@@ -72,6 +72,12 @@ impl Compiler<'_> {
                 JoinConstraint::None => {
                     return Err(Fault::new("42601", "a join needs ON or USING, or to be a CROSS JOIN"));
                 }
+                JoinConstraint::On(condition) if kind == "FULL JOIN" && !is_of_equalities(condition) => {
+                    return Err(Fault::new(
+                        "0A000",
+                        "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+                    ));
+                }
                 JoinConstraint::On(condition) => {
                     scope.no_aggregates.set(Some("JOIN conditions"));
                     scope.no_windows.set(Some("JOIN conditions"));
@@ -586,4 +592,21 @@ fn apply_alias(relation: &mut Relation, alias: Option<&TableAlias>) -> Result<()
     }
     relation.name = Some(name);
     Ok(())
+}
+
+/// Whether a condition is nothing but equalities, all of which have to hold.
+fn is_of_equalities(condition: &Expr) -> bool {
+    match super::expression::unnested(condition) {
+        Expr::BinaryOp {
+            left,
+            op: sqlparser::ast::BinaryOperator::And,
+            right,
+        } => is_of_equalities(left) && is_of_equalities(right),
+        Expr::BinaryOp {
+            op: sqlparser::ast::BinaryOperator::Eq,
+            ..
+        } => true,
+        Expr::Value(value) => matches!(value.value, sqlparser::ast::Value::Boolean(true)),
+        _ => false,
+    }
 }

@@ -55,6 +55,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The types of the parameters.
     pub parameters: Vec<Oid>,
+    /// The highest number of a parameter in what SQLite runs, the environment's among them: less than there are where a parameter's
+    /// value does not matter.
+    pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
     /// The columns of its result.
@@ -130,6 +133,8 @@ pub(crate) struct Compiler<'a> {
     star_is_unsettled: bool,
     /// Inside a condition that a NULL fails like a false.
     null_is_false: bool,
+    /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
+    lenient: bool,
     notice: Option<String>,
 }
 
@@ -172,7 +177,7 @@ pub(crate) fn compile(
         .collect();
     let number = parameters.len() + 1;
     let uses_environment = steps.iter().any(|step| matches!(step, Step::Run { environment: true, .. }));
-    let steps = steps
+    let steps: Vec<Step> = steps
         .into_iter()
         .map(|step| match step {
             Step::Run { sql, environment } => Step::Run {
@@ -183,6 +188,14 @@ pub(crate) fn compile(
         })
         .collect();
     Ok(Plan {
+        used: steps
+            .iter()
+            .map(|step| match step {
+                Step::Run { sql, .. } => highest_parameter(sql),
+                Step::Edit(_) => 0,
+            })
+            .max()
+            .unwrap_or(0),
         steps,
         environment: uses_environment.then_some(number),
         parameters,
@@ -193,6 +206,26 @@ pub(crate) fn compile(
         session_bound: compiler.session_bound,
         notice: compiler.notice,
     })
+}
+
+/// The highest `?1`, `?2`, … outside of literals and names.
+fn highest_parameter(sql: &str) -> usize {
+    let mut highest = 0;
+    let mut quote = None;
+    let bytes = sql.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match (quote, byte) {
+            (Some(open), byte) if open == *byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'\'' | b'"') => quote = Some(*byte),
+            (None, b'?') => {
+                let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                highest = highest.max(sql[at + 1..at + 1 + digits].parse().unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    highest
 }
 
 impl<'a> Compiler<'a> {
@@ -216,6 +249,7 @@ impl<'a> Compiler<'a> {
             session_bound: false,
             star_is_unsettled: false,
             null_is_false: false,
+            lenient: false,
             notice: None,
         }
     }

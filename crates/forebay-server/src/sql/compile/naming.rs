@@ -38,6 +38,10 @@ fn figure(expression: &Expr) -> Option<(String, bool)> {
             let kind = types::resolve(&typed.data_type).ok()?;
             Some((facts::type_fact(kind.oid)?.name.to_owned(), false))
         }
+        Expr::BinaryOp {
+            op: sqlparser::ast::BinaryOperator::Overlaps,
+            ..
+        } => strong("overlaps"),
         Expr::Interval(_) => Some(("interval".to_owned(), false)),
         Expr::Collate { expr, .. } => figure(expr),
         Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
@@ -50,6 +54,7 @@ fn figure(expression: &Expr) -> Option<(String, bool)> {
         Expr::AtTimeZone { .. } => strong("timezone"),
         Expr::Extract { .. } => strong("extract"),
         Expr::Position { .. } => strong("position"),
+        Expr::Substring { shorthand: true, .. } => strong("substr"),
         Expr::Substring { .. } => strong("substring"),
         Expr::Overlay { .. } => strong("overlay"),
         Expr::Trim { trim_where, .. } => strong(match trim_where {

@@ -19,8 +19,9 @@ pub(crate) fn converts(from: Oid, to: Oid, context: Context) -> bool {
     if let Some(cast) = facts::cast(from, to) {
         return cast.context <= context;
     }
-    if let (Some(from), Some(to)) = (facts::element_of(from), facts::element_of(to)) {
-        return converts(from, to, context);
+    // The vectors of the catalog are arrays that nothing else becomes.
+    if let (Some(from), Some(element)) = (facts::element_of(from), facts::element_of(to)) {
+        return !matches!(to, oid::INT2VECTOR | oid::OIDVECTOR) && converts(from, element, context);
     }
     // Any type becomes text on assignment, and text any type when asked for: through the text form.
     (context >= Context::Assignment && facts::category(to) == b'S' && from != oid::RECORD)
@@ -339,12 +340,9 @@ fn choose<T>(given: &[Oid], mut candidates: Vec<(T, Vec<Oid>)>) -> Choice<T> {
     if let Some(first) = known.next()
         && known.all(|other| other == first)
     {
+        let assumed = vec![first; given.len()];
         let mut fitting: Vec<usize> = (0..candidates.len())
-            .filter(|candidate| {
-                unknown
-                    .iter()
-                    .all(|index| implicitly(first, candidates[*candidate].1[*index]))
-            })
+            .filter(|candidate| matches_all(&assumed, &candidates[*candidate].1))
             .collect();
         if let (Some(only), true) = (fitting.pop(), fitting.is_empty()) {
             return Choice::One(candidates.swap_remove(only).0);

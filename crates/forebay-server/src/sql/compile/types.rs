@@ -3,7 +3,7 @@
 //!
 //! Contract: a name that PostgreSQL does not know is its error (42704); one it knows and that has no values here is refused by name.
 
-use forebay_pg_values::Type;
+use forebay_pg_values::{Kind, Type};
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, IntervalFields, ObjectName, ObjectNamePart, TimezoneInfo,
 };
@@ -285,12 +285,46 @@ pub(crate) fn collation(oid: Oid) -> Option<&'static str> {
         oid::BPCHAR => Some("RTRIM"),
         oid::INTERVAL => Some("pg_interval"),
         oid::JSONB => Some("pg_jsonb"),
-        _ => None,
+        array => array_collation(facts::element_of(array)?),
     }
 }
 
+/// The collation of arrays of these elements.
+fn array_collation(element: Oid) -> Option<&'static str> {
+    ARRAY_COLLATIONS
+        .iter()
+        .find(|(kind, _)| kind.oid() == element)
+        .map(|(_, name)| *name)
+}
+
+/// The collations of arrays, by the kind of their elements.
+pub(crate) const ARRAY_COLLATIONS: [(Kind, &str); 19] = [
+    (Kind::Bool, "pg_array_bool"),
+    (Kind::Int2, "pg_array_int2"),
+    (Kind::Int4, "pg_array_int4"),
+    (Kind::Int8, "pg_array_int8"),
+    (Kind::Oid, "pg_array_oid"),
+    (Kind::Float4, "pg_array_float4"),
+    (Kind::Float8, "pg_array_float8"),
+    (Kind::Numeric, "pg_array_numeric"),
+    (Kind::Text, "pg_array_text"),
+    (Kind::Varchar, "pg_array_varchar"),
+    (Kind::Bpchar, "pg_array_bpchar"),
+    (Kind::Name, "pg_array_name"),
+    (Kind::Date, "pg_array_date"),
+    (Kind::Time, "pg_array_time"),
+    (Kind::Timestamp, "pg_array_timestamp"),
+    (Kind::Timestamptz, "pg_array_timestamptz"),
+    (Kind::Interval, "pg_array_interval"),
+    (Kind::Uuid, "pg_array_uuid"),
+    (Kind::Jsonb, "pg_array_jsonb"),
+];
+
 /// Whether values of the type are told apart and ordered by SQLite's own comparison, under [`collation`].
 pub(crate) fn is_ordered(oid: Oid) -> bool {
+    if let Some(element) = facts::element_of(oid) {
+        return array_collation(element).is_some();
+    }
     matches!(
         oid,
         oid::BOOL

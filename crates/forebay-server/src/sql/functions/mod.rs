@@ -21,6 +21,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::{Value, ValueRef};
 
+use super::compile::types::ARRAY_COLLATIONS;
 pub use sequences::Sequences;
 pub(crate) use special::clock_micros;
 
@@ -146,6 +147,11 @@ pub fn register(connection: &Connection, sequences: &Arc<Sequences>) -> rusqlite
     connection.create_collation("pg_numeric", forebay_pg_values::numeric::compare)?;
     connection.create_collation("pg_interval", forebay_pg_values::interval::compare)?;
     connection.create_collation("pg_jsonb", forebay_pg_values::json::jsonb::compare)?;
+    for (kind, name) in ARRAY_COLLATIONS {
+        connection.create_collation(name, move |left, right| {
+            forebay_pg_values::array::compare(kind, left, right).unwrap_or_else(|_| left.cmp(right))
+        })?;
+    }
     special::register(connection)?;
     sequences::register(connection, sequences)
 }

@@ -11,7 +11,7 @@
 use std::rc::Rc;
 
 use super::program::Program;
-use super::session::{Session, Transaction, Uncommitted};
+use super::session::{Prepared, Session, Transaction, Uncommitted};
 use crate::write::{Outcome, Sql, Write, WriteError};
 
 type Outcomes = Vec<Option<Result<Outcome, WriteError>>>;
@@ -117,7 +117,7 @@ fn run_group(
 fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &mut Outcomes) -> Ran {
     let connection = session.shared_connection();
     // Neighbours mostly are the same statement: compiled and looked at once.
-    let mut current: Option<(&Sql, rusqlite::CachedStatement<'_>, Rc<Program>)> = None;
+    let mut current: Option<(&Sql, Prepared<'_>, Rc<Program>)> = None;
     for (position, &index) in group.iter().enumerate() {
         let write = &batch[index];
         if current.as_ref().is_none_or(|(sql, ..)| **sql != write.sql) {

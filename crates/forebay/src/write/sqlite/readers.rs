@@ -34,12 +34,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(
-        path: PathBuf,
-        settings: Settings,
-        place: Option<Arc<Place>>,
-        readers_max: usize,
-    ) -> Arc<Self> {
+    pub(super) fn new(path: PathBuf, settings: Settings, place: Option<Arc<Place>>, readers_max: usize) -> Arc<Self> {
         Arc::new(Self {
             path,
             settings,

@@ -9,7 +9,7 @@ mod edit;
 pub use edit::SchemaEdit;
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
+use rusqlite::{Connection, OpenFlags, Statement, ffi};
 
 use super::error::{is_disk_failure, write_error};
 use super::health::Health;
@@ -29,6 +29,10 @@ use crate::write::{CancelToken, Outcome, Parameters, Sql, StatementError, Statem
 
 /// How many virtual-machine steps SQLite takes between two looks at the cancel token: some tens of microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 2_000;
+
+/// Longer texts are compiled anew each time: they are bulk that rarely comes again, and what is kept of each is several times its
+/// length.
+const KEPT_TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// What a connection is opened with.
 #[derive(Clone)]
@@ -67,11 +71,39 @@ struct Guard {
     changes_before: u64,
 }
 
+/// A compiled statement.
+pub(super) enum Prepared<'c> {
+    /// Goes back to the connection's cache.
+    Kept(rusqlite::CachedStatement<'c>),
+    /// Too long for that.
+    Once(Statement<'c>),
+}
+
+impl<'c> Deref for Prepared<'c> {
+    type Target = Statement<'c>;
+
+    fn deref(&self) -> &Statement<'c> {
+        match self {
+            Self::Kept(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
+impl<'c> DerefMut for Prepared<'c> {
+    fn deref_mut(&mut self) -> &mut Statement<'c> {
+        match self {
+            Self::Kept(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
 self_cell::self_cell!(
     struct Cursor {
         owner: Rc<Connection>,
         #[not_covariant]
-        dependent: CachedStatement,
+        dependent: Prepared,
     }
 );
 
@@ -204,7 +236,7 @@ impl Session {
     /// Executes one statement: whole, or not at all, and reports what it did.
     pub(super) fn execute_prepared(
         &mut self,
-        statement: &mut CachedStatement<'_>,
+        statement: &mut Statement<'_>,
         program: &Program,
         parameters: &Parameters,
         token: Option<&CancelToken>,
@@ -269,7 +301,7 @@ impl Session {
     /// Steps the statement to its end, gathering what RETURNING gives.
     fn step_to_end(
         &mut self,
-        statement: &mut CachedStatement<'_>,
+        statement: &mut Statement<'_>,
         program: &Program,
         token: Option<&CancelToken>,
     ) -> Result<Outcome, Failure> {
@@ -375,7 +407,7 @@ impl Session {
     }
 
     /// Compiles, or finds compiled, one statement; a refusal of the policy gets its reason.
-    pub(super) fn prepare<'c>(&self, connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>, Failure> {
+    pub(super) fn prepare<'c>(&self, connection: &'c Connection, sql: &str) -> Result<Prepared<'c>, Failure> {
         if sql.contains('\0') {
             // SQLite would stop there, and execute a DELETE without its WHERE.
             return Err(Failure::clean(WriteError::Statement(StatementError::new(
@@ -386,13 +418,16 @@ impl Session {
         }
         // One that was left behind by what was described through `connection()` is not this statement's.
         self.policy.take_refusal();
-        connection
-            .prepare_cached(sql)
-            .map_err(|error| Failure::clean(self.explain(&error)))
+        let prepared = if sql.len() <= KEPT_TEXT_BYTES_MAX {
+            connection.prepare_cached(sql).map(Prepared::Kept)
+        } else {
+            connection.prepare(sql).map(Prepared::Once)
+        };
+        prepared.map_err(|error| Failure::clean(self.explain(&error)))
     }
 
     /// The program of a statement, remembered while the schema stays as it is.
-    pub(super) fn program(&mut self, sql: &str, statement: &rusqlite::Statement<'_>) -> Result<Rc<Program>, Failure> {
+    pub(super) fn program(&mut self, sql: &str, statement: &Statement<'_>) -> Result<Rc<Program>, Failure> {
         if let Some(program) = self.programs.get(sql) {
             return Ok(Rc::clone(program));
         }
@@ -405,10 +440,12 @@ impl Session {
             })
         })?;
         let program = Rc::new(program);
-        if self.programs.len() >= self.settings.statement_cache {
-            self.programs.clear();
+        if sql.len() <= KEPT_TEXT_BYTES_MAX {
+            if self.programs.len() >= self.settings.statement_cache {
+                self.programs.clear();
+            }
+            self.programs.insert(sql.into(), Rc::clone(&program));
         }
-        self.programs.insert(sql.into(), Rc::clone(&program));
         Ok(program)
     }
 
@@ -455,9 +492,7 @@ impl Session {
     pub(super) fn probe(&mut self) -> Result<(), WriteError> {
         self.begin().map_err(|failure| failure.error)?;
         let written = self.policy.trusting(|| {
-            let version: i64 = self
-                .connection
-                .query_row("PRAGMA user_version", (), |row| row.get(0))?;
+            let version: i64 = self.connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
             self.connection.pragma_update(None, "user_version", version)
         });
         if let Err(error) = written {
@@ -743,11 +778,7 @@ fn undoes_the_statement(error: &rusqlite::Error) -> bool {
 }
 
 /// Gathers all rows; false if they take more than `bytes_max`.
-fn gather(
-    statement: &mut CachedStatement<'_>,
-    bytes_max: usize,
-    gathered: &mut Vec<Vec<Value>>,
-) -> rusqlite::Result<bool> {
+fn gather(statement: &mut Statement<'_>, bytes_max: usize, gathered: &mut Vec<Vec<Value>>) -> rusqlite::Result<bool> {
     let mut bytes = 0;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
@@ -781,7 +812,7 @@ fn value(value: ValueRef<'_>) -> rusqlite::Result<Value> {
 }
 
 /// Binds the parameters by their numbers.
-fn bind(statement: &mut CachedStatement<'_>, program: &Program, parameters: &Parameters) -> Result<(), WriteError> {
+fn bind(statement: &mut Statement<'_>, program: &Program, parameters: &Parameters) -> Result<(), WriteError> {
     if parameters.len() != program.parameter_count() {
         return Err(WriteError::Statement(StatementError::new(
             StatementErrorKind::ParameterCount,
