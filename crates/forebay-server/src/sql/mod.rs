@@ -12,7 +12,7 @@
 
 mod catalog_query;
 mod command;
-mod compile;
+pub(crate) mod compile;
 mod cursor;
 mod dialect;
 mod error;

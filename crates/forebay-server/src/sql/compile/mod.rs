@@ -36,6 +36,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
+pub(crate) use rename::mentions;
 use schema::Schema;
 use types::TypeName;
 

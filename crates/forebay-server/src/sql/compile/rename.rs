@@ -17,7 +17,7 @@ use super::schema::Table;
 use super::{Compiler, Step, folded};
 
 /// Whether an expression of PostgreSQL's mentions a column by this name. One that cannot be read mentions everything.
-pub(super) fn mentions(text: &str, column: &str) -> bool {
+pub(crate) fn mentions(text: &str, column: &str) -> bool {
     let Ok(expression) = parsed(text) else {
         return true;
     };

@@ -168,7 +168,8 @@ impl<'a> Schema<'a> {
     }
 }
 
-fn view_text(definition: &str) -> Option<String> {
+/// PostgreSQL's text of a view that a client made.
+pub(crate) fn view_text(definition: &str) -> Option<String> {
     let (_, rest) = definition.split_once(VIEW_TEXT)?;
     let (text, _) = rest.split_once(VIEW_TEXT_END)?;
     // A comment inside the text would end the one around it.
