@@ -298,6 +298,7 @@ fn text_state(message: &str) -> &'static str {
         () if starts("misuse of aggregate") => state::GROUPING_ERROR,
         () if starts("integer overflow") => state::OUT_OF_RANGE,
         () if starts("malformed JSON") => state::INVALID_TEXT,
+        () if starts("frame starting offset") || starts("frame ending offset") => "22013",
         () if starts("cannot modify") || holds("may not be modified") => state::READ_ONLY,
         () if holds("values for") && holds("columns") => state::SYNTAX_ERROR,
         () if starts("too many") || starts("parser stack overflow") || holds("tree is too large") => "54001",

@@ -329,6 +329,7 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         return Err(SqlError::unsupported("EXPLAIN of a PRAGMA"));
     }
     statement.runs_alone = first == "VACUUM";
+    refuse_misread(script, &segment.tokens)?;
     let depth = grammar::check_depth(script, &segment.tokens)?;
     grammar::with_deep_stack(depth, || {
         if let Some(tree) = catalog_query::catalog_query(script, segment, written)? {
@@ -341,6 +342,23 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         Ok(())
     })
     .map(|()| statement)
+}
+
+/// What the parser reads as something else: the precision of an interval behind its name.
+fn refuse_misread(script: &str, tokens: &[Token]) -> Result<(), SqlError> {
+    let misread = tokens.windows(5).any(|five| {
+        five[0].is_word(script, "INTERVAL")
+            && five[1].kind == lexer::Kind::Open
+            && five[3].kind == lexer::Kind::Close
+            && five[4].kind == lexer::Kind::Text
+    });
+    if misread {
+        return Err(SqlError::unsupported_but(
+            "INTERVAL(precision) before a literal",
+            "Cast the literal instead: '…'::interval(2).",
+        ));
+    }
+    Ok(())
 }
 
 /// Compiles a statement that is for SQLite, by the schema of this connection. `declared` are the types the client gave its parameters.

@@ -99,6 +99,8 @@ pub(crate) struct Compiler<'a> {
     star_is_unsettled: bool,
     /// Inside a condition that a NULL fails like a false.
     null_is_false: bool,
+    /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
+    lenient: bool,
     notice: Option<String>,
 }
 
@@ -200,6 +202,7 @@ impl<'a> Compiler<'a> {
             session_bound: false,
             star_is_unsettled: false,
             null_is_false: false,
+            lenient: false,
             notice: None,
         }
     }

@@ -117,8 +117,15 @@ impl Scalar {
     pub(super) fn compared(&self) -> String {
         match types::collation(self.oid) {
             Some(collation) => format!("{} COLLATE \"{collation}\"", self.sql),
+            // A collation anywhere inside would be the whole's.
+            None if self.has_collation() => format!("{} COLLATE BINARY", self.sql),
             None => self.sql.clone(),
         }
+    }
+
+    /// Whether a collation stands in its text.
+    pub(super) fn has_collation(&self) -> bool {
+        self.sql.contains(" COLLATE ")
     }
 
     /// The constant text of a literal of unknown type.
@@ -375,7 +382,7 @@ impl Compiler<'_> {
         let converted = self.convert_type(item, element, context)?;
         let wrapped = match Type::from_oid(element) {
             Some(Type::Scalar(kind)) => format!(
-                "(SELECT \"forebay_gather\"({}, '{}') FROM json_each({}))",
+                "(SELECT \"forebay_gather\"({}, '{}') FROM json_each(\"forebay_one_dimension\"({})))",
                 converted.sql,
                 kind.name(),
                 scalar.sql
@@ -419,7 +426,12 @@ impl Compiler<'_> {
     /// A call of one of PostgreSQL's functions, whose arguments have the types it wants; done at once if it can be.
     pub(super) fn call_symbol(&mut self, symbol: &str, arguments: Vec<Scalar>, result: Oid) -> Result<Scalar> {
         let no_value = arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null));
-        if no_value && function(symbol).is_none_or(|known| known.strict) {
+        if no_value
+            && match function(symbol) {
+                Some(known) => known.strict,
+                None => super::native::lower(symbol, &arguments).is_some(),
+            }
+        {
             // Whatever the others are.
             return Ok(Scalar {
                 oid: result,
@@ -447,14 +459,18 @@ impl Compiler<'_> {
                 _ => None,
             })
             .collect();
-        if let (Some(values), false) = (&constants, known.in_session)
-            && let Ok(value) = known.call(Arguments {
+        if let (Some(values), false) = (&constants, known.in_session) {
+            let called = known.call(Arguments {
                 values,
                 types: &argument_types,
                 environment: self.values,
-            })
-        {
-            return Ok(Scalar::constant(value, result));
+            });
+            match called {
+                Ok(value) => return Ok(Scalar::constant(value, result)),
+                // PostgreSQL evaluates what is constant before it runs anything.
+                Err(error) if !self.lenient && facts::is_immutable(symbol) => return Err(error.into()),
+                Err(_) => {}
+            }
         }
         let mut sql = function_name(symbol);
         sql.push('(');
