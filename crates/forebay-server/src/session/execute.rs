@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::control::Controlled;
 use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::rows::{self, Failed, Piece};
+use super::violation;
 use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
@@ -170,7 +171,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// What statements are told of this session.
-    fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         let zone = self.settings.value("timezone").unwrap_or_default();
         let session = u64::from(self.registration.process.unsigned_abs());
         sql::Told::text(self.now_micros(), session, &zone)
@@ -193,6 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
         let parameters = self.take_parameters(portal);
+        let shown = parameters.clone();
         let read_only = self
             .block
             .as_ref()
@@ -272,9 +274,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if defines {
             self.shared.plans.schema_changed();
         }
-        written.map_err(|error| match (unsendable.lock().take(), &error) {
-            (Some(unsendable), WriteError::Refused { .. }) => unsendable.into(),
-            _ => errors::write(error, statement, &portal.prepared.script).into(),
+        let error = match written {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => error,
+        };
+        let refused = unsendable.lock().take();
+        if let (Some(unsendable), WriteError::Refused { .. }) = (refused, &error) {
+            return Err(unsendable.into());
+        }
+        let violation = violation::Violation::of(&error);
+        let answer = errors::write(error, statement, &portal.prepared.script);
+        Err(match violation {
+            Some(violation) => self.explained(answer, violation, &portal.prepared, shown, token).await.into(),
+            None => answer.into(),
         })
     }
 

@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use compile::definition::Definition;
 pub use compile::{Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
@@ -401,6 +402,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
     Ok(Plan {
         steps: vec![statement.sql.to_string().into()],
         used: 0,
+        inserted: Vec::new(),
         parameters: Vec::new(),
         environment: None,
         columns,

@@ -259,6 +259,20 @@ impl Compiler<'_> {
                         .unwrap_or_default(),
                 });
             }
+            if rows.len() == 1 {
+                self.inserted = columns
+                    .iter()
+                    .zip(&values)
+                    .filter_map(|((_, place), sql)| {
+                        let column = &table.columns[*place];
+                        Some(super::Inserted {
+                            column: column.name.clone(),
+                            sql: sql.clone(),
+                            label: super::scalar::type_label(forebay_pg_values::Type::from_oid(column.kind.oid)?),
+                        })
+                    })
+                    .collect();
+            }
             lists.push(format!("({})", values.join(", ")));
         }
         let names: Vec<String> = columns

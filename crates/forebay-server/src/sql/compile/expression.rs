@@ -6,7 +6,7 @@
 use forebay_pg_values::{Kind, Owned, Type, text_form};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, DateTimeField, Expr, Ident, Interval,
-    Subscript, TrimWhereField, TypedString, UnaryOperator, Value,
+    Subscript, TrimWhereField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::fault::{Fault, Result};
@@ -58,7 +58,7 @@ impl Compiler<'_> {
     fn any_expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
         match expression {
             Expr::Nested(inner) => self.any_expression(inner, scope),
-            Expr::Value(value) => self.value(&value.value),
+            Expr::Value(value) => self.value(value),
             Expr::Identifier(name) => self.name(std::slice::from_ref(name), scope),
             Expr::CompoundIdentifier(parts) => self.name(parts, scope),
             Expr::BinaryOp { left, op, right } => self.binary_expression(left, op, right, scope),
@@ -84,7 +84,7 @@ impl Compiler<'_> {
                 value,
                 uses_odbc_syntax: false,
             }) => {
-                let scalar = self.value(&value.value)?;
+                let scalar = self.value(value)?;
                 self.cast(scalar, data_type)
             }
             Expr::Interval(interval) => self.interval(interval, scope),
@@ -243,7 +243,15 @@ impl Compiler<'_> {
         }
     }
 
-    fn value(&mut self, value: &Value) -> Result<Scalar> {
+    fn value(&mut self, value: &ValueWithSpan) -> Result<Scalar> {
+        let scalar = self.value_anywhere(&value.value)?;
+        Ok(Scalar {
+            location: Some(value.span.start),
+            ..scalar
+        })
+    }
+
+    fn value_anywhere(&mut self, value: &Value) -> Result<Scalar> {
         match value {
             Value::Number(digits, false) => self.number(digits),
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) => {
@@ -354,7 +362,7 @@ impl Compiler<'_> {
             return Err(Fault::unsupported("a precision in this interval"));
         }
         let text = match &*interval.value {
-            Expr::Value(value) => self.value(&value.value)?,
+            Expr::Value(value) => self.value(value)?,
             other => return Err(Fault::new("42601", format!("syntax error at or near \"{other}\""))),
         };
         let _ = scope;

@@ -61,6 +61,8 @@ pub struct Plan {
     pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
+    /// What an INSERT of one row stores: to tell which key was there already.
+    pub inserted: Vec<Inserted>,
     /// The columns of its result.
     pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
@@ -106,6 +108,17 @@ impl Step {
     }
 }
 
+/// A value on its way into a column.
+#[derive(Debug, Clone)]
+pub struct Inserted {
+    /// The column.
+    pub column: String,
+    /// SQLite's text of the value.
+    pub sql: String,
+    /// The internal name of the column's type.
+    pub label: String,
+}
+
 /// A name of WITH.
 #[derive(Debug, Clone)]
 struct KnownCte {
@@ -137,6 +150,7 @@ pub(crate) struct Compiler<'a> {
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
     lenient: bool,
     notice: Option<String>,
+    inserted: Vec<Inserted>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -201,6 +215,14 @@ pub(crate) fn compile(
         environment: uses_environment.then_some(number),
         parameters,
         columns,
+        inserted: compiler
+            .inserted
+            .into_iter()
+            .map(|inserted| Inserted {
+                sql: inserted.sql.replace(scalar::ENVIRONMENT, &format!("?{number}")),
+                ..inserted
+            })
+            .collect(),
         writes: compiler.writes,
         locks: compiler.locks,
         zone_bound: compiler.zone_bound,
@@ -252,6 +274,7 @@ impl<'a> Compiler<'a> {
             null_is_false: false,
             lenient: false,
             notice: None,
+            inserted: Vec::new(),
         }
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Scalar {
     /// Holds a window function.
     pub(super) window: bool,
     pub(super) ungrouped: Option<Ungrouped>,
+    /// Where it stands, if it is a literal.
+    pub(super) location: Option<sqlparser::tokenizer::Location>,
 }
 
 impl Scalar {
@@ -64,6 +66,7 @@ impl Scalar {
             aggregate: false,
             window: false,
             ungrouped: None,
+            location: None,
         }
     }
 
@@ -241,7 +244,7 @@ impl Compiler<'_> {
     fn convert_unknown(&mut self, scalar: Scalar, to: Oid) -> Result<Scalar> {
         match &scalar.form {
             Form::Constant(Owned::Text(text)) => {
-                let value = self.read_text(text, to)?;
+                let value = self.read_text(text, to).map_err(|fault| fault.at_location(scalar.location))?;
                 Ok(Scalar::constant(value, to))
             }
             Form::Constant(_) => Ok(Scalar { oid: to, ..scalar }),
