@@ -12,7 +12,7 @@
 
 mod catalog_query;
 mod command;
-mod compile;
+pub(crate) mod compile;
 mod cursor;
 mod dialect;
 mod error;
@@ -30,7 +30,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub use compile::{Plan, ResultColumn};
+pub(crate) use compile::definition::Definition;
+pub use compile::{Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
 pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
@@ -399,8 +400,9 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         })
         .collect();
     Ok(Plan {
-        steps: vec![statement.sql.to_string()],
+        steps: vec![statement.sql.to_string().into()],
         used: 0,
+        inserted: Vec::new(),
         parameters: Vec::new(),
         environment: None,
         columns,

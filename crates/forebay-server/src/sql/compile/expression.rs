@@ -226,9 +226,6 @@ impl Compiler<'_> {
                 match name.as_str() {
                     "C" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8" | "C.utf8" => {
                         // Texts are ordered by their bytes in any case.
-                        if scalar.oid == oid::UNKNOWN {
-                            return self.convert_type(scalar, oid::TEXT, Context::Implicit);
-                        }
                         Ok(scalar)
                     }
                     _ => Err(Fault::unsupported(format!("the collation \"{name}\"")).with_hint("Texts are ordered by their bytes, as with collation \"C\".")),
@@ -662,11 +659,22 @@ impl Compiler<'_> {
 
     /// A sign; one right before a number is part of the number.
     fn signed(&mut self, op: UnaryOperator, inner: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
+        let (mut sign, mut rest) = (op == UnaryOperator::Minus, unnested(inner));
+        while let Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } = rest
+            && op == UnaryOperator::Minus
+        {
+            sign = !sign;
+            rest = unnested(expr);
+        }
         if op == UnaryOperator::Minus
-            && let Expr::Value(value) = unnested(inner)
+            && let Expr::Value(value) = rest
             && let Value::Number(digits, false) = &value.value
         {
-            return self.number(&format!("-{digits}"));
+            let minus = if sign { "-" } else { "" };
+            return self.number(&format!("{minus}{digits}"));
         }
         self.prefix(if op == UnaryOperator::Minus { "-" } else { "+" }, inner, scope)
     }
@@ -719,7 +727,7 @@ impl Compiler<'_> {
         }
         // PostgreSQL looks at ELSE first when it settles the type.
         // Without columns and parameters it is decided which branch is met before anything is.
-        let decided = whens.iter().any(|when| !when.sql.contains(['?', '"']));
+        let decided = whens.iter().any(|when| !depends_on_a_row(&when.sql));
         let before = self.lenient;
         self.lenient |= decided;
         let results = self.case_results(conditions, otherwise, scope);
@@ -932,6 +940,15 @@ fn balanced(parts: &[Scalar], operator: &str, out: &mut String) {
             out.push(')');
         }
     }
+}
+
+/// Whether a column or a parameter stands in a text of SQLite's.
+fn depends_on_a_row(sql: &str) -> bool {
+    let bytes = sql.as_bytes();
+    sql.contains('?')
+        || bytes.windows(3).any(|three| {
+            three[0] == b'"' && matches!(three[1], b'r' | b'w') && three[2].is_ascii_digit()
+        })
 }
 
 /// The type of what has been unified, with its modifier if all agree on it.

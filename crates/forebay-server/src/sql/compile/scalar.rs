@@ -313,8 +313,11 @@ impl Compiler<'_> {
         if let Form::Constant(Owned::Text(value)) = &text.form {
             let value = value.clone();
             // What is none of the type's is an error when it is met, if it ever is.
-            if let Ok(value) = self.read_text(&value, to) {
-                return Ok(Scalar::constant(value, to));
+            let of_the_moment = matches!(facts::category(to), b'D' | b'T');
+            match self.read_text(&value, to) {
+                Ok(value) => return Ok(Scalar::constant(value, to)),
+                Err(fault) if !self.lenient && !of_the_moment => return Err(fault),
+                Err(_) => {}
             }
         }
         Ok(Scalar {

@@ -152,6 +152,10 @@ impl<'a> Schema<'a> {
             });
         }
         keys.sort_unstable();
+        if let Some(key) = own.as_ref().and_then(|own| own.primary_key.as_ref()) {
+            let places = key.columns.iter().filter_map(|name| columns.iter().position(|column| column.name == *name));
+            keys = (0..).zip(places).collect();
+        }
         let view = (kind == "view").then(|| view_text(&definition)).flatten();
         Ok(Some(Table {
             foreign_view: kind == "view" && view.is_none(),
@@ -164,7 +168,8 @@ impl<'a> Schema<'a> {
     }
 }
 
-fn view_text(definition: &str) -> Option<String> {
+/// PostgreSQL's text of a view that a client made.
+pub(crate) fn view_text(definition: &str) -> Option<String> {
     let (text, _) = behind_marker(definition, VIEW_TEXT)?.split_once(VIEW_TEXT_END)?;
     Some(text.replace("*\u{200b}/", "*/").replace("*\u{200b}\u{200b}", "*\u{200b}"))
 }

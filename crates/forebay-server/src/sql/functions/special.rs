@@ -277,6 +277,11 @@ fn once(context: &Context<'_>) -> rusqlite::Result<Value> {
     if new {
         return Ok(Value::Integer(1));
     }
+    if keys[0] == Datum::Text("perhaps") {
+        return Err(raised(ValueError::unsupported(
+            "ON CONFLICT DO UPDATE … WHERE of rows with the same key in one command is",
+        )));
+    }
     Err(raised(
         ValueError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time").with_hint(
             "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
@@ -495,14 +500,16 @@ fn one_dimension(context: &Context<'_>) -> rusqlite::Result<Value> {
     }
 }
 
-/// `(SQLSTATE, message)`: an error.
+/// `(SQLSTATE, message)` or `(SQLSTATE, message, detail)`: an error.
 fn fail(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let sqlstate = match text_at(context, 0)? {
-        "42704" => "42704",
-        "23502" => "23502",
-        _ => "XX000",
-    };
-    Err(raised(ValueError::new(sqlstate, text_at(context, 1)?)))
+    const KNOWN: [&str; 6] = ["42704", "23502", "23503", "23505", "23514", "40001"];
+    let given = text_at(context, 0)?;
+    let sqlstate = KNOWN.into_iter().find(|known| *known == given).unwrap_or("XX000");
+    let mut error = ValueError::new(sqlstate, text_at(context, 1)?);
+    if context.len() > 2 && datum(context.get_raw(2))? != Datum::Null {
+        error = error.with_detail(text_at(context, 2)?);
+    }
+    Err(raised(error))
 }
 
 /// `(value, type)`: all values of a group as an array.
