@@ -161,6 +161,7 @@ impl Compiler<'_> {
         }
         let given: Vec<Oid> = arguments.iter().map(|argument| argument.oid).collect();
         if given == [oid::UNKNOWN]
+            && matches!(arguments[0].form, Form::Constant(_))
             && let Some(to) = facts::type_named(name)
         {
             let mut arguments = arguments;
