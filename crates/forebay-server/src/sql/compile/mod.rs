@@ -12,6 +12,7 @@
 
 mod aggregate;
 mod alter;
+mod asked;
 mod call;
 mod change;
 mod define;
@@ -31,6 +32,7 @@ pub(crate) mod types;
 
 use sqlparser::ast::{Ident, Statement as Tree};
 
+pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
@@ -69,6 +71,8 @@ pub struct Plan {
     pub session_bound: bool,
     /// What to tell the client beside the result.
     pub notice: Option<String>,
+    /// The columns of the result, if the session has a part in them.
+    pub asked: Vec<Asked>,
 }
 
 /// A name of WITH.
@@ -100,6 +104,7 @@ pub(crate) struct Compiler<'a> {
     /// Inside a condition that a NULL fails like a false.
     null_is_false: bool,
     notice: Option<String>,
+    asked: Vec<Asked>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -156,6 +161,7 @@ pub(crate) fn compile(
         zone_bound: compiler.zone_bound,
         session_bound: compiler.session_bound,
         notice: compiler.notice,
+        asked: compiler.asked,
     })
 }
 
@@ -201,6 +207,7 @@ impl<'a> Compiler<'a> {
             star_is_unsettled: false,
             null_is_false: false,
             notice: None,
+            asked: Vec::new(),
         }
     }
 
@@ -213,6 +220,9 @@ impl<'a> Compiler<'a> {
                     | sqlparser::ast::SetExpr::Update(inner)
                     | sqlparser::ast::SetExpr::Delete(inner) => self.change_with(query, inner),
                     _ => {
+                        if let Some(asked) = self.asked(query)? {
+                            return Ok(asked);
+                        }
                         let compiled = self.query(query, None, None)?;
                         Ok((vec![compiled.sql], compiled.columns))
                     }
@@ -227,6 +237,9 @@ impl<'a> Compiler<'a> {
                 ..
             } => {
                 let (steps, _) = self.statement(statement)?;
+                if !std::mem::take(&mut self.asked).is_empty() {
+                    return Err(Fault::unsupported("EXPLAIN of this statement"));
+                }
                 let [step] = steps.as_slice() else {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 };
