@@ -152,10 +152,6 @@ impl Compiler<'_> {
                     ..Scalar::new("\"forebay_clock\"()", oid::TIMESTAMPTZ)
                 });
             }
-            "pg_advisory_unlock_all" if arguments.is_empty() => {
-                // Nobody holds one.
-                return Ok(Scalar::constant(Owned::Text(String::new()), oid::VOID));
-            }
             "current_setting" => return self.current_setting(arguments),
             _ => {}
         }
@@ -431,7 +427,7 @@ impl Compiler<'_> {
 }
 
 /// Sorts the arguments of a call.
-fn written(arguments: &[FunctionArg]) -> Result<Written<'_>> {
+pub(super) fn written(arguments: &[FunctionArg]) -> Result<Written<'_>> {
     let mut sorted = Written {
         positional: Vec::new(),
         named: Vec::new(),
