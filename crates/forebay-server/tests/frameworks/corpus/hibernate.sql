@@ -124,7 +124,7 @@ select * from "public"."authors" where 1=0
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21103 AS oid , 1 AS attnum UNION ALL SELECT 21103, 2 UNION ALL SELECT 21103, 3) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21103)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21659 AS oid , 1 AS attnum UNION ALL SELECT 21659, 2 UNION ALL SELECT 21659, 3) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21659)
 -- ;
 -- sent: extended
 -- columns: id int8, price numeric[655366], title varchar[259], version int4, author_id int8
@@ -132,7 +132,7 @@ select * from "public"."books" where 1=0
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21109 AS oid , 1 AS attnum UNION ALL SELECT 21109, 2 UNION ALL SELECT 21109, 3 UNION ALL SELECT 21109, 4 UNION ALL SELECT 21109, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21109)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21665 AS oid , 1 AS attnum UNION ALL SELECT 21665, 2 UNION ALL SELECT 21665, 3 UNION ALL SELECT 21665, 4 UNION ALL SELECT 21665, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21665)
 -- ;
 -- sent: extended
 -- columns: id uuid, word varchar[24]
@@ -140,7 +140,7 @@ select * from "public"."tags" where 1=0
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21126 AS oid , 1 AS attnum UNION ALL SELECT 21126, 2) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21126)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21682 AS oid , 1 AS attnum UNION ALL SELECT 21682, 2) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21682)
 -- ;
 -- sent: extended
 -- columns: nextval int8
@@ -340,7 +340,7 @@ select title from books where price = $1
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21109 AS oid , 3 AS attnum) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21109)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21665 AS oid , 3 AS attnum) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21665)
 -- ;
 -- sent: extended
 update books b1_0 set price=(b1_0.price+1) where b1_0.title='two'
@@ -395,7 +395,7 @@ alter table if exists authors add constraint FKcgcff2pxwhhtas9huf7bj08j foreign 
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21103 AS oid , 1 AS attnum UNION ALL SELECT 21103, 2 UNION ALL SELECT 21103, 3 UNION ALL SELECT 21103, 4 UNION ALL SELECT 21103, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21103)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21659 AS oid , 1 AS attnum UNION ALL SELECT 21659, 2 UNION ALL SELECT 21659, 3 UNION ALL SELECT 21659, 4 UNION ALL SELECT 21659, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21659)
 -- ;
 -- sent: extended
 -- columns: id int8, born date, name varchar[54], nick varchar[34], teacher_id int8

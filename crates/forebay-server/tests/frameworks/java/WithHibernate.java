@@ -1,4 +1,5 @@
 import jakarta.persistence.CascadeType;
+import jakarta.persistence.CheckConstraint;
 import jakarta.persistence.Column;
 import jakarta.persistence.Entity;
 import jakarta.persistence.EnumType;
@@ -31,7 +32,6 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import org.hibernate.Session;
 import org.hibernate.SessionFactory;
-import org.hibernate.annotations.Check;
 import org.hibernate.annotations.ColumnDefault;
 import org.hibernate.annotations.JdbcTypeCode;
 import org.hibernate.cfg.Configuration;
@@ -67,8 +67,8 @@ public final class WithHibernate {
     @Table(
         name = "books",
         uniqueConstraints = @UniqueConstraint(name = "one_title_an_author", columnNames = {"author_id", "title"}),
-        indexes = @Index(name = "books_price", columnList = "price desc, title"))
-    @Check(name = "price_not_negative", constraints = "price >= 0")
+        indexes = @Index(name = "books_price", columnList = "price desc, title"),
+        check = @CheckConstraint(name = "price_not_negative", constraint = "price >= 0"))
     public static class Book {
         @Id
         @GeneratedValue(strategy = GenerationType.IDENTITY)
