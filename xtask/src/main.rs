@@ -6,6 +6,7 @@
 
 mod check;
 mod command;
+mod frameworks;
 mod report;
 mod setup;
 mod steps;
@@ -29,15 +30,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients, a real browser, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
     Test {
-        /// Leave out what takes minutes: the models, the other compiler, the real clients, the measurements and the browser.
+        /// Leave out what takes minutes: the models, the other compiler, the real clients and frameworks, the measurements and the browser.
         #[arg(long)]
         quick: bool,
     },
     /// The fast part while writing: format, lints, cargo check.
     Check,
-    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, a browser.
+    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser.
     Setup,
     /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`.
     #[command(disable_help_flag = true)]

@@ -1,5 +1,4 @@
 -- The tables that the tools look at: each file here begins with them.
-\set ON_ERROR_STOP on
 \pset format unaligned
 \pset footer off
 \pset null NULL
