@@ -160,7 +160,7 @@ CREATE TABLE users (
 -- ;
 -- sent: simple
 -- columns: version_num varchar[36]
-INSERT INTO alembic_version (version_num) VALUES ('33256a7b9ce7') RETURNING alembic_version.version_num
+INSERT INTO alembic_version (version_num) VALUES ('17126fb1200b') RETURNING alembic_version.version_num
 -- ;
 -- sent: extended
 -- parameters: unspecified, unspecified, unspecified, unspecified, unspecified, unspecified, unspecified, unspecified, unspecified, unspecified, int2, unspecified, unspecified, int2, unspecified, unspecified, unspecified, unspecified, unspecified, unspecified, unspecified
@@ -266,7 +266,7 @@ ALTER TABLE users ADD CONSTRAINT users_email UNIQUE (email)
 ALTER TABLE users DROP COLUMN nick
 -- ;
 -- sent: simple
-UPDATE alembic_version SET version_num='b2800a796ce5' WHERE alembic_version.version_num = '33256a7b9ce7'
+UPDATE alembic_version SET version_num='0b564818c7c4' WHERE alembic_version.version_num = '17126fb1200b'
 -- ;
 -- sent: simple
 -- columns: email varchar[204], active bool, balance numeric[655366]
@@ -362,7 +362,7 @@ ALTER TABLE users ALTER COLUMN balance SET NOT NULL
 DROP INDEX users_active
 -- ;
 -- sent: simple
-UPDATE alembic_version SET version_num='ee2496c3b839' WHERE alembic_version.version_num = 'b2800a796ce5'
+UPDATE alembic_version SET version_num='33e99a516d1c' WHERE alembic_version.version_num = '0b564818c7c4'
 -- ;
 -- sent: simple
 -- columns: total numeric[786440]
@@ -385,19 +385,25 @@ INSERT INTO orders (user_id, total) VALUES (1000000, 1)
 INSERT INTO users (email, balance) VALUES ('b@example.com', NULL)
 -- ;
 -- sent: simple
+CREATE INDEX users_active ON users (active)
+-- ;
+-- sent: simple
 ALTER TABLE users ALTER COLUMN balance DROP NOT NULL
 -- ;
 -- sent: simple
 ALTER TABLE orders ALTER COLUMN total TYPE NUMERIC(10, 2)
 -- ;
 -- sent: simple
-UPDATE alembic_version SET version_num='b2800a796ce5' WHERE alembic_version.version_num = 'ee2496c3b839'
+UPDATE alembic_version SET version_num='0b564818c7c4' WHERE alembic_version.version_num = '33e99a516d1c'
 -- ;
 -- sent: simple
 ALTER TABLE users ADD COLUMN nick VARCHAR(20)
 -- ;
 -- sent: simple
 ALTER TABLE users DROP CONSTRAINT users_email
+-- ;
+-- sent: simple
+DROP INDEX users_active
 -- ;
 -- sent: simple
 ALTER TABLE users ALTER COLUMN email TYPE VARCHAR(50)
@@ -412,10 +418,78 @@ ALTER TABLE users DROP COLUMN active
 DROP TABLE orders
 -- ;
 -- sent: simple
-UPDATE alembic_version SET version_num='33256a7b9ce7' WHERE alembic_version.version_num = 'b2800a796ce5'
+UPDATE alembic_version SET version_num='17126fb1200b' WHERE alembic_version.version_num = '0b564818c7c4'
+-- ;
+-- sent: simple
+CREATE TABLE orders (
+	id BIGSERIAL NOT NULL, 
+	user_id INTEGER NOT NULL, 
+	at TIMESTAMP WITH TIME ZONE DEFAULT now(), 
+	total NUMERIC(10, 2), 
+	PRIMARY KEY (id), 
+	CONSTRAINT orders_total CHECK (total > 0), 
+	CONSTRAINT orders_user FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+)
+-- ;
+-- sent: simple
+ALTER TABLE users ADD COLUMN active BOOLEAN DEFAULT true NOT NULL
+-- ;
+-- sent: simple
+ALTER TABLE users ADD COLUMN balance NUMERIC(10, 2) DEFAULT '0'
+-- ;
+-- sent: simple
+ALTER TABLE users ALTER COLUMN email TYPE VARCHAR(200)
+-- ;
+-- sent: simple
+CREATE INDEX users_active ON users (active)
+-- ;
+-- sent: simple
+ALTER TABLE users ADD CONSTRAINT users_email UNIQUE (email)
+-- ;
+-- sent: simple
+ALTER TABLE users DROP COLUMN nick
+-- ;
+-- sent: simple
+ALTER TABLE orders ALTER COLUMN total TYPE NUMERIC(12, 4)
+-- ;
+-- sent: simple
+ALTER TABLE users ALTER COLUMN balance SET NOT NULL
+-- ;
+-- sent: simple
+DROP INDEX users_active
+-- ;
+-- sent: simple
+CREATE INDEX users_active ON users (active)
+-- ;
+-- sent: simple
+ALTER TABLE users ALTER COLUMN balance DROP NOT NULL
+-- ;
+-- sent: simple
+ALTER TABLE orders ALTER COLUMN total TYPE NUMERIC(10, 2)
+-- ;
+-- sent: simple
+ALTER TABLE users ADD COLUMN nick VARCHAR(20)
+-- ;
+-- sent: simple
+ALTER TABLE users DROP CONSTRAINT users_email
+-- ;
+-- sent: simple
+DROP INDEX users_active
+-- ;
+-- sent: simple
+ALTER TABLE users ALTER COLUMN email TYPE VARCHAR(50)
+-- ;
+-- sent: simple
+ALTER TABLE users DROP COLUMN balance
+-- ;
+-- sent: simple
+ALTER TABLE users DROP COLUMN active
+-- ;
+-- sent: simple
+DROP TABLE orders
 -- ;
 -- sent: simple
 DROP TABLE users
 -- ;
 -- sent: simple
-DELETE FROM alembic_version WHERE alembic_version.version_num = '33256a7b9ce7'
+DELETE FROM alembic_version WHERE alembic_version.version_num = '17126fb1200b'

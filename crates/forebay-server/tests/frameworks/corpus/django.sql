@@ -31,7 +31,7 @@ ALTER TABLE "django_content_type" ADD CONSTRAINT "django_content_type_app_label_
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0001_initial', '2026-11-22 10:24:23.309932+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0001_initial', '2026-11-22 10:58:12.648853+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "django_content_type" ALTER COLUMN "name" DROP NOT NULL
@@ -41,7 +41,7 @@ ALTER TABLE "django_content_type" DROP COLUMN "name" CASCADE
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0002_remove_content_type_name', '2026-11-22 10:24:23.315291+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0002_remove_content_type_name', '2026-11-22 10:58:12.653705+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app varchar[259], name varchar[259], applied timestamptz
@@ -135,72 +135,72 @@ CREATE INDEX "auth_user_user_permissions_permission_id_1fbb5f2c" ON "auth_user_u
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0001_initial', '2026-11-22 10:24:23.361643+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0001_initial', '2026-11-22 10:58:12.692777+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_permission" ALTER COLUMN "name" TYPE varchar(255)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0002_alter_permission_name_max_length', '2026-11-22 10:24:23.372237+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0002_alter_permission_name_max_length', '2026-11-22 10:58:12.697891+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "email" TYPE varchar(254)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0003_alter_user_email_max_length', '2026-11-22 10:24:23.377811+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0003_alter_user_email_max_length', '2026-11-22 10:58:12.702544+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0004_alter_user_username_opts', '2026-11-22 10:24:23.388099+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0004_alter_user_username_opts', '2026-11-22 10:58:12.707840+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "last_login" DROP NOT NULL
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0005_alter_user_last_login_null', '2026-11-22 10:24:23.396054+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0005_alter_user_last_login_null', '2026-11-22 10:58:12.712351+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0006_require_contenttypes_0002', '2026-11-22 10:24:23.397266+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0006_require_contenttypes_0002', '2026-11-22 10:58:12.713144+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0007_alter_validators_add_error_messages', '2026-11-22 10:24:23.401228+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0007_alter_validators_add_error_messages', '2026-11-22 10:58:12.716590+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "username" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0008_alter_user_username_max_length', '2026-11-22 10:24:23.413706+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0008_alter_user_username_max_length', '2026-11-22 10:58:12.722218+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "last_name" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0009_alter_user_last_name_max_length', '2026-11-22 10:24:23.424063+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0009_alter_user_last_name_max_length', '2026-11-22 10:58:12.726598+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_group" ALTER COLUMN "name" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0010_alter_group_name_max_length', '2026-11-22 10:24:23.429975+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0010_alter_group_name_max_length', '2026-11-22 10:58:12.731770+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0011_update_proxy_permissions', '2026-11-22 10:24:23.433899+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0011_update_proxy_permissions', '2026-11-22 10:58:12.735322+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "first_name" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0012_alter_user_first_name_max_length', '2026-11-22 10:24:23.448134+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0012_alter_user_first_name_max_length', '2026-11-22 10:58:12.740083+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -212,7 +212,7 @@ INSERT INTO "django_content_type" ("app_label", "model") SELECT * FROM UNNEST(('
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'auth' AND "django_content_type"."model" IN ('user', 'group', 'permission'))
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'auth' AND "django_content_type"."model" IN ('permission', 'user', 'group'))
 -- ;
 -- sent: simple
 -- columns: content_type int4, codename varchar[104]
@@ -251,15 +251,15 @@ CREATE INDEX "django_admin_log_user_id_c564eba6" ON "django_admin_log" ("user_id
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0001_initial', '2026-11-22 10:24:23.513771+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0001_initial', '2026-11-22 10:58:12.779730+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0002_logentry_remove_auto_add', '2026-11-22 10:24:23.518397+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0002_logentry_remove_auto_add', '2026-11-22 10:58:12.783929+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0003_logentry_add_action_flag_choices', '2026-11-22 10:24:23.528140+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0003_logentry_add_action_flag_choices', '2026-11-22 10:58:12.788491+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -292,7 +292,7 @@ CREATE INDEX "django_session_expire_date_a5c62663" ON "django_session" ("expire_
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('sessions', '0001_initial', '2026-11-22 10:24:23.581322+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('sessions', '0001_initial', '2026-11-22 10:58:12.939547+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -331,7 +331,7 @@ CREATE INDEX "shop_tag_word_8e0dd664_like" ON "shop_tag" ("word" varchar_pattern
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 10:24:23.656079+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 10:58:13.091722+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -343,7 +343,7 @@ INSERT INTO "django_content_type" ("app_label", "model") SELECT * FROM UNNEST(('
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('product', 'tag', 'kind', 'category'))
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('tag', 'category', 'product', 'kind'))
 -- ;
 -- sent: simple
 -- columns: content_type int4, codename varchar[104]
@@ -364,13 +364,13 @@ ALTER TABLE "shop_kind" RENAME TO "shop_kinds"
 SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" = 'kind') LIMIT 21
 -- ;
 -- sent: simple
-SAVEPOINT "s140302621158272_x1"
+SAVEPOINT "s140648538209152_x1"
 -- ;
 -- sent: simple
 UPDATE "django_content_type" SET "model" = 'kinds' WHERE "django_content_type"."id" = 10
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140302621158272_x1"
+RELEASE SAVEPOINT "s140648538209152_x1"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_kinds" RENAME COLUMN "link" TO "url"
@@ -563,11 +563,11 @@ CREATE INDEX "shop_product_tags_tag_id_dd30c4fb" ON "shop_product_tags" ("tag_id
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 10:24:23.939382+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 10:58:13.967378+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('product', 'kinds', 'tag', 'category'))
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('tag', 'category', 'product', 'kinds'))
 -- ;
 -- sent: simple
 -- columns: id int4
@@ -849,14 +849,14 @@ SELECT "shop_category"."id", "shop_category"."name", "shop_category"."parent_id"
 SELECT COUNT("shop_product"."id") FILTER (WHERE "shop_product"."price" > 100) AS "dear", SUM("shop_product"."stock") AS "stock__sum", AVG("shop_product"."stock") AS "stock__avg" FROM "shop_product"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('6c5f5379bea446a799f4f72c4c2e1851'::uuid, 'poetry')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('22ad7a060067450185ee1e6f3d7f9a4c'::uuid, 'poetry')
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
 SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id" FROM "shop_product" ORDER BY "shop_product"."id" ASC LIMIT 2
 -- ;
 -- sent: simple
-INSERT INTO "shop_product_tags" ("product_id", "tag_id") VALUES (2, '6c5f5379bea446a799f4f72c4c2e1851'::uuid) ON CONFLICT DO NOTHING
+INSERT INTO "shop_product_tags" ("product_id", "tag_id") VALUES (2, '22ad7a060067450185ee1e6f3d7f9a4c'::uuid) ON CONFLICT DO NOTHING
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
@@ -899,28 +899,28 @@ SELECT COUNT(*) FROM ((SELECT "shop_product"."title" AS "title" FROM "shop_produ
 SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id", LOWER(COALESCE("auth_user"."username", 'NOBODY')) AS "lowered" FROM "shop_product" LEFT OUTER JOIN "auth_user" ON ("shop_product"."owner_id" = "auth_user"."id") ORDER BY "shop_product"."id" ASC LIMIT 1
 -- ;
 -- sent: extended
-DECLARE "_django_curs_140302621158272_sync_1" NO SCROLL CURSOR WITH HOLD FOR SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id" FROM "shop_product" ORDER BY "shop_product"."price" ASC, "shop_product"."id" ASC
+DECLARE "_django_curs_140648538209152_sync_1" NO SCROLL CURSOR WITH HOLD FOR SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id" FROM "shop_product" ORDER BY "shop_product"."price" ASC, "shop_product"."id" ASC
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
-FETCH FORWARD 100 FROM "_django_curs_140302621158272_sync_1"
+FETCH FORWARD 100 FROM "_django_curs_140648538209152_sync_1"
 -- ;
 -- sent: simple
-CLOSE "_django_curs_140302621158272_sync_1"
+CLOSE "_django_curs_140648538209152_sync_1"
 -- ;
 -- sent: simple
 -- columns: id uuid, word varchar[54]
 SELECT "shop_tag"."id", "shop_tag"."word" FROM "shop_tag" WHERE "shop_tag"."word" = 'prose' LIMIT 21
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('c4cd51a2642248a5b5ab2780d1f52e9e'::uuid, 'prose')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('7c4b42f936c54c85ab29f47da263f660'::uuid, 'prose')
 -- ;
 -- sent: simple
 -- columns: id uuid, word varchar[54]
 SELECT "shop_tag"."id", "shop_tag"."word" FROM "shop_tag" WHERE "shop_tag"."word" = 'prose' LIMIT 21 FOR UPDATE
 -- ;
 -- sent: simple
-UPDATE "shop_tag" SET "word" = 'prose-2' WHERE "shop_tag"."id" = 'c4cd51a2642248a5b5ab2780d1f52e9e'::uuid
+UPDATE "shop_tag" SET "word" = 'prose-2' WHERE "shop_tag"."id" = '7c4b42f936c54c85ab29f47da263f660'::uuid
 -- ;
 -- sent: simple
 -- columns: a int4
@@ -978,42 +978,42 @@ SELECT COUNT(*) AS "__count" FROM "shop_product" WHERE "shop_product"."sku" IN (
 SELECT COUNT(*) AS "__count" FROM "shop_tag"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('6a9bcac07309447ca36d81f2f7df0fc8'::uuid, 'kept')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('b29652902da44639b4a5864455936c82'::uuid, 'kept')
 -- ;
 -- sent: simple
-SAVEPOINT "s140302621158272_x2"
+SAVEPOINT "s140648538209152_x2"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('eb8b8304472443b7b91f66106b9fbe1e'::uuid, 'undone')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('61b180ed4b62447b8d6330a0b321420e'::uuid, 'undone')
 -- ;
 -- sent: simple
 -- fails: 23505 duplicate key value violates unique constraint "shop_tag_word_key"
-INSERT INTO "shop_tag" ("id", "word") VALUES ('37252af5217a453a880773479f735a4e'::uuid, 'kept')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('27b674a4a946402cb91123bbdee6245f'::uuid, 'kept')
 -- ;
 -- sent: simple
-ROLLBACK TO SAVEPOINT "s140302621158272_x2"
+ROLLBACK TO SAVEPOINT "s140648538209152_x2"
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140302621158272_x2"
+RELEASE SAVEPOINT "s140648538209152_x2"
 -- ;
 -- sent: simple
-SAVEPOINT "s140302621158272_x3"
+SAVEPOINT "s140648538209152_x3"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('a72a8cbb3e0d4d13b81343906d57a22e'::uuid, 'undone-too')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('910fa694767848a385621e7ae191fa42'::uuid, 'undone-too')
 -- ;
 -- sent: simple
-ROLLBACK TO SAVEPOINT "s140302621158272_x3"
+ROLLBACK TO SAVEPOINT "s140648538209152_x3"
 -- ;
 -- sent: simple
 -- columns: id uuid, word varchar[54]
 SELECT "shop_tag"."id", "shop_tag"."word" FROM "shop_tag"
 -- ;
 -- sent: simple
-DELETE FROM "shop_product_tags" WHERE "shop_product_tags"."tag_id" IN ('6c5f5379bea446a799f4f72c4c2e1851'::uuid, 'c4cd51a2642248a5b5ab2780d1f52e9e'::uuid, '6a9bcac07309447ca36d81f2f7df0fc8'::uuid)
+DELETE FROM "shop_product_tags" WHERE "shop_product_tags"."tag_id" IN ('22ad7a060067450185ee1e6f3d7f9a4c'::uuid, '7c4b42f936c54c85ab29f47da263f660'::uuid, 'b29652902da44639b4a5864455936c82'::uuid)
 -- ;
 -- sent: simple
-DELETE FROM "shop_tag" WHERE "shop_tag"."id" IN ('c4cd51a2642248a5b5ab2780d1f52e9e'::uuid, '6c5f5379bea446a799f4f72c4c2e1851'::uuid, '6a9bcac07309447ca36d81f2f7df0fc8'::uuid)
+DELETE FROM "shop_tag" WHERE "shop_tag"."id" IN ('b29652902da44639b4a5864455936c82'::uuid, '7c4b42f936c54c85ab29f47da263f660'::uuid, '22ad7a060067450185ee1e6f3d7f9a4c'::uuid)
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
@@ -1032,7 +1032,7 @@ SELECT COUNT(*) AS "__count" FROM "shop_product" WHERE "shop_product"."sku" IN (
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "auth_user" ("password", "last_login", "is_superuser", "username", "first_name", "last_name", "email", "is_staff", "is_active", "date_joined") VALUES ('md5$vGXfuvQi8FsMo3oVJyEZrt$798e6410df0a55563d496f1492e02d0d', NULL, false, 'ann', '', '', 'ann@example.com', false, true, '2026-11-22 10:24:24.350537+00:00'::timestamptz) RETURNING "auth_user"."id"
+INSERT INTO "auth_user" ("password", "last_login", "is_superuser", "username", "first_name", "last_name", "email", "is_staff", "is_active", "date_joined") VALUES ('md5$4BKYb7OY4YdFAW2BFLpnMf$edf8ad0cb0e629abb63c402280af84fd', NULL, false, 'ann', '', '', 'ann@example.com', false, true, '2026-11-22 10:58:14.919049+00:00'::timestamptz) RETURNING "auth_user"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
@@ -1062,21 +1062,21 @@ SELECT "django_content_type"."app_label" AS "content_type__app_label", "auth_per
 -- ;
 -- sent: simple
 -- columns: a int4
-SELECT 1 AS "a" FROM "django_session" WHERE "django_session"."session_key" = 'nyr4k8p96xkm6ld03p1vcm0qcpkuf16j' LIMIT 1
+SELECT 1 AS "a" FROM "django_session" WHERE "django_session"."session_key" = '9519hlmdt85ijlyktekd0l5rebixzyck' LIMIT 1
 -- ;
 -- sent: simple
-INSERT INTO "django_session" ("session_key", "session_data", "expire_date") VALUES ('nyr4k8p96xkm6ld03p1vcm0qcpkuf16j', 'eyJjYXJ0IjpbMSwyXX0:1xV4kC:48GqBKggujGSSJK2CoQlVCfAr-oVBdkdwfDBowdhQ2g', '2026-12-06 10:24:24.375966+00:00'::timestamptz)
--- ;
--- sent: simple
--- columns: session_key varchar[44], session_data text, expire_date timestamptz
-SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE ("django_session"."expire_date" > '2026-11-22 10:24:24.380438+00:00'::timestamptz AND "django_session"."session_key" = 'nyr4k8p96xkm6ld03p1vcm0qcpkuf16j') LIMIT 21
+INSERT INTO "django_session" ("session_key", "session_data", "expire_date") VALUES ('9519hlmdt85ijlyktekd0l5rebixzyck', 'eyJjYXJ0IjpbMSwyXX0:1xV5Gw:Zrw3MoFdXnH4VNCs3P4wc9UUT3-BJIJ5K1D-5aOpDjM', '2026-12-06 10:58:14.992015+00:00'::timestamptz)
 -- ;
 -- sent: simple
 -- columns: session_key varchar[44], session_data text, expire_date timestamptz
-SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE "django_session"."session_key" = 'nyr4k8p96xkm6ld03p1vcm0qcpkuf16j' LIMIT 21
+SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE ("django_session"."expire_date" > '2026-11-22 10:58:14.993522+00:00'::timestamptz AND "django_session"."session_key" = '9519hlmdt85ijlyktekd0l5rebixzyck') LIMIT 21
 -- ;
 -- sent: simple
-DELETE FROM "django_session" WHERE "django_session"."session_key" IN ('nyr4k8p96xkm6ld03p1vcm0qcpkuf16j')
+-- columns: session_key varchar[44], session_data text, expire_date timestamptz
+SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE "django_session"."session_key" = '9519hlmdt85ijlyktekd0l5rebixzyck' LIMIT 21
+-- ;
+-- sent: simple
+DELETE FROM "django_session" WHERE "django_session"."session_key" IN ('9519hlmdt85ijlyktekd0l5rebixzyck')
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
@@ -1084,7 +1084,7 @@ SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", 
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_admin_log" ("action_time", "user_id", "content_type_id", "object_id", "object_repr", "action_flag", "change_message") VALUES ('2026-11-22 10:24:24.384785+00:00'::timestamptz, 1, 7, '3', 'Product object (3)', 1, '') RETURNING "django_admin_log"."id"
+INSERT INTO "django_admin_log" ("action_time", "user_id", "content_type_id", "object_id", "object_repr", "action_flag", "change_message") VALUES ('2026-11-22 10:58:15.004650+00:00'::timestamptz, 1, 7, '3', 'Product object (3)', 1, '') RETURNING "django_admin_log"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, action_time timestamptz, user_id int4, content_type_id int4, object_id text, object_repr varchar[204], action_flag int2, change_message text
@@ -1132,6 +1132,9 @@ DELETE FROM "shop_product" WHERE "shop_product"."id" IN (51, 50, 49, 48, 47, 46,
 ALTER TABLE "shop_product" ALTER COLUMN "category_id" DROP NOT NULL
 -- ;
 -- sent: simple
+ALTER TABLE "shop_product" ADD CONSTRAINT "shop_product_category_id_14d7eea8_fk_shop_category_id" FOREIGN KEY ("category_id") REFERENCES "shop_category" ("id") DEFERRABLE INITIALLY DEFERRED
+-- ;
+-- sent: simple
 DROP INDEX IF EXISTS "shop_one_empty_an_owner"
 -- ;
 -- sent: simple
@@ -1160,6 +1163,9 @@ DROP INDEX IF EXISTS "shop_product_sku_20049d15_like"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_product" ALTER COLUMN "sku" TYPE integer USING "sku"::integer
+-- ;
+-- sent: simple
+DROP INDEX IF EXISTS "shop_product_sku_20049d15_like"
 -- ;
 -- sent: simple
 DROP INDEX IF EXISTS "shop_product_title_312cda19"
@@ -1208,13 +1214,13 @@ ALTER TABLE "shop_kinds" RENAME COLUMN "url" TO "link"
 SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" = 'kinds') LIMIT 21
 -- ;
 -- sent: simple
-SAVEPOINT "s140302621158272_x4"
+SAVEPOINT "s140648538209152_x4"
 -- ;
 -- sent: simple
 UPDATE "django_content_type" SET "model" = 'kind' WHERE "django_content_type"."id" = 10
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140302621158272_x4"
+RELEASE SAVEPOINT "s140648538209152_x4"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_kinds" RENAME TO "shop_kind"
@@ -1238,21 +1244,150 @@ DROP TABLE "shop_product" CASCADE
 DELETE FROM "django_migrations" WHERE ("django_migrations"."app" = 'shop' AND "django_migrations"."name" = '0001_initial')
 -- ;
 -- sent: simple
+CREATE TABLE "shop_product" ("id" bigint NOT NULL PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, "title" varchar(50) NOT NULL, "sku" integer NOT NULL, "price" double precision NULL, "stock" integer NULL, "note" text NULL)
+-- ;
+-- sent: simple
+CREATE TABLE "shop_category" ("id" bigint NOT NULL PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, "name" varchar(40) NOT NULL)
+-- ;
+-- sent: simple
+CREATE TABLE "shop_tag" ("id" uuid NOT NULL PRIMARY KEY, "word" varchar(50) NOT NULL UNIQUE)
+-- ;
+-- sent: simple
+CREATE TABLE "shop_kind" ("id" bigint NOT NULL PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, "small" smallint NULL, "big" bigint NULL, "positive" smallint NULL CHECK ("positive" >= 0), "ratio" double precision NULL, "price" numeric(12, 4) NULL, "ok" boolean NULL, "name" varchar(20) NULL, "data" bytea NULL, "day" date NULL, "clock" time NULL, "at" timestamp with time zone NULL, "span" interval NULL, "doc" jsonb NULL, "uid" uuid NULL, "address" inet NULL, "email" varchar(254) NULL, "link" varchar(200) NULL)
+-- ;
+-- sent: simple
+CREATE INDEX "shop_tag_word_8e0dd664_like" ON "shop_tag" ("word" varchar_pattern_ops)
+-- ;
+-- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 10:24:24.867813+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 10:58:15.778162+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
-SAVEPOINT "s140302621158272_x5"
+ALTER TABLE "shop_kind" RENAME TO "shop_kinds"
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140302621158272_x5"
+SAVEPOINT "s140648538209152_x5"
+-- ;
+-- sent: simple
+RELEASE SAVEPOINT "s140648538209152_x5"
+-- ;
+-- sent: simple
+ALTER TABLE "shop_kinds" RENAME COLUMN "link" TO "url"
+-- ;
+-- sent: simple
+ALTER TABLE "shop_category" ADD COLUMN "parent_id" bigint NULL CONSTRAINT "shop_category_parent_id_901626c9_fk_shop_category_id" REFERENCES "shop_category"("id") DEFERRABLE INITIALLY DEFERRED; SET CONSTRAINTS "shop_category_parent_id_901626c9_fk_shop_category_id" IMMEDIATE
+-- ;
+-- sent: simple
+ALTER TABLE "shop_category" ADD CONSTRAINT "shop_category_name_11b68823_uniq" UNIQUE ("name")
+-- ;
+-- sent: simple
+CREATE INDEX "shop_category_name_11b68823_like" ON "shop_category" ("name" varchar_pattern_ops)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD COLUMN "category_id" bigint NULL CONSTRAINT "shop_product_category_id_14d7eea8_fk_shop_category_id" REFERENCES "shop_category"("id") DEFERRABLE INITIALLY DEFERRED; SET CONSTRAINTS "shop_product_category_id_14d7eea8_fk_shop_category_id" IMMEDIATE
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD COLUMN "owner_id" integer NULL CONSTRAINT "shop_product_owner_id_c7c481d9_fk_auth_user_id" REFERENCES "auth_user"("id") DEFERRABLE INITIALLY DEFERRED; SET CONSTRAINTS "shop_product_owner_id_c7c481d9_fk_auth_user_id" IMMEDIATE
+-- ;
+-- sent: simple
+CREATE TABLE "shop_product_tags" ("id" integer NOT NULL PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, "product_id" bigint NOT NULL, "tag_id" uuid NOT NULL)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD COLUMN "description" text DEFAULT '' NOT NULL
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "description" DROP DEFAULT
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" DROP COLUMN "note" CASCADE
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "title" TYPE varchar(200)
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_title_312cda19" ON "shop_product" ("title")
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_title_312cda19_like" ON "shop_product" ("title" varchar_pattern_ops)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "sku" TYPE varchar(60) USING "sku"::varchar(60)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD CONSTRAINT "shop_product_sku_20049d15_uniq" UNIQUE ("sku")
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_sku_20049d15_like" ON "shop_product" ("sku" varchar_pattern_ops)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "price" TYPE numeric(10, 2) USING "price"::numeric(10, 2), ALTER COLUMN "price" SET DEFAULT 0
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "price" SET NOT NULL
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "price" DROP DEFAULT
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "stock" SET DEFAULT 0
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "stock" SET NOT NULL
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD CONSTRAINT "shop_product_stock_13f80a32_check" CHECK ("stock" >= 0)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "stock" DROP DEFAULT
+-- ;
+-- sent: simple
+CREATE INDEX "shop_dearest" ON "shop_product" ("price" DESC, "title")
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD CONSTRAINT "shop_price_not_negative" CHECK ("price" >= 0)
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD CONSTRAINT "shop_one_title_a_category" UNIQUE ("category_id", "title")
+-- ;
+-- sent: simple
+CREATE UNIQUE INDEX "shop_one_empty_an_owner" ON "shop_product" ("owner_id") WHERE "stock" = 0
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ALTER COLUMN "category_id" SET NOT NULL
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product" ADD CONSTRAINT "shop_product_category_id_14d7eea8_fk_shop_category_id" FOREIGN KEY ("category_id") REFERENCES "shop_category" ("id") DEFERRABLE INITIALLY DEFERRED
+-- ;
+-- sent: simple
+CREATE INDEX "shop_category_parent_id_901626c9" ON "shop_category" ("parent_id")
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_category_id_14d7eea8" ON "shop_product" ("category_id")
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_owner_id_c7c481d9" ON "shop_product" ("owner_id")
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product_tags" ADD CONSTRAINT "shop_product_tags_product_id_tag_id_a244154e_uniq" UNIQUE ("product_id", "tag_id")
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product_tags" ADD CONSTRAINT "shop_product_tags_product_id_9a158885_fk_shop_product_id" FOREIGN KEY ("product_id") REFERENCES "shop_product" ("id") DEFERRABLE INITIALLY DEFERRED
+-- ;
+-- sent: simple
+ALTER TABLE "shop_product_tags" ADD CONSTRAINT "shop_product_tags_tag_id_dd30c4fb_fk_shop_tag_id" FOREIGN KEY ("tag_id") REFERENCES "shop_tag" ("id") DEFERRABLE INITIALLY DEFERRED
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_tags_product_id_9a158885" ON "shop_product_tags" ("product_id")
+-- ;
+-- sent: simple
+CREATE INDEX "shop_product_tags_tag_id_dd30c4fb" ON "shop_product_tags" ("tag_id")
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 10:24:25.088757+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 10:58:16.053926+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
-TRUNCATE "shop_product", "django_session", "auth_permission", "shop_category", "shop_tag", "django_content_type", "auth_user_groups", "shop_kinds", "auth_group_permissions", "django_admin_log", "shop_product_tags", "auth_user", "auth_group", "auth_user_user_permissions" RESTART IDENTITY;
+TRUNCATE "django_session", "auth_user_groups", "django_admin_log", "auth_user", "auth_user_user_permissions", "shop_kinds", "django_content_type", "shop_tag", "shop_product", "shop_category", "auth_group_permissions", "shop_product_tags", "auth_permission", "auth_group" RESTART IDENTITY;
 -- ;
 -- sent: simple
 -- columns: id int4
@@ -1265,6 +1400,10 @@ INSERT INTO "auth_permission" ("name", "content_type_id", "codename") SELECT * F
 -- sent: simple
 -- columns: id int4
 INSERT INTO "django_content_type" ("app_label", "model") SELECT * FROM UNNEST(('{shop,shop,shop,shop}')::varchar[], ('{category,product,tag,kinds}')::varchar[]) RETURNING "django_content_type"."id"
+-- ;
+-- sent: simple
+-- columns: id int4, app_label varchar[104], model varchar[104]
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('tag', 'product', 'category', 'kinds'))
 -- ;
 -- sent: simple
 -- columns: id int4

@@ -71,6 +71,16 @@ ALTER TABLE "books" ADD CONSTRAINT "price_not_negative" CHECK ("books"."price" >
 commit
 -- ;
 -- sent: simple
+CREATE SCHEMA IF NOT EXISTS "drizzle"
+-- ;
+-- sent: simple
+			CREATE TABLE IF NOT EXISTS "drizzle"."__drizzle_migrations" (
+				id SERIAL PRIMARY KEY,
+				hash text NOT NULL,
+				created_at bigint
+			)
+-- ;
+-- sent: simple
 -- columns: n int4
 SELECT count(*)::int AS n FROM drizzle.__drizzle_migrations
 -- ;

@@ -117,16 +117,6 @@ SELECT * FROM "kinds" WHERE "kinds"."id" = $1 ORDER BY "kinds"."id" LIMIT $2
 INSERT INTO "kinds" ("small","big","price","ratio","ok","name","note","data","at","doc") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10) RETURNING "uid","id"
 -- ;
 -- sent: extended
--- described: timestamptz
--- columns: count int8
-SELECT count(*) FROM "kinds" WHERE "kinds"."at" = $1
--- ;
--- sent: extended
--- described: uuid
--- columns: count int8
-SELECT count(*) FROM "kinds" WHERE "kinds"."uid" = $1
--- ;
--- sent: extended
 -- described: int2
 -- columns: count int8
 SELECT count(*) FROM "kinds" WHERE "kinds"."small" = $1
@@ -140,6 +130,16 @@ SELECT count(*) FROM "kinds" WHERE "kinds"."price" = $1
 -- described: bool
 -- columns: count int8
 SELECT count(*) FROM "kinds" WHERE "kinds"."ok" = $1
+-- ;
+-- sent: extended
+-- described: timestamptz
+-- columns: count int8
+SELECT count(*) FROM "kinds" WHERE "kinds"."at" = $1
+-- ;
+-- sent: extended
+-- described: uuid
+-- columns: count int8
+SELECT count(*) FROM "kinds" WHERE "kinds"."uid" = $1
 -- ;
 -- sent: extended
 -- described: timestamptz, timestamptz, timestamptz, varchar, date
@@ -280,10 +280,10 @@ INSERT INTO authors (name) VALUES ($1)
 SELECT * FROM missing
 -- ;
 -- sent: simple
-SAVEPOINT sp444172417082487759
+SAVEPOINT sp17679524512525585196
 -- ;
 -- sent: simple
-ROLLBACK TO SAVEPOINT sp444172417082487759
+ROLLBACK TO SAVEPOINT sp17679524512525585196
 -- ;
 -- sent: extended
 -- described: text, int8

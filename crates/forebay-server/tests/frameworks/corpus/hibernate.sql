@@ -124,7 +124,7 @@ select * from "public"."authors" where 1=0
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21659 AS oid , 1 AS attnum UNION ALL SELECT 21659, 2 UNION ALL SELECT 21659, 3) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21659)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 26487 AS oid , 1 AS attnum UNION ALL SELECT 26487, 2 UNION ALL SELECT 26487, 3) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (26487)
 -- ;
 -- sent: extended
 -- columns: id int8, price numeric[655366], title varchar[259], version int4, author_id int8
@@ -132,7 +132,7 @@ select * from "public"."books" where 1=0
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21665 AS oid , 1 AS attnum UNION ALL SELECT 21665, 2 UNION ALL SELECT 21665, 3 UNION ALL SELECT 21665, 4 UNION ALL SELECT 21665, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21665)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 26493 AS oid , 1 AS attnum UNION ALL SELECT 26493, 2 UNION ALL SELECT 26493, 3 UNION ALL SELECT 26493, 4 UNION ALL SELECT 26493, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (26493)
 -- ;
 -- sent: extended
 -- columns: id uuid, word varchar[24]
@@ -140,7 +140,7 @@ select * from "public"."tags" where 1=0
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21682 AS oid , 1 AS attnum UNION ALL SELECT 21682, 2) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21682)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 26510 AS oid , 1 AS attnum UNION ALL SELECT 26510, 2) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (26510)
 -- ;
 -- sent: extended
 -- columns: nextval int8
@@ -340,7 +340,7 @@ select title from books where price = $1
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21665 AS oid , 3 AS attnum) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21665)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 26493 AS oid , 3 AS attnum) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (26493)
 -- ;
 -- sent: extended
 update books b1_0 set price=(b1_0.price+1) where b1_0.title='two'
@@ -395,7 +395,7 @@ alter table if exists authors add constraint FKcgcff2pxwhhtas9huf7bj08j foreign 
 -- ;
 -- sent: extended
 -- columns: oid oid, attnum int2, attname name, relname name, nspname name, "?column?" bool, "?column?" bool
-SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 21659 AS oid , 1 AS attnum UNION ALL SELECT 21659, 2 UNION ALL SELECT 21659, 3 UNION ALL SELECT 21659, 4 UNION ALL SELECT 21659, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (21659)
+SELECT c.oid, a.attnum, a.attname, c.relname, n.nspname, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull), a.attidentity != '' OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (c.oid = a.attrelid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid = a.attrelid AND d.adnum = a.attnum) JOIN (SELECT 26487 AS oid , 1 AS attnum UNION ALL SELECT 26487, 2 UNION ALL SELECT 26487, 3 UNION ALL SELECT 26487, 4 UNION ALL SELECT 26487, 5) vals ON (c.oid = vals.oid AND a.attnum = vals.attnum) where c.oid in (26487)
 -- ;
 -- sent: extended
 -- columns: id int8, born date, name varchar[54], nick varchar[34], teacher_id int8
@@ -448,13 +448,64 @@ drop sequence if exists authors_seq
 drop sequence if exists kinds_SEQ
 -- ;
 -- sent: extended
+create sequence authors_seq start with 1 increment by 20
+-- ;
+-- sent: extended
+create sequence kinds_SEQ start with 1 increment by 50
+-- ;
+-- sent: extended
 create table authors (born date, id bigint not null, name varchar(50) not null unique, primary key (id))
 -- ;
 -- sent: extended
 create table books (price numeric(10,2), version integer not null, author_id bigint not null, id bigint generated by default as identity, title varchar(255) not null, primary key (id), constraint one_title_an_author unique (author_id, title), constraint price_not_negative check (price >= 0))
 -- ;
 -- sent: extended
+create table books_tags (Book_id bigint not null, tags_id uuid not null)
+-- ;
+-- sent: extended
 create table kinds (clock time(0), day date, id integer not null, ok boolean, part float4, price numeric(12,4), ratio float(53), small smallint, at timestamp(6) with time zone, big bigint, local timestamp(6), uid uuid, name varchar(40), colour varchar(255) check (colour in ('RED','GREEN')), note text, data bytea, doc jsonb, primary key (id))
 -- ;
 -- sent: extended
 create table tags (id uuid not null, word varchar(20) unique, primary key (id))
+-- ;
+-- sent: extended
+create index books_price on books (price desc, title)
+-- ;
+-- sent: extended
+alter table if exists books add constraint FKfjixh2vym2cvfj3ufxj91jem7 foreign key (author_id) references authors
+-- ;
+-- sent: extended
+alter table if exists books_tags add constraint FK1hmtafmavonwojd60bw3k3a9g foreign key (tags_id) references tags
+-- ;
+-- sent: extended
+alter table if exists books_tags add constraint FK24aindb0esahor494422u1wnk foreign key (Book_id) references books
+-- ;
+-- sent: extended
+alter table if exists books drop constraint if exists FKfjixh2vym2cvfj3ufxj91jem7
+-- ;
+-- sent: extended
+alter table if exists books_tags drop constraint if exists FK1hmtafmavonwojd60bw3k3a9g
+-- ;
+-- sent: extended
+alter table if exists books_tags drop constraint if exists FK24aindb0esahor494422u1wnk
+-- ;
+-- sent: extended
+drop table if exists authors cascade
+-- ;
+-- sent: extended
+drop table if exists books cascade
+-- ;
+-- sent: extended
+drop table if exists books_tags cascade
+-- ;
+-- sent: extended
+drop table if exists kinds cascade
+-- ;
+-- sent: extended
+drop table if exists tags cascade
+-- ;
+-- sent: extended
+drop sequence if exists authors_seq
+-- ;
+-- sent: extended
+drop sequence if exists kinds_SEQ

@@ -256,6 +256,9 @@ delete from "authors" where "name" = $1
 drop index "books_price"
 -- ;
 -- sent: simple
+create index "books_title_index" on "books" ("title")
+-- ;
+-- sent: simple
 alter table "authors" drop column "nick"
 -- ;
 -- sent: simple
@@ -263,6 +266,48 @@ alter table "authors" rename "birthday" to "born"
 -- ;
 -- sent: extended
 delete from "knex_migrations" where "name" = $1
+-- ;
+-- sent: simple
+alter table "authors" add column "nick" varchar(255) default 'none'
+-- ;
+-- sent: simple
+alter table "authors" alter column "name" drop default
+-- ;
+-- sent: simple
+alter table "authors" alter column "name" drop not null
+-- ;
+-- sent: simple
+alter table "authors" alter column "name" type varchar(120) using ("name"::varchar(120))
+-- ;
+-- sent: simple
+alter table "authors" alter column "name" set not null
+-- ;
+-- sent: simple
+alter table "authors" rename "born" to "birthday"
+-- ;
+-- sent: simple
+alter table "books" alter column "sold" drop not null
+-- ;
+-- sent: simple
+drop index "books_title_index"
+-- ;
+-- sent: simple
+create index "books_price" on "books" ("price", "title")
+-- ;
+-- sent: simple
+alter table "books" alter column "price" set not null
+-- ;
+-- sent: simple
+drop index "books_price"
+-- ;
+-- sent: simple
+create index "books_title_index" on "books" ("title")
+-- ;
+-- sent: simple
+alter table "authors" drop column "nick"
+-- ;
+-- sent: simple
+alter table "authors" rename "birthday" to "born"
 -- ;
 -- sent: simple
 drop table "books"

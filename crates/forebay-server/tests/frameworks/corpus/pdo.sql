@@ -41,7 +41,7 @@ SELECT price, name FROM kinds
 -- ;
 -- sent: simple
 -- columns: relname name
-SELECT RELNAME FROM PG_CLASS WHERE OID=21777
+SELECT RELNAME FROM PG_CLASS WHERE OID=26743
 -- ;
 -- sent: simple
 -- columns: typname name

@@ -167,15 +167,15 @@ UPDATE "Books" SET "price"=price + 1,"updatedAt"=$1 WHERE ("deletedAt" IS NULL A
 -- ;
 -- sent: simple
 -- columns: id uuid, title text, price numeric[655366], createdAt timestamptz, updatedAt timestamptz, deletedAt timestamptz, authorId int4
-UPDATE "Books" SET "price"="price"+ 0.25,"updatedAt"='2026-11-22 10:28:50.022 +00:00' WHERE "id" = 'c89fe54b-799c-4df6-aea8-9c77662ea009' RETURNING *
+UPDATE "Books" SET "price"="price"+ 0.25,"updatedAt"='2026-11-22 10:58:44.284 +00:00' WHERE "id" = '97d62edb-ea96-4cfd-be5c-01bd78d7dd12' RETURNING *
 -- ;
 -- sent: simple
 -- columns: id uuid, title text, price numeric[655366], createdAt timestamptz, updatedAt timestamptz, deletedAt timestamptz, authorId int4, "Tags.id" int4, "Tags.word" varchar[259], "Tags.BookTags.BookId" uuid, "Tags.BookTags.TagId" int4
-SELECT "Book"."id", "Book"."title", "Book"."price", "Book"."createdAt", "Book"."updatedAt", "Book"."deletedAt", "Book"."authorId", "Tags"."id" AS "Tags.id", "Tags"."word" AS "Tags.word", "Tags->BookTags"."BookId" AS "Tags.BookTags.BookId", "Tags->BookTags"."TagId" AS "Tags.BookTags.TagId" FROM "Books" AS "Book" LEFT OUTER JOIN ( "BookTags" AS "Tags->BookTags" INNER JOIN "tags" AS "Tags" ON "Tags"."id" = "Tags->BookTags"."TagId") ON "Book"."id" = "Tags->BookTags"."BookId" WHERE ("Book"."deletedAt" IS NULL AND "Book"."id" = 'c89fe54b-799c-4df6-aea8-9c77662ea009');
+SELECT "Book"."id", "Book"."title", "Book"."price", "Book"."createdAt", "Book"."updatedAt", "Book"."deletedAt", "Book"."authorId", "Tags"."id" AS "Tags.id", "Tags"."word" AS "Tags.word", "Tags->BookTags"."BookId" AS "Tags.BookTags.BookId", "Tags->BookTags"."TagId" AS "Tags.BookTags.TagId" FROM "Books" AS "Book" LEFT OUTER JOIN ( "BookTags" AS "Tags->BookTags" INNER JOIN "tags" AS "Tags" ON "Tags"."id" = "Tags->BookTags"."TagId") ON "Book"."id" = "Tags->BookTags"."BookId" WHERE ("Book"."deletedAt" IS NULL AND "Book"."id" = '97d62edb-ea96-4cfd-be5c-01bd78d7dd12');
 -- ;
 -- sent: simple
 -- columns: id uuid, title text, price numeric[655366], createdAt timestamptz, updatedAt timestamptz, deletedAt timestamptz, authorId int4
-UPDATE "Books" SET "price"="price"- 0.25,"updatedAt"='2026-11-22 10:28:50.028 +00:00' WHERE "id" = 'c89fe54b-799c-4df6-aea8-9c77662ea009' RETURNING *
+UPDATE "Books" SET "price"="price"- 0.25,"updatedAt"='2026-11-22 10:58:44.304 +00:00' WHERE "id" = '97d62edb-ea96-4cfd-be5c-01bd78d7dd12' RETURNING *
 -- ;
 -- sent: simple
 -- columns: count int8
@@ -217,7 +217,7 @@ SELECT "id", "name", "born", "createdAt", "updatedAt" FROM "Authors" AS "Author"
 -- ;
 -- sent: simple
 -- columns: id int4, name varchar[54], born date, createdAt timestamptz, updatedAt timestamptz, sequelize_caught_exception text
-CREATE OR REPLACE FUNCTION pg_temp.testfunc(OUT response "Authors", OUT sequelize_caught_exception text) RETURNS RECORD AS $func_146812dc49cb4fc480b11447bb2ceca9$ BEGIN INSERT INTO "Authors" ("id","name","born","createdAt","updatedAt") VALUES (DEFAULT,'Ben','1970-01-01','2026-11-22 10:28:50.052 +00:00','2026-11-22 10:28:50.052 +00:00') RETURNING * INTO response; EXCEPTION WHEN unique_violation THEN GET STACKED DIAGNOSTICS sequelize_caught_exception = PG_EXCEPTION_DETAIL; END $func_146812dc49cb4fc480b11447bb2ceca9$ LANGUAGE plpgsql; SELECT (testfunc.response)."id", (testfunc.response)."name", (testfunc.response)."born", (testfunc.response)."createdAt", (testfunc.response)."updatedAt", testfunc.sequelize_caught_exception FROM pg_temp.testfunc(); DROP FUNCTION IF EXISTS pg_temp.testfunc();
+CREATE OR REPLACE FUNCTION pg_temp.testfunc(OUT response "Authors", OUT sequelize_caught_exception text) RETURNS RECORD AS $func_4d383432ec2b4b8f928cceeb587383b9$ BEGIN INSERT INTO "Authors" ("id","name","born","createdAt","updatedAt") VALUES (DEFAULT,'Ben','1970-01-01','2026-11-22 10:58:44.396 +00:00','2026-11-22 10:58:44.396 +00:00') RETURNING * INTO response; EXCEPTION WHEN unique_violation THEN GET STACKED DIAGNOSTICS sequelize_caught_exception = PG_EXCEPTION_DETAIL; END $func_4d383432ec2b4b8f928cceeb587383b9$ LANGUAGE plpgsql; SELECT (testfunc.response)."id", (testfunc.response)."name", (testfunc.response)."born", (testfunc.response)."createdAt", (testfunc.response)."updatedAt", testfunc.sequelize_caught_exception FROM pg_temp.testfunc(); DROP FUNCTION IF EXISTS pg_temp.testfunc();
 -- ;
 -- sent: simple
 COMMIT;
@@ -260,10 +260,10 @@ ROLLBACK;
 SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
 -- ;
 -- sent: simple
-SAVEPOINT "d314d010-eb8a-4c07-99e9-4f0f413f7e62-sp-1";
+SAVEPOINT "38955ac7-2026-4dfc-806b-e90b9110516d-sp-1";
 -- ;
 -- sent: simple
-ROLLBACK TO SAVEPOINT "d314d010-eb8a-4c07-99e9-4f0f413f7e62-sp-1";
+ROLLBACK TO SAVEPOINT "38955ac7-2026-4dfc-806b-e90b9110516d-sp-1";
 -- ;
 -- sent: simple
 -- columns: id int4, word varchar[259]
@@ -279,7 +279,7 @@ SELECT pk.constraint_type as "Constraint",c.column_name as "Field", c.column_def
 -- ;
 -- sent: simple
 -- columns: constraint_name name, constraint_schema name, constraint_catalog name, table_name name, table_schema name, table_catalog name, initially_deferred varchar[7], is_deferrable varchar[7], column_name name, referenced_table_schema name, referenced_table_catalog name, referenced_table_name name, referenced_column_name name
-SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'Authors' AND tc.table_catalog = 'fw_sequelize'
+SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'Authors' AND tc.table_catalog = 'forebay_sequelize'
 -- ;
 -- sent: simple
 ALTER TABLE "Authors" ALTER COLUMN "name" SET NOT NULL;ALTER TABLE "Authors" ALTER COLUMN "name" DROP DEFAULT;ALTER TABLE "Authors"  ADD UNIQUE ("name");ALTER TABLE "Authors" ALTER COLUMN "name" TYPE VARCHAR(50)  ;
@@ -299,7 +299,7 @@ SELECT pk.constraint_type as "Constraint",c.column_name as "Field", c.column_def
 -- ;
 -- sent: simple
 -- columns: constraint_name name, constraint_schema name, constraint_catalog name, table_name name, table_schema name, table_catalog name, initially_deferred varchar[7], is_deferrable varchar[7], column_name name, referenced_table_schema name, referenced_table_catalog name, referenced_table_name name, referenced_column_name name
-SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'Books' AND tc.table_catalog = 'fw_sequelize'
+SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'Books' AND tc.table_catalog = 'forebay_sequelize'
 -- ;
 -- sent: simple
 ALTER TABLE "Books" ALTER COLUMN "title" SET NOT NULL;ALTER TABLE "Books" ALTER COLUMN "title" DROP DEFAULT;ALTER TABLE "Books" ALTER COLUMN "title" TYPE TEXT;
@@ -328,7 +328,7 @@ SELECT pk.constraint_type as "Constraint",c.column_name as "Field", c.column_def
 -- ;
 -- sent: simple
 -- columns: constraint_name name, constraint_schema name, constraint_catalog name, table_name name, table_schema name, table_catalog name, initially_deferred varchar[7], is_deferrable varchar[7], column_name name, referenced_table_schema name, referenced_table_catalog name, referenced_table_name name, referenced_column_name name
-SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'tags' AND tc.table_catalog = 'fw_sequelize'
+SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'tags' AND tc.table_catalog = 'forebay_sequelize'
 -- ;
 -- sent: simple
 ALTER TABLE "tags" ALTER COLUMN "word" DROP NOT NULL;ALTER TABLE "tags" ALTER COLUMN "word" DROP DEFAULT;ALTER TABLE "tags" ALTER COLUMN "word" TYPE VARCHAR(255);
@@ -339,7 +339,7 @@ SELECT pk.constraint_type as "Constraint",c.column_name as "Field", c.column_def
 -- ;
 -- sent: simple
 -- columns: constraint_name name, constraint_schema name, constraint_catalog name, table_name name, table_schema name, table_catalog name, initially_deferred varchar[7], is_deferrable varchar[7], column_name name, referenced_table_schema name, referenced_table_catalog name, referenced_table_name name, referenced_column_name name
-SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'BookTags' AND tc.table_catalog = 'fw_sequelize'
+SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'BookTags' AND tc.table_catalog = 'forebay_sequelize'
 -- ;
 -- sent: simple
 -- columns: Constraint varchar, Field name, Default varchar, Null varchar[7], Type text, special _name, Comment text
@@ -347,7 +347,7 @@ SELECT pk.constraint_type as "Constraint",c.column_name as "Field", c.column_def
 -- ;
 -- sent: simple
 -- columns: constraint_name name, constraint_schema name, constraint_catalog name, table_name name, table_schema name, table_catalog name, initially_deferred varchar[7], is_deferrable varchar[7], column_name name, referenced_table_schema name, referenced_table_catalog name, referenced_table_name name, referenced_column_name name
-SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'Kinds' AND tc.table_catalog = 'fw_sequelize'
+SELECT DISTINCT tc.constraint_name as constraint_name, tc.constraint_schema as constraint_schema, tc.constraint_catalog as constraint_catalog, tc.table_name as table_name,tc.table_schema as table_schema,tc.table_catalog as table_catalog,tc.initially_deferred as initially_deferred,tc.is_deferrable as is_deferrable,kcu.column_name as column_name,ccu.table_schema  AS referenced_table_schema,ccu.table_catalog  AS referenced_table_catalog,ccu.table_name  AS referenced_table_name,ccu.column_name AS referenced_column_name FROM information_schema.table_constraints AS tc JOIN information_schema.key_column_usage AS kcu ON tc.constraint_name = kcu.constraint_name JOIN information_schema.constraint_column_usage AS ccu ON ccu.constraint_name = tc.constraint_name WHERE constraint_type = 'FOREIGN KEY' AND tc.table_name = 'Kinds' AND tc.table_catalog = 'forebay_sequelize'
 -- ;
 -- sent: simple
 ALTER TABLE "Kinds" ALTER COLUMN "small" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "small" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "small" TYPE SMALLINT;
@@ -398,7 +398,79 @@ ALTER TABLE "public"."Authors" ADD COLUMN "nick" VARCHAR(255) DEFAULT 'none';
 ALTER TABLE "Authors" ALTER COLUMN "name" SET NOT NULL;ALTER TABLE "Authors" ALTER COLUMN "name" DROP DEFAULT;ALTER TABLE "Authors"  ADD UNIQUE ("name");ALTER TABLE "Authors" ALTER COLUMN "name" TYPE VARCHAR(120)  ;
 -- ;
 -- sent: simple
+ALTER TABLE "Authors" ALTER COLUMN "born" DROP NOT NULL;ALTER TABLE "Authors" ALTER COLUMN "born" DROP DEFAULT;ALTER TABLE "Authors" ALTER COLUMN "born" TYPE DATE;
+-- ;
+-- sent: simple
+ALTER TABLE "Authors" ALTER COLUMN "createdAt" SET NOT NULL;ALTER TABLE "Authors" ALTER COLUMN "createdAt" DROP DEFAULT;ALTER TABLE "Authors" ALTER COLUMN "createdAt" TYPE TIMESTAMP WITH TIME ZONE;
+-- ;
+-- sent: simple
+ALTER TABLE "Authors" ALTER COLUMN "updatedAt" SET NOT NULL;ALTER TABLE "Authors" ALTER COLUMN "updatedAt" DROP DEFAULT;ALTER TABLE "Authors" ALTER COLUMN "updatedAt" TYPE TIMESTAMP WITH TIME ZONE;
+-- ;
+-- sent: simple
+ALTER TABLE "Books" ALTER COLUMN "title" SET NOT NULL;ALTER TABLE "Books" ALTER COLUMN "title" DROP DEFAULT;ALTER TABLE "Books" ALTER COLUMN "title" TYPE TEXT;
+-- ;
+-- sent: simple
 ALTER TABLE "Books" ALTER COLUMN "price" DROP NOT NULL;ALTER TABLE "Books" ALTER COLUMN "price" SET DEFAULT 0;ALTER TABLE "Books" ALTER COLUMN "price" TYPE DECIMAL(10,2);
+-- ;
+-- sent: simple
+ALTER TABLE "Books" ALTER COLUMN "createdAt" SET NOT NULL;ALTER TABLE "Books" ALTER COLUMN "createdAt" DROP DEFAULT;ALTER TABLE "Books" ALTER COLUMN "createdAt" TYPE TIMESTAMP WITH TIME ZONE;
+-- ;
+-- sent: simple
+ALTER TABLE "Books" ALTER COLUMN "updatedAt" SET NOT NULL;ALTER TABLE "Books" ALTER COLUMN "updatedAt" DROP DEFAULT;ALTER TABLE "Books" ALTER COLUMN "updatedAt" TYPE TIMESTAMP WITH TIME ZONE;
+-- ;
+-- sent: simple
+ALTER TABLE "Books" ALTER COLUMN "deletedAt" DROP NOT NULL;ALTER TABLE "Books" ALTER COLUMN "deletedAt" DROP DEFAULT;ALTER TABLE "Books" ALTER COLUMN "deletedAt" TYPE TIMESTAMP WITH TIME ZONE;
+-- ;
+-- sent: simple
+ALTER TABLE "Books" DROP CONSTRAINT "Books_authorId_fkey"
+-- ;
+-- sent: simple
+ALTER TABLE "Books" ALTER COLUMN "authorId" SET NOT NULL;ALTER TABLE "Books"  ADD FOREIGN KEY ("authorId") REFERENCES "Authors" ("id") ON DELETE CASCADE ON UPDATE CASCADE;
+-- ;
+-- sent: simple
+ALTER TABLE "tags" ALTER COLUMN "word" DROP NOT NULL;ALTER TABLE "tags" ALTER COLUMN "word" DROP DEFAULT;ALTER TABLE "tags" ALTER COLUMN "word" TYPE VARCHAR(255);
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "small" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "small" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "small" TYPE SMALLINT;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "big" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "big" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "big" TYPE BIGINT;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "price" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "price" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "price" TYPE DECIMAL(12,4);
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "ratio" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "ratio" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "ratio" TYPE DOUBLE PRECISION;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "part" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "part" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "part" TYPE REAL;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "ok" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "ok" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "ok" TYPE BOOLEAN;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "name" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "name" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "name" TYPE VARCHAR(40);
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "data" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "data" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "data" TYPE BYTEA;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "day" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "day" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "day" TYPE DATE;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "clock" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "clock" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "clock" TYPE TIME;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "at" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "at" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "at" TYPE TIMESTAMP WITH TIME ZONE;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "doc" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "doc" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "doc" TYPE JSON;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "docb" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "docb" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "docb" TYPE JSONB;
+-- ;
+-- sent: simple
+ALTER TABLE "Kinds" ALTER COLUMN "uid" DROP NOT NULL;ALTER TABLE "Kinds" ALTER COLUMN "uid" DROP DEFAULT;ALTER TABLE "Kinds" ALTER COLUMN "uid" TYPE UUID;
 -- ;
 -- sent: simple
 -- columns: id int4, name varchar[124], nick varchar[259], born date, createdAt timestamptz, updatedAt timestamptz, "Books.id" uuid, "Books.title" text, "Books.price" numeric[655366], "Books.createdAt" timestamptz, "Books.updatedAt" timestamptz, "Books.deletedAt" timestamptz, "Books.authorId" int4
@@ -475,3 +547,18 @@ DROP TABLE IF EXISTS "Books";
 -- ;
 -- sent: simple
 DROP TABLE IF EXISTS "Authors";
+-- ;
+-- sent: simple
+DROP TABLE IF EXISTS "BookTags";
+-- ;
+-- sent: simple
+DROP TABLE IF EXISTS "Authors";
+-- ;
+-- sent: simple
+DROP TABLE IF EXISTS "Books";
+-- ;
+-- sent: simple
+DROP TABLE IF EXISTS "tags";
+-- ;
+-- sent: simple
+DROP TABLE IF EXISTS "Kinds";

@@ -324,7 +324,7 @@ FROM authors ORDER BY authors.name
 -- columns: author_id int4, id int8, title text, price numeric[655366], published timestamptz, version int4, id uuid, word varchar[24]
 SELECT books.author_id, books.id, books.title, books.price, books.published, books.version, tags_1.id, tags_1.word 
 FROM books LEFT OUTER JOIN (book_tags AS book_tags_1 JOIN tags AS tags_1 ON tags_1.id = book_tags_1.tag_id) ON books.id = book_tags_1.book_id 
-WHERE books.author_id IN ($1::INTEGER, $2::INTEGER, $3::INTEGER)
+WHERE books.author_id IN ($1::INTEGER, $2::INTEGER, $3::INTEGER) ORDER BY books.title
 -- ;
 -- sent: extended
 -- parameters: int2, int2, int2
@@ -380,7 +380,7 @@ UPDATE authors SET born=$1::DATE WHERE authors.id = $2::INTEGER
 -- columns: id int8, author_id int4, title text, price numeric[655366], published timestamptz, version int4
 SELECT books.id, books.author_id, books.title, books.price, books.published, books.version 
 FROM books 
-WHERE $1::INTEGER = books.author_id
+WHERE $1::INTEGER = books.author_id ORDER BY books.title
 -- ;
 -- sent: extended
 -- parameters: int2

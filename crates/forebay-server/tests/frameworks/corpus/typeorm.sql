@@ -81,8 +81,14 @@ SELECT "ns"."nspname" AS "table_schema", "t"."relname" AS "table_name", "i"."rel
 SELECT "con"."conname" AS "constraint_name", "con"."nspname" AS "table_schema", "con"."relname" AS "table_name", "att2"."attname" AS "column_name", "ns"."nspname" AS "referenced_table_schema", "cl"."relname" AS "referenced_table_name", "att"."attname" AS "referenced_column_name", "con"."confdeltype" AS "on_delete", "con"."confupdtype" AS "on_update", "con"."condeferrable" AS "deferrable", "con"."condeferred" AS "deferred" FROM ( SELECT UNNEST ("con1"."conkey") AS "parent", UNNEST ("con1"."confkey") AS "child", "con1"."confrelid", "con1"."conrelid", "con1"."conname", "con1"."contype", "ns"."nspname", "cl"."relname", "con1"."condeferrable", CASE WHEN "con1"."condeferred" THEN 'INITIALLY DEFERRED' ELSE 'INITIALLY IMMEDIATE' END as condeferred, CASE "con1"."confdeltype" WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' END as "confdeltype", CASE "con1"."confupdtype" WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' END as "confupdtype" FROM "pg_class" "cl" INNER JOIN "pg_namespace" "ns" ON "cl"."relnamespace" = "ns"."oid" INNER JOIN "pg_constraint" "con1" ON "con1"."conrelid" = "cl"."oid" WHERE "con1"."contype" = 'f' AND (("ns"."nspname" = 'public' AND "cl"."relname" = 'authors') OR ("ns"."nspname" = 'public' AND "cl"."relname" = 'books') OR ("ns"."nspname" = 'public' AND "cl"."relname" = 'tags') OR ("ns"."nspname" = 'public' AND "cl"."relname" = 'kinds') OR ("ns"."nspname" = 'public' AND "cl"."relname" = 'book_tags')) ) "con" INNER JOIN "pg_attribute" "att" ON "att"."attrelid" = "con"."confrelid" AND "att"."attnum" = "con"."child" INNER JOIN "pg_class" "cl" ON "cl"."oid" = "con"."confrelid"  AND "cl"."relispartition" = 'f'INNER JOIN "pg_namespace" "ns" ON "cl"."relnamespace" = "ns"."oid" INNER JOIN "pg_attribute" "att2" ON "att2"."attrelid" = "con"."conrelid" AND "att2"."attnum" = "con"."parent"
 -- ;
 -- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
+-- ;
+-- sent: simple
 -- columns: cnt int8
 SELECT COUNT(1) AS "cnt" FROM "authors" "Author"
+-- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
 -- ;
 -- sent: extended
 -- columns: id int4
@@ -135,6 +141,9 @@ SELECT COUNT(1) AS "cnt" FROM "kinds" "Kinds" WHERE (("Kinds"."at" = $1))
 -- sent: extended
 -- columns: cnt int8
 SELECT COUNT(1) AS "cnt" FROM "kinds" "Kinds" WHERE (("Kinds"."uid" = $1))
+-- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
 -- ;
 -- sent: extended
 -- columns: id int4
@@ -234,6 +243,9 @@ UPDATE "authors" SET "id" = "id" + 100 WHERE "name" = $1
 -- sent: extended
 DELETE FROM "authors" WHERE "name" = $1
 -- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
+-- ;
 -- sent: extended
 -- columns: name varchar[54], total numeric
 SELECT "author"."name" AS "name", SUM("book"."price") AS "total" FROM "books" "book" INNER JOIN "authors" "author" ON "author"."id"="book"."authorId" WHERE ( "book"."price" > $1 AND "author"."name" ILIKE $2 ) AND ( "book"."deleted" IS NULL ) GROUP BY "author"."name" HAVING COUNT(*) > 1
@@ -253,6 +265,9 @@ INSERT INTO "tags"("word") VALUES ($1), ($2), ($3), ($4), ($5), ($6), ($7), ($8)
 -- sent: extended
 -- columns: word varchar
 DELETE FROM "tags" WHERE "word" LIKE $1 RETURNING "word"
+-- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
 -- ;
 -- sent: simple
 -- columns: Author_id int4, Author_name varchar[54], Author_city varchar[54], Author_born date
@@ -278,6 +293,9 @@ INSERT INTO "books"("id", "title", "price", "version", "created", "updated", "de
 SELECT * FROM missing
 -- ;
 -- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
+-- ;
+-- sent: simple
 ROLLBACK
 -- ;
 -- sent: simple
@@ -296,6 +314,9 @@ SELECT "Tag"."id" AS "Tag_id", "Tag"."word" AS "Tag_word" FROM "tags" "Tag" WHER
 -- sent: extended
 -- columns: cnt int8
 SELECT COUNT(1) AS "cnt" FROM "tags" "Tag" WHERE (("Tag"."word" IN ($1, $2)))
+-- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
 -- ;
 -- sent: simple
 ALTER TABLE "authors" RENAME COLUMN "born" TO "nick"
@@ -318,6 +339,9 @@ ALTER TABLE "books" ALTER COLUMN "price" DROP NOT NULL
 -- sent: simple
 -- columns: Author_id int4, Author_name varchar[54], Author_city varchar[124], Author_nick varchar, Author__Author_books_id uuid, Author__Author_books_title text, Author__Author_books_price numeric[655366], Author__Author_books_version int4, Author__Author_books_created timestamptz, Author__Author_books_updated timestamptz, Author__Author_books_deleted timestamptz, Author__Author_books_authorId int4
 SELECT "Author"."id" AS "Author_id", "Author"."name" AS "Author_name", "Author"."city" AS "Author_city", "Author"."nick" AS "Author_nick", "Author__Author_books"."id" AS "Author__Author_books_id", "Author__Author_books"."title" AS "Author__Author_books_title", "Author__Author_books"."price" AS "Author__Author_books_price", "Author__Author_books"."version" AS "Author__Author_books_version", "Author__Author_books"."created" AS "Author__Author_books_created", "Author__Author_books"."updated" AS "Author__Author_books_updated", "Author__Author_books"."deleted" AS "Author__Author_books_deleted", "Author__Author_books"."authorId" AS "Author__Author_books_authorId" FROM "authors" "Author" LEFT JOIN "books" "Author__Author_books" ON "Author__Author_books"."authorId"="Author"."id" AND ("Author__Author_books"."deleted" IS NULL)
+-- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
 -- ;
 -- sent: simple
 CREATE TABLE "migrations" ("id" SERIAL NOT NULL, "timestamp" bigint NOT NULL, "name" character varying NOT NULL, CONSTRAINT "PK_8c82d7f526340ab734260ea46be" PRIMARY KEY ("id"))
@@ -389,6 +413,9 @@ SELECT * FROM ledger
 -- ;
 -- sent: simple
 DROP TABLE "ledger"
+-- ;
+-- sent: simple
+CREATE EXTENSION IF NOT EXISTS "uuid-ossp"
 -- ;
 -- sent: simple
 -- columns: currentSchema name
