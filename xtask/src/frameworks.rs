@@ -17,7 +17,7 @@ use crate::{
 /// What copies Java's libraries into one folder; a version, so that tomorrow's does the same.
 const MAVEN_COPIES: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// The frameworks of one language.
+/// The frameworks of one language; Prisma is one of its own, because it brings more than all others of Node.js.
 pub(crate) struct Language {
     /// As the module of their tests is called.
     pub(crate) name: &'static str,
@@ -40,6 +40,10 @@ pub(crate) const LANGUAGES: &[Language] = &[
     Language {
         name: "node",
         prepare: || setup::node_packages(&installed("node"), &sources("node")),
+    },
+    Language {
+        name: "prisma",
+        prepare: prisma,
     },
     Language {
         name: "go",
@@ -67,6 +71,25 @@ fn sources(language: &str) -> PathBuf {
     workspace::root()
         .join("crates/forebay-server/tests/frameworks")
         .join(language)
+}
+
+/// Prisma's packages, and the client that it makes of the schema.
+fn prisma() -> Result<(), String> {
+    let (folder, sources) = (installed("prisma"), sources("prisma"));
+    let files = ["package.json", "package-lock.json", "schema.prisma"].map(|name| sources.join(name));
+    install_once(&folder, &files.each_ref().map(PathBuf::as_path), || {
+        setup::install_node_packages(&folder, &sources)?;
+        let schema = folder.join("schema.prisma");
+        fs::copy(&files[2], &schema).map_err(|error| format!("could not copy {}: {error}", files[2].display()))?;
+        Command::new("node")
+            .arguments(["node_modules/prisma/build/index.js", "generate", "--schema"])
+            .arguments([schema])
+            .set("CHECKPOINT_DISABLE", "1")
+            // The engine that migrates comes in no package, and nothing here calls it: where one is named, none is looked for.
+            .set("PRISMA_SCHEMA_ENGINE_BINARY", "/bin/true")
+            .in_folder(&folder)
+            .run()
+    })
 }
 
 /// The libraries that `pom.xml` names, and the programs compiled against them.

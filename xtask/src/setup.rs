@@ -239,18 +239,23 @@ fn node() -> Result<Environment, String> {
 pub(crate) fn node_packages(folder: &Path, sources: &Path) -> Result<(), String> {
     let files = ["package.json", "package-lock.json"].map(|name| sources.join(name));
     install_once(folder, &[&files[0], &files[1]], || {
-        if !is_installed("node") || !is_installed("npm") {
-            apt_install(&["nodejs", "npm"])?;
-        }
-        for file in &files {
-            let name = file.file_name().expect("both end in a name");
-            fs::copy(file, folder.join(name)).map_err(|error| format!("could not copy {}: {error}", file.display()))?;
-        }
-        Command::new("npm")
-            .arguments(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"])
-            .in_folder(folder)
-            .run()
+        install_node_packages(folder, sources)
     })
+}
+
+/// The same, whatever is there.
+pub(crate) fn install_node_packages(folder: &Path, sources: &Path) -> Result<(), String> {
+    if !is_installed("node") || !is_installed("npm") {
+        apt_install(&["nodejs", "npm"])?;
+    }
+    for name in ["package.json", "package-lock.json"] {
+        let file = sources.join(name);
+        fs::copy(&file, folder.join(name)).map_err(|error| format!("could not copy {}: {error}", file.display()))?;
+    }
+    Command::new("npm")
+        .arguments(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"])
+        .in_folder(folder)
+        .run()
 }
 
 /// The Go client's test program, built.

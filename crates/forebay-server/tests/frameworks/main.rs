@@ -109,7 +109,7 @@ mod real_framework {
                 "migrations",
                 "drop",
             ];
-            check_node("with_typeorm.js", &checks);
+            check_node("node", "with_typeorm.js", &checks);
         }
 
         #[test]
@@ -124,7 +124,7 @@ mod real_framework {
                 "query_interface",
                 "drop",
             ];
-            check_node("with_sequelize.js", &checks);
+            check_node("node", "with_sequelize.js", &checks);
         }
 
         #[test]
@@ -139,13 +139,23 @@ mod real_framework {
                 "rollback",
                 "schema_builder",
             ];
-            check_node("with_knex.js", &checks);
+            check_node("node", "with_knex.js", &checks);
         }
 
         #[test]
         fn drizzle() {
             let checks = ["migrate", "types", "crud", "relations", "errors", "transactions"];
-            check_node("with_drizzle.js", &checks);
+            check_node("node", "with_drizzle.js", &checks);
+        }
+    }
+
+    mod prisma {
+        use crate::program::check_node;
+
+        #[test]
+        fn prisma() {
+            let checks = ["migration", "types", "crud", "errors", "transactions"];
+            check_node("prisma", "with_prisma.js", &checks);
         }
     }
 

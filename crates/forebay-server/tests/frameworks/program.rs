@@ -25,9 +25,10 @@ pub(crate) fn check_python(program: &str, arguments: &[&str], checks: &[&str]) {
     check(Program::new(python, words), arguments, checks);
 }
 
-pub(crate) fn check_node(program: &str, checks: &[&str]) {
-    let mut node = Program::new(on_path("node"), [sources("node").join(program)]);
-    let modules = below_target("frameworks/node/node_modules");
+/// A program in the folder of this name, with the packages that were installed for it.
+pub(crate) fn check_node(folder: &str, program: &str, checks: &[&str]) {
+    let mut node = Program::new(on_path("node"), [sources(folder).join(program)]);
+    let modules = below_target(&format!("frameworks/{folder}/node_modules"));
     node.environment.push(("NODE_PATH".into(), modules.into()));
     check(node, &[], checks);
 }

@@ -43,6 +43,7 @@ PROGRAMS = {
     "asyncpg": python("with_asyncpg.py"),
     "psycopg_copy": python("with_psycopg_copy.py"),
     **{name: ["node", f"{SOURCES}/node/with_{name}.js", "{URL}"] for name in ("typeorm", "sequelize", "knex", "drizzle")},
+    "prisma": ["node", f"{SOURCES}/prisma/with_prisma.js", "{URL}"],
     **{name: [f"{INSTALLED}/go/frameworks", name, "{URL}"] for name in ("lib_pq", "pgx", "gorm")},
     "pgjdbc": [*JAVA, "WithPgjdbc", "{URL}"],
     "hibernate": [*JAVA, "WithHibernate", "{URL}"],
@@ -227,7 +228,7 @@ async def record(name, upstream, type_names):
     port = listener.sockets[0].getsockname()[1]
     url = f"postgresql://{upstream.username}@127.0.0.1:{port}/{database}"
     program = [word.replace("{URL}", url) for word in PROGRAMS[name]]
-    environment = {**os.environ, "NODE_PATH": f"{INSTALLED}/node/node_modules"}
+    environment = {**os.environ, "NODE_PATH": f"{INSTALLED}/node/node_modules:{INSTALLED}/prisma/node_modules"}
     process = await asyncio.create_subprocess_exec(
         *program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
