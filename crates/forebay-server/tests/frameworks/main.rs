@@ -5,11 +5,13 @@
 //! `FOREBAY_CLIENTS_AGAINST=postgres cargo test --test frameworks` runs all of them against a real PostgreSQL, which shows that it is
 //! PostgreSQL's behaviour that they ask for. What each covers stands in `docs/frameworks.md`.
 //!
-//! `corpus/` keeps the statements that each sends, as text, with what PostgreSQL told of them; `corpus/record.py` writes it.
+//! `corpus/` keeps the statements that each sends, as text, with what PostgreSQL told of them; `corpus/record.py` writes it. A test
+//! of its own, which needs no framework, replays it.
 //!
 //! What is not installed is a failure that says how to install it: `cargo xtask setup`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod corpus;
 #[path = "../clients/installed.rs"]
 mod installed;
 mod program;

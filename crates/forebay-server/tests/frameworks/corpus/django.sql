@@ -31,7 +31,7 @@ ALTER TABLE "django_content_type" ADD CONSTRAINT "django_content_type_app_label_
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0001_initial', '2026-11-22 10:58:12.648853+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0001_initial', '2026-11-22 11:08:49.648131+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "django_content_type" ALTER COLUMN "name" DROP NOT NULL
@@ -41,7 +41,7 @@ ALTER TABLE "django_content_type" DROP COLUMN "name" CASCADE
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0002_remove_content_type_name', '2026-11-22 10:58:12.653705+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('contenttypes', '0002_remove_content_type_name', '2026-11-22 11:08:49.659594+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app varchar[259], name varchar[259], applied timestamptz
@@ -135,72 +135,72 @@ CREATE INDEX "auth_user_user_permissions_permission_id_1fbb5f2c" ON "auth_user_u
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0001_initial', '2026-11-22 10:58:12.692777+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0001_initial', '2026-11-22 11:08:49.709793+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_permission" ALTER COLUMN "name" TYPE varchar(255)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0002_alter_permission_name_max_length', '2026-11-22 10:58:12.697891+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0002_alter_permission_name_max_length', '2026-11-22 11:08:49.715288+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "email" TYPE varchar(254)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0003_alter_user_email_max_length', '2026-11-22 10:58:12.702544+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0003_alter_user_email_max_length', '2026-11-22 11:08:49.720294+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0004_alter_user_username_opts', '2026-11-22 10:58:12.707840+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0004_alter_user_username_opts', '2026-11-22 11:08:49.724340+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "last_login" DROP NOT NULL
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0005_alter_user_last_login_null', '2026-11-22 10:58:12.712351+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0005_alter_user_last_login_null', '2026-11-22 11:08:49.730572+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0006_require_contenttypes_0002', '2026-11-22 10:58:12.713144+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0006_require_contenttypes_0002', '2026-11-22 11:08:49.731656+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0007_alter_validators_add_error_messages', '2026-11-22 10:58:12.716590+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0007_alter_validators_add_error_messages', '2026-11-22 11:08:49.735449+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "username" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0008_alter_user_username_max_length', '2026-11-22 10:58:12.722218+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0008_alter_user_username_max_length', '2026-11-22 11:08:49.741257+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "last_name" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0009_alter_user_last_name_max_length', '2026-11-22 10:58:12.726598+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0009_alter_user_last_name_max_length', '2026-11-22 11:08:49.746004+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_group" ALTER COLUMN "name" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0010_alter_group_name_max_length', '2026-11-22 10:58:12.731770+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0010_alter_group_name_max_length', '2026-11-22 11:08:49.751348+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0011_update_proxy_permissions', '2026-11-22 10:58:12.735322+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0011_update_proxy_permissions', '2026-11-22 11:08:49.755106+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "auth_user" ALTER COLUMN "first_name" TYPE varchar(150)
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0012_alter_user_first_name_max_length', '2026-11-22 10:58:12.740083+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('auth', '0012_alter_user_first_name_max_length', '2026-11-22 11:08:49.760058+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -212,7 +212,7 @@ INSERT INTO "django_content_type" ("app_label", "model") SELECT * FROM UNNEST(('
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'auth' AND "django_content_type"."model" IN ('permission', 'user', 'group'))
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'auth' AND "django_content_type"."model" IN ('permission', 'group', 'user'))
 -- ;
 -- sent: simple
 -- columns: content_type int4, codename varchar[104]
@@ -251,15 +251,15 @@ CREATE INDEX "django_admin_log_user_id_c564eba6" ON "django_admin_log" ("user_id
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0001_initial', '2026-11-22 10:58:12.779730+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0001_initial', '2026-11-22 11:08:49.814914+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0002_logentry_remove_auto_add', '2026-11-22 10:58:12.783929+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0002_logentry_remove_auto_add', '2026-11-22 11:08:49.830057+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0003_logentry_add_action_flag_choices', '2026-11-22 10:58:12.788491+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('admin', '0003_logentry_add_action_flag_choices', '2026-11-22 11:08:49.836022+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -292,7 +292,7 @@ CREATE INDEX "django_session_expire_date_a5c62663" ON "django_session" ("expire_
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('sessions', '0001_initial', '2026-11-22 10:58:12.939547+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('sessions', '0001_initial', '2026-11-22 11:08:49.871929+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -331,7 +331,7 @@ CREATE INDEX "shop_tag_word_8e0dd664_like" ON "shop_tag" ("word" varchar_pattern
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 10:58:13.091722+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 11:08:49.926001+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
@@ -343,7 +343,7 @@ INSERT INTO "django_content_type" ("app_label", "model") SELECT * FROM UNNEST(('
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('tag', 'category', 'product', 'kind'))
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('product', 'tag', 'kind', 'category'))
 -- ;
 -- sent: simple
 -- columns: content_type int4, codename varchar[104]
@@ -364,13 +364,13 @@ ALTER TABLE "shop_kind" RENAME TO "shop_kinds"
 SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" = 'kind') LIMIT 21
 -- ;
 -- sent: simple
-SAVEPOINT "s140648538209152_x1"
+SAVEPOINT "s139819210779520_x1"
 -- ;
 -- sent: simple
 UPDATE "django_content_type" SET "model" = 'kinds' WHERE "django_content_type"."id" = 10
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140648538209152_x1"
+RELEASE SAVEPOINT "s139819210779520_x1"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_kinds" RENAME COLUMN "link" TO "url"
@@ -563,11 +563,11 @@ CREATE INDEX "shop_product_tags_tag_id_dd30c4fb" ON "shop_product_tags" ("tag_id
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 10:58:13.967378+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 11:08:50.249825+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('tag', 'category', 'product', 'kinds'))
+SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('product', 'tag', 'kinds', 'category'))
 -- ;
 -- sent: simple
 -- columns: id int4
@@ -849,14 +849,14 @@ SELECT "shop_category"."id", "shop_category"."name", "shop_category"."parent_id"
 SELECT COUNT("shop_product"."id") FILTER (WHERE "shop_product"."price" > 100) AS "dear", SUM("shop_product"."stock") AS "stock__sum", AVG("shop_product"."stock") AS "stock__avg" FROM "shop_product"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('22ad7a060067450185ee1e6f3d7f9a4c'::uuid, 'poetry')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('5d2560d98e5843dea17be693ea82606b'::uuid, 'poetry')
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
 SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id" FROM "shop_product" ORDER BY "shop_product"."id" ASC LIMIT 2
 -- ;
 -- sent: simple
-INSERT INTO "shop_product_tags" ("product_id", "tag_id") VALUES (2, '22ad7a060067450185ee1e6f3d7f9a4c'::uuid) ON CONFLICT DO NOTHING
+INSERT INTO "shop_product_tags" ("product_id", "tag_id") VALUES (2, '5d2560d98e5843dea17be693ea82606b'::uuid) ON CONFLICT DO NOTHING
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
@@ -899,28 +899,28 @@ SELECT COUNT(*) FROM ((SELECT "shop_product"."title" AS "title" FROM "shop_produ
 SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id", LOWER(COALESCE("auth_user"."username", 'NOBODY')) AS "lowered" FROM "shop_product" LEFT OUTER JOIN "auth_user" ON ("shop_product"."owner_id" = "auth_user"."id") ORDER BY "shop_product"."id" ASC LIMIT 1
 -- ;
 -- sent: extended
-DECLARE "_django_curs_140648538209152_sync_1" NO SCROLL CURSOR WITH HOLD FOR SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id" FROM "shop_product" ORDER BY "shop_product"."price" ASC, "shop_product"."id" ASC
+DECLARE "_django_curs_139819210779520_sync_1" NO SCROLL CURSOR WITH HOLD FOR SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", "shop_product"."title", "shop_product"."price", "shop_product"."stock", "shop_product"."description", "shop_product"."owner_id" FROM "shop_product" ORDER BY "shop_product"."price" ASC, "shop_product"."id" ASC
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
-FETCH FORWARD 100 FROM "_django_curs_140648538209152_sync_1"
+FETCH FORWARD 100 FROM "_django_curs_139819210779520_sync_1"
 -- ;
 -- sent: simple
-CLOSE "_django_curs_140648538209152_sync_1"
+CLOSE "_django_curs_139819210779520_sync_1"
 -- ;
 -- sent: simple
 -- columns: id uuid, word varchar[54]
 SELECT "shop_tag"."id", "shop_tag"."word" FROM "shop_tag" WHERE "shop_tag"."word" = 'prose' LIMIT 21
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('7c4b42f936c54c85ab29f47da263f660'::uuid, 'prose')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('3d77f3e39f6949469509ae864d6ff7b9'::uuid, 'prose')
 -- ;
 -- sent: simple
 -- columns: id uuid, word varchar[54]
 SELECT "shop_tag"."id", "shop_tag"."word" FROM "shop_tag" WHERE "shop_tag"."word" = 'prose' LIMIT 21 FOR UPDATE
 -- ;
 -- sent: simple
-UPDATE "shop_tag" SET "word" = 'prose-2' WHERE "shop_tag"."id" = '7c4b42f936c54c85ab29f47da263f660'::uuid
+UPDATE "shop_tag" SET "word" = 'prose-2' WHERE "shop_tag"."id" = '3d77f3e39f6949469509ae864d6ff7b9'::uuid
 -- ;
 -- sent: simple
 -- columns: a int4
@@ -978,42 +978,42 @@ SELECT COUNT(*) AS "__count" FROM "shop_product" WHERE "shop_product"."sku" IN (
 SELECT COUNT(*) AS "__count" FROM "shop_tag"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('b29652902da44639b4a5864455936c82'::uuid, 'kept')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('3295e881dd2f477d927481b3776e6aa3'::uuid, 'kept')
 -- ;
 -- sent: simple
-SAVEPOINT "s140648538209152_x2"
+SAVEPOINT "s139819210779520_x2"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('61b180ed4b62447b8d6330a0b321420e'::uuid, 'undone')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('6ff5104208694093aeb61c10e9180624'::uuid, 'undone')
 -- ;
 -- sent: simple
 -- fails: 23505 duplicate key value violates unique constraint "shop_tag_word_key"
-INSERT INTO "shop_tag" ("id", "word") VALUES ('27b674a4a946402cb91123bbdee6245f'::uuid, 'kept')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('f474fa7cef1f4748aeea4b5889b92b6d'::uuid, 'kept')
 -- ;
 -- sent: simple
-ROLLBACK TO SAVEPOINT "s140648538209152_x2"
+ROLLBACK TO SAVEPOINT "s139819210779520_x2"
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140648538209152_x2"
+RELEASE SAVEPOINT "s139819210779520_x2"
 -- ;
 -- sent: simple
-SAVEPOINT "s140648538209152_x3"
+SAVEPOINT "s139819210779520_x3"
 -- ;
 -- sent: simple
-INSERT INTO "shop_tag" ("id", "word") VALUES ('910fa694767848a385621e7ae191fa42'::uuid, 'undone-too')
+INSERT INTO "shop_tag" ("id", "word") VALUES ('4457dac4b7e640d3899f0b97eb7de73f'::uuid, 'undone-too')
 -- ;
 -- sent: simple
-ROLLBACK TO SAVEPOINT "s140648538209152_x3"
+ROLLBACK TO SAVEPOINT "s139819210779520_x3"
 -- ;
 -- sent: simple
 -- columns: id uuid, word varchar[54]
 SELECT "shop_tag"."id", "shop_tag"."word" FROM "shop_tag"
 -- ;
 -- sent: simple
-DELETE FROM "shop_product_tags" WHERE "shop_product_tags"."tag_id" IN ('22ad7a060067450185ee1e6f3d7f9a4c'::uuid, '7c4b42f936c54c85ab29f47da263f660'::uuid, 'b29652902da44639b4a5864455936c82'::uuid)
+DELETE FROM "shop_product_tags" WHERE "shop_product_tags"."tag_id" IN ('5d2560d98e5843dea17be693ea82606b'::uuid, '3d77f3e39f6949469509ae864d6ff7b9'::uuid, '3295e881dd2f477d927481b3776e6aa3'::uuid)
 -- ;
 -- sent: simple
-DELETE FROM "shop_tag" WHERE "shop_tag"."id" IN ('b29652902da44639b4a5864455936c82'::uuid, '7c4b42f936c54c85ab29f47da263f660'::uuid, '22ad7a060067450185ee1e6f3d7f9a4c'::uuid)
+DELETE FROM "shop_tag" WHERE "shop_tag"."id" IN ('5d2560d98e5843dea17be693ea82606b'::uuid, '3d77f3e39f6949469509ae864d6ff7b9'::uuid, '3295e881dd2f477d927481b3776e6aa3'::uuid)
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
@@ -1032,7 +1032,7 @@ SELECT COUNT(*) AS "__count" FROM "shop_product" WHERE "shop_product"."sku" IN (
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "auth_user" ("password", "last_login", "is_superuser", "username", "first_name", "last_name", "email", "is_staff", "is_active", "date_joined") VALUES ('md5$4BKYb7OY4YdFAW2BFLpnMf$edf8ad0cb0e629abb63c402280af84fd', NULL, false, 'ann', '', '', 'ann@example.com', false, true, '2026-11-22 10:58:14.919049+00:00'::timestamptz) RETURNING "auth_user"."id"
+INSERT INTO "auth_user" ("password", "last_login", "is_superuser", "username", "first_name", "last_name", "email", "is_staff", "is_active", "date_joined") VALUES ('md5$CTyj0HcWnqxPPMBRWB5gae$5b24639e551c79c85ca3d4ad5585f232', NULL, false, 'ann', '', '', 'ann@example.com', false, true, '2026-11-22 11:08:50.851815+00:00'::timestamptz) RETURNING "auth_user"."id"
 -- ;
 -- sent: simple
 -- columns: id int4
@@ -1062,21 +1062,21 @@ SELECT "django_content_type"."app_label" AS "content_type__app_label", "auth_per
 -- ;
 -- sent: simple
 -- columns: a int4
-SELECT 1 AS "a" FROM "django_session" WHERE "django_session"."session_key" = '9519hlmdt85ijlyktekd0l5rebixzyck' LIMIT 1
+SELECT 1 AS "a" FROM "django_session" WHERE "django_session"."session_key" = 'azxkl9rhuuphdj31pj4rff4d3yjiity0' LIMIT 1
 -- ;
 -- sent: simple
-INSERT INTO "django_session" ("session_key", "session_data", "expire_date") VALUES ('9519hlmdt85ijlyktekd0l5rebixzyck', 'eyJjYXJ0IjpbMSwyXX0:1xV5Gw:Zrw3MoFdXnH4VNCs3P4wc9UUT3-BJIJ5K1D-5aOpDjM', '2026-12-06 10:58:14.992015+00:00'::timestamptz)
--- ;
--- sent: simple
--- columns: session_key varchar[44], session_data text, expire_date timestamptz
-SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE ("django_session"."expire_date" > '2026-11-22 10:58:14.993522+00:00'::timestamptz AND "django_session"."session_key" = '9519hlmdt85ijlyktekd0l5rebixzyck') LIMIT 21
+INSERT INTO "django_session" ("session_key", "session_data", "expire_date") VALUES ('azxkl9rhuuphdj31pj4rff4d3yjiity0', 'eyJjYXJ0IjpbMSwyXX0:1xV5RC:ush1cvNd61v3sbhkoAzT3Eqd59tCeQ9FfSbTgbjCX48', '2026-12-06 11:08:50.877725+00:00'::timestamptz)
 -- ;
 -- sent: simple
 -- columns: session_key varchar[44], session_data text, expire_date timestamptz
-SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE "django_session"."session_key" = '9519hlmdt85ijlyktekd0l5rebixzyck' LIMIT 21
+SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE ("django_session"."expire_date" > '2026-11-22 11:08:50.878989+00:00'::timestamptz AND "django_session"."session_key" = 'azxkl9rhuuphdj31pj4rff4d3yjiity0') LIMIT 21
 -- ;
 -- sent: simple
-DELETE FROM "django_session" WHERE "django_session"."session_key" IN ('9519hlmdt85ijlyktekd0l5rebixzyck')
+-- columns: session_key varchar[44], session_data text, expire_date timestamptz
+SELECT "django_session"."session_key", "django_session"."session_data", "django_session"."expire_date" FROM "django_session" WHERE "django_session"."session_key" = 'azxkl9rhuuphdj31pj4rff4d3yjiity0' LIMIT 21
+-- ;
+-- sent: simple
+DELETE FROM "django_session" WHERE "django_session"."session_key" IN ('azxkl9rhuuphdj31pj4rff4d3yjiity0')
 -- ;
 -- sent: simple
 -- columns: id int8, category_id int8, sku varchar[64], title varchar[204], price numeric[655366], stock int4, description text, owner_id int4
@@ -1084,7 +1084,7 @@ SELECT "shop_product"."id", "shop_product"."category_id", "shop_product"."sku", 
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_admin_log" ("action_time", "user_id", "content_type_id", "object_id", "object_repr", "action_flag", "change_message") VALUES ('2026-11-22 10:58:15.004650+00:00'::timestamptz, 1, 7, '3', 'Product object (3)', 1, '') RETURNING "django_admin_log"."id"
+INSERT INTO "django_admin_log" ("action_time", "user_id", "content_type_id", "object_id", "object_repr", "action_flag", "change_message") VALUES ('2026-11-22 11:08:50.884832+00:00'::timestamptz, 1, 7, '3', 'Product object (3)', 1, '') RETURNING "django_admin_log"."id"
 -- ;
 -- sent: simple
 -- columns: id int4, action_time timestamptz, user_id int4, content_type_id int4, object_id text, object_repr varchar[204], action_flag int2, change_message text
@@ -1127,6 +1127,9 @@ DELETE FROM "shop_product" WHERE "shop_product"."id" IN (151, 150, 149, 148, 147
 -- ;
 -- sent: simple
 DELETE FROM "shop_product" WHERE "shop_product"."id" IN (51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)
+-- ;
+-- sent: simple
+SET CONSTRAINTS "shop_product_category_id_14d7eea8_fk_shop_category_id" IMMEDIATE; ALTER TABLE "shop_product" DROP CONSTRAINT "shop_product_category_id_14d7eea8_fk_shop_category_id"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_product" ALTER COLUMN "category_id" DROP NOT NULL
@@ -1192,6 +1195,9 @@ SET CONSTRAINTS "shop_product_owner_id_c7c481d9_fk_auth_user_id" IMMEDIATE; ALTE
 ALTER TABLE "shop_product" DROP COLUMN "owner_id" CASCADE
 -- ;
 -- sent: simple
+SET CONSTRAINTS "shop_product_category_id_14d7eea8_fk_shop_category_id" IMMEDIATE; ALTER TABLE "shop_product" DROP CONSTRAINT "shop_product_category_id_14d7eea8_fk_shop_category_id"
+-- ;
+-- sent: simple
 ALTER TABLE "shop_product" DROP COLUMN "category_id" CASCADE
 -- ;
 -- sent: simple
@@ -1214,13 +1220,13 @@ ALTER TABLE "shop_kinds" RENAME COLUMN "url" TO "link"
 SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" = 'kinds') LIMIT 21
 -- ;
 -- sent: simple
-SAVEPOINT "s140648538209152_x4"
+SAVEPOINT "s139819210779520_x4"
 -- ;
 -- sent: simple
 UPDATE "django_content_type" SET "model" = 'kind' WHERE "django_content_type"."id" = 10
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140648538209152_x4"
+RELEASE SAVEPOINT "s139819210779520_x4"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_kinds" RENAME TO "shop_kind"
@@ -1260,16 +1266,16 @@ CREATE INDEX "shop_tag_word_8e0dd664_like" ON "shop_tag" ("word" varchar_pattern
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 10:58:15.778162+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0001_initial', '2026-11-22 11:08:51.436591+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_kind" RENAME TO "shop_kinds"
 -- ;
 -- sent: simple
-SAVEPOINT "s140648538209152_x5"
+SAVEPOINT "s139819210779520_x5"
 -- ;
 -- sent: simple
-RELEASE SAVEPOINT "s140648538209152_x5"
+RELEASE SAVEPOINT "s139819210779520_x5"
 -- ;
 -- sent: simple
 ALTER TABLE "shop_kinds" RENAME COLUMN "link" TO "url"
@@ -1353,6 +1359,9 @@ ALTER TABLE "shop_product" ADD CONSTRAINT "shop_one_title_a_category" UNIQUE ("c
 CREATE UNIQUE INDEX "shop_one_empty_an_owner" ON "shop_product" ("owner_id") WHERE "stock" = 0
 -- ;
 -- sent: simple
+SET CONSTRAINTS "shop_product_category_id_14d7eea8_fk_shop_category_id" IMMEDIATE; ALTER TABLE "shop_product" DROP CONSTRAINT "shop_product_category_id_14d7eea8_fk_shop_category_id"
+-- ;
+-- sent: simple
 ALTER TABLE "shop_product" ALTER COLUMN "category_id" SET NOT NULL
 -- ;
 -- sent: simple
@@ -1384,10 +1393,10 @@ CREATE INDEX "shop_product_tags_tag_id_dd30c4fb" ON "shop_product_tags" ("tag_id
 -- ;
 -- sent: simple
 -- columns: id int4
-INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 10:58:16.053926+00:00'::timestamptz) RETURNING "django_migrations"."id"
+INSERT INTO "django_migrations" ("app", "name", "applied") VALUES ('shop', '0002_altered', '2026-11-22 11:08:51.654965+00:00'::timestamptz) RETURNING "django_migrations"."id"
 -- ;
 -- sent: simple
-TRUNCATE "django_session", "auth_user_groups", "django_admin_log", "auth_user", "auth_user_user_permissions", "shop_kinds", "django_content_type", "shop_tag", "shop_product", "shop_category", "auth_group_permissions", "shop_product_tags", "auth_permission", "auth_group" RESTART IDENTITY;
+TRUNCATE "auth_group_permissions", "django_session", "auth_user_user_permissions", "django_content_type", "shop_tag", "shop_product_tags", "shop_kinds", "auth_user_groups", "auth_group", "django_admin_log", "shop_product", "auth_permission", "auth_user", "shop_category" RESTART IDENTITY;
 -- ;
 -- sent: simple
 -- columns: id int4
@@ -1400,10 +1409,6 @@ INSERT INTO "auth_permission" ("name", "content_type_id", "codename") SELECT * F
 -- sent: simple
 -- columns: id int4
 INSERT INTO "django_content_type" ("app_label", "model") SELECT * FROM UNNEST(('{shop,shop,shop,shop}')::varchar[], ('{category,product,tag,kinds}')::varchar[]) RETURNING "django_content_type"."id"
--- ;
--- sent: simple
--- columns: id int4, app_label varchar[104], model varchar[104]
-SELECT "django_content_type"."id", "django_content_type"."app_label", "django_content_type"."model" FROM "django_content_type" WHERE ("django_content_type"."app_label" = 'shop' AND "django_content_type"."model" IN ('tag', 'product', 'category', 'kinds'))
 -- ;
 -- sent: simple
 -- columns: id int4

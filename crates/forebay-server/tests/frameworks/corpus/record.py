@@ -53,7 +53,7 @@ PROGRAMS = {
         for name in ("dbeaver", "pgadmin", "metabase", "grafana")
     },
 }
-DEFINES = re.compile(r"\s*(CREATE|ALTER|DROP|TRUNCATE|COMMENT)\b", re.IGNORECASE)
+DEFINES = re.compile(r"(\s|--.*\n|SET CONSTRAINTS[^;]*;)*(CREATE|ALTER|DROP|TRUNCATE|COMMENT)\b", re.IGNORECASE)
 # What a client sends first when it asks for encryption, or wants a statement ended.
 BEFORE_START = (80877102, 80877103, 80877104)
 
