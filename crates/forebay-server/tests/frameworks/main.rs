@@ -262,6 +262,11 @@ mod real_framework {
         use crate::tool::check;
 
         #[test]
+        fn psql() {
+            check("psql");
+        }
+
+        #[test]
         fn dbeaver() {
             check("dbeaver");
         }

@@ -50,7 +50,7 @@ PROGRAMS = {
     "pdo": ["php", f"{SOURCES}/php/with_pdo.php", "{URL}"],
     **{
         name: ["psql", "-qX", "{URL}", "-o", "/dev/null", "-f", f"{SOURCES}/tools/{name}.sql"]
-        for name in ("dbeaver", "pgadmin", "metabase", "grafana")
+        for name in ("psql", "dbeaver", "pgadmin", "metabase", "grafana")
     },
 }
 DEFINES = re.compile(r"(\s|--.*\n|SET CONSTRAINTS[^;]*;)*(CREATE|ALTER|DROP|TRUNCATE|COMMENT)\b", re.IGNORECASE)
