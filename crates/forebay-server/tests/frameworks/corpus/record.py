@@ -42,7 +42,10 @@ PROGRAMS = {
     "django": python("with_django.py"),
     "asyncpg": python("with_asyncpg.py"),
     "psycopg_copy": python("with_psycopg_copy.py"),
-    **{name: ["node", f"{SOURCES}/node/with_{name}.js", "{URL}"] for name in ("typeorm", "sequelize", "knex", "drizzle")},
+    **{
+        name: ["node", f"{SOURCES}/node/with_{name}.js", "{URL}"]
+        for name in ("typeorm", "sequelize", "knex", "drizzle")
+    },
     "prisma": ["node", f"{SOURCES}/prisma/with_prisma.js", "{URL}"],
     **{name: [f"{INSTALLED}/go/frameworks", name, "{URL}"] for name in ("lib_pq", "pgx", "gorm")},
     "pgjdbc": [*JAVA, "WithPgjdbc", "{URL}"],

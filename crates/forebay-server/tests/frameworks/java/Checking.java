@@ -12,6 +12,7 @@ import java.util.logging.LogManager;
  * failed, its trace is shown and the program ends with a failure. Knows neither a framework nor which server it is that answers.
  */
 final class Checking {
+
     /** Something that may fail. */
     interface Work {
         void run() throws Exception;
@@ -73,7 +74,15 @@ final class Checking {
     /** The server's URL as Java's drivers want it, with these options. */
     static String url(String url, String options) {
         var address = URI.create(url);
-        return "jdbc:postgresql://" + address.getHost() + ":" + address.getPort() + address.getPath() + "?user="
-            + address.getUserInfo().split(":")[0] + options;
+        return (
+            "jdbc:postgresql://" +
+            address.getHost() +
+            ":" +
+            address.getPort() +
+            address.getPath() +
+            "?user=" +
+            address.getUserInfo().split(":")[0] +
+            options
+        );
     }
 }

@@ -5,6 +5,7 @@ import org.hibernate.type.format.AbstractJsonFormatMapper;
 
 /** JSON objects of one member, both texts: so that no library has to be installed for JSON. */
 public final class Json extends AbstractJsonFormatMapper {
+
     @Override
     protected <T> T fromString(CharSequence text, java.lang.reflect.Type type) {
         var parts = text.toString().split("\"");

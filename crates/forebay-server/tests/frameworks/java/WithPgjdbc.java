@@ -31,11 +31,14 @@ import org.postgresql.util.PSQLException;
  * <p>Does not know which server it talks to: all of it holds for PostgreSQL itself.
  */
 public final class WithPgjdbc {
-    private static final String KINDS = "CREATE TABLE kinds (id serial PRIMARY KEY, small smallint, big bigint, price numeric(12,4), "
-        + "ratio double precision, part real, ok boolean, name varchar(40) NOT NULL UNIQUE, note text, data bytea, day date, clock time, "
-        + "local timestamp, at timestamptz, doc jsonb, uid uuid)";
-    private static final String INSERT = "INSERT INTO kinds (small, big, price, ratio, part, ok, name, note, data, day, clock, local, at, doc, "
-        + "uid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+    private static final String KINDS =
+        "CREATE TABLE kinds (id serial PRIMARY KEY, small smallint, big bigint, price numeric(12,4), " +
+        "ratio double precision, part real, ok boolean, name varchar(40) NOT NULL UNIQUE, note text, data bytea, day date, clock time, " +
+        "local timestamp, at timestamptz, doc jsonb, uid uuid)";
+    private static final String INSERT =
+        "INSERT INTO kinds (small, big, price, ratio, part, ok, name, note, data, day, clock, local, at, doc, " +
+        "uid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     private static final UUID UID = UUID.fromString("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
     private static final LocalDateTime LOCAL = LocalDateTime.of(2024, 2, 29, 23, 59, 59, 123456000);
 
@@ -110,8 +113,23 @@ public final class WithPgjdbc {
             insert.setObject(12, LOCAL);
             insert.setObject(13, OffsetDateTime.of(LOCAL, ZoneOffset.UTC));
             Checking.equal(insert.executeUpdate(), 1);
-            int[] types = {Types.SMALLINT, Types.BIGINT, Types.NUMERIC, Types.DOUBLE, Types.REAL, Types.BOOLEAN, Types.VARCHAR, Types.VARCHAR,
-                Types.BINARY, Types.DATE, Types.TIME, Types.TIMESTAMP, Types.TIMESTAMP_WITH_TIMEZONE, Types.OTHER, Types.OTHER};
+            int[] types = {
+                Types.SMALLINT,
+                Types.BIGINT,
+                Types.NUMERIC,
+                Types.DOUBLE,
+                Types.REAL,
+                Types.BOOLEAN,
+                Types.VARCHAR,
+                Types.VARCHAR,
+                Types.BINARY,
+                Types.DATE,
+                Types.TIME,
+                Types.TIMESTAMP,
+                Types.TIMESTAMP_WITH_TIMEZONE,
+                Types.OTHER,
+                Types.OTHER,
+            };
             for (int at = 1; at <= types.length; at++) {
                 insert.setNull(at, types[at - 1]);
             }
@@ -133,7 +151,10 @@ public final class WithPgjdbc {
                     Checking.equal(rows.getTime("clock"), Time.valueOf("23:59:59"));
                     Checking.equal(rows.getObject("local", LocalDateTime.class), LOCAL);
                     Checking.equal(rows.getTimestamp("local"), Timestamp.valueOf(LOCAL));
-                    Checking.equal(rows.getObject("at", OffsetDateTime.class), OffsetDateTime.of(LOCAL, ZoneOffset.UTC));
+                    Checking.equal(
+                        rows.getObject("at", OffsetDateTime.class),
+                        OffsetDateTime.of(LOCAL, ZoneOffset.UTC)
+                    );
                     Checking.equal(rows.getString("doc"), "{\"a\": [1, null, \"é\"]}");
                     Checking.equal(rows.getObject("uid"), UID);
                 }
@@ -143,11 +164,15 @@ public final class WithPgjdbc {
                 var about = rows.getMetaData();
                 Checking.equal(about.getColumnTypeName(1), "serial");
                 Checking.equal(about.getColumnTypeName(4), "numeric");
-                Checking.equal(List.of(about.getPrecision(4), about.getScale(4), about.getColumnDisplaySize(8)), List.of(12, 4, 40));
+                Checking.equal(
+                    List.of(about.getPrecision(4), about.getScale(4), about.getColumnDisplaySize(8)),
+                    List.of(12, 4, 40)
+                );
                 Checking.equal(about.getTableName(1), "kinds");
                 Checking.equal(about.isNullable(8), 0);
             }
-            var query = "SELECT count(*) FROM kinds WHERE day = ? AND local = ? AND at = ? AND price = ? AND uid = ? AND small = ?";
+            var query =
+                "SELECT count(*) FROM kinds WHERE day = ? AND local = ? AND at = ? AND price = ? AND uid = ? AND small = ?";
             try (var counted = connection.prepareStatement(query)) {
                 counted.setDate(1, Date.valueOf("2024-02-29"));
                 counted.setTimestamp(2, Timestamp.valueOf(LOCAL));
@@ -163,8 +188,12 @@ public final class WithPgjdbc {
 
     /** After five times pgjdbc names the statement and asks for binary values. */
     private static void manyTimes() throws SQLException {
-        try (var connection = pool.getConnection();
-            var select = connection.prepareStatement("SELECT id, price, at, day, uid, ratio, name FROM kinds WHERE id = ? AND name <> ?")) {
+        try (
+            var connection = pool.getConnection();
+            var select = connection.prepareStatement(
+                "SELECT id, price, at, day, uid, ratio, name FROM kinds WHERE id = ? AND name <> ?"
+            )
+        ) {
             for (int turn = 0; turn < 12; turn++) {
                 select.setInt(1, 1);
                 select.setString(2, "turn " + turn);
@@ -204,12 +233,12 @@ public final class WithPgjdbc {
                 connection.rollback();
             }
             try (var update = connection.prepareStatement("UPDATE many SET name = ? WHERE id < ?")) {
-                for (int most : new int[] {3, 0, 5}) {
+                for (int most : new int[] { 3, 0, 5 }) {
                     update.setString(1, "below " + most);
                     update.setInt(2, most);
                     update.addBatch();
                 }
-                Checking.equal(update.executeBatch(), new int[] {3, 0, 5});
+                Checking.equal(update.executeBatch(), new int[] { 3, 0, 5 });
             }
             connection.commit();
             connection.setAutoCommit(true);
@@ -219,7 +248,12 @@ public final class WithPgjdbc {
 
     private static void generatedKeys() throws SQLException {
         try (var connection = pool.getConnection()) {
-            try (var insert = connection.prepareStatement("INSERT INTO kinds (name) VALUES (?)", Statement.RETURN_GENERATED_KEYS)) {
+            try (
+                var insert = connection.prepareStatement(
+                    "INSERT INTO kinds (name) VALUES (?)",
+                    Statement.RETURN_GENERATED_KEYS
+                )
+            ) {
                 insert.setString(1, "keyed");
                 insert.executeUpdate();
                 var keys = insert.getGeneratedKeys();
@@ -227,7 +261,11 @@ public final class WithPgjdbc {
                 Checking.equal(keys.getString("name"), "keyed");
                 Checking.equal(keys.getInt("id") > 3, true);
             }
-            try (var insert = connection.prepareStatement("INSERT INTO kinds (name) VALUES (?), (?)", new String[] {"id"})) {
+            try (
+                var insert = connection.prepareStatement("INSERT INTO kinds (name) VALUES (?), (?)", new String[] {
+                    "id",
+                })
+            ) {
                 insert.setString(1, "keyed 2");
                 insert.setString(2, "keyed 3");
                 insert.executeUpdate();
@@ -254,7 +292,7 @@ public final class WithPgjdbc {
                 Checking.equal(next, 300);
                 select.setMaxRows(7);
                 int rows = 0;
-                for (var some = select.executeQuery(); some.next(); rows++) { }
+                for (var some = select.executeQuery(); some.next(); rows++) {}
                 Checking.equal(rows, 7);
             }
             connection.commit();
@@ -263,16 +301,29 @@ public final class WithPgjdbc {
 
     private static void errors() throws SQLException {
         try (var connection = pool.getConnection()) {
-            execute(connection, "CREATE TABLE strict (id int PRIMARY KEY, parent int REFERENCES strict, name varchar(5) NOT NULL, "
-                + "age int CONSTRAINT grown CHECK (age > 0))");
+            execute(
+                connection,
+                "CREATE TABLE strict (id int PRIMARY KEY, parent int REFERENCES strict, name varchar(5) NOT NULL, " +
+                    "age int CONSTRAINT grown CHECK (age > 0))"
+            );
             execute(connection, "INSERT INTO strict VALUES (1, NULL, 'a', 1)");
-            var duplicate = Checking.fails("23505", PSQLException.class, () -> execute(connection, "INSERT INTO strict VALUES (1, NULL, 'a', 1)"));
+            var duplicate = Checking.fails("23505", PSQLException.class, () ->
+                execute(connection, "INSERT INTO strict VALUES (1, NULL, 'a', 1)")
+            );
             Checking.equal(duplicate.getServerErrorMessage().getConstraint(), "strict_pkey");
             Checking.equal(duplicate.getServerErrorMessage().getDetail(), "Key (id)=(1) already exists.");
-            Checking.fails("23502", PSQLException.class, () -> execute(connection, "INSERT INTO strict VALUES (2, NULL, NULL, 1)"));
-            Checking.fails("23503", PSQLException.class, () -> execute(connection, "INSERT INTO strict VALUES (2, 99, 'a', 1)"));
-            Checking.fails("23514", PSQLException.class, () -> execute(connection, "INSERT INTO strict VALUES (2, NULL, 'a', 0)"));
-            Checking.fails("22001", PSQLException.class, () -> execute(connection, "INSERT INTO strict VALUES (2, NULL, 'abcdef', 1)"));
+            Checking.fails("23502", PSQLException.class, () ->
+                execute(connection, "INSERT INTO strict VALUES (2, NULL, NULL, 1)")
+            );
+            Checking.fails("23503", PSQLException.class, () ->
+                execute(connection, "INSERT INTO strict VALUES (2, 99, 'a', 1)")
+            );
+            Checking.fails("23514", PSQLException.class, () ->
+                execute(connection, "INSERT INTO strict VALUES (2, NULL, 'a', 0)")
+            );
+            Checking.fails("22001", PSQLException.class, () ->
+                execute(connection, "INSERT INTO strict VALUES (2, NULL, 'abcdef', 1)")
+            );
             Checking.fails("42P01", PSQLException.class, () -> execute(connection, "SELECT * FROM missing"));
             Checking.fails("42601", PSQLException.class, () -> execute(connection, "SELEC 1"));
             try (var typed = connection.prepareStatement("SELECT count(*) FROM strict WHERE name = ?")) {
@@ -311,31 +362,66 @@ public final class WithPgjdbc {
     private static void metadata() throws SQLException {
         try (var connection = pool.getConnection()) {
             execute(connection, "CREATE TABLE parents (a int, b varchar(10), PRIMARY KEY (b, a))");
-            execute(connection, "CREATE TABLE children (id bigserial PRIMARY KEY, a int NOT NULL, b varchar(10) DEFAULT 'x', price numeric(8,3), "
-                + "CONSTRAINT of_parents FOREIGN KEY (b, a) REFERENCES parents (b, a) ON DELETE CASCADE)");
+            execute(
+                connection,
+                "CREATE TABLE children (id bigserial PRIMARY KEY, a int NOT NULL, b varchar(10) DEFAULT 'x', price numeric(8,3), " +
+                    "CONSTRAINT of_parents FOREIGN KEY (b, a) REFERENCES parents (b, a) ON DELETE CASCADE)"
+            );
             execute(connection, "CREATE INDEX children_price ON children (price DESC, id)");
             execute(connection, "CREATE VIEW names AS SELECT name FROM kinds");
             var about = connection.getMetaData();
             Checking.equal(about.getDatabaseProductName(), "PostgreSQL");
-            var tables = column(about.getTables(null, "public", "%", new String[] {"TABLE"}), "TABLE_NAME");
+            var tables = column(about.getTables(null, "public", "%", new String[] { "TABLE" }), "TABLE_NAME");
             Checking.equal(tables, List.of("children", "kinds", "ledger", "many", "parents", "strict"));
             Checking.equal(column(about.getTables(null, null, "names", null), "TABLE_TYPE"), List.of("VIEW"));
-            Checking.equal(column(about.getColumns(null, "public", "children", "%"), "TYPE_NAME"), List.of("bigserial", "int4", "varchar", "numeric"));
-            Checking.equal(column(about.getColumns(null, "public", "children", "%"), "COLUMN_SIZE"), List.of("19", "10", "10", "8"));
-            Checking.equal(column(about.getColumns(null, "public", "children", "b"), "COLUMN_DEF"), List.of("'x'::character varying"));
-            Checking.equal(column(about.getColumns(null, "public", "children", "id"), "IS_AUTOINCREMENT"), List.of("YES"));
+            Checking.equal(
+                column(about.getColumns(null, "public", "children", "%"), "TYPE_NAME"),
+                List.of("bigserial", "int4", "varchar", "numeric")
+            );
+            Checking.equal(
+                column(about.getColumns(null, "public", "children", "%"), "COLUMN_SIZE"),
+                List.of("19", "10", "10", "8")
+            );
+            Checking.equal(
+                column(about.getColumns(null, "public", "children", "b"), "COLUMN_DEF"),
+                List.of("'x'::character varying")
+            );
+            Checking.equal(
+                column(about.getColumns(null, "public", "children", "id"), "IS_AUTOINCREMENT"),
+                List.of("YES")
+            );
             Checking.equal(column(about.getPrimaryKeys(null, "public", "parents"), "COLUMN_NAME"), List.of("b", "a"));
             Checking.equal(column(about.getPrimaryKeys(null, "public", "parents"), "KEY_SEQ"), List.of("1", "2"));
-            Checking.equal(column(about.getImportedKeys(null, "public", "children"), "FKCOLUMN_NAME"), List.of("b", "a"));
-            Checking.equal(column(about.getExportedKeys(null, "public", "parents"), "FK_NAME"), List.of("of_parents", "of_parents"));
-            Checking.equal(column(about.getCrossReference(null, "public", "parents", null, "public", "children"), "DELETE_RULE"), List.of("0", "0"));
-            var indexes = new TreeSet<>(column(about.getIndexInfo(null, "public", "children", false, false), "INDEX_NAME"));
+            Checking.equal(
+                column(about.getImportedKeys(null, "public", "children"), "FKCOLUMN_NAME"),
+                List.of("b", "a")
+            );
+            Checking.equal(
+                column(about.getExportedKeys(null, "public", "parents"), "FK_NAME"),
+                List.of("of_parents", "of_parents")
+            );
+            Checking.equal(
+                column(about.getCrossReference(null, "public", "parents", null, "public", "children"), "DELETE_RULE"),
+                List.of("0", "0")
+            );
+            var indexes = new TreeSet<>(
+                column(about.getIndexInfo(null, "public", "children", false, false), "INDEX_NAME")
+            );
             Checking.equal(List.copyOf(indexes), List.of("children_pkey", "children_price"));
-            Checking.equal(column(about.getBestRowIdentifier(null, "public", "children", 0, true), "COLUMN_NAME"), List.of("id"));
+            Checking.equal(
+                column(about.getBestRowIdentifier(null, "public", "children", 0, true), "COLUMN_NAME"),
+                List.of("id")
+            );
             Checking.equal(column(about.getSchemas(), "TABLE_SCHEM").contains("public"), true);
             Checking.equal(column(about.getCatalogs(), "TABLE_CAT").contains(connection.getCatalog()), true);
-            Checking.equal(column(about.getTypeInfo(), "TYPE_NAME").containsAll(List.of("int4", "text", "timestamptz")), true);
-            Checking.equal(column(about.getTablePrivileges(null, "public", "kinds"), "PRIVILEGE").contains("SELECT"), true);
+            Checking.equal(
+                column(about.getTypeInfo(), "TYPE_NAME").containsAll(List.of("int4", "text", "timestamptz")),
+                true
+            );
+            Checking.equal(
+                column(about.getTablePrivileges(null, "public", "kinds"), "PRIVILEGE").contains("SELECT"),
+                true
+            );
             column(about.getTableTypes(), "TABLE_TYPE");
             column(about.getFunctions(null, "pg_catalog", "lower"), "FUNCTION_NAME");
             column(about.getProcedures(null, "public", "%"), "PROCEDURE_NAME");
@@ -354,8 +440,10 @@ public final class WithPgjdbc {
     }
 
     private static void simpleProtocol(String url) throws SQLException {
-        try (var connection = java.sql.DriverManager.getConnection(Checking.url(url, "&preferQueryMode=simple"));
-            var select = connection.prepareStatement("SELECT name FROM kinds WHERE id = ? AND day = ? AND at = ?")) {
+        try (
+            var connection = java.sql.DriverManager.getConnection(Checking.url(url, "&preferQueryMode=simple"));
+            var select = connection.prepareStatement("SELECT name FROM kinds WHERE id = ? AND day = ? AND at = ?")
+        ) {
             select.setInt(1, 1);
             select.setDate(2, Date.valueOf("2024-02-29"));
             select.setTimestamp(3, Timestamp.valueOf(LOCAL));

@@ -20,7 +20,10 @@ const authors = pg.pgTable('authors', {
 })
 const books = pg.pgTable('books', {
   id: pg.uuid().defaultRandom().primaryKey(),
-  authorId: pg.integer('author_id').notNull().references(() => authors.id, { onDelete: 'cascade' }),
+  authorId: pg
+    .integer('author_id')
+    .notNull()
+    .references(() => authors.id, { onDelete: 'cascade' }),
   title: pg.text().notNull(),
   price: pg.numeric({ precision: 10, scale: 2 }).default('0').notNull(),
 })
@@ -44,7 +47,9 @@ const schema = {
   authors,
   books,
   authorsRelations: relations(authors, ({ many }) => ({ books: many(books) })),
-  booksRelations: relations(books, ({ one }) => ({ author: one(authors, { fields: [books.authorId], references: [authors.id] }) })),
+  booksRelations: relations(books, ({ one }) => ({
+    author: one(authors, { fields: [books.authorId], references: [authors.id] }),
+  })),
 }
 const row = {
   small: -7,
@@ -86,12 +91,38 @@ make(
     },
 
     async crud() {
-      const [ann, ben] = await db.insert(authors).values([{ name: 'Ann', born: '1950-01-02' }, { name: 'Ben' }]).returning()
+      const [ann, ben] = await db
+        .insert(authors)
+        .values([{ name: 'Ann', born: '1950-01-02' }, { name: 'Ben' }])
+        .returning()
       assert.deepEqual([ann.nick, ben.born], ['none', null])
-      await db.insert(books).values(Array.from({ length: 100 }, (_, number) => ({ authorId: ann.id, title: `title ${number}`, price: `${number}.50` })))
-      assert.equal((await db.update(books).set({ price: sql`${books.price} + 1` }).where(gt(books.price, '90'))).rowCount, 10)
-      assert.equal((await db.delete(books).where(ilike(books.title, 'TITLE 1%')).returning({ title: books.title })).length, 11)
-      const [upserted] = await db.insert(authors).values({ name: 'Ann', nick: 'annie' }).onConflictDoUpdate({ target: authors.name, set: { nick: sql`excluded.nick` } }).returning()
+      await db
+        .insert(books)
+        .values(
+          Array.from({ length: 100 }, (_, number) => ({
+            authorId: ann.id,
+            title: `title ${number}`,
+            price: `${number}.50`,
+          })),
+        )
+      assert.equal(
+        (
+          await db
+            .update(books)
+            .set({ price: sql`${books.price} + 1` })
+            .where(gt(books.price, '90'))
+        ).rowCount,
+        10,
+      )
+      assert.equal(
+        (await db.delete(books).where(ilike(books.title, 'TITLE 1%')).returning({ title: books.title })).length,
+        11,
+      )
+      const [upserted] = await db
+        .insert(authors)
+        .values({ name: 'Ann', nick: 'annie' })
+        .onConflictDoUpdate({ target: authors.name, set: { nick: sql`excluded.nick` } })
+        .returning()
       assert.deepEqual([upserted.id, upserted.nick], [ann.id, 'annie'])
       assert.deepEqual(await db.insert(authors).values({ name: 'Ann' }).onConflictDoNothing().returning(), [])
       const grouped = await db
@@ -100,13 +131,33 @@ make(
         .leftJoin(books, eq(books.authorId, authors.id))
         .groupBy(authors.name)
         .orderBy(desc(count(books.id)), asc(authors.name))
-      assert.deepEqual(grouped, [{ name: 'Ann', n: 89, total: '4858.50' }, { name: 'Ben', n: 0, total: null }])
-      const dear = db.$with('dear').as(db.select({ id: books.id, title: books.title }).from(books).where(gt(books.price, '98')))
-      assert.equal((await db.with(dear).select().from(dear).orderBy(dear.title).limit(1).offset(1))[0].title, 'title 98')
+      assert.deepEqual(grouped, [
+        { name: 'Ann', n: 89, total: '4858.50' },
+        { name: 'Ben', n: 0, total: null },
+      ])
+      const dear = db
+        .$with('dear')
+        .as(db.select({ id: books.id, title: books.title }).from(books).where(gt(books.price, '98')))
+      assert.equal(
+        (await db.with(dear).select().from(dear).orderBy(dear.title).limit(1).offset(1))[0].title,
+        'title 98',
+      )
       const subquery = db.select({ id: books.authorId }).from(books)
-      assert.equal((await db.select().from(authors).where(and(inArray(authors.id, subquery), eq(authors.nick, 'annie')))).length, 1)
+      assert.equal(
+        (
+          await db
+            .select()
+            .from(authors)
+            .where(and(inArray(authors.id, subquery), eq(authors.nick, 'annie')))
+        ).length,
+        1,
+      )
       assert.equal(await db.$count(books, eq(books.authorId, ann.id)), 89)
-      const prepared = db.select().from(authors).where(eq(authors.name, sql.placeholder('name'))).prepare('by_name')
+      const prepared = db
+        .select()
+        .from(authors)
+        .where(eq(authors.name, sql.placeholder('name')))
+        .prepare('by_name')
       assert.equal((await prepared.execute({ name: 'Ben' }))[0].id, ben.id)
     },
 
@@ -116,7 +167,10 @@ make(
         where: eq(authors.name, 'Ann'),
         with: { books: { limit: 2, orderBy: asc(books.title), columns: { title: true, price: true } } },
       })
-      assert.deepEqual(found[0].books.map(({ title }) => title), ['title 0', 'title 2'])
+      assert.deepEqual(
+        found[0].books.map(({ title }) => title),
+        ['title 0', 'title 2'],
+      )
       assert.equal((await db.query.books.findFirst({ with: { author: true } })).author.name, 'Ann')
     },
 

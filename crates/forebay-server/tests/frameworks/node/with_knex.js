@@ -111,7 +111,9 @@ make(
 
     async types() {
       const [{ id }] = await knex('authors').where({ name: 'Ann' }).select('id')
-      const [given] = await knex('books').insert({ ...row, author_id: id }).returning('*')
+      const [given] = await knex('books')
+        .insert({ ...row, author_id: id })
+        .returning('*')
       const { author_id: _, ...found } = given
       assert.deepEqual(found, row)
       for (const name of Object.keys(row).filter((name) => name !== 'doc')) {
@@ -126,7 +128,11 @@ make(
       assert.equal(await knex('authors').where('name', 'like', 'author 1%').update({ nick: 'one' }), 111)
       assert.equal(await knex('authors').where('nick', 'one').del(), 111)
       assert.equal((await knex('authors').count('* as n').first()).n, '141')
-      const [merged] = await knex('authors').insert({ name: 'Ann', nick: 'annie' }).onConflict('name').merge(['nick']).returning(['name', 'nick'])
+      const [merged] = await knex('authors')
+        .insert({ name: 'Ann', nick: 'annie' })
+        .onConflict('name')
+        .merge(['nick'])
+        .returning(['name', 'nick'])
       assert.deepEqual(merged, { name: 'Ann', nick: 'annie' })
       assert.equal((await knex('authors').insert({ name: 'Ann' }).onConflict().ignore()).rowCount, 0)
       const joined = await knex('authors as a')
@@ -136,7 +142,10 @@ make(
         .select('a.name')
         .count('b.id as n')
         .limit(2)
-      assert.deepEqual(joined, [{ name: 'Ann', n: '1' }, { name: 'author 0', n: '0' }])
+      assert.deepEqual(joined, [
+        { name: 'Ann', n: '1' },
+        { name: 'author 0', n: '0' },
+      ])
       const latest = await knex
         .with('recent', knex('authors').where('birthday', '>', '1999-01-01').select('id', 'name'))
         .from('recent')
@@ -146,8 +155,11 @@ make(
         .first()
       assert.equal(latest.name, 'author 0')
       assert.equal((await knex('authors').whereBetween('id', [1, 5]).orWhereNull('nick').distinct('nick')).length, 2)
-      assert.equal((await knex('authors').whereILike('name', 'ANN').increment('id', 0)), 1)
-      const united = knex('authors').select('name').whereIn('name', ['Ann']).union(knex('authors').select('name').where('name', 'author 2'))
+      assert.equal(await knex('authors').whereILike('name', 'ANN').increment('id', 0), 1)
+      const united = knex('authors')
+        .select('name')
+        .whereIn('name', ['Ann'])
+        .union(knex('authors').select('name').where('name', 'author 2'))
       assert.deepEqual((await united).map(({ name }) => name).sort(), ['Ann', 'author 2'])
       assert.equal((await knex.raw('SELECT ?::int + ? AS sum', [1, 2])).rows[0].sum, 3)
       let streamed = 0

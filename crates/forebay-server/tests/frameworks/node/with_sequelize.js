@@ -26,7 +26,11 @@ function define(after) {
     },
     { paranoid: true, indexes: [{ name: 'books_title', fields: ['title'] }] },
   )
-  const Tag = sequelize.define('Tag', { word: { type: DataTypes.STRING, unique: 'tags_word' } }, { timestamps: false, underscored: true })
+  const Tag = sequelize.define(
+    'Tag',
+    { word: { type: DataTypes.STRING, unique: 'tags_word' } },
+    { timestamps: false, underscored: true },
+  )
   Author.hasMany(Book, { foreignKey: { name: 'authorId', allowNull: false }, onDelete: 'CASCADE' })
   Book.belongsTo(Author, { foreignKey: 'authorId' })
   Book.belongsToMany(Tag, { through: 'BookTags', timestamps: false })
@@ -79,7 +83,13 @@ make(
       models = define(false)
       await sequelize.sync()
       await sequelize.sync()
-      assert.deepEqual((await sequelize.getQueryInterface().showAllTables()).sort(), ['Authors', 'BookTags', 'Books', 'Kinds', 'tags'])
+      assert.deepEqual((await sequelize.getQueryInterface().showAllTables()).sort(), [
+        'Authors',
+        'BookTags',
+        'Books',
+        'Kinds',
+        'tags',
+      ])
     },
 
     async types() {
@@ -97,12 +107,29 @@ make(
     async crud() {
       const { Author, Book, Tag } = models
       const ann = await Author.create(
-        { name: 'Ann', born: '1950-01-02', Books: [{ title: 'one', price: '1.50', Tags: [{ word: 'poetry' }] }, { title: 'two', price: 2.5 }] },
+        {
+          name: 'Ann',
+          born: '1950-01-02',
+          Books: [
+            { title: 'one', price: '1.50', Tags: [{ word: 'poetry' }] },
+            { title: 'two', price: 2.5 },
+          ],
+        },
         { include: [{ model: Book, include: Tag }] },
       )
       assert.equal(ann.Books.length, 2)
-      const found = await Author.findOne({ where: { name: { [Op.iLike]: 'AN%' } }, include: [{ model: Book, include: Tag }], order: [[Book, 'title', 'ASC']] })
-      assert.deepEqual(found.Books.map(({ title, price }) => [title, price]), [['one', '1.50'], ['two', '2.50']])
+      const found = await Author.findOne({
+        where: { name: { [Op.iLike]: 'AN%' } },
+        include: [{ model: Book, include: Tag }],
+        order: [[Book, 'title', 'ASC']],
+      })
+      assert.deepEqual(
+        found.Books.map(({ title, price }) => [title, price]),
+        [
+          ['one', '1.50'],
+          ['two', '2.50'],
+        ],
+      )
       assert.equal(found.Books[0].Tags[0].word, 'poetry')
       assert.ok(Math.abs(new Date() - found.createdAt) < 60000)
       await found.Books[0].update({ title: 'first' })
@@ -110,7 +137,12 @@ make(
       await found.Books[0].increment('price', { by: 0.25 })
       assert.equal((await found.Books[0].reload()).price, '1.75')
       await found.Books[0].decrement({ price: 0.25 })
-      const { rows, count } = await Book.findAndCountAll({ where: { price: { [Op.between]: [1, 10] } }, order: [['title', 'DESC']], limit: 1, offset: 1 })
+      const { rows, count } = await Book.findAndCountAll({
+        where: { price: { [Op.between]: [1, 10] } },
+        order: [['title', 'DESC']],
+        limit: 1,
+        offset: 1,
+      })
       assert.deepEqual([rows[0].title, count], ['first', 2])
       assert.equal(await Book.sum('price'), 5)
       const grouped = await Book.findAll({
@@ -132,8 +164,24 @@ make(
       assert.equal(await Book.count(), 1)
       assert.equal(await Book.count({ paranoid: false }), 2)
       await Book.restore({ where: { title: 'two' } })
-      assert.equal((await sequelize.query('SELECT name FROM "Authors" WHERE name = $1', { bind: ['Ben'], type: QueryTypes.SELECT }))[0].name, 'Ben')
-      assert.equal((await sequelize.query('SELECT name FROM "Authors" WHERE name IN (:names)', { replacements: { names: ['Ben', 'x'] }, type: QueryTypes.SELECT })).length, 1)
+      assert.equal(
+        (
+          await sequelize.query('SELECT name FROM "Authors" WHERE name = $1', {
+            bind: ['Ben'],
+            type: QueryTypes.SELECT,
+          })
+        )[0].name,
+        'Ben',
+      )
+      assert.equal(
+        (
+          await sequelize.query('SELECT name FROM "Authors" WHERE name IN (:names)', {
+            replacements: { names: ['Ben', 'x'] },
+            type: QueryTypes.SELECT,
+          })
+        ).length,
+        1,
+      )
     },
 
     async errors() {
@@ -154,12 +202,17 @@ make(
         }),
         /on purpose/,
       )
-      await sequelize.transaction({ isolationLevel: Transaction.ISOLATION_LEVELS.SERIALIZABLE }, async (transaction) => {
-        await Tag.create({ word: 'kept' }, { transaction })
-        await fails('23505', () => sequelize.transaction({ transaction }, (inner) => Tag.create({ word: 'kept' }, { transaction: inner })))
-        const locked = await Tag.findOne({ where: { word: 'kept' }, transaction, lock: transaction.LOCK.UPDATE })
-        assert.equal(locked.word, 'kept')
-      })
+      await sequelize.transaction(
+        { isolationLevel: Transaction.ISOLATION_LEVELS.SERIALIZABLE },
+        async (transaction) => {
+          await Tag.create({ word: 'kept' }, { transaction })
+          await fails('23505', () =>
+            sequelize.transaction({ transaction }, (inner) => Tag.create({ word: 'kept' }, { transaction: inner })),
+          )
+          const locked = await Tag.findOne({ where: { word: 'kept' }, transaction, lock: transaction.LOCK.UPDATE })
+          assert.equal(locked.word, 'kept')
+        },
+      )
       assert.equal(await Tag.count({ where: { word: ['kept', 'undone'] } }), 1)
     },
 
@@ -179,15 +232,32 @@ make(
 
     async query_interface() {
       const changes = sequelize.getQueryInterface()
-      await changes.createTable('ledger', { id: { type: DataTypes.INTEGER, primaryKey: true, autoIncrement: true }, amount: DataTypes.INTEGER })
+      await changes.createTable('ledger', {
+        id: { type: DataTypes.INTEGER, primaryKey: true, autoIncrement: true },
+        amount: DataTypes.INTEGER,
+      })
       await changes.bulkInsert('ledger', [{ amount: 1 }, { amount: 2 }])
       await changes.addColumn('ledger', 'memo', { type: DataTypes.STRING(20), defaultValue: 'x', allowNull: false })
       await changes.changeColumn('ledger', 'amount', { type: DataTypes.BIGINT, allowNull: false, defaultValue: 5 })
       await changes.renameColumn('ledger', 'memo', 'note')
       await changes.addIndex('ledger', ['note'], { name: 'ledger_note' })
-      await changes.addConstraint('ledger', { type: 'check', fields: ['amount'], name: 'ledger_amount', where: { amount: { [Op.gte]: 0 } } })
-      assert.deepEqual((await changes.showIndex('ledger')).map(({ name }) => name).sort(), ['ledger_note', 'ledger_pkey'])
-      assert.deepEqual(await sequelize.query('SELECT amount, note FROM ledger ORDER BY id', { type: QueryTypes.SELECT }), [{ amount: '1', note: 'x' }, { amount: '2', note: 'x' }])
+      await changes.addConstraint('ledger', {
+        type: 'check',
+        fields: ['amount'],
+        name: 'ledger_amount',
+        where: { amount: { [Op.gte]: 0 } },
+      })
+      assert.deepEqual((await changes.showIndex('ledger')).map(({ name }) => name).sort(), [
+        'ledger_note',
+        'ledger_pkey',
+      ])
+      assert.deepEqual(
+        await sequelize.query('SELECT amount, note FROM ledger ORDER BY id', { type: QueryTypes.SELECT }),
+        [
+          { amount: '1', note: 'x' },
+          { amount: '2', note: 'x' },
+        ],
+      )
       await fails('23514', () => changes.bulkInsert('ledger', [{ amount: -1 }]))
       await changes.removeConstraint('ledger', 'ledger_amount')
       await changes.removeIndex('ledger', 'ledger_note')

@@ -5,7 +5,19 @@
 
 require('reflect-metadata')
 const assert = require('node:assert/strict')
-const { DataSource, EntitySchema, In, IsNull, LessThan, Like, QueryFailedError, Not, Table, TableColumn, TableIndex } = require('typeorm')
+const {
+  DataSource,
+  EntitySchema,
+  In,
+  IsNull,
+  LessThan,
+  Like,
+  QueryFailedError,
+  Not,
+  Table,
+  TableColumn,
+  TableIndex,
+} = require('typeorm')
 const { address, fails, make } = require('./checking')
 
 const { username, ...place } = address()
@@ -20,7 +32,9 @@ function entities(after) {
       name: { type: 'varchar', length: 50, unique: true },
       // A column whose length changes is dropped and made anew; one whose default changes is not.
       city: { type: 'varchar', length: after ? 120 : 50, nullable: true },
-      ...(after ? { nick: { type: 'varchar', nullable: true, default: 'none' } } : { born: { type: 'date', nullable: true } }),
+      ...(after
+        ? { nick: { type: 'varchar', nullable: true, default: 'none' } }
+        : { born: { type: 'date', nullable: true } }),
     },
     relations: { books: { type: 'one-to-many', target: 'Book', inverseSide: 'author', cascade: true } },
   })
@@ -149,10 +163,14 @@ make({
   },
 
   async synchronize_again() {
-    await connected(async (source) => {
-      assert.deepEqual(await pending(source), [])
-      assert.equal(await source.getRepository('Author').count(), 0)
-    }, false, { synchronize: true })
+    await connected(
+      async (source) => {
+        assert.deepEqual(await pending(source), [])
+        assert.equal(await source.getRepository('Author').count(), 0)
+      },
+      false,
+      { synchronize: true },
+    )
   },
 
   async types() {
@@ -186,21 +204,39 @@ make({
         relations: { books: { tags: true } },
         order: { books: { title: 'ASC' } },
       })
-      assert.deepEqual(found.books.map(({ title, price }) => [title, price]), [['one', '1.50'], ['two', '2.50']])
+      assert.deepEqual(
+        found.books.map(({ title, price }) => [title, price]),
+        [
+          ['one', '1.50'],
+          ['two', '2.50'],
+        ],
+      )
       assert.equal(found.books[0].tags[0].word, 'poetry')
       found.books[0].title = 'first'
       await authors.save(found)
       assert.equal((await books.findOneByOrFail({ title: 'first' })).version, 2)
       assert.deepEqual((await authors.update({ name: 'Ann' }, { born: null })).affected, 1)
       assert.equal(await authors.countBy({ born: IsNull(), name: Like('A%'), id: Not(In([98, 99])) }), 1)
-      const [page, total] = await books.findAndCount({ where: { price: LessThan(3) }, order: { title: 'DESC' }, skip: 1, take: 1, relations: { author: true } })
+      const [page, total] = await books.findAndCount({
+        where: { price: LessThan(3) },
+        order: { title: 'DESC' },
+        skip: 1,
+        take: 1,
+        relations: { author: true },
+      })
       assert.deepEqual([page[0].title, page[0].author.name, total], ['first', 'Ann', 2])
       await books.softDelete({ title: 'two' })
       assert.equal(await books.count(), 1)
       assert.equal(await books.count({ withDeleted: true }), 2)
       await books.restore({ title: 'two' })
       await authors.upsert([{ name: 'Ann', born: '1960-01-01' }, { name: 'Ben' }], ['name'])
-      assert.deepEqual((await authors.find({ order: { name: 'ASC' } })).map(({ name, born }) => [name, born]), [['Ann', '1960-01-01'], ['Ben', null]])
+      assert.deepEqual(
+        (await authors.find({ order: { name: 'ASC' } })).map(({ name, born }) => [name, born]),
+        [
+          ['Ann', '1960-01-01'],
+          ['Ben', null],
+        ],
+      )
       await authors.increment({ name: 'Ben' }, 'id', 100)
       assert.equal((await authors.delete({ name: 'Ben' })).affected, 1)
     })
@@ -226,7 +262,10 @@ make({
         .orderBy('book.title')
         .take(1)
         .getMany()
-      assert.deepEqual(paged[0].books.map(({ title }) => title), ['first', 'two'])
+      assert.deepEqual(
+        paged[0].books.map(({ title }) => title),
+        ['first', 'two'],
+      )
       const inserted = await source
         .createQueryBuilder()
         .insert()
@@ -235,7 +274,13 @@ make({
         .orIgnore()
         .execute()
       assert.equal(inserted.identifiers.length, 100)
-      const deleted = await source.createQueryBuilder().delete().from('Tag').where('word LIKE :like', { like: 'word 1%' }).returning('word').execute()
+      const deleted = await source
+        .createQueryBuilder()
+        .delete()
+        .from('Tag')
+        .where('word LIKE :like', { like: 'word 1%' })
+        .returning('word')
+        .execute()
       assert.equal(deleted.affected, 11)
     })
   },
@@ -285,17 +330,24 @@ make({
 
   async migrations() {
     const migrations = [Ledger1700000000000, LedgerGrows1700000000001]
-    await connected(async (source) => {
-      assert.equal(await source.showMigrations(), true)
-      assert.equal((await source.runMigrations()).length, 2)
-      assert.equal((await source.runMigrations()).length, 0)
-      assert.equal(await source.showMigrations(), false)
-      assert.deepEqual(await source.query('SELECT amount, note FROM ledger ORDER BY id'), [{ amount: 1, note: 'x' }, { amount: 2, note: 'x' }])
-      await source.undoLastMigration()
-      assert.deepEqual(Object.keys((await source.query('SELECT * FROM ledger'))[0]), ['id', 'amount'])
-      await source.undoLastMigration()
-      await fails('42P01', () => source.query('SELECT * FROM ledger'))
-    }, true, { migrations })
+    await connected(
+      async (source) => {
+        assert.equal(await source.showMigrations(), true)
+        assert.equal((await source.runMigrations()).length, 2)
+        assert.equal((await source.runMigrations()).length, 0)
+        assert.equal(await source.showMigrations(), false)
+        assert.deepEqual(await source.query('SELECT amount, note FROM ledger ORDER BY id'), [
+          { amount: 1, note: 'x' },
+          { amount: 2, note: 'x' },
+        ])
+        await source.undoLastMigration()
+        assert.deepEqual(Object.keys((await source.query('SELECT * FROM ledger'))[0]), ['id', 'amount'])
+        await source.undoLastMigration()
+        await fails('42P01', () => source.query('SELECT * FROM ledger'))
+      },
+      true,
+      { migrations },
+    )
   },
 
   async drop() {

@@ -28,13 +28,19 @@ const row = {
 }
 
 /** Does the work, which must fail with this code of Prisma's. */
-const fails = (code, work) => assert.rejects(work, (error) => assert.equal(error.code, code, error.message) === undefined)
+const fails = (code, work) =>
+  assert.rejects(work, (error) => assert.equal(error.code, code, error.message) === undefined)
 
 make(
   {
     async migration() {
       const text = fs.readFileSync(path.join(__dirname, 'migration.sql'), 'utf8')
-      await prisma.$transaction(text.split(';\n').filter((statement) => statement.trim()).map((statement) => prisma.$executeRawUnsafe(statement)))
+      await prisma.$transaction(
+        text
+          .split(';\n')
+          .filter((statement) => statement.trim())
+          .map((statement) => prisma.$executeRawUnsafe(statement)),
+      )
       assert.equal(await prisma.author.count(), 0)
     },
 
@@ -55,27 +61,72 @@ make(
         data: {
           name: 'Ann',
           born: new Date('1950-01-02'),
-          books: { create: [{ title: 'one', price: '1.50', tags: { create: { word: 'poetry' } } }, { title: 'two', price: 2.5 }] },
+          books: {
+            create: [
+              { title: 'one', price: '1.50', tags: { create: { word: 'poetry' } } },
+              { title: 'two', price: 2.5 },
+            ],
+          },
         },
         include: { books: { include: { tags: true }, orderBy: { title: 'asc' } } },
       })
-      assert.deepEqual(ann.books.map(({ title, price, tags }) => [title, price.toFixed(2), tags.length]), [['one', '1.50', 1], ['two', '2.50', 0]])
+      assert.deepEqual(
+        ann.books.map(({ title, price, tags }) => [title, price.toFixed(2), tags.length]),
+        [
+          ['one', '1.50', 1],
+          ['two', '2.50', 0],
+        ],
+      )
       assert.ok(Math.abs(new Date() - ann.books[0].created) < 60000)
-      const { count } = await prisma.tag.createMany({ data: Array.from({ length: 100 }, (_, number) => ({ word: `word ${number}` })) })
+      const { count } = await prisma.tag.createMany({
+        data: Array.from({ length: 100 }, (_, number) => ({ word: `word ${number}` })),
+      })
       assert.equal(count, 100)
       assert.equal((await prisma.tag.createMany({ data: [{ word: 'word 1' }], skipDuplicates: true })).count, 0)
-      assert.equal((await prisma.tag.deleteMany({ where: { word: { startsWith: 'WORD 1', mode: 'insensitive' } } })).count, 11)
-      const changed = await prisma.book.update({ where: { authorId_title: { authorId: ann.id, title: 'one' } }, data: { title: 'first', price: { increment: 1 } } })
+      assert.equal(
+        (await prisma.tag.deleteMany({ where: { word: { startsWith: 'WORD 1', mode: 'insensitive' } } })).count,
+        11,
+      )
+      const changed = await prisma.book.update({
+        where: { authorId_title: { authorId: ann.id, title: 'one' } },
+        data: { title: 'first', price: { increment: 1 } },
+      })
       assert.deepEqual([changed.title, changed.price.toFixed(2)], ['first', '2.50'])
-      assert.equal((await prisma.author.upsert({ where: { name: 'Ben' }, create: { name: 'Ben' }, update: {} })).name, 'Ben')
-      assert.equal((await prisma.author.upsert({ where: { name: 'Ben' }, create: { name: 'Ben' }, update: { name: 'Benno' } })).name, 'Benno')
-      const page = await prisma.book.findMany({ where: { author: { name: { contains: 'nn' } }, price: { gte: 1 } }, orderBy: [{ price: 'desc' }, { title: 'asc' }], skip: 1, take: 1 })
+      assert.equal(
+        (await prisma.author.upsert({ where: { name: 'Ben' }, create: { name: 'Ben' }, update: {} })).name,
+        'Ben',
+      )
+      assert.equal(
+        (await prisma.author.upsert({ where: { name: 'Ben' }, create: { name: 'Ben' }, update: { name: 'Benno' } }))
+          .name,
+        'Benno',
+      )
+      const page = await prisma.book.findMany({
+        where: { author: { name: { contains: 'nn' } }, price: { gte: 1 } },
+        orderBy: [{ price: 'desc' }, { title: 'asc' }],
+        skip: 1,
+        take: 1,
+      })
       assert.equal(page[0].title, 'two')
-      const found = await prisma.author.findMany({ where: { OR: [{ books: { some: { tags: { some: { word: 'poetry' } } } } }, { books: { none: {} } }] }, orderBy: { name: 'asc' }, include: { _count: { select: { books: true } } } })
-      assert.deepEqual(found.map(({ name, _count }) => [name, _count.books]), [['Ann', 2], ['Benno', 0]])
+      const found = await prisma.author.findMany({
+        where: { OR: [{ books: { some: { tags: { some: { word: 'poetry' } } } } }, { books: { none: {} } }] },
+        orderBy: { name: 'asc' },
+        include: { _count: { select: { books: true } } },
+      })
+      assert.deepEqual(
+        found.map(({ name, _count }) => [name, _count.books]),
+        [
+          ['Ann', 2],
+          ['Benno', 0],
+        ],
+      )
       const summed = await prisma.book.aggregate({ _sum: { price: true }, _avg: { price: true }, _count: true })
       assert.deepEqual([summed._sum.price.toFixed(2), summed._avg.price.toFixed(2), summed._count], ['5.00', '2.50', 2])
-      const grouped = await prisma.book.groupBy({ by: ['authorId'], _count: { _all: true }, having: { price: { _sum: { gt: 1 } } } })
+      const grouped = await prisma.book.groupBy({
+        by: ['authorId'],
+        _count: { _all: true },
+        having: { price: { _sum: { gt: 1 } } },
+      })
       assert.deepEqual(grouped, [{ authorId: ann.id, _count: { _all: 2 } }])
       assert.deepEqual(await prisma.$queryRaw`SELECT name FROM authors WHERE id = ${ann.id}`, [{ name: 'Ann' }])
       await prisma.author.delete({ where: { name: 'Benno' } })
@@ -97,7 +148,12 @@ make(
         }),
         /on purpose/,
       )
-      await fails('P2002', () => prisma.$transaction([prisma.tag.create({ data: { word: 'undone' } }), prisma.tag.create({ data: { word: 'poetry' } })]))
+      await fails('P2002', () =>
+        prisma.$transaction([
+          prisma.tag.create({ data: { word: 'undone' } }),
+          prisma.tag.create({ data: { word: 'poetry' } }),
+        ]),
+      )
       await prisma.$transaction((tx) => tx.tag.create({ data: { word: 'kept' } }), { isolationLevel: 'Serializable' })
       assert.equal(await prisma.tag.count({ where: { word: { in: ['kept', 'undone'] } } }), 1)
     },

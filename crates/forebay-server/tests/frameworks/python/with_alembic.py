@@ -118,7 +118,14 @@ def check_first_revision():
 
 def check_second_revision():
     text = revise(second(), "second")
-    for expected in ("create_table('orders'", "add_column('users'", "drop_column('users', 'nick')", "alter_column('users', 'email'", "create_unique_constraint", "create_index"):
+    for expected in (
+        "create_table('orders'",
+        "add_column('users'",
+        "drop_column('users', 'nick')",
+        "alter_column('users', 'email'",
+        "create_unique_constraint",
+        "create_index",
+    ):
         assert expected in text, (expected, text)
     command.upgrade(config(second()), "head")
     equal(set(columns("users")), {"id", "email", "active", "balance"})

@@ -48,7 +48,10 @@ async def check_pool():
         async with pool.acquire() as conn:
             # The reset query took it back.
             equal(await conn.fetchval("SHOW application_name"), "")
-        equal(await asyncio.gather(*[pool.fetchval("SELECT $1::text", str(n)) for n in range(20)]), [str(n) for n in range(20)])
+        equal(
+            await asyncio.gather(*[pool.fetchval("SELECT $1::text", str(n)) for n in range(20)]),
+            [str(n) for n in range(20)],
+        )
 
 
 async def check_types():
@@ -65,15 +68,24 @@ async def check_types():
         equal(await conn.fetchval(f"SELECT count(*) FROM kinds WHERE {name} = $1", value), 1, name)
     statement = await conn.prepare("SELECT id, name FROM kinds WHERE id = $1 AND name LIKE $2")
     equal([kind.name for kind in statement.get_parameters()], ["int4", "text"])
-    equal([(column.name, column.type.name) for column in statement.get_attributes()], [("id", "int4"), ("name", "varchar")])
+    equal(
+        [(column.name, column.type.name) for column in statement.get_attributes()],
+        [("id", "int4"), ("name", "varchar")],
+    )
     await conn.close()
 
 
 async def check_arrays():
     conn = await asyncpg.connect(URL)
     # How asyncpg's users say IN: the array is one parameter.
-    equal([row["id"] for row in await conn.fetch("SELECT id FROM kinds WHERE id = ANY($1::int[]) ORDER BY id", [1, 2, 99])], [1, 2])
-    equal(await conn.fetchval("SELECT $1::text[]", ["a", None, "c, \"d\""]), ["a", None, "c, \"d\""])
+    equal(
+        [
+            row["id"]
+            for row in await conn.fetch("SELECT id FROM kinds WHERE id = ANY($1::int[]) ORDER BY id", [1, 2, 99])
+        ],
+        [1, 2],
+    )
+    equal(await conn.fetchval("SELECT $1::text[]", ["a", None, 'c, "d"']), ["a", None, 'c, "d"'])
     await conn.close()
 
 
@@ -82,7 +94,9 @@ async def check_many():
     await conn.execute("CREATE TABLE many (id bigint PRIMARY KEY, name text)")
     await conn.executemany("INSERT INTO many VALUES ($1, $2)", [(number, f"name {number}") for number in range(500)])
     equal(await conn.execute("UPDATE many SET name = name || '!' WHERE id < 10"), "UPDATE 10")
-    await fails_later(asyncpg.UniqueViolationError, conn.executemany("INSERT INTO many VALUES ($1, $2)", [(1000, ""), (1, "")]))
+    await fails_later(
+        asyncpg.UniqueViolationError, conn.executemany("INSERT INTO many VALUES ($1, $2)", [(1000, ""), (1, "")])
+    )
     equal(await conn.fetchval("SELECT count(*) FROM many"), 500)
     await conn.close()
 
@@ -92,11 +106,15 @@ async def check_copy():
     await conn.execute("CREATE TABLE copied (id bigint PRIMARY KEY, name text, ok boolean, at timestamptz)")
     moment = datetime.datetime(2024, 2, 29, 1, 2, 3, 4, datetime.timezone.utc)
     # asyncpg copies records in PostgreSQL's binary format.
-    records = [(number, f"tab\t{number}\n\\", number % 2 == 0, moment) for number in range(1000)] + [(1000, None, None, None)]
+    records = [(number, f"tab\t{number}\n\\", number % 2 == 0, moment) for number in range(1000)] + [
+        (1000, None, None, None)
+    ]
     equal(await conn.copy_records_to_table("copied", records=records), "COPY 1001")
     equal([tuple(row) for row in await conn.fetch("SELECT * FROM copied ORDER BY id")], records)
     out = io.BytesIO()
-    equal(await conn.copy_from_query("SELECT id, name FROM copied WHERE id < $1", 2, output=out, format="csv"), "COPY 2")
+    equal(
+        await conn.copy_from_query("SELECT id, name FROM copied WHERE id < $1", 2, output=out, format="csv"), "COPY 2"
+    )
     equal(out.getvalue().decode(), '0,"tab\t0\n\\"\n1,"tab\t1\n\\"\n')
     equal(await conn.copy_to_table("copied", source=io.BytesIO(b"2000\ttext\tt\t\\N\n")), "COPY 1")
     equal(tuple(await conn.fetchrow("SELECT * FROM copied WHERE id = 2000")), (2000, "text", True, None))

@@ -47,7 +47,21 @@ from django.contrib.contenttypes.models import ContentType  # noqa: E402
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import DataError, IntegrityError, ProgrammingError, connection, transaction  # noqa: E402
-from django.db.models import Avg, Case, Count, Exists, F, Max, OuterRef, Q, Subquery, Sum, Value, When, Window  # noqa: E402
+from django.db.models import (
+    Avg,
+    Case,
+    Count,
+    Exists,
+    F,
+    Max,
+    OuterRef,
+    Q,
+    Subquery,
+    Sum,
+    Value,
+    When,
+    Window,
+)  # noqa: E402
 from django.db.models.functions import Coalesce, Concat, Lower, RowNumber, TruncMonth, Upper  # noqa: E402
 
 from shop.models import Category, Kinds, Product, Tag  # noqa: E402
@@ -89,7 +103,11 @@ def table(name):
 def check_migrate_own_applications():
     for application in ("contenttypes", "auth", "admin", "sessions"):
         assert " OK" in migrate(application), application
-    equal({"auth_user", "django_session", "django_admin_log", "django_content_type"} - set(connection.introspection.table_names()), set())
+    equal(
+        {"auth_user", "django_session", "django_admin_log", "django_content_type"}
+        - set(connection.introspection.table_names()),
+        set(),
+    )
 
 
 def check_first_migration():
@@ -102,7 +120,10 @@ def check_second_migration():
     assert "Applying shop.0002" in migrate("shop")
     product = Product.objects.select_related("category").get()
     # What was a number is text now, what was missing has its default, and the category came from the migration's own code.
-    equal((product.sku, product.price, product.description, product.category.name), ("7", decimal.Decimal("1.50"), "", "none"))
+    equal(
+        (product.sku, product.price, product.description, product.category.name),
+        ("7", decimal.Decimal("1.50"), "", "none"),
+    )
     product.delete()
 
 
@@ -116,7 +137,11 @@ def check_nothing_left():
 
 def check_introspection():
     text = table("shop_product")
-    for expected in ("max_digits=10, decimal_places=2", "unique=True, max_length=60", "models.ForeignKey('ShopCategory'"):
+    for expected in (
+        "max_digits=10, decimal_places=2",
+        "unique=True, max_length=60",
+        "models.ForeignKey('ShopCategory'",
+    ):
         assert expected in text, text
     with connection.cursor() as cursor:
         constraints = connection.introspection.get_constraints(cursor, "shop_product")
@@ -135,8 +160,12 @@ def check_types():
     for name, value in ROW.items():
         equal(Kinds.objects.filter(**{name: value}).count(), 1, name)
     equal(Kinds.objects.filter(doc__b__c=True, doc__has_key="a").count(), 1)
-    equal(Kinds.objects.filter(doc__a__0=1, at__year=2024, day__month=2, at__date=ROW["day"], clock__hour=23).count(), 1)
-    equal(list(Kinds.objects.exclude(at=None).annotate(month=TruncMonth("at")).values_list("month", flat=True))[0].day, 1)
+    equal(
+        Kinds.objects.filter(doc__a__0=1, at__year=2024, day__month=2, at__date=ROW["day"], clock__hour=23).count(), 1
+    )
+    equal(
+        list(Kinds.objects.exclude(at=None).annotate(month=TruncMonth("at")).values_list("month", flat=True))[0].day, 1
+    )
 
 
 def check_bulk():
@@ -144,7 +173,13 @@ def check_bulk():
     categories = list(Category.objects.filter(name__startswith="category").order_by("name"))
     made = Product.objects.bulk_create(
         [
-            Product(category=categories[number % 3], sku=f"sku {number}", title=f"title {number}", price=number, stock=number + 1)
+            Product(
+                category=categories[number % 3],
+                sku=f"sku {number}",
+                title=f"title {number}",
+                price=number,
+                stock=number + 1,
+            )
             for number in range(300)
         ],
         batch_size=120,
@@ -163,11 +198,18 @@ def check_bulk():
 
 
 def check_queries():
-    totals = Category.objects.annotate(count=Count("products"), dearest=Max("products__price")).filter(count__gt=0).order_by("name")
+    totals = (
+        Category.objects.annotate(count=Count("products"), dearest=Max("products__price"))
+        .filter(count__gt=0)
+        .order_by("name")
+    )
     expected = [("category 0", 84, "250.00"), ("category 1", 83, "248.00"), ("category 2", 83, "249.00")]
     equal([(each.name, each.count, str(each.dearest)) for each in totals], expected)
     summed = Product.objects.aggregate(Sum("stock"), Avg("stock"), dear=Count("pk", filter=Q(price__gt=100)))
-    equal(summed["stock__sum"], sum(number + 1 for number in range(200)) + sum(2 * (number + 1) for number in range(200, 250)))
+    equal(
+        summed["stock__sum"],
+        sum(number + 1 for number in range(200)) + sum(2 * (number + 1) for number in range(200, 250)),
+    )
     equal(summed["dear"], 149)
     poetry = Tag.objects.create(word="poetry")
     first, second = Product.objects.order_by("pk")[:2]
@@ -176,14 +218,18 @@ def check_queries():
     equal(list(Product.objects.filter(tags__word="poetry").prefetch_related("tags")), [first])
     equal(Product.objects.filter(Exists(Tag.objects.filter(product=OuterRef("pk")))).get(), first)
     latest = Product.objects.filter(category=OuterRef("pk")).order_by("-pk").values("title")[:1]
-    named = Category.objects.filter(name="category 0").annotate(latest=Subquery(latest), loud=Upper(Concat("name", Value("!"))))
+    named = Category.objects.filter(name="category 0").annotate(
+        latest=Subquery(latest), loud=Upper(Concat("name", Value("!")))
+    )
     equal(list(named.values_list("latest", "loud")), [("title 249", "CATEGORY 0!")])
     ranked = Product.objects.annotate(rank=Window(RowNumber(), partition_by=F("category"), order_by=F("price").desc()))
     equal(ranked.filter(rank=1).count(), 3)
     kind = Case(When(price__lt=10, then=Value("cheap")), default=Value("dear"))
     counted = Product.objects.values(kind=kind).annotate(count=Count("*")).order_by("kind")
     equal(list(counted), [{"kind": "cheap", "count": 9}, {"kind": "dear", "count": 241}])
-    equal(Product.objects.filter(title__icontains="TITLE 1", sku__regex=r"^sku 1\d$", title__iexact="TITLE 12").count(), 1)
+    equal(
+        Product.objects.filter(title__icontains="TITLE 1", sku__regex=r"^sku 1\d$", title__iexact="TITLE 12").count(), 1
+    )
     equal(Product.objects.filter(Q(pk__in=[first.pk, second.pk]) | Q(owner__isnull=False)).distinct().count(), 2)
     joined = Product.objects.order_by("pk").values_list("title").union(Category.objects.values_list("name"))
     equal(joined.count(), 254)
@@ -213,6 +259,7 @@ def check_errors():
     state(DataError, "22001", lambda: create(title="x" * 201))
     state(DataError, "22003", lambda: create(price=10**9))
     state(ProgrammingError, "42P01", lambda: Product.objects.raw("SELECT * FROM missing")[0])
+
     # Django's foreign keys are deferred to the commit.
     def orphan():
         with transaction.atomic():
@@ -254,7 +301,13 @@ def check_select_for_update():
         locked = Product.objects.select_for_update().get(sku="sku 1")
         locked.stock = F("stock") - 1
         locked.save()
-        equal(Product.objects.select_for_update(nowait=True, of=("self",)).select_related("category").get(sku="sku 1").stock, 1)
+        equal(
+            Product.objects.select_for_update(nowait=True, of=("self",))
+            .select_related("category")
+            .get(sku="sku 1")
+            .stock,
+            1,
+        )
         equal(Product.objects.select_for_update(skip_locked=True).filter(sku__in=["sku 1", "sku 2"]).count(), 2)
 
 

@@ -13,13 +13,19 @@ from checking import URL, equal, fails, make
 MOMENT = datetime.datetime(2024, 2, 29, 23, 59, 59, 123456, datetime.timezone.utc)
 KINDS = ["int4", "text", "numeric", "bool", "date", "timestamptz", "bytea"]
 ROWS = [
-    (1, "tab\there, \"quoted\"\nnew line \\ back", decimal.Decimal("1.50"), True, datetime.date(2024, 2, 29), MOMENT, b"\0\xff"),
+    (
+        1,
+        'tab\there, "quoted"\nnew line \\ back',
+        decimal.Decimal("1.50"),
+        True,
+        datetime.date(2024, 2, 29),
+        MOMENT,
+        b"\0\xff",
+    ),
     (2, "", decimal.Decimal("-0.01"), False, datetime.date(1999, 12, 31), MOMENT, b""),
     (3, None, None, None, None, None, None),
 ]
-TABLE = (
-    "CREATE TABLE copied (id int PRIMARY KEY, name text, price numeric(10,2), ok boolean, day date, at timestamptz, data bytea)"
-)
+TABLE = "CREATE TABLE copied (id int PRIMARY KEY, name text, price numeric(10,2), ok boolean, day date, at timestamptz, data bytea)"
 
 
 def connect():
@@ -63,12 +69,21 @@ def check_binary():
 def check_csv():
     with connect() as conn:
         conn.execute("DELETE FROM copied")
-        with conn.cursor().copy("COPY copied (id, name, price, day) FROM STDIN WITH (FORMAT csv, HEADER true, NULL 'none')") as copy:
+        with conn.cursor().copy(
+            "COPY copied (id, name, price, day) FROM STDIN WITH (FORMAT csv, HEADER true, NULL 'none')"
+        ) as copy:
             copy.write("id,name,price,day\n")
             copy.write('10,"a, ""b""\nc",2.5,2024-01-01\n11,none,none,none\n12,"none",7,\n'.replace(",\n", ",none\n"))
         found = conn.execute("SELECT id, name, price, day FROM copied ORDER BY id").fetchall()
         day = datetime.date(2024, 1, 1)
-        equal(found, [(10, 'a, "b"\nc', decimal.Decimal("2.50"), day), (11, None, None, None), (12, "none", decimal.Decimal("7.00"), None)])
+        equal(
+            found,
+            [
+                (10, 'a, "b"\nc', decimal.Decimal("2.50"), day),
+                (11, None, None, None),
+                (12, "none", decimal.Decimal("7.00"), None),
+            ],
+        )
         with conn.cursor().copy("COPY copied (id, name, price) TO STDOUT WITH CSV HEADER") as copy:
             equal(b"".join(copy).decode(), 'id,name,price\n10,"a, ""b""\nc",2.50\n11,,\n12,none,7.00\n')
 
@@ -81,7 +96,9 @@ def check_many():
                 for number in range(20000):
                     copy.write_row((number, f"name {number}"))
             equal(cursor.rowcount, 20000)
-        equal(conn.execute("SELECT count(*), max(name), sum(id) FROM copied").fetchone(), (20000, "name 9999", 199990000))
+        equal(
+            conn.execute("SELECT count(*), max(name), sum(id) FROM copied").fetchone(), (20000, "name 9999", 199990000)
+        )
 
 
 def check_failures():

@@ -42,7 +42,9 @@ class Author(Base):
     id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
     name: orm.Mapped[str] = orm.mapped_column(sa.String(50), unique=True)
     born: orm.Mapped[datetime.date | None]
-    books: orm.Mapped[list["Book"]] = orm.relationship(back_populates="author", cascade="all, delete-orphan", order_by="Book.title")
+    books: orm.Mapped[list["Book"]] = orm.relationship(
+        back_populates="author", cascade="all, delete-orphan", order_by="Book.title"
+    )
 
 
 class Book(Base):
@@ -183,7 +185,9 @@ async def check_core_bulk_insert():
         given = conn.execute(returning, [{"name": f"back {number}"} for number in range(1200)]).all()
         equal([name for _, name in given], [f"back {number}" for number in range(1200)])
         equal(len({id for id, _ in given}), 1200)
-        updated = conn.execute(sa.update(kinds).where(kinds.c.small.between(10, 19)).values(small=kinds.c.small + 10000))
+        updated = conn.execute(
+            sa.update(kinds).where(kinds.c.small.between(10, 19)).values(small=kinds.c.small + 10000)
+        )
         equal(updated.rowcount, 10)
         equal(conn.execute(sa.delete(kinds).where(kinds.c.name.like("back %"))).rowcount, 1200)
 
@@ -210,7 +214,11 @@ async def check_orm():
         for number in range(3):
             author = Author(name=f"author {number}", born=datetime.date(1900 + number, 1, 1))
             author.books = [
-                Book(title=f"title {at}", price=decimal.Decimal(at) + decimal.Decimal("0.50"), tags=[poetry, prose][: at + 1])
+                Book(
+                    title=f"title {at}",
+                    price=decimal.Decimal(at) + decimal.Decimal("0.50"),
+                    tags=[poetry, prose][: at + 1],
+                )
                 for at in range(3)
             ]
             session.add(author)
@@ -224,14 +232,25 @@ async def check_orm():
         equal([(author.name, len(author.books)) for author in loaded], [(f"author {n}", 3) for n in range(3)])
         equal(sorted(tag.word for tag in loaded[0].books[1].tags), ["poetry", "prose"])
         total = sa.func.sum(Book.price).label("total")
-        grouped = sa.select(Author.name, total, sa.func.count()).join(Author.books).group_by(Author.name).having(total > 4)
-        equal(session.execute(grouped.order_by(sa.desc(total), Author.name).limit(2).offset(1)).all()[0], ("author 1", decimal.Decimal("4.50"), 3))
-        ranked = sa.select(Book.title, sa.func.row_number().over(partition_by=Book.author_id, order_by=Book.price.desc()))
+        grouped = (
+            sa.select(Author.name, total, sa.func.count()).join(Author.books).group_by(Author.name).having(total > 4)
+        )
+        equal(
+            session.execute(grouped.order_by(sa.desc(total), Author.name).limit(2).offset(1)).all()[0],
+            ("author 1", decimal.Decimal("4.50"), 3),
+        )
+        ranked = sa.select(
+            Book.title, sa.func.row_number().over(partition_by=Book.author_id, order_by=Book.price.desc())
+        )
         equal(session.execute(ranked.order_by(Book.id)).first(), ("title 0", 3))
         with_poetry = sa.select(sa.func.count()).select_from(Book).where(Book.tags.any(Tag.word == "prose"))
         equal(session.scalar(with_poetry), 6)
-        latest = sa.select(Book.author_id, sa.func.max(Book.price).label("price")).group_by(Book.author_id).cte("latest")
-        dearest = sa.select(Book.title).join(latest, (latest.c.author_id == Book.author_id) & (latest.c.price == Book.price))
+        latest = (
+            sa.select(Book.author_id, sa.func.max(Book.price).label("price")).group_by(Book.author_id).cte("latest")
+        )
+        dearest = sa.select(Book.title).join(
+            latest, (latest.c.author_id == Book.author_id) & (latest.c.price == Book.price)
+        )
         equal(session.scalars(dearest).all(), ["title 2"] * 3)
         matching = sa.select(Author.name).where(Author.name.ilike("AUTHOR %"), Author.id.in_(sa.select(Book.author_id)))
         equal(len(session.scalars(matching).all()), 3)
@@ -267,7 +286,11 @@ async def check_errors():
     await refused(integrity, "23505", sa.insert(Author), name="author 0")
     await refused(integrity, "23502", sa.insert(Author), name=None)
     await refused(integrity, "23503", sa.insert(Book), author_id=10**6, title="x")
-    await refused(integrity, "23514", sa.insert(Book).values(author_id=sa.select(sa.func.min(Author.id)).scalar_subquery(), title="x", price=-1))
+    await refused(
+        integrity,
+        "23514",
+        sa.insert(Book).values(author_id=sa.select(sa.func.min(Author.id)).scalar_subquery(), title="x", price=-1),
+    )
     await refused(integrity, "23514", sa.text("INSERT INTO kinds (colour) VALUES ('blue')"))
     await refused(sa.exc.DBAPIError, "22001", sa.insert(Tag), id=uuid.uuid4(), word="x" * 21)
     await refused(wrong, "42P01", sa.text("SELECT * FROM missing"))
@@ -285,9 +308,11 @@ async def check_transactions():
         inner.rollback()
         # A violation inside a savepoint leaves the transaction usable.
         with orm.Session(conn) as session:
+
             def clash():
                 with session.begin_nested():
                     session.add(Tag(word="kept"))
+
             fails(sa.exc.IntegrityError, clash)
             session.commit()
         equal(sorted(conn.scalars(sa.select(Tag.word))), ["kept", "poetry", "prose"])
@@ -325,12 +350,18 @@ async def check_inspect():
         assert columns["id"]["autoincrement"]
         equal(seen.get_pk_constraint("book_tags")["constrained_columns"], ["book_id", "tag_id"])
         keys = seen.get_foreign_keys("books")
-        equal([(key["name"], key["referred_table"], key["referred_columns"]) for key in keys], [("books_author", "authors", ["id"])])
+        equal(
+            [(key["name"], key["referred_table"], key["referred_columns"]) for key in keys],
+            [("books_author", "authors", ["id"])],
+        )
         equal(
             {key["referred_table"]: key["options"] for key in seen.get_foreign_keys("book_tags")},
             {"books": {"ondelete": "CASCADE"}, "tags": {}},
         )
-        equal([(unique["name"], unique["column_names"]) for unique in seen.get_unique_constraints("books")], [("one_title_an_author", ["author_id", "title"])])
+        equal(
+            [(unique["name"], unique["column_names"]) for unique in seen.get_unique_constraints("books")],
+            [("one_title_an_author", ["author_id", "title"])],
+        )
         indexes = {index["name"]: index["column_names"] for index in seen.get_indexes("books")}
         equal(indexes, {"books_published": ["published", "title"], "one_title_an_author": ["author_id", "title"]})
         checks = seen.get_check_constraints("books")
@@ -347,16 +378,36 @@ async def check_reflect():
         for name, table in Base.metadata.tables.items():
             equal([column.name for column in found.tables[name].columns], [column.name for column in table.columns])
             equal(
-                [column.nullable for column in found.tables[name].columns], [column.nullable for column in table.columns], name
+                [column.nullable for column in found.tables[name].columns],
+                [column.nullable for column in table.columns],
+                name,
             )
             for column in table.columns:
                 seen = found.tables[name].c[column.name].type
-                equal(seen.python_type if name != "kinds" else None, column.type.python_type if name != "kinds" else None, column.name)
+                equal(
+                    seen.python_type if name != "kinds" else None,
+                    column.type.python_type if name != "kinds" else None,
+                    column.name,
+                )
         shown = {column.name: str(column.type) for column in found.tables["kinds"].columns}
         expected = {
-            "id": "INTEGER", "small": "SMALLINT", "big": "BIGINT", "price": "NUMERIC(12, 4)", "ratio": "DOUBLE PRECISION",
-            "ok": "BOOLEAN", "name": "VARCHAR(20)", "note": "TEXT", "data": "BYTEA", "day": "DATE", "clock": "TIME",
-            "local": "TIMESTAMP", "at": "TIMESTAMP", "span": "INTERVAL", "doc": "JSON", "docb": "JSONB", "uid": "UUID",
+            "id": "INTEGER",
+            "small": "SMALLINT",
+            "big": "BIGINT",
+            "price": "NUMERIC(12, 4)",
+            "ratio": "DOUBLE PRECISION",
+            "ok": "BOOLEAN",
+            "name": "VARCHAR(20)",
+            "note": "TEXT",
+            "data": "BYTEA",
+            "day": "DATE",
+            "clock": "TIME",
+            "local": "TIMESTAMP",
+            "at": "TIMESTAMP",
+            "span": "INTERVAL",
+            "doc": "JSON",
+            "docb": "JSONB",
+            "uid": "UUID",
             "colour": "VARCHAR(5)",
         }
         equal(shown, expected)

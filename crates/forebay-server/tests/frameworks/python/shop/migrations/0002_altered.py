@@ -51,14 +51,14 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             "Product",
-            models.UniqueConstraint(condition=models.Q(("stock", 0)), fields=("owner",), name="shop_one_empty_an_owner"),
+            models.UniqueConstraint(
+                condition=models.Q(("stock", 0)), fields=("owner",), name="shop_one_empty_an_owner"
+            ),
         ),
         migrations.RunPython(give_every_product_a_category, migrations.RunPython.noop),
         migrations.AlterField(
             "Product",
             "category",
-            models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="products", to="shop.category"
-            ),
+            models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="products", to="shop.category"),
         ),
     ]
