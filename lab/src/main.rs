@@ -4,7 +4,7 @@
 //! outcome ends with a failure. Systems take turns within a run, so that what disturbs the machine disturbs all of them.
 //!
 //! The only crate that knows the peers. A new scenario is one more folder in `scenarios` and one more subcommand here;
-//! `report`, the subcommand that measures nothing, makes a page of the last results.
+//! `report` and `figures`, the subcommands that measure nothing, make a page and pictures of the last results.
 
 mod allocation;
 mod bench;
@@ -34,6 +34,7 @@ use clap::{Args, Parser, Subcommand};
 use bench::Bench;
 use effort::Effort;
 use failure::Failure;
+use report::pictures;
 use scenario::Scenario;
 use scenarios::batcher::Batcher;
 use scenarios::cache::Cache;
@@ -132,6 +133,8 @@ enum Chosen {
     },
     /// One HTML page, with plots, from the last results of all scenarios.
     Report(report::Options),
+    /// The pictures of the guide, from the last results of a few scenarios.
+    Figures(pictures::Options),
 }
 
 #[derive(Debug, Args)]
@@ -237,6 +240,7 @@ fn run(command: Command) -> Result<bool, Failure> {
         Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
         Chosen::HttpWrites { web, options } => (vec![Box::new(HttpWrites::new(web, options.quick))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
+        Chosen::Figures(options) => return pictures::run(options).map(|()| true),
     };
     let bench = Bench {
         effort: options.effort(),

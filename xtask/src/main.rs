@@ -6,7 +6,9 @@
 
 mod check;
 mod command;
+mod documents;
 mod frameworks;
+mod guide;
 mod report;
 mod setup;
 mod steps;
@@ -40,7 +42,9 @@ enum Chore {
     Check,
     /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser.
     Setup,
-    /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`.
+    /// Makes the guide into a book, target/guide/index.html, and checks the links and examples of all documents.
+    Guide,
+    /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`, `cargo xtask lab figures`.
     #[command(disable_help_flag = true)]
     Lab {
         /// What the lab is to do.
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         Chore::Test { quick } => test::run(quick),
         Chore::Check => check::run(),
         Chore::Setup => setup::run(),
+        Chore::Guide => guide::run(),
         Chore::Lab { arguments } => {
             let lab = command::cargo(["run", "--release", "--package", "lab", "--"]).arguments(arguments);
             lab.run().is_ok()

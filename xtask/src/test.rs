@@ -7,6 +7,7 @@ use crate::{
     check,
     command::{Command, cargo, is_installed},
     frameworks::{LANGUAGES, Language},
+    guide,
     report::Outcome,
     setup::{self, Client},
     steps::{Steps, outcome_of},
@@ -88,6 +89,7 @@ pub(crate) fn run(quick: bool) -> bool {
     );
     let documentation = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
+    steps.step("guide", guide::step);
     if !quick {
         steps.step("promised compiler", promised_compiler);
         steps.step("models", models);

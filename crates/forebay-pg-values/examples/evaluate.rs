@@ -1,7 +1,7 @@
 //! Calls functions by symbol, one a line, so that scripts can hold them against PostgreSQL.
 //!
 //! A line is `symbol<TAB>types<TAB>value<TAB>value…`: types are internal names with commas between, or nothing; a value is `N` for
-//! NULL, or `i:1`, `r:1.5`, `t:text`, `b:00ff`, with `\n`, `\t` and `\\` escaped in texts. The answer is a value in the same spelling,
+//! NULL, or `i:1`, `r:1.5`, `t:text`, `b:00ff`, with `\n`, `\t` and `\\` escaped in texts and messages. The answer is a value in the same spelling,
 //! or `E:SQLSTATE:message`, or `?` for a function that is not there. TIME_ZONE in the environment names the session's zone.
 
 use std::io::{BufRead, Write};
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match function(symbol).map(|function| function.call(arguments)) {
             None => writeln!(out, "?")?,
             Some(Ok(value)) => writeln!(out, "{}", write(&value))?,
-            Some(Err(error)) => writeln!(out, "E:{}:{}", error.sqlstate, error.message)?,
+            Some(Err(error)) => writeln!(out, "E:{}:{}", error.sqlstate, escape(&error.message))?,
         }
     }
     Ok(())
@@ -70,10 +70,13 @@ fn write(value: &Owned) -> String {
         Owned::Null => "N".to_owned(),
         Owned::Integer(integer) => format!("i:{integer}"),
         Owned::Real(real) => format!("r:{real:?}"),
-        Owned::Text(text) => format!(
-            "t:{}",
-            text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
-        ),
-        Owned::Blob(bytes) => bytes.iter().fold("b:".to_owned(), |out, byte| format!("{out}{byte:02x}")),
+        Owned::Text(text) => format!("t:{}", escape(text)),
+        Owned::Blob(bytes) => bytes
+            .iter()
+            .fold("b:".to_owned(), |out, byte| format!("{out}{byte:02x}")),
     }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
 }

@@ -33,7 +33,10 @@ impl ValueError {
 
     /// `invalid input syntax for type date: "x"` (22P02, which temporal types spell 22007).
     pub fn invalid_text(sqlstate: &'static str, type_name: &str, text: &str) -> Self {
-        Self::new(sqlstate, format!("invalid input syntax for type {type_name}: \"{text}\""))
+        Self::new(
+            sqlstate,
+            format!("invalid input syntax for type {type_name}: \"{text}\""),
+        )
     }
 
     /// `integer out of range` (22003).

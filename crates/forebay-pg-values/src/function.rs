@@ -145,4 +145,26 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// One table a family of types.
-const FAMILIES: &[&[Function]] = &[];
+const FAMILIES: &[&[Function]] = &[
+    crate::array::FUNCTIONS,
+    crate::boolean::FUNCTIONS,
+    crate::bytea::FUNCTIONS,
+    crate::float::FUNCTIONS,
+    crate::identifier::FUNCTIONS,
+    crate::integer::FUNCTIONS,
+    crate::json::FUNCTIONS,
+    crate::number_format::FUNCTIONS,
+    crate::numeric::FUNCTIONS,
+    crate::temporal::FUNCTIONS,
+    crate::text::case::FUNCTIONS,
+    crate::text::encode::FUNCTIONS,
+    crate::text::format::FUNCTIONS,
+    crate::text::input::FUNCTIONS,
+    crate::text::like::FUNCTIONS,
+    crate::text::pad::FUNCTIONS,
+    crate::text::quote::FUNCTIONS,
+    crate::text::regex::FUNCTIONS,
+    crate::text::search::FUNCTIONS,
+    crate::text::slice::FUNCTIONS,
+    crate::uuid::FUNCTIONS,
+];

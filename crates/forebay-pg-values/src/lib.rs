@@ -30,11 +30,28 @@
 //!
 //! Knows nothing of statements, SQLite, or the wire.
 
+pub mod aggregate;
+pub mod array;
+mod boolean;
+pub mod bytea;
 mod datum;
 mod environment;
 mod error;
+mod float;
 mod function;
+pub mod identifier;
+mod integer;
+pub mod interval;
+pub mod json;
 mod kind;
+mod number_format;
+pub mod numeric;
+#[cfg(test)]
+mod recorded;
+pub mod temporal;
+pub mod text;
+pub mod text_form;
+pub mod uuid;
 
 pub use datum::{Datum, Owned};
 pub use environment::Environment;

@@ -125,6 +125,10 @@ pub struct Settings {
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
 
+    /// Refuse clients that do not use TLS, with 28000; needs --tls-certificate [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub require_tls: Option<bool>,
+
     /// Most clients at once; the next is refused with 53300 [default: 10000]
     #[arg(long, value_name = "COUNT")]
     pub max_connections: Option<usize>,
@@ -132,6 +136,11 @@ pub struct Settings {
     /// Longest message a client may send; bounds a statement with its parameters, from 10000 bytes to 1GiB [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     pub max_message_bytes: Option<Size>,
+
+    /// Most memory that messages which are being received take, of all clients together; those of up to 16KiB are not counted and never
+    /// wait, longer ones wait for room. At least twice max_message_bytes [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_input_bytes: Option<Size>,
 
     /// Most memory that one result may take in the server before its client reads it; a larger one is refused with 54000
     /// [default: 256MiB]
@@ -152,6 +161,16 @@ pub struct Settings {
     /// connection closed; 0 for no limit [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub idle_transaction_timeout: Option<Span>,
+
+    /// How long an open cursor, or a read-only transaction that must see one state, may wait for its client, all in all: its snapshot
+    /// keeps the write-ahead log from being emptied. Then it is given up, and its owner gets 72000; 0 for no limit [default: 5min]
+    #[arg(long, value_name = "TIME")]
+    pub idle_snapshot_timeout: Option<Span>,
+
+    /// How long a client may take nothing of what it is sent; then its connection is closed. A sixth of it: how long it may send
+    /// nothing of a long message that it has begun, while others wait for the room (see max_input_bytes) [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub stall_timeout: Option<Span>,
 
     /// Longest time from connecting to being let in [default: 10s]
     #[arg(long, value_name = "TIME")]
@@ -198,10 +217,14 @@ pub struct Options {
     pub users: Option<PathBuf>,
     /// Certificate and key.
     pub tls: Option<TlsFiles>,
+    /// Whether clients without TLS are refused.
+    pub require_tls: bool,
     /// Most clients at once.
     pub max_connections: usize,
     /// Longest message of a client.
     pub max_message_bytes: usize,
+    /// Most memory of messages that are being received, of all clients together.
+    pub max_input_bytes: usize,
     /// Most memory of one result.
     pub max_result_bytes: usize,
     /// Longest time a statement may run.
@@ -210,6 +233,10 @@ pub struct Options {
     pub busy_timeout: Duration,
     /// Longest idle time in a transaction that has written.
     pub idle_transaction_timeout: Option<Duration>,
+    /// Longest time a snapshot waits for its client.
+    pub idle_snapshot_timeout: Option<Duration>,
+    /// Longest time a client takes or sends nothing where it should.
+    pub stall_timeout: Duration,
     /// Longest start-up of a connection.
     pub startup_timeout: Duration,
     /// Most statements that share a commit.
@@ -285,12 +312,16 @@ impl Default for Options {
             http: Some(SocketAddr::from(([127, 0, 0, 1], 6480))),
             users: None,
             tls: None,
+            require_tls: false,
             max_connections: 10_000,
             max_message_bytes: 64 << 20,
+            max_input_bytes: 256 << 20,
             max_result_bytes: 256 << 20,
             statement_timeout: Some(Duration::from_secs(300)),
             busy_timeout: Duration::from_secs(5),
             idle_transaction_timeout: Some(Duration::from_secs(10)),
+            idle_snapshot_timeout: Some(Duration::from_secs(300)),
+            stall_timeout: Duration::from_secs(30),
             startup_timeout: Duration::from_secs(10),
             batch_max_items: 4096,
             batch_max_wait: Duration::ZERO,
@@ -335,8 +366,9 @@ impl Settings {
             Some(path) => Self::load(path)?,
             None => Self::default(),
         };
-        let given = over!(self, file, config database listen http users insecure tls_certificate tls_key max_connections max_message_bytes
-            max_result_bytes statement_timeout busy_timeout idle_transaction_timeout startup_timeout batch_max_items batch_max_wait
+        let given = over!(self, file, config database listen http users insecure tls_certificate tls_key require_tls max_connections
+            max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
+            idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
             readers drain_timeout synchronous log);
         let default = Options::default();
         let optional = |span: Option<Span>, default: Option<Duration>| match span {
@@ -350,22 +382,29 @@ impl Settings {
             (Some(_), None) => return Err(value("tls_key", "needed with tls_certificate")),
             (None, Some(_)) => return Err(value("tls_certificate", "needed with tls_key")),
         };
+        let max_message_bytes = given
+            .max_message_bytes
+            .map_or(default.max_message_bytes, |Size(bytes)| bytes);
+        // Who raises the one alone has raised the other as far as it must be.
+        let input_bytes_least = default.max_input_bytes.max(max_message_bytes.saturating_mul(2));
         let options = Options {
             database: given.database.unwrap_or(default.database),
             listen: given.listen.map_or(default.listen, |Address(address)| address),
             http: given.http.map_or(default.http, |AddressOrOff(address)| address),
             users: given.users,
             tls,
+            require_tls: given.require_tls.unwrap_or(default.require_tls),
             max_connections: given.max_connections.unwrap_or(default.max_connections),
-            max_message_bytes: given
-                .max_message_bytes
-                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
+            max_message_bytes,
+            max_input_bytes: given.max_input_bytes.map_or(input_bytes_least, |Size(bytes)| bytes),
             max_result_bytes: given
                 .max_result_bytes
                 .map_or(default.max_result_bytes, |Size(bytes)| bytes),
             statement_timeout: optional(given.statement_timeout, default.statement_timeout),
             busy_timeout: given.busy_timeout.map_or(default.busy_timeout, |Span(span)| span),
             idle_transaction_timeout: optional(given.idle_transaction_timeout, default.idle_transaction_timeout),
+            idle_snapshot_timeout: optional(given.idle_snapshot_timeout, default.idle_snapshot_timeout),
+            stall_timeout: given.stall_timeout.map_or(default.stall_timeout, |Span(span)| span),
             startup_timeout: given.startup_timeout.map_or(default.startup_timeout, |Span(span)| span),
             batch_max_items: given.batch_max_items.unwrap_or(default.batch_max_items),
             batch_max_wait: given.batch_max_wait.map_or(default.batch_max_wait, |Span(span)| span),
@@ -400,6 +439,24 @@ impl Options {
                     &format!("{bytes} bytes is not from 10000 bytes to {}GiB", most >> 30),
                 ));
             }
+        }
+        if self.max_input_bytes / 2 < self.max_message_bytes {
+            return Err(value(
+                "max_input_bytes",
+                &format!(
+                    "{} bytes is less than twice max_message_bytes, which is {}",
+                    self.max_input_bytes, self.max_message_bytes
+                ),
+            ));
+        }
+        if self.require_tls && self.tls.is_none() {
+            return Err(value(
+                "require_tls",
+                "needs tls_certificate and tls_key: nobody could connect",
+            ));
+        }
+        if self.stall_timeout.is_zero() {
+            return Err(value("stall_timeout", "must not be 0: nobody could be served"));
         }
         if self.startup_timeout.is_zero() {
             return Err(value("startup_timeout", "must not be 0: nobody could connect"));
@@ -483,12 +540,16 @@ mod tests {
             ("insecure", "true"),
             ("tls_certificate", "c.pem"),
             ("tls_key", "k.pem"),
+            ("require_tls", "true"),
             ("max_connections", "5"),
             ("max_message_bytes", "1MiB"),
+            ("max_input_bytes", "3MiB"),
             ("max_result_bytes", "2MiB"),
             ("statement_timeout", "1s"),
             ("busy_timeout", "2s"),
             ("idle_transaction_timeout", "3s"),
+            ("idle_snapshot_timeout", "10s"),
+            ("stall_timeout", "11s"),
             ("startup_timeout", "4s"),
             ("batch_max_items", "6"),
             ("batch_max_wait", "7ms"),
@@ -588,6 +649,9 @@ mod tests {
             (["--max-message-bytes", "9999"], "max_message_bytes"),
             (["--max-message-bytes", "2GiB"], "max_message_bytes"),
             (["--max-result-bytes", "0"], "max_result_bytes"),
+            (["--max-input-bytes", "64MiB"], "max_input_bytes"),
+            (["--require-tls=true", "--readers=1"], "require_tls"),
+            (["--stall-timeout", "0"], "stall_timeout"),
             (["--startup-timeout", "0"], "startup_timeout"),
             (["--tls-key", "k"], "tls_certificate"),
             (["--tls-certificate", "c"], "tls_key"),

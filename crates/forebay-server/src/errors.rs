@@ -7,8 +7,8 @@
 use forebay::write::{StatementError, StatementErrorKind as Kind, WriteError};
 use rusqlite::ffi;
 
-use crate::sql::{self, RefusedLiteral, SqlError, Statement};
-use crate::wire::error::{Severity, WireError};
+use crate::sql::{self, SqlError, Statement};
+use crate::wire::error::WireError;
 
 /// SQLSTATEs that only this mapping uses.
 mod state {
@@ -41,7 +41,7 @@ mod state {
     pub(super) const LIMIT_EXCEEDED: &str = "54000";
     pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(super) const CANCELED: &str = "57014";
-    pub(super) const SHUTTING_DOWN: &str = "57P03";
+    pub(super) const SHUTTING_DOWN: &str = "57P01";
     pub(super) const IO_ERROR: &str = "58030";
     pub(super) const SERIALIZATION_FAILURE: &str = "40001";
     pub(super) const COMPLETION_UNKNOWN: &str = "40003";
@@ -54,8 +54,7 @@ mod state {
 pub fn write(error: WriteError, statement: &Statement, script: &str) -> WireError {
     match error {
         WriteError::Statement(error) => {
-            let answer = place(database(&error), error.offset, statement, script);
-            place_name(answer, &error.message, statement, script)
+            place_name(database(&error), &error.message, statement, script)
         }
         other => unplaced(other),
     }
@@ -69,8 +68,7 @@ pub fn described(error: &SqlError, refusal: Option<String>, statement: &Statemen
     match error {
         SqlError::Sqlite(error) => {
             let error = StatementError::from(error);
-            let answer = place(database(&error), error.offset, statement, script);
-            place_name(answer, &error.message, statement, script)
+            place_name(database(&error), &error.message, statement, script)
         }
         other => understood(other),
     }
@@ -81,6 +79,9 @@ pub fn understood(error: &SqlError) -> WireError {
     let mut answer = WireError::new(error.sqlstate(), error.to_string());
     if let Some(hint) = error.hint() {
         answer = answer.with_hint(hint);
+    }
+    if let Some(detail) = error.detail() {
+        answer = answer.with_detail(detail);
     }
     match error.position().and_then(|position| u32::try_from(position).ok()) {
         Some(position) => answer.with_position(position),
@@ -104,9 +105,10 @@ pub fn unplaced(error: WriteError) -> WireError {
         WriteError::TransactionLost => WireError::new(state::NO_TRANSACTION_LEFT, error.to_string()),
         WriteError::OutcomeUnknown { .. } => WireError::new(state::COMPLETION_UNKNOWN, error.to_string())
             .with_hint("Look whether the write is there before trying it again."),
-        WriteError::Closed => {
-            WireError::new(state::SHUTTING_DOWN, "the server is shutting down").with_severity(Severity::Fatal)
-        }
+        WriteError::Closed => WireError::fatal(
+            state::SHUTTING_DOWN,
+            "terminating connection due to administrator command",
+        ),
         other => WireError::new(state::INTERNAL, other.to_string()),
     }
 }
@@ -116,21 +118,6 @@ pub fn sqlite(error: &rusqlite::Error) -> (WireError, Option<usize>) {
     let error = StatementError::from(error);
     let offset = error.offset;
     (database(&error), offset)
-}
-
-/// A literal that is no value of the type it meets.
-pub fn literal(refused: RefusedLiteral<WireError>, statement: &Statement, script: &str) -> WireError {
-    place(refused.error, Some(refused.byte), statement, script)
-}
-
-fn place(answer: WireError, offset: Option<usize>, statement: &Statement, script: &str) -> WireError {
-    let position = offset
-        .and_then(|offset| statement.position(script, offset))
-        .and_then(|position| u32::try_from(position).ok());
-    match position {
-        Some(position) => answer.with_position(position),
-        None => answer,
-    }
 }
 
 /// Points at the first name that is the missing one, where SQLite did not say where it is.
@@ -204,8 +191,15 @@ fn wording(sqlstate: &str, message: &str) -> Option<String> {
 
 fn database(error: &StatementError) -> WireError {
     // Functions of ours bring their SQLSTATE along.
-    if let Some((sqlstate, message)) = sql::marked_error(&error.message) {
-        return WireError::new(known_sqlstate(sqlstate), message);
+    if let Some(marked) = sql::marked_error(&error.message) {
+        let mut answer = WireError::new(known_sqlstate(&marked.sqlstate), marked.message);
+        if let Some(detail) = marked.detail {
+            answer = answer.with_detail(detail);
+        }
+        if let Some(hint) = marked.hint {
+            answer = answer.with_hint(hint);
+        }
+        return answer;
     }
     let message = error.message.as_str();
     let answer = |sqlstate: &'static str| WireError::new(sqlstate, message);
@@ -361,22 +355,77 @@ fn behind<'a>(message: &'a str, marker: &str) -> Option<&'a str> {
 
 /// The SQLSTATE that an error's text carries, if it is one this server raises.
 pub fn known_sqlstate(sqlstate: &str) -> &'static str {
-    [
-        state::UNDEFINED_TABLE,
-        state::UNDEFINED_OBJECT,
-        state::UNDEFINED_FUNCTION,
-        state::UNDEFINED_COLUMN,
-        state::INVALID_TEXT,
-        state::OUT_OF_RANGE,
-        state::UNSUPPORTED,
-        state::LIMIT_EXCEEDED,
-        "22007",
-        "22008",
-        "22023",
-        "22025",
-        "3F000",
-    ]
-    .into_iter()
-    .find(|known| *known == sqlstate)
-    .unwrap_or(state::INTERNAL)
+    KNOWN
+        .iter()
+        .find(|known| **known == sqlstate)
+        .copied()
+        .unwrap_or(state::INTERNAL)
 }
+
+/// All that the server raises by a text.
+const KNOWN: &[&str] = &[
+    "0A000",
+    "21000",
+    "22000",
+    "22001",
+    "22003",
+    "22004",
+    "22007",
+    "22008",
+    "22009",
+    "2200C",
+    "2200H",
+    "22011",
+    "22012",
+    "22013",
+    "22015",
+    "2201B",
+    "2201E",
+    "2201F",
+    "2201G",
+    "2201W",
+    "2201X",
+    "22021",
+    "22023",
+    "22025",
+    "2202E",
+    "22P02",
+    "22P03",
+    "22P05",
+    "23502",
+    "3F000",
+    "42000",
+    "42601",
+    "42602",
+    "42701",
+    "42702",
+    "42703",
+    "42704",
+    "42710",
+    "42712",
+    "42725",
+    "42803",
+    "42804",
+    "42809",
+    "42830",
+    "42846",
+    "42883",
+    "428C9",
+    "42939",
+    "42P01",
+    "42P02",
+    "42P06",
+    "42P07",
+    "42P09",
+    "42P10",
+    "42P16",
+    "42P17",
+    "42P18",
+    "42P20",
+    "54000",
+    "54001",
+    "54011",
+    "55000",
+    "XX000",
+    "XX001",
+];

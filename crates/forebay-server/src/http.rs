@@ -1,6 +1,6 @@
 //! The HTTP listener: `/metrics` for Prometheus, `/healthz` for load balancers, and a page that names them.
 //!
-//! Promises: `/healthz` is 200 while the server takes statements and 503 once it drains. A client can hold little: at most
+//! Promises: `/healthz` is 200 while the server takes statements, and 503 with the reason in words once it drains or cannot write. A client can hold little: at most
 //! [`CONNECTIONS_MAX`] connections, each for at most [`CONNECTION_TIME_MAX`] whatever it sends or does not, and no request has a body
 //! that is read. Does not know what is measured, nor when the server drains.
 
@@ -28,20 +28,22 @@ pub const CONNECTIONS_MAX: usize = 64;
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>Forebay</title><h1>Forebay</h1>\
-<ul><li><a href=/metrics>/metrics</a>: for Prometheus<li><a href=/healthz>/healthz</a>: 200 while serving, 503 while draining</ul>";
+<ul><li><a href=/metrics>/metrics</a>: for Prometheus<li><a href=/healthz>/healthz</a>: 200 while serving, 503 while draining or unable to write</ul>";
 
-/// The pages; `metrics` gives the text for Prometheus, `draining` is true once the server shuts down.
-pub fn router(
+/// The pages; `metrics` gives the text for Prometheus, `ailing` says why the server is not to be sent anything, if it is not.
+pub fn router<A>(
     metrics: impl Fn() -> String + Clone + Send + Sync + 'static,
-    draining: impl Fn() -> bool + Clone + Send + Sync + 'static,
-) -> Router {
+    ailing: impl Fn() -> A + Clone + Send + Sync + 'static,
+) -> Router
+where
+    A: Future<Output = Option<String>> + Send,
+{
     let health = move || {
-        let draining = draining();
+        let ailing = ailing();
         async move {
-            if draining {
-                (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-            } else {
-                (StatusCode::OK, "ok\n")
+            match ailing.await {
+                Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+                None => (StatusCode::OK, "ok\n".to_owned()),
             }
         }
     };
@@ -179,7 +181,11 @@ mod tests {
         let (draining, receiver) = watch::channel(false);
         let (stop, stopped) = oneshot::channel();
         let metrics = recorder.handle();
-        let router = router(move || metrics.render(), move || *receiver.borrow());
+        let ailing = move || {
+            let draining = *receiver.borrow();
+            async move { draining.then(|| "draining".to_owned()) }
+        };
+        let router = router(move || metrics.render(), ailing);
         let task = tokio::spawn(serve(listener, router, async move {
             let _ = stopped.await;
         }));

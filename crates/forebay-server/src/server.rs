@@ -1,11 +1,11 @@
 //! The server: opens the database, listens, leads clients in, and brings everything to an orderly end.
 //!
-//! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, those inside a transaction may finish it
-//! for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
+//! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, a group of messages whose Sync is on its way
+//! is answered first, those inside a transaction may finish it for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use forebay::write::Writer;
@@ -20,19 +20,26 @@ use tokio::task::JoinSet;
 
 use crate::catalog::Catalog;
 use crate::config::{Options, Synchronous};
+use crate::denials::Denials;
+use crate::health::Health;
 use crate::http;
-use crate::session::cancel::Cancels;
+use crate::session::cancel::{self, Cancels};
+use crate::session::plans::Plans;
 use crate::session::shared::{Limits, Phase, Shared};
 use crate::session::{Identity, Session};
 use crate::sql;
 use crate::tls::{Tls, TlsError};
 use crate::users::{Users, UsersError};
 use crate::wire::authentication::Authenticator;
+use crate::wire::budget::InputBudget;
 use crate::wire::error::WireError;
-use crate::wire::startup::{Client, Handshake, Opening};
+use crate::wire::startup::{Client, Handshake, Opening, StartUpError};
 
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
+
+/// The longest a stop waits for the Sync behind what was acknowledged: a client sends it with the statement, or at once behind it.
+const SYNC_GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// Why the server did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +112,8 @@ impl Server {
             None => None,
             Some(http) => Some((listen(http).await?, http)),
         };
-        let sqlite = open(&options)?;
+        let sequences = Arc::new(sql::Sequences::default());
+        let sqlite = open(&options, &sequences)?;
         let writer = Writer::builder()
             .max_items(options.batch_max_items)
             .max_wait(options.batch_max_wait)
@@ -119,17 +127,25 @@ impl Server {
             None => Authenticator::trust(),
         };
         let (phase, seen) = watch::channel(Phase::Serving);
+        let cancels = Arc::new(Cancels::default());
+        tokio::spawn(look_for_the_gone(Arc::downgrade(&cancels)));
         let shared = Arc::new(Shared {
             sqlite,
             writer,
             catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
-            cancels: Arc::new(Cancels::default()),
+            cancels,
+            plans: Plans::default(),
+            sequences,
+            input: Arc::new(InputBudget::new(options.max_input_bytes, options.stall_timeout)),
             limits: Limits {
                 message_bytes_max: options.max_message_bytes,
                 result_bytes_max: options.max_result_bytes,
                 statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
-                stall_timeout: Duration::from_secs(30),
+                idle_snapshot_timeout: options.idle_snapshot_timeout,
+                stall_timeout: options.stall_timeout,
+                // Well within what sessions are given between the word to stop and their abortion.
+                sync_grace: SYNC_GRACE_MAX.min(options.drain_timeout / 8),
                 statements_max: 10_000,
                 portals_max: 1_000,
             },
@@ -140,8 +156,11 @@ impl Server {
             None => None,
             Some((listener, http)) => {
                 let address = local(&listener, http)?;
-                let (watched, counted) = (shared.phase.clone(), Arc::clone(&shared));
-                let draining = move || *watched.borrow() != Phase::Serving;
+                let (health, counted) = (Arc::new(Health::new(Arc::clone(&shared))), Arc::clone(&shared));
+                let ailing = move || {
+                    let health = Arc::clone(&health);
+                    async move { health.ailing().await }
+                };
                 let text = move || {
                     observe(&counted);
                     metrics.render()
@@ -149,13 +168,14 @@ impl Server {
                 // Answers that it drains for as long as the process lives.
                 tokio::spawn(http::serve(
                     listener,
-                    http::router(text, draining),
+                    http::router(text, ailing),
                     std::future::pending(),
                 ));
                 Some(address)
             }
         };
-        let handshake = Arc::new(Handshake::new(authenticator, tls, options.startup_timeout));
+        let handshake =
+            Arc::new(Handshake::new(authenticator, tls, options.startup_timeout).requiring_tls(options.require_tls));
         let accepting = tokio::spawn(accept(
             listener,
             handshake,
@@ -265,7 +285,8 @@ fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
     }
 }
 
-fn open(options: &Options) -> Result<Sqlite, OpenError> {
+fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, OpenError> {
+    let sequences = Arc::clone(sequences);
     let result_bytes_max = options.max_result_bytes;
     Sqlite::builder(&options.database)
         .synchronous(durability(options.synchronous))
@@ -281,7 +302,7 @@ fn open(options: &Options) -> Result<Sqlite, OpenError> {
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             let longest = i32::try_from(result_bytes_max).unwrap_or(i32::MAX);
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
-            sql::register(connection)
+            sql::register(connection, &sequences)
         })
         .open()
 }
@@ -316,6 +337,7 @@ async fn accept(
 ) -> JoinSet<()> {
     let places = Arc::new(Semaphore::new(connections_max));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+    let denials = Arc::new(Denials::default());
     let mut sessions = JoinSet::new();
     let mut phase = shared.phase.clone();
     loop {
@@ -325,8 +347,8 @@ async fn accept(
             Some(_) = sessions.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, mostly: others must end before it gets better.
                 tracing::warn!(%error, "cannot accept a client");
@@ -346,15 +368,22 @@ async fn accept(
                 Err(_) => continue,
             },
         };
-        let (handshake, shared) = (Arc::clone(&handshake), Arc::clone(&shared));
+        let (handshake, shared, denials) = (Arc::clone(&handshake), Arc::clone(&shared), Arc::clone(&denials));
         sessions.spawn(async move {
             let _place = place;
-            connection(stream, &handshake, shared, refusal).await;
+            if let Err(StartUpError::Denied { user, error }) = connection(stream, &handshake, shared, refusal).await {
+                denials.log(&user, address, &error);
+            }
         });
     }
 }
 
-async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared>, refusal: Option<WireError>) {
+async fn connection(
+    stream: TcpStream,
+    handshake: &Handshake,
+    shared: Arc<Shared>,
+    refusal: Option<WireError>,
+) -> Result<(), StartUpError> {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
@@ -363,22 +392,33 @@ async fn connection(stream: TcpStream, handshake: &Handshake, shared: Arc<Shared
         biased;
         opening = handshake.run(stream, refusal) => opening,
         // Whoever is not in yet when the server stops does not come in, and is not waited for.
-        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return Ok(()),
     };
     match opening {
         Ok(Opening::Client(client)) => session(*client, shared).await,
         Ok(Opening::Cancel { process_id, secret_key }) => shared.cancels.cancel(process_id, &secret_key),
         Ok(_) => {}
-        Err(error) => tracing::debug!(%error, "no session"),
+        Err(error) => {
+            tracing::debug!(%error, "no session");
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Cancels what runs for clients that have gone, for as long as there is a server.
+async fn look_for_the_gone(cancels: Weak<Cancels>) {
+    loop {
+        tokio::time::sleep(cancel::LOOK_EVERY).await;
+        let Some(cancels) = cancels.upgrade() else { return };
+        cancels.cancel_for_the_gone();
     }
 }
 
-async fn session<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send>(
-    client: Client<S>,
-    shared: Arc<Shared>,
-) {
+async fn session(client: Client<TcpStream>, shared: Arc<Shared>) {
     let _open = Open::count();
     let registration = shared.cancels.register(client.secret_key_bytes());
+    registration.attach(client.frames.stream().socket(), client.frames.stream().is_tls());
     let Client {
         frames,
         output,

@@ -9,6 +9,10 @@ mod client;
 mod connections;
 #[path = "faults/disk.rs"]
 mod disk;
+#[path = "faults/gone.rs"]
+mod gone;
+#[path = "faults/gone_clients.rs"]
+mod gone_clients;
 #[path = "faults/kill.rs"]
 mod kill;
 #[path = "faults/load.rs"]

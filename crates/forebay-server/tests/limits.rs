@@ -9,10 +9,18 @@ mod client;
 mod access;
 #[path = "limits/escape.rs"]
 mod escape;
+#[path = "limits/input.rs"]
+mod input;
+#[path = "limits/readers.rs"]
+mod readers;
+#[path = "limits/script.rs"]
+mod script;
 #[path = "limits/session.rs"]
 mod session;
 #[path = "limits/size.rs"]
 mod size;
+#[path = "limits/values.rs"]
+mod values;
 
 use testbed::Forebay;
 
@@ -28,7 +36,16 @@ fn server(arguments: &[&str]) -> Forebay {
 
 /// The most memory the process ever had, in bytes.
 fn resident_bytes_max(server: &Forebay) -> usize {
+    memory(server, "VmHWM")
+}
+
+/// The memory the process has, in bytes.
+fn resident_bytes(server: &Forebay) -> usize {
+    memory(server, "VmRSS")
+}
+
+fn memory(server: &Forebay, which: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(which)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }

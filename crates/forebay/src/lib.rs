@@ -45,6 +45,8 @@
 
 pub mod batch;
 pub mod cache;
+#[cfg(doctest)]
+mod documents;
 pub mod load;
 #[cfg(all(feature = "pages", not(all(unix, target_pointer_width = "64"))))]
 compile_error!("the feature `pages` needs a 64-bit Unix: a file's pages have their place in address space");
@@ -53,8 +55,3 @@ pub mod pages;
 mod panics;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod write;
-
-/// The README's examples, which are compiled and run with the other tests of the documentation.
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

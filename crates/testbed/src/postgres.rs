@@ -31,6 +31,7 @@ const INSTALL: &str = "apt-get install postgresql";
 pub struct PostgresBuilder {
     settings: Vec<(String, String)>,
     parent: Option<PathBuf>,
+    locale: Option<String>,
 }
 
 impl PostgresBuilder {
@@ -49,6 +50,13 @@ impl PostgresBuilder {
         self
     }
 
+    /// Prepares it with another locale than `C`, for example `C.UTF-8`, where letters beyond ASCII have an upper case.
+    #[must_use]
+    pub fn locale(mut self, locale: &str) -> Self {
+        self.locale = Some(locale.to_owned());
+        self
+    }
+
     /// Starts it and waits until it answers.
     ///
     /// # Errors
@@ -63,8 +71,11 @@ impl PostgresBuilder {
         let data = folder.file("data");
         let mut prepare = Program::new(
             programs.join("initdb"),
-            ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"],
+            ["--auth=trust", "--no-sync", "--encoding=UTF8"],
         );
+        prepare
+            .arguments
+            .push(format!("--locale={}", self.locale.as_deref().unwrap_or("C")).into());
         prepare
             .arguments
             .extend(["--username".into(), USER.into(), "--pgdata".into(), data.clone().into()]);

@@ -21,8 +21,12 @@ const AXIS: f64 = 44.0;
 
 /// Both drawings; the style sheet shows the one that fits.
 pub(super) fn draw(plot: &Bars<'_>, looks: &Looks, id: &str) -> String {
+    draw_wide(plot, looks, id) + &draw_in(340.0, plot, looks, "narrow", &format!("{id}-narrow"))
+}
+
+/// The drawing for a wide place alone.
+pub(super) fn draw_wide(plot: &Bars<'_>, looks: &Looks, id: &str) -> String {
     draw_in(640.0, plot, looks, "wide", &format!("{id}-wide"))
-        + &draw_in(340.0, plot, looks, "narrow", &format!("{id}-narrow"))
 }
 
 fn draw_in(width: f64, plot: &Bars<'_>, looks: &Looks, class: &str, id: &str) -> String {

@@ -38,8 +38,7 @@ const NARROW: Room = Room {
 
 /// Both drawings; the style sheet shows the one that fits.
 pub(super) fn draw(plot: &Lines<'_>, looks: &Looks, id: &str) -> String {
-    draw_in(WIDE, plot, looks, "wide", &format!("{id}-wide"))
-        + &draw_in(NARROW, plot, looks, "narrow", &format!("{id}-narrow"))
+    draw_wide(plot, looks, id) + &draw_in(NARROW, plot, looks, "narrow", &format!("{id}-narrow"))
 }
 
 /// Where things are.
@@ -101,6 +100,11 @@ fn across(numbers: &[f64], from: f64, to: f64) -> Scale {
     let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Scale::along(low, high, from, to)
+}
+
+/// The drawing for a wide place alone.
+pub(super) fn draw_wide(plot: &Lines<'_>, looks: &Looks, id: &str) -> String {
+    draw_in(WIDE, plot, looks, "wide", &format!("{id}-wide"))
 }
 
 fn draw_in(room: Room, plot: &Lines<'_>, looks: &Looks, class: &str, id: &str) -> String {

@@ -4,6 +4,11 @@
 
 use std::fmt::Display;
 
+/// Around a drawing that stands alone.
+const MARGIN: f64 = 14.0;
+/// The height of its heading.
+const HEADING: f64 = 20.0;
+
 /// Text for between tags and for quoted attributes. What no document may hold is shown as U+FFFD.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -164,6 +169,30 @@ impl Drawing {
     fn add(&mut self, element: impl Display) {
         self.body += &format!("{element}\n");
     }
+}
+
+/// A drawing as a document of its own, under this heading, on a card, in this style. It begins as [`Drawing::finish`] lets it.
+pub(super) fn stand_alone(drawing: &str, heading: &str, style: &str) -> String {
+    let (opening, body) = drawing
+        .split_once('\n')
+        .expect("a drawing's element begins with a line of its own");
+    let opening = opening.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
+    // Room around what was drawn: on the report's page the card has it.
+    let (before, view) = opening.split_once("viewBox=\"0 0 ").expect("a drawing has a view");
+    let (size, after) = view.split_once('"').expect("attributes are quoted");
+    let size: Vec<f64> = size
+        .split(' ')
+        .map(|side| side.parse().expect("sides are numbers"))
+        .collect();
+    let (width, height) = (place(size[0] + 2.0 * MARGIN), place(size[1] + 2.0 * MARGIN + HEADING));
+    let (left, top) = (place(-MARGIN), place(-MARGIN - HEADING));
+    let heading = escape(heading);
+    format!(
+        "{before}width=\"{width}\" height=\"{height}\" viewBox=\"{left} {top} {width} {height}\"{after}\n\
+         <style>\n{style}</style>\n\
+         <rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"10\" fill=\"var(--card)\"/>\n\
+         <text class=\"name\" x=\"0\" y=\"-13\">{heading}</text>\n{body}"
+    )
 }
 
 #[cfg(test)]

@@ -14,11 +14,12 @@ mod lines;
 mod look;
 mod markup;
 mod page;
+pub(crate) mod pictures;
 mod plan;
 mod scale;
 mod words;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -52,13 +53,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let folder = options.results.unwrap_or_else(bench::results_folder);
     let results: Result<Vec<Results>, Failure> = record::scenarios_in(&folder)?
         .into_iter()
-        .map(|scenario| {
-            Ok(Results {
-                measurements: record::read_figures(&record::figures_file(&folder, &scenario))?,
-                run: record::read_run(&record::run_file(&folder, &scenario))?,
-                scenario,
-            })
-        })
+        .map(|scenario| read(&folder, scenario))
         .collect();
     let out = options
         .out
@@ -66,4 +61,13 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
     record::write_file(&out, &page::render(&results?))?;
     println!("{}", out.display());
     Ok(())
+}
+
+/// What the folder has of a scenario.
+fn read(folder: &Path, scenario: String) -> Result<Results, Failure> {
+    Ok(Results {
+        measurements: record::read_figures(&record::figures_file(folder, &scenario))?,
+        run: record::read_run(&record::run_file(folder, &scenario))?,
+        scenario,
+    })
 }

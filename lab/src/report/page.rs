@@ -18,7 +18,7 @@ use crate::record::Run;
 use crate::scenario::Yardsticks;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = concat!(include_str!("plots.css"), include_str!("page.css"));
 const SCRIPT: &str = include_str!("page.js");
 
 /// The whole page.

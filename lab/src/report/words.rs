@@ -24,6 +24,9 @@ pub(super) fn point_title(series: &Series) -> String {
     )
 }
 
+/// Ends what is said of a plot that stands above all figures.
+pub(super) const TABLE_BELOW: &str = " The table below has all figures.";
+
 /// A plot, for those who cannot see it. All figures are in the table, so this is short.
 pub(super) fn summary<'a>(title: &str, series: impl Iterator<Item = &'a Series>) -> String {
     let mut systems: Vec<(&str, f64, f64, &str)> = Vec::new();
@@ -41,10 +44,7 @@ pub(super) fn summary<'a>(title: &str, series: impl Iterator<Item = &'a Series>)
             format!("{system} {} {unit}", figure(low))
         }
     });
-    format!(
-        "{title}: {}. The table below has all figures.",
-        told.collect::<Vec<_>>().join("; ")
-    )
+    format!("{title}: {}.{TABLE_BELOW}", told.collect::<Vec<_>>().join("; "))
 }
 
 /// Which way is good, where the metric's name tells.

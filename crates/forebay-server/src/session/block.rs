@@ -5,11 +5,13 @@
 //! SERIALIZABLE blocks hold a snapshot if they only read, and the right to write from their first statement otherwise, so
 //! that none of them ever fails to serialize.
 
+use std::time::Duration;
+
 use forebay::write::sqlite::{Reader, Sqlite, Transaction};
 use forebay::write::{CancelToken, WriteError};
 
 use super::settings::Settings;
-use crate::sql::Isolation;
+use crate::sql::{Isolation, clock_micros};
 
 /// An open transaction block.
 pub(super) struct Block {
@@ -25,10 +27,18 @@ pub(super) struct Block {
     write: Option<Transaction>,
     /// What it reads from, if it must see one state throughout.
     snapshot: Option<Reader>,
+    /// How long the snapshot has waited for the client, all in all.
+    snapshot_waited: Duration,
+    /// The snapshot was given up: what it must see is not to be seen any more.
+    expired: bool,
     /// Names of savepoints, oldest first.
     savepoints: Vec<String>,
     /// What a rollback puts back.
     settings_before: Settings,
+    /// When it began, in microseconds since 1970: `now()` for all of it.
+    pub(super) began_micros: i64,
+    /// A statement in it has changed the schema, which others do not see yet.
+    pub(super) changed_schema: bool,
     /// Settings that SET LOCAL changed: a commit puts them back too.
     local: Vec<String>,
 }
@@ -43,8 +53,12 @@ impl Block {
             started: false,
             write: None,
             snapshot: None,
+            snapshot_waited: Duration::ZERO,
+            expired: false,
             savepoints: Vec::new(),
             settings_before: settings.clone(),
+            began_micros: clock_micros(),
+            changed_schema: false,
             local: Vec::new(),
         }
     }
@@ -84,6 +98,25 @@ impl Block {
 
     pub(super) fn hold_snapshot(&mut self, reader: Reader) {
         self.snapshot = Some(reader);
+    }
+
+    pub(super) fn snapshot_mut(&mut self) -> Option<&mut Reader> {
+        self.snapshot.as_mut()
+    }
+
+    /// How long its snapshot has waited for the client; none if it holds none.
+    pub(super) fn snapshot_waited(&mut self) -> Option<&mut Duration> {
+        self.snapshot.is_some().then_some(&mut self.snapshot_waited)
+    }
+
+    /// Gives its snapshot up; it cannot have the same one again.
+    pub(super) fn expire(&mut self) {
+        self.snapshot = None;
+        self.expired = true;
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.expired
     }
 
     /// Whether somebody else may be waiting for what it holds.

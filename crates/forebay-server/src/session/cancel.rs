@@ -1,12 +1,22 @@
-//! Cancel requests: which connection a process id and its secret name, and what it runs right now.
+//! Cancelling what connections run: by request (a process id and its secret), and for clients that have gone.
+//!
+//! While a statement runs nobody reads from its client, so nobody would see that it has gone: whoever looks after all connections
+//! asks the sockets every [`LOOK_EVERY`]. A socket that was reset has lost its client. One whose client sends no more may still have
+//! one that reads its answers, as `printf … | nc` does: it is sent a ParameterStatus that says what the client knows already, and a
+//! client that is not there answers it with a reset. What waits to be read is not touched.
 
 use std::collections::HashMap;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
+use bytes::BytesMut;
 use forebay::write::CancelToken;
 use parking_lot::Mutex;
 use rand::RngCore;
+
+use crate::wire::backend;
 
 /// All connections that can be cancelled.
 #[derive(Debug, Default)]
@@ -21,22 +31,130 @@ struct Entry {
     running: Arc<Running>,
 }
 
+/// How often statements that run are looked at for clients that have gone.
+pub const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// What one connection runs: the token of the statement, while there is one.
 #[derive(Debug, Default)]
-pub struct Running(Mutex<Option<CancelToken>>);
+pub struct Running(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    token: Option<CancelToken>,
+    socket: Option<Socket>,
+    /// Whether the statement ran already when its connection was last looked at: most are done before.
+    seen: bool,
+    /// Part of a message may have been sent: nothing may be put behind it.
+    sending: bool,
+    probed: bool,
+    gone: bool,
+}
+
+/// The connection's socket. Open for as long as the connection runs a statement: to be used only then, under the lock.
+#[derive(Debug, Clone, Copy)]
+struct Socket {
+    descriptor: RawFd,
+    /// What is sent in the clear would break it.
+    encrypted: bool,
+}
+
+/// What a socket says of its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    There,
+    /// Sends no more; whether it reads is not known.
+    Silent,
+    Gone,
+}
 
 impl Running {
     /// The statement that `token` cancels runs until the guard is dropped.
     pub fn start(self: &Arc<Self>, token: CancelToken) -> RunningGuard {
-        *self.0.lock() = Some(token);
+        let mut state = self.0.lock();
+        if state.gone {
+            token.cancel();
+        }
+        state.token = Some(token);
+        state.seen = false;
+        drop(state);
         RunningGuard(Arc::clone(self))
     }
 
     /// Cancels the statement that runs, if one does.
     pub fn cancel(&self) {
-        if let Some(token) = &*self.0.lock() {
+        if let Some(token) = &self.0.lock().token {
             token.cancel();
         }
+    }
+
+    /// Whether its client was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.0.lock().gone
+    }
+
+    /// Until the guard is dropped, messages are being sent.
+    pub fn sending(&self) -> SendingGuard<'_> {
+        self.0.lock().sending = true;
+        SendingGuard(self)
+    }
+
+    /// Cancels the statement that runs if its client has gone.
+    fn look(&self) {
+        let mut state = self.0.lock();
+        let Some(token) = state.token.clone() else { return };
+        if !std::mem::replace(&mut state.seen, true) {
+            return;
+        }
+        let Some(socket) = state.socket else { return };
+        let gone = match socket.peer() {
+            Peer::There => false,
+            Peer::Gone => true,
+            Peer::Silent if socket.encrypted => true,
+            Peer::Silent if state.sending || state.probed => false,
+            Peer::Silent => {
+                state.probed = true;
+                !socket.probe()
+            }
+        };
+        if gone {
+            tracing::debug!("client gone while its statement runs");
+            token.cancel();
+            state.gone = true;
+        }
+    }
+}
+
+impl Socket {
+    fn peer(self) -> Peer {
+        let mut asked = libc::pollfd {
+            fd: self.descriptor,
+            events: libc::POLLRDHUP,
+            revents: 0,
+        };
+        // SAFETY: the pointer is to one live struct of the type that the call reads and fills.
+        let ready = unsafe { libc::poll(&raw mut asked, 1, 0) };
+        match asked.revents {
+            _ if ready <= 0 => Peer::There,
+            events if events & (libc::POLLERR | libc::POLLHUP) != 0 => Peer::Gone,
+            events if events & libc::POLLRDHUP != 0 => Peer::Silent,
+            _ => Peer::There,
+        }
+    }
+
+    /// Sends what no client minds and none that is gone takes; false if it could not be sent whole.
+    fn probe(self) -> bool {
+        let mut message = BytesMut::new();
+        backend::parameter_status(&mut message, "server_encoding", "UTF8");
+        // SAFETY: the pointer and length are those of a live buffer.
+        let sent = unsafe {
+            libc::send(
+                self.descriptor,
+                message.as_ptr().cast(),
+                message.len(),
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            )
+        };
+        usize::try_from(sent) == Ok(message.len())
     }
 }
 
@@ -46,7 +164,17 @@ pub struct RunningGuard(Arc<Running>);
 
 impl Drop for RunningGuard {
     fn drop(&mut self) {
-        *self.0.0.lock() = None;
+        self.0.0.lock().token = None;
+    }
+}
+
+/// While it lives, its connection sends messages.
+#[derive(Debug)]
+pub struct SendingGuard<'a>(&'a Running);
+
+impl Drop for SendingGuard<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().sending = false;
     }
 }
 
@@ -104,15 +232,31 @@ impl Cancels {
 
     /// Cancels whatever any connection runs.
     pub fn cancel_all(&self) {
-        let all: Vec<Arc<Running>> = self
-            .connections
-            .lock()
-            .values()
-            .map(|entry| Arc::clone(&entry.running))
-            .collect();
-        for running in all {
+        for running in self.all() {
             running.cancel();
         }
+    }
+
+    /// Cancels what runs for clients that have gone.
+    pub fn cancel_for_the_gone(&self) {
+        for running in self.all() {
+            running.look();
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Running>> {
+        let connections = self.connections.lock();
+        connections.values().map(|entry| Arc::clone(&entry.running)).collect()
+    }
+}
+
+impl Registration {
+    /// The socket that the client is asked for by. It must stay open for as long as a statement of the connection runs.
+    pub fn attach(&self, socket: &impl AsRawFd, encrypted: bool) {
+        self.running.0.lock().socket = Some(Socket {
+            descriptor: socket.as_raw_fd(),
+            encrypted,
+        });
     }
 }
 

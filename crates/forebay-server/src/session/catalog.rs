@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use forebay::write::sqlite::Session as Connection;
 use forebay::write::{CancelToken, Parameters, Value};
+use forebay_pg_values::{Environment, Type as ValueType, array};
 use parking_lot::Mutex;
 use postgres_types::Type;
 use rusqlite::types::ValueRef;
@@ -12,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::prepared::{Field, Shape};
 use super::{Session, Stop};
 use crate::catalog::{self, Catalog, CatalogError, Identity};
-use crate::sql::{self, Statement};
+use crate::sql::Statement;
 use crate::wire::error::WireError;
 
 /// The most rows of a catalog query: schemas are small, cross products are not.
@@ -46,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .map(|column| Field::new(column.name, column.kind))
             .collect();
         Ok(Shape {
-            coerced: None,
+            plan: None,
             parameters,
             columns,
             read_only: true,
@@ -57,9 +58,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         &mut self,
         statement: &Statement,
         parameters: &Parameters,
+        kinds: &[Type],
     ) -> Result<Vec<Vec<Value>>, Stop> {
         let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
-        let parameters = parameters.clone();
+        let parameters = with_literals(parameters, kinds, &self.value_environment())?;
         self.on_catalog(move |catalog| query(catalog, &translation.sql, &parameters))
             .await
     }
@@ -122,13 +124,28 @@ fn on_refreshed<T>(
     })
 }
 
+/// The catalog knows arrays as literals.
+fn with_literals(parameters: &Parameters, kinds: &[Type], environment: &Environment) -> Result<Parameters, WireError> {
+    let mut values = parameters.values().to_vec();
+    for (value, kind) in values.iter_mut().zip(kinds) {
+        if let (Value::Text(stored), Some(ValueType::Array(element))) = (&mut *value, ValueType::from_oid(kind.oid())) {
+            let mut literal = String::new();
+            array::write(element, stored, environment, &mut literal)?;
+            *stored = literal;
+        }
+    }
+    Ok(Parameters::from(values))
+}
+
 fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Vec<Value>>, WireError> {
     let mut statement = catalog
         .connection()
         .prepare_cached(sql)
         .map_err(|error| failed(&error))?;
     for index in 1..=statement.parameter_count() {
-        let value = sql::parameter_number(&statement, index)
+        let value = statement
+            .parameter_name(index)
+            .and_then(|name| name.strip_prefix(['$', '?'])?.parse::<usize>().ok())
             .and_then(|number| parameters.values().get(number - 1))
             .unwrap_or(&Value::Null);
         let value = super::rows::reference(value);

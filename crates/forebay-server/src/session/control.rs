@@ -379,6 +379,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.settings = settings;
     }
 
+    /// Tells the client what it may want to know.
+    pub(super) fn notice(&mut self, message: &str) {
+        WireError::new("00000", message)
+            .with_severity(Severity::Notice)
+            .encode(&mut self.output.pending);
+    }
+
     pub(super) fn warn(&mut self, sqlstate: &'static str, message: &str) {
         WireError::new(sqlstate, message)
             .with_severity(Severity::Warning)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use forebay::write::sqlite::{Progress, Reader, Session as Connection};
-use forebay::write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
+use forebay::write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
 use parking_lot::Mutex;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -13,28 +13,22 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::control::Controlled;
 use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::rows::{self, Failed, Piece};
+use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
-use crate::sql::{self, Kind, Statement, Tag};
+use super::plans::Key;
+use crate::sql::{self, Kind, Plan, Statement, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
-use crate::wire::values::decode_parameter;
 
 /// The longest a session that holds a reading connection waits for another one.
 const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// One statement of a simple query: executed to its end, described if it gives rows.
-    pub(super) async fn execute_simple(&mut self, mut statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
+    pub(super) async fn execute_simple(&mut self, statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
         self.refuse_if_failed(&statement.kind)?;
-        let mut shape = if writes_without_rows(&statement) {
-            Shape::default()
-        } else {
-            self.shape(&statement, script, &[]).await?
-        };
-        if let Some(coerced) = shape.coerced.take() {
-            statement.run_instead(coerced);
-        }
+        let shape = self.shape(&statement, script, &[]).await?;
         if !shape.parameters.is_empty() || statement.parameter_count() > 0 {
             return Err(WireError::new("42P02", "there is no parameter $1")
                 .with_hint("Parameters need the extended protocol.")
@@ -99,6 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let message = "portal cannot be run again: its statement was executed to its end";
                 Err(WireError::new("55000", message).into())
             }
+            PortalState::Expired => Err(too_old().into()),
             PortalState::Ready | PortalState::Done => {
                 backend::command_complete(&mut self.output.pending, &statement.tag.render(0));
                 Ok(())
@@ -117,12 +112,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
-            let rows = self.query_catalog(statement, &portal.parameters).await?;
+            let rows = self
+                .query_catalog(statement, &portal.parameters, &shape.parameters)
+                .await?;
             portal.state = PortalState::Gathered {
                 rows: rows.into(),
                 count: None,
             };
             return Ok(());
+        }
+        if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
+            self.notice(&notice);
+        }
+        if shape.plan.as_ref().is_some_and(|plan| plan.locks)
+            && let Some(block) = self.block.as_mut().filter(|block| !block.read_only)
+        {
+            // What is locked must not change: here that is the right to write.
+            block.writing(&self.shared.sqlite, token).await?;
         }
         if shape.read_only && !statement.runs_alone {
             return self.read(portal, statement, token, rows_max, describe).await;
@@ -145,15 +151,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
+    /// A portal's parameters, with what its statement is told of the session. A portal runs once.
+    fn take_parameters(&self, portal: &mut Portal) -> Parameters {
+        let parameters = std::mem::take(&mut portal.parameters);
+        let Some(plan) = &portal.prepared.shape.plan else {
+            return parameters;
+        };
+        if plan.environment.is_none() && parameters.values().len() == plan.used {
+            return parameters;
+        }
+        let mut values = parameters.values().to_vec();
+        if let Some(number) = plan.environment {
+            values.resize(number - 1, Value::Null);
+            values.push(Value::Text(self.told()));
+        }
+        values.truncate(plan.used);
+        Parameters::from(values)
+    }
+
+    /// What statements are told of this session.
+    fn told(&self) -> String {
+        let zone = self.settings.value("timezone").unwrap_or_default();
+        let session = u64::from(self.registration.process.unsigned_abs());
+        sql::Told::text(self.now_micros(), session, &zone)
+    }
+
+    /// When the transaction began, or would begin now.
+    pub(super) fn now_micros(&self) -> i64 {
+        self.block.as_ref().map_or_else(sql::clock_micros, |block| block.began_micros)
+    }
+
     async fn write(
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
         token: &CancelToken,
     ) -> Result<Outcome, Stop> {
-        let sql = Sql::Shared(Arc::clone(&statement.sql));
-        // A portal writes once.
-        let parameters = std::mem::take(&mut portal.parameters);
+        let steps: Vec<Sql> = match &portal.prepared.shape.plan {
+            Some(plan) => plan.steps.iter().map(|step| Sql::from(step.clone())).collect(),
+            None => vec![Sql::Shared(Arc::clone(&statement.sql))],
+        };
+        let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
+        let parameters = self.take_parameters(portal);
         let read_only = self
             .block
             .as_ref()
@@ -161,6 +200,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if read_only {
             let message = format!("cannot execute {} in a read-only transaction", statement.tag.words());
             return Err(WireError::new("25006", message).into());
+        }
+        // Several steps are one transaction.
+        if steps.len() > 1 && self.block.is_none() {
+            self.open_implicit_block();
         }
         if self.block.is_some() && !statement.runs_alone {
             self.settle_portals(token).await?;
@@ -173,33 +216,50 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let message = format!("{} cannot run inside a transaction block", statement.tag.words());
                 return Err(WireError::new("25001", message).into());
             }
-            Some(block) => match block.writing(&self.shared.sqlite, token).await {
-                Ok(transaction) => transaction.execute_with(sql, parameters, token.clone()).await,
-                Err(error) => Err(error),
-            },
-            None => {
-                let mut write = Write::new(sql, parameters).cancel(token.clone());
-                if !portal.prepared.shape.columns.is_empty() {
-                    let (encoding, found) = (portal.prepared.shape.encoding(&portal.formats), Arc::clone(&unsendable));
-                    write = write.accept_if(move |outcome| {
-                        let mut scratch = BytesMut::new();
-                        outcome.rows.iter().try_for_each(|row| {
-                            scratch.clear();
-                            rows::encode_gathered(row, &encoding, &mut scratch).map_err(|error| {
-                                let reason = error.to_string();
-                                *found.lock() = Some(error);
-                                reason
-                            })
-                        })
-                    });
+            Some(block) => {
+                block.changed_schema |= defines;
+                let mut done = Ok(Outcome::default());
+                for step in steps {
+                    done = match block.writing(&self.shared.sqlite, token).await {
+                        Ok(transaction) => transaction.execute_with(step, parameters.clone(), token.clone()).await,
+                        Err(error) => Err(error),
+                    };
+                    if done.is_err() {
+                        break;
+                    }
                 }
-                match statement.hints.batch_ms {
-                    None => writer.submit(write).await,
-                    Some(0) => writer.submit_alone(write).await,
-                    Some(window_ms) => writer.submit(write.max_wait(Duration::from_millis(window_ms))).await,
-                }
+                done
             }
+            None => match steps.into_iter().next() {
+                None => Ok(Outcome::default()),
+                Some(sql) => {
+                    let mut write = Write::new(sql, parameters).cancel(token.clone());
+                    if !portal.prepared.shape.columns.is_empty() {
+                        let (encoding, found) =
+                            (portal.prepared.shape.encoding(&portal.formats, self.value_environment()), Arc::clone(&unsendable));
+                        write = write.accept_if(move |outcome| {
+                            let mut scratch = BytesMut::new();
+                            outcome.rows.iter().try_for_each(|row| {
+                                scratch.clear();
+                                rows::encode_gathered(row, &encoding, &mut scratch).map_err(|error| {
+                                    let reason = error.to_string();
+                                    *found.lock() = Some(error);
+                                    reason
+                                })
+                            })
+                        });
+                    }
+                    match statement.hints.batch_ms {
+                        None => writer.submit(write).await,
+                        Some(0) => writer.submit_alone(write).await,
+                        Some(window_ms) => writer.submit(write.max_wait(Duration::from_millis(window_ms))).await,
+                    }
+                }
+            },
         };
+        if defines {
+            self.shared.plans.schema_changed();
+        }
         written.map_err(|error| match (unsendable.lock().take(), &error) {
             (Some(unsendable), WriteError::Refused { .. }) => unsendable.into(),
             _ => errors::write(error, statement, &portal.prepared.script).into(),
@@ -217,9 +277,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
-        let sql = Sql::Shared(Arc::clone(&statement.sql));
-        let parameters = std::mem::take(&mut portal.parameters);
+        let encoding = portal.prepared.shape.encoding(&portal.formats, self.value_environment());
+        let sql = match &portal.prepared.shape.plan {
+            Some(plan) => plan.steps.first().cloned().map_or(Sql::Shared(Arc::clone(&statement.sql)), Sql::from),
+            None => Sql::Shared(Arc::clone(&statement.sql)),
+        };
+        let parameters = self.take_parameters(portal);
         let job = {
             let (token, encoding) = (token.clone(), encoding);
             move |connection: &mut Connection| {
@@ -233,7 +296,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if describe && !shape.columns.is_empty() {
             self.describe_columns(&shape.columns, &portal.formats)?;
         }
-        let cursor = OpenCursor { number, source };
+        let cursor = OpenCursor {
+            number,
+            source,
+            waited: Duration::ZERO,
+        };
         self.send_pieces(portal, statement, cursor, piece, token, rows_max)
             .await
     }
@@ -258,7 +325,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
-        cursor: OpenCursor,
+        mut cursor: OpenCursor,
         mut piece: Piece,
         token: &CancelToken,
         rows_max: u64,
@@ -288,7 +355,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     return Ok(());
                 }
                 Ok(Progress::Paused) => {
-                    self.output.flush(self.input.stream_mut()).await?;
+                    self.send_before_reading_on(&mut cursor, token).await?;
                     piece = self.fetch(portal, &cursor, token, rows_max - sent).await?;
                 }
             }
@@ -302,14 +369,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
         rows_max: u64,
     ) -> Result<Piece, Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let (number, watched) = (cursor.number, token.clone());
         let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
         self.on_source(&cursor.source, token, job).await
     }
 
     async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
-        let encoding = portal.prepared.shape.encoding(&portal.formats);
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let PortalState::Gathered { rows, count } = &mut portal.state else {
             unreachable!("the caller has looked");
         };
@@ -323,48 +396,63 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             rows::encode_gathered(&row, &encoding, &mut self.output.pending)?;
             sent += 1;
-            self.output.flush_if_large(self.input.stream_mut()).await?;
+            self.send_if_large().await?;
         }
         backend::portal_suspended(&mut self.output.pending);
         Ok(())
     }
 
+    /// Compiles a statement by the schema it meets, unless somebody has done so already.
     pub(super) async fn describe_sql(
         &mut self,
         statement: &Statement,
         script: &Arc<str>,
         declared: &[u32],
     ) -> Result<Shape, Stop> {
+        let zone = self.settings.value("timezone").unwrap_or_default();
+        let key = Key {
+            text: Arc::clone(&statement.sql),
+            declared: declared.to_vec(),
+            zone: zone.clone(),
+            epoch: self.shared.plans.epoch(),
+        };
+        let own_schema = self.block.as_ref().is_some_and(|block| block.changed_schema);
+        if !own_schema && let Some(plan) = self.shared.plans.find(&key) {
+            return Ok(shape_of(plan, declared));
+        }
         let (token, _running) = self.statement_token();
         let source = self.source(&token).await?;
-        let (looked_at, script, declared) = (statement.clone(), Arc::clone(script), declared.to_vec());
-        let (description, coerced) = self
+        let (looked_at, script, types) = (statement.clone(), Arc::clone(script), declared.to_vec());
+        let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
+        let values = self.value_environment();
+        let plan = self
             .on_source(&source, &token, move |connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
-                let description = sql::describe(connection.connection(), &looked_at, &declared)
-                    .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))?;
-                let stored = |kind: &Type, text: &str| decode_parameter(kind, 0, Some(text.as_bytes()));
-                let coerced =
-                    sql::coerce_literals(connection.connection(), &looked_at, &description.parameters, stored)
-                        .map_err(|refused| errors::literal(refused, &looked_at, &script))?;
-                Ok::<_, WireError>((description, coerced))
+                let settings = |name: &str| settings.value(name);
+                let environment = sql::Environment {
+                    user: &identity.user,
+                    database: &identity.database,
+                    pid,
+                    version: super::VERSION,
+                    settings: &settings,
+                };
+                sql::compile(connection.connection(), &looked_at, &script, &environment, &values, &types)
+                    .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
             })
             .await??;
-        Ok(Shape {
-            parameters: description.parameters,
-            columns: description
-                .columns
-                .into_iter()
-                .map(|column| Field::new(column.name, column.kind))
-                .collect(),
-            read_only: description.read_only,
-            coerced,
-        })
+        let plan = Arc::new(plan);
+        if !own_schema {
+            self.shared.plans.keep(key, &plan);
+        }
+        Ok(shape_of(plan, declared))
     }
 
     /// Where a statement that reads now reads from.
     pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
         if let Some(block) = &mut self.block {
+            if block.is_expired() && !block.failed {
+                return Err(too_old().into());
+            }
             if block.needs_one_state() && !block.failed {
                 if !block.read_only {
                     block.writing(&self.shared.sqlite, token).await?;
@@ -406,6 +494,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let PortalState::Open(OpenCursor {
                 number,
                 source: source @ Source::Block,
+                ..
             }) = &portal.state
             else {
                 continue;
@@ -465,17 +554,23 @@ async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) ->
     }
 }
 
-/// Whether it is plain that the statement writes and returns no rows, so that nothing needs to be looked up before it runs.
-fn writes_without_rows(statement: &Statement) -> bool {
-    let mentions_returning = || {
-        statement
-            .sql
-            .as_bytes()
-            .windows(9)
-            .any(|window| window.eq_ignore_ascii_case(b"returning"))
-    };
-    statement.kind == Kind::Sql
-        && matches!(statement.tag, Tag::Insert | Tag::Update | Tag::Delete)
-        && !statement.has_string_literal()
-        && !mentions_returning()
+fn shape_of(plan: Arc<Plan>, declared: &[u32]) -> Shape {
+    let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
+    let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
+    // A client may declare more than the statement has.
+    parameters.extend(declared.iter().skip(parameters.len()).map(|oid| kind(*oid)));
+    Shape {
+        parameters,
+        columns: plan
+            .columns
+            .iter()
+            .map(|column| Field {
+                name: column.name().to_owned(),
+                kind: kind(column.type_oid()),
+                typmod: column.typmod(),
+            })
+            .collect(),
+        read_only: !plan.writes,
+        plan: Some(plan),
+    }
 }

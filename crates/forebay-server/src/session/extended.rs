@@ -75,23 +75,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.refuse_if_too_large(bytes, "prepared statements")?;
         }
         let script: Arc<str> = sql.into();
-        let mut statements = self.understand(&script)?;
-        if statements.len() > 1 {
+        let mut understood = self.understand(Arc::clone(&script)).await?;
+        if understood.statement_count() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(WireError::new("42601", message).into());
         }
-        let prepared = match statements.pop() {
+        let prepared = match self.next_statement(&mut understood)? {
             None => Prepared {
                 statement: None,
                 script,
                 shape: Arc::default(),
             },
-            Some(mut statement) => {
+            Some(statement) => {
                 self.refuse_if_failed(&statement.kind)?;
-                let mut shape = self.shape(&statement, &script, declared).await?;
-                if let Some(coerced) = shape.coerced.take() {
-                    statement.run_instead(coerced);
-                }
+                let shape = self.shape(&statement, &script, declared).await?;
                 Prepared {
                     statement: Some(statement),
                     script,
@@ -157,10 +154,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(WireError::protocol(message).into());
         }
         // Declared types may be more than the statement has parameters; SQLite is given those it has.
-        let used = prepared.statement.as_ref().map_or(0, Statement::parameter_count);
+        let used = match &shape.plan {
+            Some(plan) => plan.parameters.len(),
+            None => prepared.statement.as_ref().map_or(0, Statement::parameter_count),
+        };
         let mut values = Vec::with_capacity(used);
+        let environment = self.value_environment();
         for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
-            let value = decode_parameter(kind, format_at(parameter_formats, index), bytes.as_deref())
+            let format = format_at(parameter_formats, index);
+            let value = decode_parameter(kind, format, bytes.as_deref(), &environment)
                 .map_err(|error| error.with_detail(format!("In parameter ${}.", index + 1)))?;
             if index < used {
                 values.push(value);
@@ -194,7 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let described: Vec<Column> = columns
             .iter()
             .enumerate()
-            .map(|(index, field)| Column::new(&field.name, field.kind.clone(), format_at(formats, index)))
+            .map(|(index, field)| Column::new(&field.name, field.kind.clone(), format_at(formats, index)).with_typmod(field.typmod))
             .collect();
         backend::row_description(&mut self.output.pending, &described)
     }

@@ -15,21 +15,23 @@ mod control;
 mod execute;
 mod extended;
 mod output;
+pub mod plans;
 mod prepared;
 mod rows;
 pub mod settings;
 pub mod shared;
+mod waiting;
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use forebay::write::CancelToken;
-use forebay::write::sqlite::Sqlite;
+use forebay_pg_values::Environment;
+use forebay_pg_values::temporal::parse_zone;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 
 use self::block::Block;
 use self::cancel::{Registration, RunningGuard};
@@ -37,13 +39,14 @@ use self::output::Output;
 use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::{Phase, Shared};
-use crate::sql::{self, Statement};
+use self::waiting::Event;
+use crate::sql::{Script, Statement};
 use crate::wire::backend::{self, TransactionStatus};
-use crate::wire::error::{Severity, WireError};
+use crate::wire::error::{Severity, WireError, sqlstate};
 use crate::wire::frontend::{FrameError, FrameReader, Frontend};
 
-/// How often a session that has been idle for too long looks whether somebody waits for it.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Statements of one script that are understood before other sessions on the same thread have a turn: about a millisecond.
+const CHECKED_AT_ONCE: usize = 64;
 
 /// What `version()` answers.
 const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
@@ -63,6 +66,8 @@ pub struct Session<S> {
     next_cursor: u64,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
+    /// Between the first message of a group of the extended protocol and its Sync: what is acknowledged in it ends in ReadyForQuery.
+    in_group: bool,
 }
 
 /// Who the client is.
@@ -111,12 +116,6 @@ impl From<FrameError> for Stop {
     }
 }
 
-/// What woke a session that waited.
-enum Event {
-    Message(Result<Option<Frontend>, FrameError>),
-    End(WireError),
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// A session; `unsent` is what the start-up left to be sent.
     pub fn new(
@@ -127,9 +126,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         identity: Identity,
     ) -> Self {
         input.set_max_message_bytes(shared.limits.message_bytes_max);
+        input.set_budget(Arc::clone(&shared.input));
         Self {
             input,
-            output: Output::new(unsent, shared.limits.stall_timeout),
+            output: Output::new(unsent, shared.limits.stall_timeout, Arc::clone(&registration.running)),
             settings: Settings::new(&identity.user),
             shared,
             registration,
@@ -139,6 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             block: None,
             next_cursor: 0,
             skipping: false,
+            in_group: false,
         }
     }
 
@@ -148,15 +149,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Ok(()) => self.serve().await,
             Err(error) => Err(error.into()),
         };
+        // Nobody waits for what it holds while its last words are on their way.
+        self.portals.clear();
+        drop(self.block.take());
         match served {
             // What was asked before the farewell is answered.
             Ok(()) => self.output.close(self.input.stream_mut()).await,
             Err(Stop::Error(error)) => {
                 error.with_severity(Severity::Fatal).encode(&mut self.output.pending);
                 self.output.close(self.input.stream_mut()).await;
+                if self.input.is_inside_message() {
+                    let mut phase = self.shared.phase.clone();
+                    tokio::select! {
+                        () = output::let_finish(self.input.stream_mut()) => {}
+                        _ = phase.wait_for(|phase| *phase != Phase::Serving) => {}
+                    }
+                }
             }
             Err(Stop::Gone(error)) => tracing::debug!(%error, "client gone"),
         }
+    }
+
+    /// What values' text may depend on, as the session is now.
+    fn value_environment(&self) -> Environment {
+        let zone = self.settings.value("timezone").expect("the setting is in the table");
+        Environment::new(
+            parse_zone(&zone).expect("the setting takes only zones that there are"),
+            self.now_micros(),
+        )
     }
 
     /// What a client is told before its first message.
@@ -178,9 +198,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         loop {
             // What is pipelined is answered together.
             if self.input.buffered().is_none() {
-                self.output.flush(self.input.stream_mut()).await?;
+                self.send().await?;
             } else {
-                self.output.flush_if_large(self.input.stream_mut()).await?;
+                self.send_if_large().await?;
             }
             let message = match self.next_event().await {
                 Event::End(error) => return Err(Stop::Error(error)),
@@ -199,41 +219,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// The next message; or, while there is none, the reason to end.
-    async fn next_event(&mut self) -> Event {
-        let sent_away = self.sent_away();
-        tokio::select! {
-            biased;
-            error = sent_away.by_the_server() => Event::End(error),
-            message = self.input.next() => Event::Message(message),
-            error = sent_away.by_idling() => Event::End(error),
-        }
-    }
-
-    /// The kind of the next message, which stays where it is. Waits no longer than for the message itself.
-    async fn next_kind(&mut self) -> Result<u8, Stop> {
-        let sent_away = self.sent_away();
-        let kind = tokio::select! {
-            biased;
-            error = sent_away.by_the_server() => return Err(Stop::Error(error)),
-            kind = self.input.next_kind() => kind?,
-            error = sent_away.by_idling() => return Err(Stop::Error(error)),
-        };
-        kind.ok_or_else(|| Stop::Gone(io::ErrorKind::UnexpectedEof.into()))
-    }
-
-    /// What ends the session while it waits for its client, as things are now.
-    fn sent_away(&self) -> SentAway {
-        let holds =
-            self.portals.values().any(Portal::holds_reader) || self.block.as_ref().is_some_and(Block::holds_something);
-        SentAway {
-            phase: self.shared.phase.clone(),
-            inside: self.block.is_some(),
-            idle_timeout: self.shared.limits.idle_transaction_timeout.filter(|_| holds),
-            sqlite: self.shared.sqlite.clone(),
-        }
-    }
-
     async fn handle(&mut self, message: Frontend) -> Result<(), Stop> {
         match message {
             Frontend::Query(script) => {
@@ -243,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Ok(())
             }
             Frontend::Sync => self.sync().await,
-            Frontend::Flush => Ok(self.output.flush(self.input.stream_mut()).await?),
+            Frontend::Flush => self.send().await,
             Frontend::FunctionCall => {
                 let refused = WireError::unsupported("function calls by message are not supported; use SELECT");
                 self.answer(Err(refused.into())).await?;
@@ -256,6 +241,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 WireError::protocol("a password after authentication").with_severity(Severity::Fatal),
             )),
             extended => {
+                self.in_group = true;
                 let result = self.extended(extended).await;
                 self.skipping = matches!(result, Err(Stop::Error(_)));
                 self.answer(result).await
@@ -270,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.answer(Err(Stop::Error(error))).await?;
         match kind {
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => self.skipping = true,
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => (self.skipping, self.in_group) = (true, true),
             b'S' => self.sync().await?,
             _ => self.ready(),
         }
@@ -282,6 +268,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         match result {
             Ok(()) => Ok(()),
             Err(Stop::Error(error)) if error.is_fatal() => Err(Stop::Error(error)),
+            // Nobody is left to be told, nor to be served what was sent behind it.
+            Err(Stop::Error(_)) if self.registration.running.is_gone() => {
+                Err(Stop::Gone(io::ErrorKind::ConnectionReset.into()))
+            }
+            // Not its client has cancelled it.
+            Err(Stop::Error(error)) if error.sqlstate == sqlstate::QUERY_CANCELED && self.is_stopping() => {
+                Err(Stop::Error(shut_down()))
+            }
             Err(Stop::Error(error)) => {
                 metrics::counter!("forebay_errors_total", "sqlstate" => error.sqlstate).increment(1);
                 error.encode(&mut self.output.pending);
@@ -289,6 +283,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Err(gone) => Err(gone),
         }
+    }
+
+    /// Whether the server cancels whatever runs.
+    fn is_stopping(&self) -> bool {
+        *self.shared.phase.borrow() == Phase::Stopping
     }
 
     async fn fail(&mut self) -> Result<(), Stop> {
@@ -314,6 +313,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// ReadyForQuery with the true status.
     fn ready(&mut self) {
+        self.in_group = false;
         let status = match &self.block {
             None => TransactionStatus::Idle,
             Some(block) if block.failed => TransactionStatus::Failed,
@@ -323,21 +323,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn simple_query(&mut self, script: Arc<str>) -> Result<(), Stop> {
-        let statements = self.understand(&script)?;
-        if statements.is_empty() {
+        let mut script = self.understand(script).await?;
+        if script.statement_count() == 0 {
             backend::empty_query_response(&mut self.output.pending);
             return Ok(());
         }
         // The unnamed statement and portal do not outlive a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        let several = statements.len() > 1;
-        for statement in statements {
+        let several = script.statement_count() > 1;
+        while let Some(statement) = self.next_statement(&mut script)? {
             if several && self.block.is_none() && !control::is_transaction_control(&statement.kind) {
                 self.open_implicit_block();
             }
-            self.execute_simple(statement, &script).await?;
-            self.output.flush_if_large(self.input.stream_mut()).await?;
+            self.execute_simple(statement, script.text()).await?;
+            self.send_if_large().await?;
         }
         self.end_implicit_block().await
     }
@@ -369,16 +369,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    fn understand(&self, script: &str) -> Result<Vec<Statement>, WireError> {
-        let settings = |name: &str| self.setting(name);
-        let environment = sql::Environment {
-            user: &self.identity.user,
-            database: &self.identity.database,
-            pid: self.registration.process,
-            version: VERSION,
-            settings: &settings,
-        };
-        sql::parse_script(script, &environment).map_err(|error| crate::errors::understood(&error))
+    /// Understands all of a script. Other sessions on the same thread have their turn meanwhile.
+    async fn understand(&self, script: Arc<str>) -> Result<Script, WireError> {
+        let words = |error| crate::errors::understood(&error);
+        let mut script = Script::new(script).map_err(words)?;
+        while !script.check_some(CHECKED_AT_ONCE).map_err(words)? {
+            tokio::task::yield_now().await;
+        }
+        Ok(script)
+    }
+
+    fn next_statement(&self, script: &mut Script) -> Result<Option<Statement>, WireError> {
+        script
+            .next_statement()
+            .transpose()
+            .map_err(|error| crate::errors::understood(&error))
     }
 
     /// A token for one statement: for its deadline, and for cancel requests while the guard lives.
@@ -393,38 +398,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// What ends a session that waits for its client.
-struct SentAway {
-    phase: watch::Receiver<Phase>,
-    /// Inside a transaction, which it may finish.
-    inside: bool,
-    /// How long it may wait, if it holds what others may wait for.
-    idle_timeout: Option<Duration>,
-    /// Knows whether somebody does.
-    sqlite: Sqlite,
-}
-
-impl SentAway {
-    async fn by_the_server(&self) -> WireError {
-        let must_leave = |phase: &Phase| match phase {
-            Phase::Serving => false,
-            Phase::Draining => !self.inside,
-            Phase::Stopping => true,
-        };
-        // A server that is gone (the channel is closed) has stopped too.
-        let _ = self.phase.clone().wait_for(must_leave).await;
-        WireError::fatal("57P01", "terminating connection due to administrator command")
-    }
-
-    async fn by_idling(&self) -> WireError {
-        match self.idle_timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
-        }
-        while !self.sqlite.is_waited_for() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
-            .with_hint("An open transaction or cursor holds what others wait for; end it sooner.")
-    }
+fn shut_down() -> WireError {
+    WireError::fatal(
+        sqlstate::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    )
 }

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay::write::sqlite::Reader;
 use forebay::write::{Parameters, Value};
+use forebay_pg_values::Environment;
 use postgres_types::Type;
 
-use crate::sql::Statement;
+use crate::sql::{Plan, Statement};
 use crate::wire::frontend::format_at;
 
 /// A statement that has been understood and described.
@@ -26,8 +28,8 @@ pub(super) struct Shape {
     pub(super) parameters: Vec<Type>,
     pub(super) columns: Vec<Field>,
     pub(super) read_only: bool,
-    /// What to run instead of the statement's text, whose literals are not as they are stored.
-    pub(super) coerced: Option<String>,
+    /// What SQLite runs, for a statement that is for it.
+    pub(super) plan: Option<Arc<Plan>>,
 }
 
 /// One column of a result.
@@ -35,6 +37,8 @@ pub(super) struct Shape {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: Type,
+    /// PostgreSQL's modifier of the type, -1 for none.
+    pub(super) typmod: i32,
 }
 
 impl Field {
@@ -42,20 +46,29 @@ impl Field {
         Self {
             name: name.into(),
             kind,
+            typmod: -1,
         }
     }
 }
 
-/// How each column of a result is sent: its type and its format.
-pub(super) type Encoding = Arc<[(Type, i16)]>;
+/// How each column of a result is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Encoding {
+    /// Types and formats.
+    pub(super) columns: Arc<[(Type, i16)]>,
+    /// What a value's text may depend on.
+    pub(super) environment: Arc<Environment>,
+}
 
 impl Shape {
-    pub(super) fn encoding(&self, formats: &[i16]) -> Encoding {
-        self.columns
-            .iter()
-            .enumerate()
-            .map(|(index, field)| (field.kind.clone(), format_at(formats, index)))
-            .collect()
+    pub(super) fn encoding(&self, formats: &[i16], environment: Environment) -> Encoding {
+        let columns = self.columns.iter().enumerate();
+        Encoding {
+            columns: columns
+                .map(|(index, field)| (field.kind.clone(), format_at(formats, index)))
+                .collect(),
+            environment: Arc::new(environment),
+        }
     }
 }
 
@@ -94,12 +107,16 @@ pub(super) enum PortalState {
     },
     /// Executed to its end.
     Done,
+    /// Its client kept it waiting for too long: what it read from was given up.
+    Expired,
 }
 
 /// A cursor on some connection.
 pub(super) struct OpenCursor {
     pub(super) number: u64,
     pub(super) source: Source,
+    /// How long it has waited for the client, all in all.
+    pub(super) waited: Duration,
 }
 
 /// The connection a cursor is on.

@@ -111,30 +111,32 @@ fn heap_bytes(value: &Value) -> usize {
 
 fn encode(row: &rusqlite::Row<'_>, encoding: &Encoding, out: &mut BytesMut) -> Result<(), WireError> {
     let column_count = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
-    if column_count != encoding.len() {
+    if column_count != encoding.columns.len() {
         return Err(changed());
     }
-    let mut encoded = Row::begin(out, encoding.len())?;
-    for (index, (kind, format)) in encoding.iter().enumerate() {
+    let mut encoded = Row::begin(out, encoding.columns.len())?;
+    for (index, (kind, format)) in encoding.columns.iter().enumerate() {
         let value = row.get_ref(index).map_err(|error| crate::errors::sqlite(&error).0)?;
-        encoded.column(kind, *format, value).map_err(|error| {
-            let name = AsRef::<rusqlite::Statement<'_>>::as_ref(row)
-                .column_name(index)
-                .unwrap_or("?");
-            error.with_column(name).with_detail(format!("In column \"{name}\"."))
-        })?;
+        encoded
+            .column(kind, *format, value, &encoding.environment)
+            .map_err(|error| {
+                let name = AsRef::<rusqlite::Statement<'_>>::as_ref(row)
+                    .column_name(index)
+                    .unwrap_or("?");
+                error.with_column(name).with_detail(format!("In column \"{name}\"."))
+            })?;
     }
     encoded.finish()
 }
 
 /// Encodes a row that is there already.
 pub(super) fn encode_gathered(values: &[Value], encoding: &Encoding, out: &mut BytesMut) -> Result<(), WireError> {
-    if values.len() != encoding.len() {
+    if values.len() != encoding.columns.len() {
         return Err(changed());
     }
-    let mut encoded = Row::begin(out, encoding.len())?;
-    for ((kind, format), value) in encoding.iter().zip(values) {
-        encoded.column(kind, *format, reference(value))?;
+    let mut encoded = Row::begin(out, encoding.columns.len())?;
+    for ((kind, format), value) in encoding.columns.iter().zip(values) {
+        encoded.column(kind, *format, reference(value), &encoding.environment)?;
     }
     encoded.finish()
 }

@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::cancel::Cancels;
+use super::plans::Plans;
 use crate::catalog::Catalog;
+use crate::sql::Sequences;
+use crate::wire::budget::InputBudget;
 
 /// See the module.
 pub struct Shared {
@@ -19,8 +22,14 @@ pub struct Shared {
     pub writer: Writer,
     /// PostgreSQL's catalog, as far as it is emulated; rebuilt when the schema has changed.
     pub catalog: Mutex<Catalog>,
+    /// What texts were compiled to.
+    pub plans: Plans,
+    /// The sequences.
+    pub sequences: Arc<Sequences>,
     /// Who can be cancelled.
     pub cancels: Arc<Cancels>,
+    /// Room for the long messages of all of them.
+    pub input: Arc<InputBudget>,
     /// Bounds of every session.
     pub limits: Limits,
     /// What is to become of the sessions.
@@ -38,8 +47,12 @@ pub struct Limits {
     pub statement_timeout: Option<Duration>,
     /// How long a session may be idle while it holds what others wait for; none: for ever.
     pub idle_transaction_timeout: Option<Duration>,
+    /// How long a snapshot may wait for its client, all in all; none: for ever.
+    pub idle_snapshot_timeout: Option<Duration>,
     /// How long a client may take none of what is sent to it.
     pub stall_timeout: Duration,
+    /// How long a server that stops waits for the Sync behind what it has acknowledged.
+    pub sync_grace: Duration,
     /// Prepared statements one session may have.
     pub statements_max: usize,
     /// Portals one session may have open.

@@ -40,19 +40,19 @@ pub enum SqlError {
         /// Which limit was met.
         what: String,
     },
-    /// A column that cannot be what it was declared to be.
+    /// What the compiler has to say: PostgreSQL's own error, or that something is not supported.
     #[error("{message}")]
-    InvalidTable {
-        /// Which column, and why.
+    Fault {
+        /// Five characters.
+        sqlstate: &'static str,
+        /// PostgreSQL's words where it would give this error too.
         message: String,
-        /// How to declare it instead.
-        hint: String,
-    },
-    /// A PostgreSQL spelling that could not be carried into SQLite's SQL with certainty, so it was not tried.
-    #[error("the statement cannot be translated for SQLite: {what}")]
-    Untranslatable {
-        /// What did not come back the same.
-        what: String,
+        /// More about this case.
+        detail: Option<String>,
+        /// What to do.
+        hint: Option<String>,
+        /// Where, as a character counted from 1.
+        position: Option<usize>,
     },
     /// SQLite refused the statement when it was prepared.
     #[error(transparent)]
@@ -81,10 +81,10 @@ impl SqlError {
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Self::Syntax { .. } => "42601",
-            Self::Unsupported { .. } | Self::Untranslatable { .. } => "0A000",
+            Self::Unsupported { .. } => "0A000",
+            Self::Fault { sqlstate, .. } => sqlstate,
             Self::NoSuchParameter { .. } => "42P02",
             Self::TooComplex { .. } => "54001",
-            Self::InvalidTable { .. } => "42P16",
             Self::Sqlite(_) => "42000",
         }
     }
@@ -92,10 +92,8 @@ impl SqlError {
     /// What to do about it, where there is something to say beyond the message.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Unsupported { hint, .. } => hint.as_deref(),
-            Self::InvalidTable { hint, .. } => Some(hint),
+            Self::Unsupported { hint, .. } | Self::Fault { hint, .. } => hint.as_deref(),
             Self::TooComplex { .. } => Some("Split the statement, or replace a long chain of OR by IN."),
-            Self::Untranslatable { .. } => Some("Write this part in SQLite's own SQL."),
             _ => None,
         }
     }
@@ -103,9 +101,29 @@ impl SqlError {
     /// Where in the text the client sent, as a character counted from 1.
     pub fn position(&self) -> Option<usize> {
         match self {
-            Self::Syntax { position, .. } | Self::NoSuchParameter { position, .. } => *position,
+            Self::Syntax { position, .. } | Self::NoSuchParameter { position, .. } | Self::Fault { position, .. } => *position,
             _ => None,
         }
+    }
+
+    /// More about this case.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Fault { detail, .. } => detail.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Its place counted in the script, in which the statement begins at this byte.
+    pub(crate) fn moved(mut self, script: &str, offset: usize) -> Self {
+        if let Self::Syntax {
+            position: Some(position),
+            ..
+        } = &mut self
+        {
+            *position += character_position(script, offset) - 1;
+        }
+        self
     }
 }
 

@@ -1,16 +1,16 @@
-//! Parses one statement into a syntax tree, with a grammar wide enough for SQLite's SQL and PostgreSQL's spellings.
+//! Parses one statement into a syntax tree, by PostgreSQL's grammar.
 //!
 //! Contract: never overflows the stack, however deep the text nests or chains: what is deeper than SQLite itself would take is
-//! [`SqlError::TooComplex`]. What the grammar does not know is `None`, not an error: SQLite has the last word on its own SQL.
-//! Operators group as SQLite groups them. Knows nothing of schemas.
+//! [`SqlError::TooComplex`]. What the grammar does not know is a syntax error with its place. Knows nothing of schemas.
 
-use sqlparser::ast::{BinaryOperator, Expr, Statement};
-use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence, SQLiteDialect};
-use sqlparser::keywords::Keyword;
+use sqlparser::ast::{Expr, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::Token;
 
 use super::error::SqlError;
+use super::TOKENS_MAX;
+use super::dialect::ForebayDialect;
 use super::lexer::{self, Kind};
 
 /// Parentheses, subqueries and prefix operators inside one another.
@@ -19,168 +19,162 @@ const NESTING_MAX: usize = 250;
 /// expressions deeper than 1,000, and each level of `a = 1 OR …` takes two.
 const CHAIN_MAX: usize = 2_500;
 
-/// SQLite's grammar as the parser knows it, widened.
-#[derive(Debug, Default)]
-pub(crate) struct ForebayDialect {
-    sqlite: SQLiteDialect,
-}
-
-impl Dialect for ForebayDialect {
-    fn dialect(&self) -> std::any::TypeId {
-        self.sqlite.dialect()
-    }
-
-    fn is_delimited_identifier_start(&self, character: char) -> bool {
-        self.sqlite.is_delimited_identifier_start(character)
-    }
-
-    fn identifier_quote_style(&self, _identifier: &str) -> Option<char> {
-        Some('"')
-    }
-
-    fn is_identifier_start(&self, character: char) -> bool {
-        character.is_ascii_alphabetic() || character == '_' || !character.is_ascii()
-    }
-
-    fn is_identifier_part(&self, character: char) -> bool {
-        self.is_identifier_start(character) || character.is_ascii_digit() || character == '$'
-    }
-
-    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
-        self.sqlite.parse_statement(parser)
-    }
-
-    /// Adds SQLite's IS with any right side; what the parser knows of IS is left to it.
-    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
-        if let Token::Word(word) = &parser.peek_token_ref().token
-            && word.keyword == Keyword::IS
-        {
-            let not = matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::NOT);
-            if let Token::Word(word) = &parser.peek_nth_token_ref(if not { 2 } else { 1 }).token
-                && matches!(
-                    word.keyword,
-                    Keyword::NULL
-                        | Keyword::TRUE
-                        | Keyword::FALSE
-                        | Keyword::DISTINCT
-                        | Keyword::NOT
-                        | Keyword::UNKNOWN
-                        | Keyword::JSON
-                )
-            {
-                return None;
-            }
-            parser.next_token();
-            if not {
-                parser.next_token();
-            }
-            let operator = if not { "IS NOT" } else { "IS" };
-            return Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
-                left: Box::new(left.clone()),
-                op: BinaryOperator::Custom(operator.to_owned()),
-                right: Box::new(right),
-            }));
-        }
-        self.sqlite.parse_infix(parser, left, precedence)
-    }
-
-    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        match &parser.peek_token_ref().token {
-            Token::StringConcat | Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::PgOther))),
-            Token::ShiftLeft | Token::ShiftRight | Token::Ampersand | Token::Pipe => {
-                Some(Ok(self.prec_value(Precedence::Pipe)))
-            }
-            _ => None,
-        }
-    }
-
-    /// SQLite's order, but for one thing: LIKE binds tighter than `=`, as PostgreSQL has it for the ILIKE that only it knows.
-    fn prec_value(&self, precedence: Precedence) -> u8 {
-        match precedence {
-            Precedence::Period => 200,
-            Precedence::DoubleColon => 140,
-            Precedence::AtTz => 130,
-            Precedence::PgOther | Precedence::Colon => 120,
-            Precedence::MulDivModOp => 90,
-            Precedence::PlusMinus => 80,
-            Precedence::Xor | Precedence::Ampersand | Precedence::Caret | Precedence::Pipe => 70,
-            Precedence::Between | Precedence::Like => 60,
-            Precedence::Eq | Precedence::Is => 50,
-            Precedence::UnaryNot => 30,
-            Precedence::And => 20,
-            Precedence::Or => 10,
-        }
-    }
-
-    fn supports_filter_during_aggregation(&self) -> bool {
-        true
-    }
-    fn supports_start_transaction_modifier(&self) -> bool {
-        true
-    }
-    fn supports_in_empty_list(&self) -> bool {
-        true
-    }
-    fn supports_limit_comma(&self) -> bool {
-        true
-    }
-    fn supports_asc_desc_in_column_definition(&self) -> bool {
-        true
-    }
-    fn supports_dollar_placeholder(&self) -> bool {
-        true
-    }
-    fn supports_notnull_operator(&self) -> bool {
-        true
-    }
-    fn supports_comma_separated_trim(&self) -> bool {
-        true
-    }
-    fn supports_numeric_literal_underscores(&self) -> bool {
-        true
-    }
-    fn supports_bitwise_shift_operators(&self) -> bool {
-        true
-    }
-    fn supports_insert_table_alias(&self) -> bool {
-        true
-    }
-    fn supports_window_clause_named_window_reference(&self) -> bool {
-        true
-    }
-    fn supports_select_wildcard_with_alias(&self) -> bool {
-        false
-    }
-}
-
-/// The statement's tree, or `None` if the grammar does not know it.
+/// The statement's tree, or PostgreSQL's syntax error.
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
-    parse_with(&ForebayDialect::default(), text)
+    let spaced = spaced(text)?;
+    let text = spaced.as_deref().unwrap_or(text);
+    let parsed = Parser::new(&ForebayDialect)
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_statements());
+    match parsed {
+        Ok(mut statements) if statements.len() <= 1 => Ok(statements.pop()),
+        Ok(_) => Err(SqlError::unsupported("several statements where one is wanted")),
+        Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
+        Err(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
+            match beyond_the_parser(text, &message)? {
+                Some(what) => Err(SqlError::unsupported(what)),
+                None => Err(syntax_error(text, &message)),
+            }
+        }
+    }
 }
 
-/// The tree of a statement as PostgreSQL would read it: for queries of its catalog, which were not written for SQLite.
+/// What of PostgreSQL's grammar stands in a text that the parser did not understand, and that it is known not to understand.
+fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, SqlError> {
+    const WORDS: [(&str, &str); 14] = [
+        ("SYMMETRIC", "BETWEEN SYMMETRIC"),
+        ("COLLATE", "COLLATE at this place"),
+        ("EXCLUDE", "EXCLUDE"),
+        ("CYCLE", "CYCLE"),
+        ("SEARCH", "SEARCH"),
+        ("TABLESAMPLE", "TABLESAMPLE"),
+        ("ORDINALITY", "WITH ORDINALITY at this place"),
+        ("ROWS", "ROWS FROM"),
+        ("NORMALIZED", "IS NORMALIZED"),
+        ("DOCUMENT", "IS DOCUMENT"),
+        ("OVERRIDING", "OVERRIDING"),
+        ("VARIADIC", "VARIADIC"),
+        ("USING", "ORDER BY … USING"),
+        ("SIMILAR", "SUBSTRING … SIMILAR"),
+    ];
+    if message.contains("No infix parser") {
+        return Ok(Some("this sequence of operators"));
+    }
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.kind == Kind::Word
+            && let Some((_, what)) = WORDS.iter().find(|(word, _)| token.is_word(text, word))
+        {
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
+/// The text with a space before a sign that belongs to what follows it, where the parser would take it for a part of the operator
+/// before: `a->>-1`. `None` if there is none.
+fn spaced(text: &str) -> Result<Option<String>, SqlError> {
+    if !text
+        .as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair[1], b'-' | b'+') && b"*/<>=~!@#%^&|`?".contains(&pair[0]))
+    {
+        return Ok(None);
+    }
+    let (mut out, mut done) = (String::with_capacity(text.len() + 8), 0);
+    let mut before = None;
+    for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.kind == Kind::Operator
+            && before == Some(token.range.start)
+            && matches!(&text[token.range.clone()], "-" | "+")
+        {
+            out.push_str(&text[done..token.range.start]);
+            out.push(' ');
+            done = token.range.start;
+        }
+        before = (token.kind == Kind::Operator).then_some(token.range.end);
+    }
+    out.push_str(&text[done..]);
+    Ok(Some(out))
+}
+
+/// The tree of an expression by itself.
+pub(crate) fn expression(text: &str) -> Option<Expr> {
+    let mut parser = Parser::new(&ForebayDialect)
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(text)
+        .ok()?;
+    let expression = parser.parse_expr().ok()?;
+    (parser.peek_token_ref().token == Token::EOF).then_some(expression)
+}
+
+/// The tree of a catalog query, with its literals as they were written.
 pub(crate) fn parse_catalog_query(text: &str) -> Result<Option<Statement>, SqlError> {
-    parse_with(&PostgreSqlDialect {}, text)
-}
-
-fn parse_with(dialect: &dyn Dialect, text: &str) -> Result<Option<Statement>, SqlError> {
-    let parser = Parser::new(dialect)
-        .with_options(literal_options())
-        .with_recursion_limit(NESTING_MAX);
-    let statements = parser
+    let statements = Parser::new(&PostgreSqlDialect {})
+        .with_options(ParserOptions::new().with_unescape(false))
+        .with_recursion_limit(NESTING_MAX)
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_statements());
     match statements {
         Ok(mut statements) if statements.len() == 1 => Ok(statements.pop()),
-        Err(ParserError::RecursionLimitExceeded) => Err(SqlError::TooComplex {
-            what: format!("it nests deeper than {NESTING_MAX} levels"),
-        }),
+        Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
         Ok(_) | Err(_) => Ok(None),
     }
 }
 
+fn too_deep() -> SqlError {
+    SqlError::TooComplex {
+        what: format!("it nests deeper than {NESTING_MAX} levels"),
+    }
+}
+
+/// PostgreSQL's words for what the parser says: `Expected: …, found: X at Line: 1, Column: 8`.
+fn syntax_error(text: &str, message: &str) -> SqlError {
+    let place = message.rsplit_once(" at Line: ").and_then(|(before, place)| {
+        let (line, column) = place.split_once(", Column: ")?;
+        let column = column.trim_end_matches(|character: char| !character.is_ascii_digit());
+        Some((before, line.trim().parse().ok()?, column.trim().parse().ok()?))
+    });
+    let Some((before, line, column)) = place else {
+        let words = message.split(", found: EOF").next().unwrap_or(message);
+        let at_end = words.len() < message.len();
+        return SqlError::Syntax {
+            message: if at_end { "syntax error at end of input".to_owned() } else { format!("syntax error: {message}") },
+            position: at_end.then(|| text.chars().count() + 1),
+        };
+    };
+    let found = before.rsplit_once("found: ").map_or("", |(_, found)| found);
+    let position = position_of(text, line, column);
+    if found == "EOF" || found.is_empty() {
+        return SqlError::Syntax {
+            message: if found.is_empty() {
+                format!("syntax error: {before}")
+            } else {
+                "syntax error at end of input".to_owned()
+            },
+            position: Some(position),
+        };
+    }
+    SqlError::Syntax {
+        message: format!("syntax error at or near \"{found}\""),
+        position: Some(position),
+    }
+}
+
+/// The character, counted from 1, at a line and column as the parser counts them.
+pub(crate) fn position_of(text: &str, line: u64, column: u64) -> usize {
+    let mut before = 0;
+    for (number, content) in (1_u64..).zip(text.split('\n')) {
+        if number == line {
+            break;
+        }
+        before += content.chars().count() + 1;
+    }
+    before + usize::try_from(column).unwrap_or(1)
+}
+
 /// More than this and a tree is walked and dropped on a stack of its own.
-const DEEP: usize = 100;
+const DEEP: usize = 16;
 /// What the deepest tree there can be takes, generously; only what is used of it is ever memory.
 const DEEP_STACK: usize = 128 << 20;
 
@@ -207,6 +201,10 @@ impl Tree {
             depth,
             statement: Some(Box::new(statement)),
         }
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
     }
 
     pub(crate) fn statement(&self) -> &Statement {
@@ -274,11 +272,6 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize
                 level.0 += 1;
                 total += 1;
             }
-            // An array's brackets read as quoted names here.
-            Kind::QuotedName if token.text(source).starts_with('[') => {
-                level.0 += 1;
-                total += 1;
-            }
             _ => {}
         }
         deepest = deepest.max(total);
@@ -289,18 +282,4 @@ pub(crate) fn check_depth(source: &str, tokens: &[lexer::Token]) -> Result<usize
         }
     }
     Ok(deepest)
-}
-
-/// The tree of an expression that this module wrote itself.
-pub(crate) fn own_expression(text: &str) -> Expr {
-    Parser::new(&ForebayDialect::default())
-        .with_options(literal_options())
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_expr())
-        .expect("the expressions written here are of the grammar, as the tests see")
-}
-
-/// Literals stay as they were written, with doubled quotes, so that they are written out as they came.
-fn literal_options() -> ParserOptions {
-    ParserOptions::new().with_unescape(false)
 }

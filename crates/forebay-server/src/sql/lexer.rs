@@ -72,27 +72,45 @@ impl Token {
 
 /// All tokens of a text, comments included; more than `most` are an error.
 pub(crate) fn tokens(source: &str, most: usize) -> Result<Vec<Token>, SqlError> {
-    let mut lexer = Lexer {
-        source,
-        bytes: source.as_bytes(),
-        at: 0,
-    };
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next_token()? {
-        if tokens.len() == most {
-            return Err(SqlError::TooComplex {
-                what: format!("more than {most} words and signs"),
-            });
-        }
-        tokens.push(token);
-    }
-    Ok(tokens)
+    Lexer::starting_at(source, 0, most).collect()
 }
 
-struct Lexer<'a> {
+/// The tokens of a text, comments included, one at a time; more than `most` are an error. Behind an error comes nothing of use.
+pub(crate) struct Lexer<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
+    most: usize,
+    found: usize,
+}
+
+impl<'a> Lexer<'a> {
+    /// From that byte on, which must be where a token begins or white space is.
+    pub(crate) fn starting_at(source: &'a str, at: usize, most: usize) -> Self {
+        Self {
+            source,
+            bytes: source.as_bytes(),
+            at,
+            most,
+            found: 0,
+        }
+    }
+}
+
+impl Iterator for Lexer<'_> {
+    type Item = Result<Token, SqlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let token = self.next_token().transpose()?;
+        self.found += 1;
+        if self.found > self.most {
+            let most = self.most;
+            return Some(Err(SqlError::TooComplex {
+                what: format!("more than {most} words and signs"),
+            }));
+        }
+        Some(token)
+    }
 }
 
 fn starts_name(byte: u8) -> bool {
@@ -127,19 +145,14 @@ impl Lexer<'_> {
             b'-' if self.byte(1) == b'-' => self.line_comment(),
             b'/' if self.byte(1) == b'*' => self.block_comment(start)?,
             b'\'' => self.quoted(start, b'\'', Kind::Text, "unterminated quoted string")?,
-            quote @ (b'"' | b'`') => self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?,
-            b'[' => match self.source[start..].find(']') {
-                Some(length) => self.take(length + 1, Kind::QuotedName),
-                None => return self.unterminated(start, "unterminated quoted identifier"),
-            },
+            quote @ b'"' => self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?,
+            b'[' | b']' => self.take(1, Kind::Operator),
             b'e' | b'E' if self.byte(1) == b'\'' => self.escaped(start)?,
             b'x' | b'X' if self.byte(1) == b'\'' => {
                 self.at += 1;
                 self.quoted(start, b'\'', Kind::Blob, "unterminated hexadecimal string literal")?
             }
             b'$' => self.dollar(start)?,
-            b'?' => self.parameter(|byte| byte.is_ascii_digit()),
-            b'@' | b'#' | b':' if continues_name(self.byte(1)) => self.parameter(continues_name),
             byte if starts_name(byte) => {
                 let length = self.bytes[start..]
                     .iter()
@@ -274,18 +287,24 @@ impl Lexer<'_> {
         Kind::Number
     }
 
+    /// As PostgreSQL reads operators: all their characters that stand together, up to a comment; a sign at the end belongs to what
+    /// follows, unless the operator has a character that no sign of arithmetic has.
     fn operator(&mut self) -> Kind {
-        const LONGEST_FIRST: [&str; 13] = [
-            "->>", "->", "::", "||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "!~", "~~",
-        ];
-        let rest = &self.source[self.at..];
-        let length = LONGEST_FIRST
-            .iter()
-            .find(|operator| rest.starts_with(**operator))
-            .map_or_else(
-                || rest.chars().next().map_or(1, char::len_utf8),
-                |operator| operator.len(),
-            );
+        let rest = &self.bytes[self.at..];
+        if rest.starts_with(b"::") {
+            return self.take(2, Kind::Operator);
+        }
+        let run = rest.iter().take_while(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte)).count();
+        let comment = (1..run).find(|at| rest[*at..].starts_with(b"--") || rest[*at..].starts_with(b"/*"));
+        let mut length = comment.unwrap_or(run);
+        if !rest[..length].iter().any(|byte| b"~!@#%^&|`?".contains(byte)) {
+            while length > 1 && matches!(rest[length - 1], b'+' | b'-') {
+                length -= 1;
+            }
+        }
+        if length == 0 {
+            length = self.source[self.at..].chars().next().map_or(1, char::len_utf8);
+        }
         self.take(length, Kind::Operator)
     }
 }
@@ -307,7 +326,6 @@ pub(crate) fn string_value(kind: Kind, text: &str) -> Option<Result<String, SqlE
 pub(crate) fn name_value(kind: Kind, text: &str) -> Option<String> {
     match kind {
         Kind::Word => Some(text.to_owned()),
-        Kind::QuotedName if text.starts_with('[') => Some(text[1..text.len() - 1].to_owned()),
         Kind::QuotedName => {
             let quote = &text[..1];
             Some(text[1..text.len() - 1].replace(&quote.repeat(2), quote))

@@ -1,44 +1,39 @@
-//! The SQL front end: takes statement text and says what to do with it; after a look at the schema, of which types its parameters and
-//! columns are.
+//! The SQL front end: takes statement text and says what to do with it; after a look at the schema, what SQLite is to run instead.
 //!
 //! Contract:
-//! - It is SQLite's SQL. A statement that uses nothing of PostgreSQL's reaches SQLite byte for byte as it was written.
-//! - A few PostgreSQL spellings are carried over, on the syntax tree and never by text search; what cannot be carried over with
-//!   certainty is an error that names it, never a wrong answer.
-//! - What the grammar does not know goes to SQLite unchanged, whose own error then stands.
+//! - It is PostgreSQL's SQL, carried out by SQLite: equal, or refused with words that name it (0A000), never different. Where
+//!   PostgreSQL reports an error, a spelling of SQLite's own may stand instead: PRAGMA and VACUUM do.
 //! - What would change or read the state of a connection, which all clients share, is refused by name.
 //!
-//! Where the two worlds differ: LIKE, `/`, CAST to INT, INTEGER, REAL, TEXT, BLOB or NUMERIC, and CURRENT_TIMESTAMP are SQLite's; `::type` and
-//! CAST to any other type are PostgreSQL's and fail on text that is no such value. Integers are 64 bits wide whatever they are called.
-//!
-//! A string literal that is stored to, or compared with, something of a known type is a value of that type, as in PostgreSQL, once the
-//! statement is described ([`coerce_literals`]); one that is no such value is refused.
-//!
-//! `value::text` of a boolean column is SQLite's 1 or 0; now() is one moment for a statement, not for a transaction, and counts
-//! milliseconds. A column that is an expression without a name has the name SQLite gives it, unless the expression was carried over.
+//! [`compile()`] is the compiler, [`functions`] what its output calls, [`facts`] what PostgreSQL knows of its types and functions. Queries of
+//! PostgreSQL's catalog are told apart here ([`catalog_query`]) and answered elsewhere.
 //!
 //! Knows nothing of sockets, messages or transactions.
 
+mod catalog_query;
 mod command;
+mod compile;
 mod cursor;
-mod describe;
+mod dialect;
 mod error;
-mod functions;
+pub(crate) mod facts;
+pub(crate) mod functions;
 mod grammar;
 mod lexer;
 mod pragma;
-mod rewrite;
 mod split;
 mod tag;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub use describe::{Column, Description, Origin, RefusedLiteral, coerce_literals, describe, parameter_number};
+pub use compile::{Plan, ResultColumn};
 pub use error::SqlError;
-pub use functions::{marked_error, register};
+pub(crate) use functions::clock_micros;
+pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
 pub use split::Hints;
 pub use tag::Tag;
 
@@ -49,8 +44,8 @@ use split::Segment;
 
 /// More tokens than this in one script are refused: a tree of them takes some hundred bytes each.
 const TOKENS_MAX: usize = 1_000_000;
-/// SQLite's own limit on the number of a parameter.
-const PARAMETERS_MAX: usize = 32_766;
+/// So many statements at the beginning of a script are understood once: most scripts have no more.
+const UNDERSTOOD_ONCE_MAX: usize = 16;
 
 /// What a statement may ask about the session it runs in. The answers are put into the statement as literals when it is parsed,
 /// because SQLite's functions know no session.
@@ -161,10 +156,8 @@ pub enum Kind {
 pub struct Statement {
     /// Who runs it.
     pub kind: Kind,
-    /// What SQLite gets (or the catalog: then as the client wrote it).
+    /// Its text, as the client wrote it.
     pub sql: Arc<str>,
-    /// Whether `sql` differs from what the client wrote, so that positions in it mean nothing to the client.
-    pub rewritten: bool,
     /// Where it starts in the script, in bytes.
     pub offset: usize,
     /// What comments asked for.
@@ -173,15 +166,13 @@ pub struct Statement {
     pub tag: Tag,
     /// Whether it writes and must not share a transaction (VACUUM, some PRAGMAs).
     pub runs_alone: bool,
-    /// Whether a string literal stands in it, whose meaning depends on the column it meets.
-    has_string_literal: bool,
     /// The highest parameter number in it.
     parameter_count: usize,
     tree: Option<Arc<grammar::Tree>>,
 }
 
 impl Statement {
-    /// The syntax tree of what SQLite gets, or, for [`Kind::Catalog`], of what the client wrote; `None` if the grammar does not know it.
+    /// Its syntax tree; `None` for what is not parsed (PRAGMA).
     pub fn tree(&self) -> Option<&sqlparser::ast::Statement> {
         self.tree.as_deref().map(grammar::Tree::statement)
     }
@@ -189,17 +180,6 @@ impl Statement {
     /// How many parameters it has: the highest number in it.
     pub fn parameter_count(&self) -> usize {
         self.parameter_count
-    }
-
-    /// Whether a string literal stands in it: only then can the types of columns change what is run.
-    pub fn has_string_literal(&self) -> bool {
-        self.has_string_literal
-    }
-
-    /// Has this text run instead: the same statement, with its literals as they are stored.
-    pub fn run_instead(&mut self, sql: impl Into<Arc<str>>) {
-        self.sql = sql.into();
-        self.rewritten = true;
     }
 
     /// Where the first name like this stands, as a character of the script the statement came from.
@@ -214,11 +194,6 @@ impl Statement {
             })
             .map(|token| character_position(script, token.range.start))
     }
-
-    /// The error position for a byte of `sql`, in characters of the script it came from; `None` where that would point at the wrong place.
-    pub fn position(&self, script: &str, byte: usize) -> Option<usize> {
-        (!self.rewritten && byte <= self.sql.len()).then(|| character_position(script, self.offset + byte))
-    }
 }
 
 impl fmt::Debug for Statement {
@@ -227,7 +202,6 @@ impl fmt::Debug for Statement {
             .debug_struct("Statement")
             .field("kind", &self.kind)
             .field("sql", &self.sql)
-            .field("rewritten", &self.rewritten)
             .field("offset", &self.offset)
             .field("hints", &self.hints)
             .field("tag", &self.tag)
@@ -237,37 +211,105 @@ impl fmt::Debug for Statement {
 }
 
 /// Splits a script into statements and understands each. Empty for a script of white space and comments.
-pub fn parse_script(text: &str, environment: &Environment<'_>) -> Result<Vec<Statement>, SqlError> {
-    if let Some(byte) = text.find('\0') {
-        return Err(SqlError::Syntax {
-            message: "a zero byte in the statement".to_owned(),
-            position: Some(character_position(text, byte)),
-        });
-    }
-    let tokens = lexer::tokens(text, TOKENS_MAX)?;
-    split::segments(text, tokens)
-        .into_iter()
-        .map(|segment| understand(text, &segment, environment))
-        .collect()
+#[cfg(test)]
+pub fn parse_script(text: &str) -> Result<Vec<Statement>, SqlError> {
+    let mut script = Script::new(text.into())?;
+    while !script.check_some(usize::MAX)? {}
+    std::iter::from_fn(|| script.next_statement()).collect()
 }
 
-fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) -> Result<Statement, SqlError> {
+/// The statements of a script, which are understood twice: once all of them, before the first is run, for an error anywhere is an
+/// error of the whole; and each once more when its turn comes, so that no more than a few are in memory at a time.
+pub struct Script {
+    text: Arc<str>,
+    /// The first ones, as they were understood the first time.
+    first: VecDeque<Statement>,
+    /// Where the first one that was understood and dropped begins.
+    at: usize,
+    /// Where the first one begins that was not understood yet.
+    unchecked: usize,
+    statement_count: usize,
+}
+
+impl Script {
+    /// A script of which nothing was understood yet.
+    ///
+    /// # Errors
+    /// If it is no text of tokens, or of too many.
+    pub fn new(text: Arc<str>) -> Result<Self, SqlError> {
+        if let Some(byte) = text.find('\0') {
+            return Err(SqlError::Syntax {
+                message: "a zero byte in the statement".to_owned(),
+                position: Some(character_position(&text, byte)),
+            });
+        }
+        // A token takes a byte at least. Too many are refused before the work for the first of them.
+        if text.len() > TOKENS_MAX {
+            lexer::Lexer::starting_at(&text, 0, TOKENS_MAX).try_for_each(|token| token.map(|_| ()))?;
+        }
+        Ok(Self {
+            text,
+            first: VecDeque::new(),
+            at: 0,
+            unchecked: 0,
+            statement_count: 0,
+        })
+    }
+
+    /// Understands up to so many more statements; true once it has understood all. Nothing is to be run before.
+    ///
+    /// # Errors
+    /// That of the first statement that cannot be understood.
+    pub fn check_some(&mut self, statements_max: usize) -> Result<bool, SqlError> {
+        let mut segments = split::Segments::starting_at(&self.text, self.unchecked, TOKENS_MAX);
+        for _ in 0..statements_max {
+            let Some(segment) = segments.next() else {
+                self.unchecked = segments.at();
+                return Ok(true);
+            };
+            let statement = understand(&self.text, &segment?)?;
+            self.statement_count += 1;
+            self.unchecked = segments.at();
+            if self.first.len() == self.statement_count - 1 && self.first.len() < UNDERSTOOD_ONCE_MAX {
+                self.first.push_back(statement);
+                self.at = segments.at();
+            }
+        }
+        Ok(false)
+    }
+
+    /// The text, in which error positions are counted.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// How many statements were understood.
+    pub fn statement_count(&self) -> usize {
+        self.statement_count
+    }
+
+    /// The next statement.
+    pub fn next_statement(&mut self) -> Option<Result<Statement, SqlError>> {
+        if let Some(statement) = self.first.pop_front() {
+            return Some(Ok(statement));
+        }
+        let mut segments = split::Segments::starting_at(&self.text, self.at, TOKENS_MAX);
+        let segment = segments.next();
+        self.at = segments.at();
+        Some(segment?.and_then(|segment| understand(&self.text, &segment)))
+    }
+}
+
+fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
     let cursor = Cursor::new(script, &segment.tokens);
     let written = &script[segment.range.clone()];
     let mut statement = Statement {
         kind: Kind::Sql,
         sql: written.into(),
-        rewritten: false,
         offset: segment.range.start,
         hints: segment.hints,
         tag: tag_of(&cursor),
         runs_alone: false,
-        has_string_literal: segment.tokens.iter().any(|token| {
-            matches!(
-                token.kind,
-                lexer::Kind::Text | lexer::Kind::EscapedText | lexer::Kind::DollarText
-            )
-        }),
         parameter_count: count_parameters(script, &segment.tokens)?,
         tree: None,
     };
@@ -287,8 +329,69 @@ fn understand(script: &str, segment: &Segment, environment: &Environment<'_>) ->
         return Err(SqlError::unsupported("EXPLAIN of a PRAGMA"));
     }
     statement.runs_alone = first == "VACUUM";
-    rewrite::rewrite(&mut statement, script, segment, environment)?;
-    Ok(statement)
+    let depth = grammar::check_depth(script, &segment.tokens)?;
+    grammar::with_deep_stack(depth, || {
+        if let Some(tree) = catalog_query::catalog_query(script, segment, written)? {
+            statement.kind = Kind::Catalog;
+            statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
+        } else if first != "VACUUM" {
+            let tree = grammar::parse(written).map_err(|error| error.moved(script, segment.range.start))?;
+            statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
+        }
+        Ok(())
+    })
+    .map(|()| statement)
+}
+
+/// Compiles a statement that is for SQLite, by the schema of this connection. `declared` are the types the client gave its parameters.
+pub(crate) fn compile(
+    connection: &rusqlite::Connection,
+    statement: &Statement,
+    script: &str,
+    environment: &Environment<'_>,
+    values: &forebay_pg_values::Environment,
+    declared: &[u32],
+) -> Result<Plan, SqlError> {
+    let Some(tree) = &statement.tree else {
+        return described_by_sqlite(connection, statement);
+    };
+    grammar::with_deep_stack(tree.depth(), || {
+        compile::compile(tree.statement(), connection, environment, values, declared).map_err(|fault| SqlError::Fault {
+            position: fault.location.map(|location| {
+                character_position(script, statement.offset) - 1
+                    + grammar::position_of(&statement.sql, location.line, location.column)
+            }),
+            sqlstate: fault.sqlstate,
+            message: fault.message,
+            detail: fault.detail,
+            hint: fault.hint,
+        })
+    })
+}
+
+/// PRAGMA, and what else is SQLite's own: as SQLite describes it.
+fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement) -> Result<Plan, SqlError> {
+    let prepared = connection.prepare(&statement.sql)?;
+    let columns = prepared
+        .columns()
+        .map(|column| ResultColumn {
+            name: column.name().to_owned(),
+            kind: compile::types::TypeName::plain(facts::oid::TEXT),
+            not_null: false,
+        })
+        .collect();
+    Ok(Plan {
+        steps: vec![statement.sql.to_string()],
+        used: 0,
+        parameters: Vec::new(),
+        environment: None,
+        columns,
+        writes: !prepared.readonly() || statement.runs_alone,
+        locks: false,
+        zone_bound: false,
+        session_bound: true,
+        notice: None,
+    })
 }
 
 /// The highest parameter number. Names have no place in the protocol.
@@ -296,8 +399,8 @@ fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
     let mut highest = 0;
     for token in tokens.iter().filter(|token| token.kind == lexer::Kind::Parameter) {
         let name = token.text(script);
-        match rewrite::lexical::parameter_number(name, highest) {
-            Some(number @ 1..=PARAMETERS_MAX) => highest = highest.max(number),
+        match name.strip_prefix('$').and_then(|digits| digits.parse().ok()) {
+            Some(number @ 1..=compile::PARAMETERS_MAX) => highest = highest.max(number),
             _ => {
                 return Err(SqlError::NoSuchParameter {
                     name: name.to_owned(),

@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use super::lexer::{Kind, Token};
+use super::error::SqlError;
+use super::lexer::{Kind, Lexer, Token};
 
 /// What a client may ask of the batch its statement goes into, written in a comment: `/* batch:5 */`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,26 +23,65 @@ pub(crate) struct Segment {
     pub(crate) range: Range<usize>,
     /// Without comments.
     pub(crate) tokens: Vec<Token>,
-    /// Whether a comment inside the statement nests, which SQLite would misread.
-    pub(crate) nested_comment: bool,
     pub(crate) hints: Hints,
 }
 
-/// The statements of a script, in order.
-pub(crate) fn segments(source: &str, tokens: Vec<Token>) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    let mut open = Open::default();
-    for token in tokens {
-        if token.kind == Kind::Semicolon && open.ends_here(source) {
-            segments.extend(open.close(source));
-            open = Open::default();
-        } else {
-            open.push(source, token);
+/// The statements of a script, in order, each cut when it is asked for: only the tokens of one are in memory.
+pub(crate) struct Segments<'a> {
+    source: &'a str,
+    tokens: Lexer<'a>,
+    /// Where what was not cut yet begins.
+    at: usize,
+    failed: bool,
+}
+
+impl<'a> Segments<'a> {
+    /// The statements from that byte on, which must be the beginning or [`Self::at`] of another. All their tokens together are at
+    /// most `tokens_max`.
+    pub(crate) fn starting_at(source: &'a str, at: usize, tokens_max: usize) -> Self {
+        Self {
+            source,
+            tokens: Lexer::starting_at(source, at, tokens_max),
+            at,
+            failed: false,
         }
     }
-    // A hint after the last semicolon, on the same line as the statement, has no statement to belong to and is dropped.
-    segments.extend(open.close(source));
-    segments
+
+    /// Where the next statement, or what is before it, begins.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Result<Segment, SqlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut open = Open::default();
+        while !self.failed {
+            let token = match self.tokens.next() {
+                Some(Ok(token)) => token,
+                Some(Err(error)) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+                None => break,
+            };
+            let end = token.range.end;
+            if token.kind == Kind::Semicolon && open.ends_here(self.source) {
+                self.at = end;
+                if let Some(segment) = open.close(self.source) {
+                    return Some(Ok(segment));
+                }
+                open = Open::default();
+            } else {
+                open.push(self.source, token);
+            }
+        }
+        self.at = self.source.len();
+        // A hint after the last semicolon, on the same line as the statement, has no statement to belong to and is dropped.
+        open.close(self.source).map(Ok)
+    }
 }
 
 /// The statement being gathered. Nothing is looked at twice, so that a script of any shape is cut in linear time.
@@ -78,14 +118,9 @@ impl Open {
         for comment in &self.comments {
             read_hints(comment.text(source), &mut hints);
         }
-        let nested_comment = self
-            .comments
-            .iter()
-            .any(|comment| comment.kind == Kind::Comment { nested: true } && range.contains(&comment.range.start));
         Some(Segment {
             range,
             tokens: self.tokens,
-            nested_comment,
             hints,
         })
     }

@@ -6,6 +6,7 @@
 //! Errors and notices are encoded by [`super::error::WireError::encode`].
 
 use bytes::{BufMut, BytesMut};
+use forebay_pg_values::Environment;
 use pgwire::messages::Message;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, SecretKey};
 use postgres_types::Type;
@@ -38,10 +39,12 @@ pub struct Column {
     pub table_oid: u32,
     /// Its number in that table, from 1; 0 if it comes from none.
     pub number: i16,
+    /// The modifier of its type, -1 for none.
+    pub typmod: i32,
 }
 
 impl Column {
-    /// A column that comes from no table.
+    /// A column that comes from no table, of a type without a modifier.
     pub fn new(name: impl Into<String>, kind: Type, format: i16) -> Self {
         Self {
             name: name.into(),
@@ -49,7 +52,15 @@ impl Column {
             format,
             table_oid: 0,
             number: 0,
+            typmod: -1,
         }
+    }
+
+    /// With a modifier of its type: a length, a precision.
+    #[must_use]
+    pub fn with_typmod(mut self, typmod: i32) -> Self {
+        self.typmod = typmod;
+        self
     }
 }
 
@@ -68,7 +79,7 @@ pub fn row_description(out: &mut BytesMut, columns: &[Column]) -> Result<(), Wir
             out.put_i16(column.number);
             out.put_u32(column.kind.oid());
             out.put_i16(size_of_type(&column.kind));
-            out.put_i32(-1);
+            out.put_i32(column.typmod);
             out.put_i16(column.format);
         }
     });
@@ -109,10 +120,16 @@ impl<'a> Row<'a> {
     /// # Errors
     ///
     /// As [`values::encode_column`].
-    pub fn column(&mut self, kind: &Type, format: i16, value: ValueRef<'_>) -> Result<(), WireError> {
+    pub fn column(
+        &mut self,
+        kind: &Type,
+        format: i16,
+        value: ValueRef<'_>,
+        environment: &Environment,
+    ) -> Result<(), WireError> {
         debug_assert!(self.left > 0, "a row has as many columns as it was begun with");
         self.left -= 1;
-        values::encode_column(kind, format, value, self.out)
+        values::encode_column(kind, format, value, environment, self.out)
     }
 
     /// Completes the row.
@@ -282,7 +299,8 @@ fn size_of_type(kind: &Type) -> i16 {
         Type::INT4 | Type::OID | Type::FLOAT4 | Type::DATE | Type::VOID | Type::XID | Type::CID => 4,
         Type::REGPROC | Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE => 4,
         Type::INT8 | Type::FLOAT8 | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ => 8,
-        Type::UUID => 16,
+        Type::TIMETZ => 12,
+        Type::UUID | Type::INTERVAL => 16,
         Type::NAME => 64,
         Type::UNKNOWN => -2,
         _ => -1,
@@ -292,6 +310,10 @@ fn size_of_type(kind: &Type) -> i16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn utc() -> Environment {
+        Environment::new(jiff::tz::TimeZone::UTC, 0)
+    }
 
     fn written(write: impl FnOnce(&mut BytesMut)) -> Vec<u8> {
         let mut out = BytesMut::new();
@@ -303,9 +325,9 @@ mod tests {
     fn a_row_is_written_in_place() {
         let row = written(|out| {
             let mut row = Row::begin(out, 3).unwrap();
-            row.column(&Type::INT8, 1, ValueRef::Integer(7)).unwrap();
-            row.column(&Type::TEXT, 0, ValueRef::Text(b"ab")).unwrap();
-            row.column(&Type::TEXT, 0, ValueRef::Null).unwrap();
+            row.column(&Type::INT8, 1, ValueRef::Integer(7), &utc()).unwrap();
+            row.column(&Type::TEXT, 0, ValueRef::Text(b"ab"), &utc()).unwrap();
+            row.column(&Type::TEXT, 0, ValueRef::Null, &utc()).unwrap();
             row.finish().unwrap();
         });
         assert_eq!(
@@ -319,8 +341,8 @@ mod tests {
         let out = written(|out| {
             command_complete(out, "before");
             let mut row = Row::begin(out, 2).unwrap();
-            row.column(&Type::INT8, 0, ValueRef::Integer(7)).unwrap();
-            assert!(row.column(&Type::INT8, 0, ValueRef::Text(b"x")).is_err());
+            row.column(&Type::INT8, 0, ValueRef::Integer(7), &utc()).unwrap();
+            assert!(row.column(&Type::INT8, 0, ValueRef::Text(b"x"), &utc()).is_err());
             drop(row);
             let row = Row::begin(out, 1).unwrap();
             assert_eq!(row.finish().unwrap_err().sqlstate, "XX000");
@@ -394,6 +416,31 @@ mod tests {
                 second.format_code
             ),
             (20, 8, -1, 1)
+        );
+    }
+
+    #[test]
+    fn a_row_description_tells_modifiers_and_sizes() {
+        let mut out = BytesMut::new();
+        let columns = [
+            // numeric(10,2), varchar(20), interval day to second, time(3) with time zone
+            Column::new("a", Type::NUMERIC, 0).with_typmod(655_366),
+            Column::new("b", Type::VARCHAR, 0).with_typmod(24),
+            Column::new("c", Type::INTERVAL, 1),
+            Column::new("d", Type::TIMETZ, 1).with_typmod(3),
+        ];
+        row_description(&mut out, &columns).unwrap();
+        let read = pgwire::messages::data::RowDescription::decode(&mut out, &Default::default())
+            .unwrap()
+            .unwrap();
+        let told: Vec<_> = read
+            .fields
+            .iter()
+            .map(|field| (field.type_id, field.type_size, field.type_modifier))
+            .collect();
+        assert_eq!(
+            told,
+            [(1700, -1, 655_366), (1043, -1, 24), (1186, 16, -1), (1266, 12, 3)]
         );
     }
 

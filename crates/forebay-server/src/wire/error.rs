@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use bytes::{BufMut, BytesMut};
+use forebay_pg_values::ValueError;
 
 /// The SQLSTATE codes that the wire layer itself uses; other layers may use any five characters of PostgreSQL's appendix A.
 pub mod sqlstate {
@@ -37,6 +38,8 @@ pub mod sqlstate {
     pub const INVALID_PASSWORD: &str = "28P01";
     /// Too many connections.
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
+    /// What the configuration allows is exceeded.
+    pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
     /// A limit of the server is exceeded.
     pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     /// A query was cancelled, by request or by a timeout.
@@ -271,6 +274,15 @@ impl fmt::Display for WireError {
 }
 
 impl std::error::Error for WireError {}
+
+/// An error of a value says already what PostgreSQL would have told.
+impl From<ValueError> for WireError {
+    fn from(error: ValueError) -> Self {
+        let mut told = Self::new(error.sqlstate, error.message);
+        (told.detail, told.hint) = (error.detail, error.hint);
+        told
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,15 +7,18 @@
 //!   text that is not UTF-8 are errors, never guesses and never panics.
 //! - An error says whether the protocol can go on ([`FrameError::Refused`]: the frame is consumed) or not ([`FrameError::Broken`]).
 //! - Every method that waits is cancel safe: dropping its future loses no byte.
-//! - After a big message its memory is given back.
+//! - After a big message its memory is given back. With an [`InputBudget`], long messages of all connections together take no more
+//!   than that.
 //!
 //! Does not know which message may come when (the session does), nor the untyped packets before it ([`super::startup`]).
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::budget::{self, InputBudget, Taken};
 use super::error::{WireError, sqlstate};
 
 /// The longest message before a client is authenticated, and the longest of the kinds that carry next to nothing.
@@ -138,9 +141,13 @@ pub struct FrameReader<R> {
     reader: R,
     buffer: BytesMut,
     max_message_bytes: usize,
+    budget: Option<Arc<InputBudget>>,
+    /// Room for the message that is being received, if it is a long one.
+    room: Option<Taken>,
 }
 
 /// A frame whose header is known and acceptable. `end` counts from the buffer's start, type byte included.
+#[derive(Clone, Copy)]
 struct Header {
     kind: u8,
     end: usize,
@@ -153,12 +160,24 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             reader,
             buffer: BytesMut::new(),
             max_message_bytes,
+            budget: None,
+            room: None,
         }
+    }
+
+    /// From now on long messages take room in this budget.
+    pub fn set_budget(&mut self, budget: Arc<InputBudget>) {
+        self.budget = Some(budget);
     }
 
     /// Changes the limit: it is small until the client is authenticated.
     pub fn set_max_message_bytes(&mut self, max_message_bytes: usize) {
         self.max_message_bytes = max_message_bytes;
+    }
+
+    /// The stream below.
+    pub fn stream(&self) -> &R {
+        &self.reader
     }
 
     /// The stream below.
@@ -178,9 +197,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Dropping the future loses nothing: bytes that arrived stay in the buffer.
     pub async fn next(&mut self) -> Result<Option<Frontend>, FrameError> {
         loop {
-            if let Some(header) = self.header()?
+            let header = self.header()?;
+            if let Some(header) = header
                 && self.buffer.len() >= header.end
             {
+                self.room = None;
                 let mut frame = self.buffer.split_to(header.end).freeze();
                 self.release(header.end);
                 frame.advance(5);
@@ -192,7 +213,15 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                     }),
                 };
             }
-            if !self.fill().await? {
+            if let Some(header) = header
+                && let Some(budget) = &self.budget
+                && self.room.is_none()
+                && header.end > budget::SMALL_BYTES_MAX
+            {
+                let taken = budget.take(header.end, self.buffer.len()).await;
+                self.room = Some(taken.map_err(|_| no_room(header.end))?);
+            }
+            if !self.fill_in_time().await? {
                 return if self.buffer.is_empty() {
                     Ok(None)
                 } else {
@@ -203,6 +232,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 };
             }
         }
+    }
+
+    /// Whether the client has sent more than was understood: a message that is refused by its header, or one that is not finished.
+    pub fn is_inside_message(&self) -> bool {
+        !self.buffer.is_empty()
     }
 
     /// The type byte of the next message, if that message is complete in memory: [`Self::next`] would not wait.
@@ -269,6 +303,24 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(Some(Header { kind, end: bytes + 1 }))
     }
 
+    /// As [`fill`](Self::fill), but a client that has room for a message and does not send it must not keep others waiting.
+    async fn fill_in_time(&mut self) -> Result<bool, FrameError> {
+        loop {
+            let Some(look_at) = self.room.as_ref().map(Taken::look_at) else {
+                return self.fill().await;
+            };
+            if let Ok(filled) = tokio::time::timeout_at(look_at, self.fill()).await {
+                return filled;
+            }
+            let arrived = self.buffer.len();
+            if self.room.as_mut().is_some_and(|room| room.has_stalled(arrived)) {
+                let message =
+                    "terminating connection that does not send the message it has begun while others wait for its room";
+                return Err(broken(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message.to_owned()));
+            }
+        }
+    }
+
     /// Reads what is there, at least a byte; false at the end of the stream.
     async fn fill(&mut self) -> Result<bool, FrameError> {
         let missing = self
@@ -293,6 +345,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 }
 
+fn no_room(bytes: usize) -> FrameError {
+    let message = format!("there was no room for a message of {bytes} bytes: messages of other clients take it all");
+    let error = WireError::fatal(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message);
+    FrameError::Broken(error.with_hint("Try again later, send less at once, or raise --max-input-bytes."))
+}
+
 fn broken(sqlstate: &'static str, message: String) -> FrameError {
     FrameError::Broken(WireError::fatal(sqlstate, message))
 }
@@ -301,7 +359,7 @@ fn broken(sqlstate: &'static str, message: String) -> FrameError {
 fn decode(kind: u8, body: Bytes) -> Result<Frontend, WireError> {
     let mut body = Body(body);
     let message = match kind {
-        b'Q' => Frontend::Query(body.text()?),
+        b'Q' => Frontend::Query(body.only_text()?),
         b'P' => Frontend::Parse {
             name: body.text()?,
             sql: body.text()?,
@@ -420,6 +478,18 @@ impl Body {
             b'S' => Ok(Target::Statement),
             b'P' => Ok(Target::Portal),
             other => Err(WireError::protocol(format!("invalid message subtype {other}"))),
+        }
+    }
+
+    /// A text that fills the message. It is not copied where the frame is nobody else's.
+    fn only_text(&mut self) -> Result<String, WireError> {
+        match self.0.iter().position(|byte| *byte == 0) {
+            Some(end) if end + 1 == self.0.len() => {
+                let mut text = std::mem::take(&mut self.0);
+                text.truncate(end);
+                String::from_utf8(text.into()).map_err(|error| invalid_utf8(error.as_bytes(), error.utf8_error()))
+            }
+            _ => self.text(),
         }
     }
 

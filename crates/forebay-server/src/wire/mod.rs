@@ -8,10 +8,12 @@
 //! - [`authentication`]: who the client is (trust, SCRAM-SHA-256)
 //! - [`backend`]: what the server sends, written straight into the output buffer
 //! - [`values`]: parameters and columns between PostgreSQL's formats and SQLite's storage classes
+//! - [`budget`]: the room that long messages of all clients share
 //! - [`error`]: errors as PostgreSQL's clients understand them
 
 pub mod authentication;
 pub mod backend;
+pub mod budget;
 pub mod error;
 pub mod frontend;
 pub mod startup;

@@ -39,6 +39,7 @@ const NEWEST_MINOR: u16 = 2;
 pub struct Handshake {
     authenticator: Authenticator,
     tls: Option<Tls>,
+    requires_tls: bool,
     timeout: Duration,
 }
 
@@ -89,6 +90,14 @@ pub enum StartUpError {
     /// The client was told this.
     #[error("client refused: {0}")]
     Refused(WireError),
+    /// The client could not prove who it is, or not in a way that is taken here, and was told so.
+    #[error("user {user:?} denied: {error}")]
+    Denied {
+        /// Who it says it is.
+        user: String,
+        /// What it was told.
+        error: WireError,
+    },
     /// It took too long.
     #[error("start-up took longer than {0:?}")]
     Timeout(Duration),
@@ -132,8 +141,16 @@ impl Handshake {
         Self {
             authenticator,
             tls,
+            requires_tls: false,
             timeout,
         }
+    }
+
+    /// Refuses clients that do not use TLS. They may still cancel: no client sends anything secret to do so.
+    #[must_use]
+    pub fn requiring_tls(mut self, requires_tls: bool) -> Self {
+        self.requires_tls = requires_tls;
+        self
     }
 
     /// The handshake of one connection. With a `refusal` (too many connections, shutting down) a client is told it once it has said
@@ -249,6 +266,16 @@ impl Handshake {
         minor: u16,
     ) -> Result<Opening<S>, StartUpError> {
         let over_tls = connection.is_tls();
+        if self.requires_tls && !over_tls {
+            let message = format!(
+                "connection of user \"{}\" is not encrypted, and this server requires TLS",
+                startup.user
+            );
+            let error = WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
+                .with_hint("Connect with sslmode=require, or better verify-full.");
+            let mut connection = connection;
+            return Err(denied(startup.user, refuse(&mut connection, error).await));
+        }
         let protocol_minor = minor.min(NEWEST_MINOR);
         let mut output = BytesMut::new();
         let mut frames = FrameReader::new(connection, SMALL_MESSAGE_BYTES_MAX);
@@ -284,9 +311,16 @@ impl Handshake {
             Err(Denied::Error(error)) => {
                 // What was encoded but not sent before the refusal goes out before it.
                 frames.stream_mut().write_all_buf(&mut output).await?;
-                Err(refuse(frames.stream_mut(), error).await)
+                Err(denied(user, refuse(frames.stream_mut(), error).await))
             }
         }
+    }
+}
+
+fn denied(user: String, refused: StartUpError) -> StartUpError {
+    match refused {
+        StartUpError::Refused(error) => StartUpError::Denied { user, error },
+        other => other,
     }
 }
 

@@ -371,18 +371,18 @@ async fn garbage_instead_of_a_password_is_refused() {
         let message = [&b"p"[..], &(body.len() as u32 + 4).to_be_bytes(), &body].concat();
         let (opening, _) = run(&handshake, &[packet(version(0), b"user\0anna\0\0"), message].concat()).await;
         assert!(
-            matches!(&opening, Err(StartUpError::Refused(error)) if error.sqlstate == "08P01"),
+            matches!(&opening, Err(StartUpError::Denied { user, error }) if user == "anna" && error.sqlstate == "08P01"),
             "{body:?}: {opening:?}"
         );
     }
     let query = [packet(version(0), b"user\0anna\0\0"), b"Q\0\0\0\x06x\0".to_vec()].concat();
     assert!(
-        matches!(run(&handshake, &query).await.0, Err(StartUpError::Refused(_))),
+        matches!(run(&handshake, &query).await.0, Err(StartUpError::Denied { .. })),
         "a query before the password"
     );
     let huge = [packet(version(0), b"user\0anna\0\0"), b"Q\0\x10\0\0".to_vec()].concat();
     assert!(
-        matches!(run(&handshake, &huge).await.0, Err(StartUpError::Refused(error)) if error.sqlstate == "54000"),
+        matches!(run(&handshake, &huge).await.0, Err(StartUpError::Denied { error, .. }) if error.sqlstate == "54000"),
         "a megabyte"
     );
 }

@@ -1,266 +1,170 @@
-//! Values between PostgreSQL's text and binary formats and SQLite's storage classes, by PostgreSQL type.
+//! Values between PostgreSQL's text and binary formats and their stored forms, by PostgreSQL type.
 //!
 //! Promises: a parameter is stored exactly or refused ([`decode_parameter`]); a stored value is sent exactly as its declared type or
 //! refused ([`encode_column`]): SQLite keeps any value in any column, and a wrong value is worse than an error. What is sent is what
-//! PostgreSQL would send for that value. Neither ever panics. int8 and text are written without an allocation.
+//! PostgreSQL would send for that value. Neither ever panics. int8, text and bool are written without an allocation.
 //!
-//! | type | parameter is stored as | column may hold |
-//! |---|---|---|
-//! | bool | Integer 0 or 1 | 0, 1, text `true` `false` `t` `f` |
-//! | int2 int4 int8 oid | Integer | Integer in range; an integral Real; text of an integer |
-//! | float4 float8 | Real; NaN is refused, for SQLite would make it NULL | Real; an Integer that is exact as a float; text of a number |
-//! | numeric | Integer, or Real of at most 15 significant digits; anything else would be rounded and is refused | Integer, Real, text of a number |
-//! | text varchar bpchar name unknown "char" | Text | anything; a Blob only if it is UTF-8 |
-//! | bytea | Blob | Blob; the bytes of a Text |
-//! | date, time | Text `YYYY-MM-DD`, `HH:MM:SS[.ffffff]` | text in SQLite's usual forms |
-//! | timestamp, timestamptz | Text `YYYY-MM-DD HH:MM:SS[.ffffff]`, in UTC, no offset | the same, also with `T`, `Z` or an offset (then taken to UTC) |
-//! | json jsonb | Text as given, if it is JSON | JSON text, Integer, finite Real |
-//! | uuid | Text, lower case with hyphens | text of a UUID; a Blob of 16 bytes |
-//! | arrays | refused | text format: as stored |
-//! | any other | text format: Text as given; binary: refused | text format: as stored |
+//! What a parameter is stored as is the table of [`forebay_pg_values`]; a column's value is taken in that form, and in these, which
+//! only other writers of the file leave there:
 //!
-//! NULL is NULL of every type. A float4 column rounds a stored double to a float, as its declared type says. A timestamp parameter
-//! with an offset drops the offset, as PostgreSQL does; a stored timestamp with an offset is taken to UTC, as SQLite does.
+//! | type | column may also hold |
+//! |---|---|
+//! | bool | text `true` `false` `t` `f` |
+//! | int2 int4 int8 oid | an integral Real; text of an integer |
+//! | float4 float8 | an Integer that is exact as a float; text of a number |
+//! | numeric | Integer, Real (its shortest digits), any text of a number |
+//! | text varchar bpchar name unknown "char" | numbers, as SQLite prints them; a Blob that is UTF-8 |
+//! | bytea | the bytes of a Text |
+//! | date, time | text in SQLite's usual forms |
+//! | timestamp, timestamptz | the same, also with `T`, `Z` or an offset (then taken to UTC, as SQLite does) |
+//! | interval | any text of an interval |
+//! | json jsonb | other JSON text, Integer, finite Real |
+//! | uuid | other text of a UUID; a Blob of 16 bytes |
+//! | arrays | an array literal, `{1,2}` |
 //!
-//! Does not know: statements, columns' names, which type a column has (the catalog does).
+//! Types that [`forebay_pg_values`] does not know pass as text and have no binary format; those under which OIDs have names are numbers
+//! in binary format and text otherwise. NULL is NULL of every type. A float4 column rounds a stored double to a float, as its declared
+//! type says. A timestamptz is written as the clocks of the environment's zone show it.
+//!
+//! Does not know: statements, columns' names, which type a column has (the catalog does), type modifiers.
 
-mod bytea;
-mod float;
+mod array;
+mod binary;
 mod numeric;
 mod refusal;
 mod stored;
-mod temporal;
 #[cfg(test)]
 mod tests;
 
 use bytes::{BufMut, BytesMut};
 use forebay::write::Value;
-use postgres_types::{Kind, Type};
+use forebay_pg_values::{Datum, Environment, Kind, Owned, bytea, text_form};
+use postgres_types::Type;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
 use super::error::{WireError, sqlstate};
 use super::frontend::invalid_utf8;
-use numeric::Number;
-use refusal::{
-    display_name, invalid_binary, invalid_json, invalid_text, no_binary_format, not_a_number, out_of_range, unfit,
-    unknown_format,
-};
+use refusal::{not_a_number, refused, unknown_format};
 use stored::{
-    put_as_text, put_integer, put_json, stored_bool, stored_bytes, stored_date, stored_float, stored_float4,
-    stored_integer, stored_numeric, stored_time, stored_timestamp, stored_uuid,
+    integer_range, put_as_text, put_integer, stored_bool, stored_bytes, stored_float, stored_float4, stored_integer,
+    stored_text, stored_uuid,
 };
 
-/// How a type's values look on the wire; several types share one form.
+/// How a type's values look on the wire.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    Bool,
-    Bytea,
-    Integer {
-        min: i64,
-        max: i64,
-        bytes: u8,
-    },
+    Scalar(Kind),
+    /// Of elements of that kind.
+    Array(Kind),
     /// An OID under a name of its own: a number in binary format, a number or a name in text format.
     OidAlias,
-    Float4,
-    Float8,
-    Text,
-    Char,
-    Numeric,
-    Date,
-    Time,
-    Timestamp,
-    Timestamptz,
-    Json,
-    Jsonb,
-    Uuid,
     Void,
-    Array,
     Other,
 }
 
 fn form(kind: &Type) -> Form {
-    match *kind {
-        Type::INT8 => Form::Integer {
-            min: i64::MIN,
-            max: i64::MAX,
-            bytes: 8,
-        },
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => Form::Text,
-        Type::INT4 => Form::Integer {
-            min: i32::MIN as i64,
-            max: i32::MAX as i64,
-            bytes: 4,
-        },
-        Type::INT2 => Form::Integer {
-            min: i16::MIN as i64,
-            max: i16::MAX as i64,
-            bytes: 2,
-        },
-        Type::OID => Form::Integer {
-            min: 0,
-            max: u32::MAX as i64,
-            bytes: 4,
-        },
-        Type::FLOAT8 => Form::Float8,
-        Type::FLOAT4 => Form::Float4,
-        Type::BOOL => Form::Bool,
-        Type::BYTEA => Form::Bytea,
-        Type::NUMERIC => Form::Numeric,
-        Type::DATE => Form::Date,
-        Type::TIME => Form::Time,
-        Type::TIMESTAMP => Form::Timestamp,
-        Type::TIMESTAMPTZ => Form::Timestamptz,
-        Type::JSON => Form::Json,
-        Type::JSONB => Form::Jsonb,
-        Type::UUID => Form::Uuid,
-        Type::CHAR => Form::Char,
-        Type::VOID => Form::Void,
+    Form::Scalar(match *kind {
+        Type::INT8 => Kind::Int8,
+        Type::TEXT => Kind::Text,
+        Type::INT4 => Kind::Int4,
+        Type::BOOL => Kind::Bool,
+        Type::VARCHAR => Kind::Varchar,
+        Type::BPCHAR => Kind::Bpchar,
+        Type::NAME => Kind::Name,
+        Type::UNKNOWN => Kind::Unknown,
+        Type::INT2 => Kind::Int2,
+        Type::OID => Kind::Oid,
+        Type::FLOAT8 => Kind::Float8,
+        Type::FLOAT4 => Kind::Float4,
+        Type::BYTEA => Kind::Bytea,
+        Type::NUMERIC => Kind::Numeric,
+        Type::DATE => Kind::Date,
+        Type::TIME => Kind::Time,
+        Type::TIMETZ => Kind::Timetz,
+        Type::TIMESTAMP => Kind::Timestamp,
+        Type::TIMESTAMPTZ => Kind::Timestamptz,
+        Type::INTERVAL => Kind::Interval,
+        Type::JSON => Kind::Json,
+        Type::JSONB => Kind::Jsonb,
+        Type::UUID => Kind::Uuid,
+        Type::CHAR => Kind::Char,
+        Type::VOID => return Form::Void,
         Type::REGPROC | Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE | Type::XID | Type::CID => {
-            Form::OidAlias
+            return Form::OidAlias;
         }
-        _ if matches!(kind.kind(), Kind::Array(_)) => Form::Array,
-        _ => Form::Other,
-    }
+        _ => {
+            return match forebay_pg_values::Type::from_oid(kind.oid()) {
+                Some(forebay_pg_values::Type::Array(element)) => Form::Array(element),
+                _ => Form::Other,
+            };
+        }
+    })
 }
 
 /// The value to store for a parameter of type `kind`, sent in `format` (0 text, 1 binary); `None` is NULL.
 ///
 /// # Errors
 ///
-/// 22P02 (text that is no such value), 22P03 (bytes that are none), 22021 (not UTF-8, or a NUL in a text), 22003 (out of range, or not
-/// storable exactly), 22007 and 22008 (dates and times), 0A000 (arrays; types whose binary format is not known), 22023 (no such format).
-pub fn decode_parameter(kind: &Type, format: i16, bytes: Option<&[u8]>) -> Result<Value, WireError> {
+/// PostgreSQL's own for text or bytes that are no value of the type (22P02, 22P03, 22007, 22008, 22003, ...), 22021 (not UTF-8, or a
+/// NUL in a text), 0A000 (a value that cannot be stored; types whose binary format is not known), 22003 (NaN of a float type), 22023
+/// (no such format).
+pub fn decode_parameter(
+    kind: &Type,
+    format: i16,
+    bytes: Option<&[u8]>,
+    environment: &Environment,
+) -> Result<Value, WireError> {
     let Some(bytes) = bytes else {
         return Ok(Value::Null);
     };
-    let form = form(kind);
-    if form == Form::Array {
-        return Err(WireError::unsupported(format!(
-            "parameters of type {} (an array) are not supported",
-            display_name(kind)
-        ))
-        .with_hint("Send one parameter a value, or a JSON array and json_each()."));
-    }
     match format {
-        0 => decode_text(kind, form, valid_text(bytes)?),
-        1 => decode_binary(kind, form, bytes),
+        0 => decode_text(form(kind), valid_text(bytes)?, environment),
+        1 => match form(kind) {
+            Form::Array(element) => array::decode(kind, element, bytes, environment),
+            form => binary::decode(kind, form, bytes, environment).map(value),
+        },
         other => Err(unknown_format(other)),
     }
 }
 
-fn decode_text(kind: &Type, form: Form, text: &str) -> Result<Value, WireError> {
-    let syntax = || invalid_text(kind, text);
-    Ok(match form {
-        Form::Bool => Value::from(bool_from_input(text).ok_or_else(syntax)?),
-        Form::Bytea => Value::Blob(bytea::parse(text).ok_or_else(syntax)?),
-        Form::Integer { min, max, .. } => {
-            use std::num::IntErrorKind::{NegOverflow, PosOverflow};
-            match text.trim_ascii().parse::<i64>() {
-                Ok(integer) if (min..=max).contains(&integer) => Value::Integer(integer),
-                Ok(_) => return Err(out_of_range(kind, text)),
-                Err(error) if matches!(error.kind(), PosOverflow | NegOverflow) => {
-                    return Err(out_of_range(kind, text));
-                }
-                Err(_) => return Err(syntax()),
-            }
+fn decode_text(form: Form, text: &str, environment: &Environment) -> Result<Value, WireError> {
+    match form {
+        Form::Scalar(Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Unknown) | Form::OidAlias | Form::Other => {
+            Ok(Value::from(text))
         }
-        Form::Float8 | Form::Float4 => {
-            let parsed = if form == Form::Float4 {
-                float::parse_float4(text).map(f64::from)
-            } else {
-                float::parse_float8(text)
-            };
-            match parsed {
-                Ok(number) => real(number)?,
-                Err(float::NotAFloat::Syntax) => return Err(syntax()),
-                Err(float::NotAFloat::Range) => return Err(out_of_range(kind, text)),
-            }
+        Form::Scalar(scalar) => decode_scalar_text(scalar, text, environment).map(value),
+        Form::Array(element) => forebay_pg_values::array::parse(element, -1, text, environment)
+            .map(Value::Text)
+            .map_err(|error| refused(error, text)),
+        Form::Void => Ok(Value::Null),
+    }
+}
+
+fn decode_scalar_text(scalar: Kind, text: &str, environment: &Environment) -> Result<Owned, WireError> {
+    text_form::parse(scalar, -1, text, environment).map_err(|error| {
+        let is_float = matches!(scalar, Kind::Float4 | Kind::Float8);
+        if is_float && error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED && names_nan(text) {
+            not_a_number()
+        } else {
+            refused(error, text)
         }
-        Form::Numeric => Number::parse(text)
-            .map_err(|error| error.for_parameter(kind, text))?
-            .to_value()?,
-        Form::Char if text.len() > 1 || !text.is_ascii() => return Err(syntax()),
-        Form::Date => temporal::date_text(temporal::parse_date(text).map_err(|error| error.for_parameter(kind, text))?),
-        Form::Time => temporal::time_text(
-            temporal::parse_time(text)
-                .map_err(|error| error.for_parameter(kind, text))?
-                .micros,
-        ),
-        Form::Timestamp | Form::Timestamptz => {
-            let moment = temporal::parse_timestamp(text).map_err(|error| error.for_parameter(kind, text))?;
-            let micros = if form == Form::Timestamp {
-                moment.local()
-            } else {
-                moment.utc()
-            };
-            temporal::timestamp_text(micros.map_err(|error| error.for_parameter(kind, text))?)
-        }
-        Form::Json | Form::Jsonb => {
-            check_json(text).map_err(|error| invalid_json(kind, &error))?;
-            Value::from(text)
-        }
-        Form::Uuid => Value::from(uuid_from_text(text).ok_or_else(syntax)?.to_string()),
-        Form::Void => Value::Null,
-        Form::Text | Form::Char | Form::OidAlias | Form::Other | Form::Array => Value::from(text),
     })
 }
 
-fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireError> {
-    Ok(match form {
-        Form::Bool => Value::from(fixed::<1>(kind, bytes)?[0] != 0),
-        Form::Bytea => Value::from(bytes),
-        Form::Integer { bytes: 8, .. } => Value::Integer(i64::from_be_bytes(fixed(kind, bytes)?)),
-        Form::Integer { bytes: 4, min: 0, .. } | Form::OidAlias => Value::from(u32::from_be_bytes(fixed(kind, bytes)?)),
-        Form::Integer { bytes: 4, .. } => Value::from(i32::from_be_bytes(fixed(kind, bytes)?)),
-        Form::Integer { .. } => Value::from(i16::from_be_bytes(fixed(kind, bytes)?)),
-        Form::Float4 => real(f64::from(f32::from_be_bytes(fixed(kind, bytes)?)))?,
-        Form::Float8 => real(f64::from_be_bytes(fixed(kind, bytes)?))?,
-        Form::Text => Value::from(valid_text(bytes)?),
-        Form::Char => match fixed::<1>(kind, bytes)?[0] {
-            // PostgreSQL's empty "char" is a zero byte in binary format and an empty string in text format.
-            0 => Value::from(""),
-            byte if byte.is_ascii() => Value::from(char::from(byte).to_string()),
-            _ => return Err(invalid_binary(kind, "a byte that is not ASCII")),
-        },
-        Form::Numeric => Number::from_binary(bytes)
-            .map_err(|what| invalid_binary(kind, what))?
-            .to_value()?,
-        Form::Date => {
-            let days = i32::from_be_bytes(fixed(kind, bytes)?);
-            temporal::date_text(
-                temporal::check_days(days).map_err(|error| error.for_parameter(kind, &days.to_string()))?,
-            )
-        }
-        Form::Time => {
-            let micros = i64::from_be_bytes(fixed(kind, bytes)?);
-            temporal::time_text(
-                temporal::check_time(micros).map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
-            )
-        }
-        Form::Timestamp | Form::Timestamptz => {
-            let micros = i64::from_be_bytes(fixed(kind, bytes)?);
-            temporal::timestamp_text(
-                temporal::check_timestamp(micros).map_err(|error| error.for_parameter(kind, &micros.to_string()))?,
-            )
-        }
-        Form::Json => decode_text(kind, form, valid_text(bytes)?)?,
-        Form::Jsonb => match bytes.split_first() {
-            Some((1, text)) => decode_text(kind, form, valid_text(text)?)?,
-            Some((version, _)) => {
-                return Err(invalid_binary(
-                    kind,
-                    &format!("unsupported jsonb version number {version}"),
-                ));
-            }
-            None => return Err(invalid_binary(kind, "no version number")),
-        },
-        Form::Uuid => Value::from(Uuid::from_bytes(fixed(kind, bytes)?).to_string()),
-        Form::Void if bytes.is_empty() => Value::Null,
-        Form::Void => return Err(invalid_binary(kind, "expected no bytes")),
-        Form::Array | Form::Other => return Err(no_binary_format(kind)),
-    })
+fn names_nan(text: &str) -> bool {
+    let unsigned = text.trim_ascii().trim_start_matches(['+', '-']);
+    unsigned.eq_ignore_ascii_case("nan")
+}
+
+fn value(owned: Owned) -> Value {
+    match owned {
+        Owned::Null => Value::Null,
+        Owned::Integer(integer) => Value::Integer(integer),
+        Owned::Real(real) => Value::Real(real),
+        Owned::Text(text) => Value::Text(text),
+        Owned::Blob(bytes) => Value::Blob(bytes),
+    }
 }
 
 /// Appends a column's value: a 32-bit length (-1 for NULL), then the value in `format` (0 text, 1 binary).
@@ -268,18 +172,26 @@ fn decode_binary(kind: &Type, form: Form, bytes: &[u8]) -> Result<Value, WireErr
 /// # Errors
 ///
 /// 22P02 or 22003 when the stored value is no value of the declared type, 22021 when a text cannot be sent, 0A000 when the type's
-/// binary format is not known, 22023 for no such format. Then `out` is as it was.
-pub fn encode_column(kind: &Type, format: i16, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
+/// binary format is not known or a timestamptz leaves the years 0001 to 9999 in the environment's zone, 22023 for no such format. Then
+/// `out` is as it was.
+pub fn encode_column(
+    kind: &Type,
+    format: i16,
+    value: ValueRef<'_>,
+    environment: &Environment,
+    out: &mut BytesMut,
+) -> Result<(), WireError> {
     if value == ValueRef::Null {
         out.put_i32(-1);
         return Ok(());
     }
     let start = out.len();
     out.put_i32(0);
-    let written = match format {
-        0 => encode_text(kind, value, out),
-        1 => encode_binary(kind, value, out),
-        other => Err(unknown_format(other)),
+    let written = match (format, form(kind)) {
+        (0, form) => encode_text(kind, form, value, environment, out),
+        (1, Form::Array(element)) => array::encode_binary(kind, element, value, environment, out),
+        (1, form) => binary::encode(kind, form, value, out),
+        (other, _) => Err(unknown_format(other)),
     };
     let length = written.and_then(|()| {
         i32::try_from(out.len() - start - 4).map_err(|_| {
@@ -301,123 +213,74 @@ pub fn encode_column(kind: &Type, format: i16, value: ValueRef<'_>, out: &mut By
     }
 }
 
-fn encode_text(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
-    match form(kind) {
-        Form::Text | Form::Char | Form::OidAlias | Form::Array | Form::Other => {
+fn encode_text(
+    kind: &Type,
+    form: Form,
+    value: ValueRef<'_>,
+    environment: &Environment,
+    out: &mut BytesMut,
+) -> Result<(), WireError> {
+    let scalar = match form {
+        Form::Scalar(scalar) => scalar,
+        Form::Array(element) => return array::encode_text(kind, element, value, environment, out),
+        Form::OidAlias | Form::Other => return put_as_text(kind, value, out),
+        Form::Void => return Ok(()),
+    };
+    match scalar {
+        Kind::Int8 | Kind::Int4 | Kind::Int2 | Kind::Oid => {
+            put_integer(out, stored_integer(kind, value, integer_range(scalar))?);
+        }
+        Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Unknown | Kind::Char => {
             put_as_text(kind, value, out)?;
         }
-        Form::Integer { min, max, .. } => put_integer(out, stored_integer(kind, value, min, max)?),
-        Form::Bool => out.put_u8(if stored_bool(kind, value)? { b't' } else { b'f' }),
-        Form::Bytea => bytea::put(out, stored_bytes(kind, value)?),
-        Form::Float8 => float::put_float8(out, stored_float(kind, value)?),
-        Form::Float4 => float::put_float4(out, stored_float4(kind, value)?),
-        Form::Numeric => stored_numeric(kind, value)?.put_text(out),
-        Form::Date => temporal::put_date(out, stored_date(kind, value)?),
-        Form::Time => temporal::put_time(out, stored_time(kind, value)?),
-        Form::Timestamp => temporal::put_timestamp(out, stored_timestamp(kind, value)?),
-        Form::Timestamptz => {
-            temporal::put_timestamp(out, stored_timestamp(kind, value)?);
-            out.put_slice(b"+00");
+        Kind::Bool => out.put_u8(if stored_bool(kind, value)? { b't' } else { b'f' }),
+        Kind::Float8 => put_written(scalar, Datum::Real(stored_float(kind, value)?), environment, out)?,
+        Kind::Float4 => {
+            let single = f64::from(stored_float4(kind, value)?);
+            put_written(scalar, Datum::Real(single), environment, out)?;
         }
-        Form::Json | Form::Jsonb => put_json(kind, value, out)?,
-        Form::Uuid => out.put_slice(
+        Kind::Bytea => put_bytea(stored_bytes(kind, value)?, out),
+        Kind::Uuid => out.put_slice(
             stored_uuid(kind, value)?
                 .hyphenated()
                 .encode_lower(&mut Uuid::encode_buffer())
                 .as_bytes(),
         ),
-        Form::Void => {}
+        Kind::Timestamptz => {
+            let stored = stored_text(kind, scalar, value)?;
+            put_written(scalar, Datum::Text(&stored), environment, out)?;
+        }
+        // Stored as they are written.
+        Kind::Numeric
+        | Kind::Date
+        | Kind::Time
+        | Kind::Timetz
+        | Kind::Timestamp
+        | Kind::Interval
+        | Kind::Json
+        | Kind::Jsonb => out.put_slice(stored_text(kind, scalar, value)?.as_bytes()),
     }
     Ok(())
 }
 
-fn encode_binary(kind: &Type, value: ValueRef<'_>, out: &mut BytesMut) -> Result<(), WireError> {
-    match form(kind) {
-        Form::Text => put_as_text(kind, value, out)?,
-        Form::Integer { min, max, bytes } => {
-            out.put_int(stored_integer(kind, value, min, max)?, usize::from(bytes));
-        }
-        Form::OidAlias => match value {
-            ValueRef::Integer(_) => {
-                out.put_int(stored_integer(kind, value, 0, i64::from(u32::MAX))?, 4);
-            }
-            _ => return Err(no_binary_format(kind)),
-        },
-        Form::Bool => out.put_u8(u8::from(stored_bool(kind, value)?)),
-        Form::Bytea => out.put_slice(stored_bytes(kind, value)?),
-        Form::Float8 => out.put_f64(stored_float(kind, value)?),
-        Form::Float4 => out.put_f32(stored_float4(kind, value)?),
-        Form::Char => {
-            let start = out.len();
-            put_as_text(kind, value, out)?;
-            match out.len() - start {
-                0 => out.put_u8(0),
-                1 => {}
-                _ => return Err(unfit(kind, value)),
-            }
-        }
-        Form::Numeric => stored_numeric(kind, value)?
-            .put_binary(out)
-            .map_err(|()| unfit(kind, value))?,
-        Form::Date => out.put_i32(stored_date(kind, value)?),
-        Form::Time => out.put_i64(stored_time(kind, value)?),
-        Form::Timestamp | Form::Timestamptz => out.put_i64(stored_timestamp(kind, value)?),
-        Form::Json => put_json(kind, value, out)?,
-        Form::Jsonb => {
-            out.put_u8(1);
-            put_json(kind, value, out)?;
-        }
-        Form::Uuid => out.put_slice(stored_uuid(kind, value)?.as_bytes()),
-        Form::Void => {}
-        Form::Array | Form::Other => return Err(no_binary_format(kind)),
-    }
+fn put_written(scalar: Kind, datum: Datum<'_>, environment: &Environment, out: &mut BytesMut) -> Result<(), WireError> {
+    let mut text = String::with_capacity(40);
+    text_form::write(scalar, datum, environment, &mut text)?;
+    out.put_slice(text.as_bytes());
     Ok(())
 }
 
-fn real(number: f64) -> Result<Value, WireError> {
-    if number.is_nan() {
-        Err(not_a_number())
-    } else {
-        Ok(Value::Real(number))
+/// In pieces: a blob may be large, and its digits are twice as many.
+fn put_bytea(bytes: &[u8], out: &mut BytesMut) {
+    const PIECE_BYTES: usize = 4096;
+    out.reserve(2 + 2 * bytes.len());
+    out.put_slice(b"\\x");
+    let mut digits = String::new();
+    for piece in bytes.chunks(PIECE_BYTES) {
+        digits.clear();
+        bytea::write_hex(piece, &mut digits);
+        out.put_slice(digits.as_bytes());
     }
-}
-
-/// PostgreSQL takes any unique prefix of these words.
-fn bool_from_input(text: &str) -> Option<bool> {
-    const WORDS: [(&str, usize, bool); 8] = [
-        ("true", 1, true),
-        ("false", 1, false),
-        ("yes", 1, true),
-        ("no", 1, false),
-        ("on", 2, true),
-        ("off", 2, false),
-        ("1", 1, true),
-        ("0", 1, false),
-    ];
-    let text = text.trim_ascii().to_ascii_lowercase();
-    WORDS
-        .iter()
-        .find(|(word, shortest, _)| text.len() >= *shortest && word.starts_with(&text))
-        .map(|(_, _, value)| *value)
-}
-
-fn uuid_from_text(text: &str) -> Option<Uuid> {
-    let text = text.trim_ascii();
-    if text.starts_with("urn:") {
-        None
-    } else {
-        Uuid::try_parse(text).ok()
-    }
-}
-
-fn check_json(text: &str) -> Result<(), serde_json::Error> {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ())
-}
-
-fn fixed<const N: usize>(kind: &Type, bytes: &[u8]) -> Result<[u8; N], WireError> {
-    bytes
-        .try_into()
-        .map_err(|_| invalid_binary(kind, &format!("expected {N} bytes, got {}", bytes.len())))
 }
 
 /// UTF-8 without NUL: what PostgreSQL calls text.

@@ -8,6 +8,8 @@
 //! The checks know nothing of Forebay: `FOREBAY_CLIENTS_AGAINST=postgres cargo test --test clients` makes them against a
 //! real PostgreSQL, which shows that it is PostgreSQL's behaviour that they ask for.
 //!
+//! The sessions at psql that the README and the guide show are typed too: `transcripts`.
+//!
 //! What the two cannot both keep is left out: Forebay's integers are 64 bits wide whatever they are called, and its numerics have at
 //! most 15 digits, because SQLite's do. So columns are `bigint` here, and numerics are short.
 //!
@@ -20,10 +22,11 @@ mod program;
 mod psql;
 mod rust;
 mod server;
+mod transcripts;
 
 /// One test a client; `cargo xtask test` runs each as a step of its own.
 mod real_client {
-    use crate::{pgbench, program, psql, rust, server::Server};
+    use crate::{pgbench, program, psql, rust, server::Server, transcripts};
 
     #[test]
     fn tokio_postgres() {
@@ -33,6 +36,7 @@ mod real_client {
     #[test]
     fn psql() {
         psql::check(&Server::start());
+        transcripts::check();
     }
 
     #[test]

@@ -87,6 +87,14 @@ pub(crate) fn with_one_stream(name: &str, arguments: &[&str]) -> Program {
     Program::new("/bin/sh", script.into_iter().chain(words))
 }
 
+/// The same, reading this file as if it were typed.
+pub(crate) fn with_input(file: &Path, name: &str, arguments: &[&str]) -> Program {
+    let program = with_one_stream(name, arguments);
+    let script = ["-c", "file=$1; shift; exec \"$@\" <\"$file\"", "sh"].map(OsString::from);
+    let words = [file.into(), program.path.into_os_string()];
+    Program::new("/bin/sh", script.into_iter().chain(words).chain(program.arguments))
+}
+
 /// What `cargo xtask setup` installed: where the variable says, else at its usual place below cargo's target folder.
 fn installed(variable: &str, place: &str) -> PathBuf {
     env::var_os(variable).map_or_else(

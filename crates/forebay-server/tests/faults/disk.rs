@@ -45,14 +45,14 @@ fn a_full_disk_fails_writes_and_nothing_else() {
     let database = disk.folder.file("x.db");
     let mut server = Forebay::builder(PROGRAM).database(&database).start().unwrap();
     let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(server.address())).collect();
-    clients[0].run("CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB)");
+    clients[0].run("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)");
     let mut acknowledged = Vec::new();
     let mut failed = 0;
     // All at once, so that they share commits when the disk is full.
     for round in 0..400 {
         for (number, client) in clients.iter_mut().enumerate() {
             client.send(&query(&format!(
-                "INSERT INTO t VALUES ({}, zeroblob(4000))",
+                "INSERT INTO t VALUES ({}, repeat('x', 4000))",
                 round * 8 + number
             )));
         }
@@ -81,13 +81,21 @@ fn a_full_disk_fails_writes_and_nothing_else() {
         acknowledged,
         "reads go on, and see what was acknowledged and nothing else"
     );
+    let health = server.http_get("/healthz").unwrap();
+    assert_eq!(health.status, 503, "no write succeeds: {}", health.body);
+    assert!(health.body.contains("full"), "{}", health.body);
     // In a transaction: the block fails, and can be left.
-    let answer = clients[1].query("BEGIN; INSERT INTO t VALUES (200000, zeroblob(20000000))");
+    let answer = clients[1].query("BEGIN; INSERT INTO t VALUES (200000, repeat('x', 20000000))");
     assert_eq!((answer.sqlstate().as_str(), answer.status), ("53100", 'E'));
     assert_eq!(clients[1].run("COMMIT").tags(), ["ROLLBACK"]);
     std::fs::remove_file(&ballast).unwrap();
-    clients[2].run("INSERT INTO t VALUES (1000000, zeroblob(4000))");
+    clients[2].run("INSERT INTO t VALUES (1000000, repeat('x', 4000))");
     acknowledged.push("1000000".to_owned());
+    assert_eq!(
+        server.http_get("/healthz").unwrap().status,
+        200,
+        "well as soon as one does"
+    );
     server.restart().unwrap();
     let mut client = Client::connect(server.address());
     assert_eq!(there(&mut client), acknowledged);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use testbed::Forebay;
 
-use crate::client::{Client, query};
+use crate::client::{Client, query, sync, whole};
 use crate::load::{self, Load};
 use crate::server;
 
@@ -66,6 +66,62 @@ fn an_open_transaction_may_finish() {
 }
 
 #[test]
+fn what_was_acknowledged_ends_in_ready_for_query() {
+    let mut server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let mut idle = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER)");
+    // The Sync has begun, so the write commits by itself; the rest of it comes when the server is known to stop.
+    let sync = sync();
+    let (begun, rest) = sync.split_at(1);
+    client.send(&[&whole("INSERT INTO t VALUES (1)", &[])[..], begun].concat());
+    while client.read().unwrap().kind != b'C' {}
+    server.signal(libc::SIGTERM).unwrap();
+    assert_eq!(idle.last_words().last().unwrap().failure().sqlstate(), "57P01");
+    client.send(rest);
+    assert_eq!(client.answer().status, 'I', "acknowledged, and nothing went wrong");
+    assert_eq!(client.last_words().last().unwrap().failure().sqlstate(), "57P01");
+    assert_eq!(server.wait(Duration::from_secs(10)).unwrap().unwrap().code(), Some(0));
+    server.restart().unwrap();
+    assert_eq!(Client::connect(server.address()).ask("SELECT count(*) FROM t"), "1");
+}
+
+#[test]
+fn who_waits_or_runs_is_told_that_the_server_stops() {
+    let mut server = server(&["--drain-timeout", "2s", "--readers", "2"]);
+    let mut holder = Client::connect(server.address());
+    holder.run("CREATE TABLE t (a INTEGER)");
+    holder.run("BEGIN; INSERT INTO t VALUES (1)");
+    let mut others: Vec<Client> = (0..4).map(|_| Client::connect(server.address())).collect();
+    let forever = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT count(*) FROM s";
+    // Two that run, and take the readers; one that waits for a reader, one for the right to write.
+    for other in &mut others[..3] {
+        other.send(&query(forever));
+    }
+    others[3].send(&query("INSERT INTO t VALUES (2)"));
+    for other in &mut others {
+        let early = other.read_within(Duration::from_millis(100));
+        assert!(early.is_none(), "{early:?}");
+    }
+    server.signal(libc::SIGTERM).unwrap();
+    for (place, other) in others.iter_mut().enumerate() {
+        let words = other.last_words();
+        let last = words.last().unwrap().failure();
+        assert_eq!(
+            (last.sqlstate(), last.field(b'S')),
+            ("57P01", Some("FATAL")),
+            "{place}: {words:?}"
+        );
+        assert!(
+            words
+                .iter()
+                .all(|word| word.kind != b'E' || word.failure().sqlstate() == "57P01"),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
 fn nobody_can_hold_a_stop_up() {
     let mut server = server(&[]);
     let mut client = Client::connect(server.address());
@@ -77,9 +133,9 @@ fn nobody_can_hold_a_stop_up() {
     let mut others: Vec<Client> = (0..5).map(|_| Client::connect(server.address())).collect();
     others[0].send(&query(&format!("{forever} count(*) FROM s")));
     others[1].send(&query("INSERT INTO t VALUES (2)"));
-    others[2].send(&query(&format!("{forever} printf('%.1000c', 'x') FROM s")));
+    others[2].send(&query(&format!("{forever} repeat('x', 1000) FROM s")));
     others[3].send(&query("SELECT 1")[..5]);
-    others[4].send(&crate::client::whole("INSERT INTO t VALUES (3)", &[]));
+    others[4].send(&whole("INSERT INTO t VALUES (3)", &[]));
     let mut half = Client::raw(server.address());
     half.send(&[0, 0]);
     let took = end(&mut server, libc::SIGTERM);

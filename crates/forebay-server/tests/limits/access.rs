@@ -75,6 +75,22 @@ async fn only_the_right_password_gets_in() {
         );
     }
     assert!(log_in(address, "anna", None).await.is_err());
+    for user in ["anna", "bert"] {
+        let begun = std::time::Instant::now();
+        // The client is told first, and then the log.
+        let line = loop {
+            let log = server.output();
+            let mut lines = log.lines();
+            if let Some(line) = lines.find(|line| line.contains("login failed") && line.contains(user)) {
+                break line.to_owned();
+            }
+            assert!(
+                begun.elapsed() < crate::client::PATIENCE,
+                "nobody is told of {user}: {log}"
+            );
+        };
+        assert!(line.contains("WARN") && line.contains("127.0.0.1:"), "{line}");
+    }
     // Statements before the password is given; another method than the one that is asked for.
     for bytes in [
         query("SELECT 1"),
@@ -152,6 +168,29 @@ fn tls_is_spoken_where_there_is_a_certificate() {
     garbage.send(&[&[0x16, 3, 1, 255, 255], &[7; 300][..]].concat());
     let mut client = Client::connect(server.address());
     assert_eq!(client.query("SELECT * FROM injected").sqlstate(), "42P01");
+    // Where TLS is required, it works and nothing else does; a cancel request is nobody's secret.
+    let strict = crate::server(&[
+        "--tls-certificate",
+        certificate.to_str().unwrap(),
+        "--tls-key",
+        key.to_str().unwrap(),
+        "--require-tls",
+    ]);
+    let refusal = Client::connect_with(strict.address(), &[]).unwrap_err();
+    assert_eq!((refusal.sqlstate(), refusal.field(b'S')), ("28000", Some("FATAL")));
+    assert!(refusal.message().contains("TLS"), "{refusal:?}");
+    let mut client = Client::raw(strict.address());
+    client.send(&ssl_request);
+    let mut answer = [0];
+    std::io::Read::read_exact(&mut client.stream, &mut answer).unwrap();
+    let connection = ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = StreamOwned::new(connection, client.stream);
+    stream
+        .write_all(&[startup(&[]), query("SELECT 'strictly'"), message(b'X', b"")].concat())
+        .unwrap();
+    let mut answer = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut answer);
+    assert!(answer.windows(8).any(|window| window == b"strictly"), "{answer:?}");
     // Where there is no certificate the request is declined, and the client may go on in the clear.
     let plain = crate::server(&[]);
     let mut client = Client::raw(plain.address());

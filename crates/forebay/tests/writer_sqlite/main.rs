@@ -14,6 +14,7 @@ mod cancel;
 mod closing;
 mod durable;
 mod failing_alone;
+mod gone;
 mod kill;
 mod many;
 mod model;

@@ -2,37 +2,25 @@
 //!
 //! Promises: a message quotes no more than the start of a value. Knows no conversion.
 
+use forebay_pg_values::ValueError;
 use postgres_types::Type;
 use rusqlite::types::ValueRef;
 
 use crate::wire::error::{WireError, sqlstate};
 
-pub(super) fn invalid_text(kind: &Type, text: &str) -> WireError {
-    let message = format!(
-        "invalid input syntax for type {}: \"{}\"",
-        display_name(kind),
-        excerpt(text)
-    );
-    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
-}
-
-pub(super) fn invalid_json(kind: &Type, error: &serde_json::Error) -> WireError {
-    let message = format!("invalid input syntax for type {}", display_name(kind));
-    WireError::new(sqlstate::INVALID_TEXT_REPRESENTATION, message).with_detail(error.to_string())
+/// What [`forebay_pg_values`] says of a text, which may be huge.
+pub(super) fn refused(mut error: ValueError, text: &str) -> WireError {
+    let start = excerpt(text);
+    if start.len() < text.len() {
+        error.message = error.message.replace(text, start);
+        error.detail = error.detail.map(|detail| detail.replace(text, start));
+    }
+    error.into()
 }
 
 pub(super) fn invalid_binary(kind: &Type, what: &str) -> WireError {
     let message = format!("incorrect binary data format for type {}: {what}", display_name(kind));
     WireError::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
-}
-
-pub(super) fn out_of_range(kind: &Type, text: &str) -> WireError {
-    let message = format!(
-        "value \"{}\" is out of range for type {}",
-        excerpt(text),
-        display_name(kind)
-    );
-    WireError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
 pub(super) fn unknown_format(format: i16) -> WireError {
@@ -76,14 +64,14 @@ pub(super) fn unfit(kind: &Type, value: ValueRef<'_>) -> WireError {
 const EXCERPT_CHARACTERS: usize = 100;
 
 /// The start of a text, for a message.
-pub(super) fn excerpt(text: &str) -> &str {
+fn excerpt(text: &str) -> &str {
     text.char_indices()
         .nth(EXCERPT_CHARACTERS)
         .map_or(text, |(end, _)| &text[..end])
 }
 
 /// A type's name as PostgreSQL's messages have it.
-pub(super) fn display_name(kind: &Type) -> &str {
+fn display_name(kind: &Type) -> &str {
     match *kind {
         Type::BOOL => "boolean",
         Type::INT2 => "smallint",

@@ -5,7 +5,7 @@
 //! is [`OutcomeUnknown`](crate::write::WriteError::OutcomeUnknown). Reading and writing share the connections and neither starves
 //! the other.
 //!
-//! What a batch changes for a statement, and when not to batch: `docs/guarantees.md`.
+//! What a batch changes for a statement, and when not to batch: `guide/src/guarantees.md`.
 //!
 //! `batch` decides what is committed, `set` writes many INSERTs as one, `facts` says where that is safe,
 //! `connection` sends and waits, `types` turns values into PostgreSQL's and back.

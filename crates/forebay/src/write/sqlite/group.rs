@@ -10,9 +10,8 @@
 
 use std::rc::Rc;
 
-use super::error::is_disk_failure;
 use super::program::Program;
-use super::session::{Session, Transaction};
+use super::session::{Prepared, Session, Transaction, Uncommitted};
 use crate::write::{Outcome, Sql, Write, WriteError};
 
 type Outcomes = Vec<Option<Result<Outcome, WriteError>>>;
@@ -70,24 +69,25 @@ fn run_group(
             return;
         }
     };
-    if let Err(error) = session.commit() {
-        if let Ran::Alone { position } = ran {
-            groups.push(group[position..].to_vec());
+    if let Err(uncommitted) = session.commit() {
+        match (&ran, &uncommitted) {
+            // Not even an empty transaction commits: nothing would become of running it again.
+            (Ran::Alone { position: 0 }, Uncommitted::ByAll(failure) | Uncommitted::BySome(failure)) => {
+                outcomes[group[0]] = Some(Err(failure.clone()));
+                groups.push(group[1..].to_vec());
+            }
+            (Ran::Alone { position }, _) => groups.push(group[*position..].to_vec()),
+            _ => {}
         }
-        let rolled_back = session.explain(&error);
         let lost = executed
             .iter()
             .filter(|&&index| matches!(outcomes[index], Some(Ok(_))))
             .count();
-        let shared_failure = if is_disk_failure(&error) {
-            Some(WriteError::OutcomeUnknown {
-                cause: rolled_back.to_string(),
-            })
-        } else if lost == 1 || matches!(rolled_back, WriteError::Busy { .. }) {
-            // Nobody to part it from; or nobody's fault, and a lock that is not waited for once more by everyone.
-            Some(rolled_back)
-        } else {
-            None
+        let shared_failure = match uncommitted {
+            Uncommitted::ByAll(failure) => Some(failure),
+            // Nobody to part it from.
+            Uncommitted::BySome(failure) if lost == 1 => Some(failure),
+            Uncommitted::BySome(_) => None,
         };
         match shared_failure {
             Some(failure) => {
@@ -117,7 +117,7 @@ fn run_group(
 fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &mut Outcomes) -> Ran {
     let connection = session.shared_connection();
     // Neighbours mostly are the same statement: compiled and looked at once.
-    let mut current: Option<(&Sql, rusqlite::CachedStatement<'_>, Rc<Program>)> = None;
+    let mut current: Option<(&Sql, Prepared<'_>, Rc<Program>)> = None;
     for (position, &index) in group.iter().enumerate() {
         let write = &batch[index];
         if current.as_ref().is_none_or(|(sql, ..)| **sql != write.sql) {

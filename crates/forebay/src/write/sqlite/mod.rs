@@ -5,6 +5,8 @@
 
 mod error;
 mod group;
+mod health;
+mod place;
 mod policy;
 mod program;
 mod readers;
@@ -24,6 +26,8 @@ pub use readers::Reader;
 pub use session::{Progress, Session};
 pub use transaction::Transaction;
 
+use self::health::Health;
+use self::place::Place;
 use self::readers::Readers;
 use self::session::Settings;
 use self::thread::{SqliteThread, StartError};
@@ -68,6 +72,9 @@ struct Inner {
     waiting_to_write: AtomicUsize,
     readers: Arc<Readers>,
     read_only: bool,
+    /// None where files cannot be told apart.
+    place: Option<Arc<Place>>,
+    health: Arc<Health>,
 }
 
 impl Inner {
@@ -145,6 +152,36 @@ impl Sqlite {
     /// in the way.
     pub fn is_waited_for(&self) -> bool {
         self.inner.waiting_to_write.load(Ordering::Relaxed) > 0 || self.inner.readers.are_all_taken()
+    }
+
+    /// Whether the file that is open is still in its place. A file that was deleted, moved or replaced while it was open
+    /// would take writes that nobody finds again: they are refused from then on, and a commit that may have met the moment is
+    /// [`WriteError::OutcomeUnknown`].
+    ///
+    /// # Errors
+    /// A [`StatementErrorKind::Io`] that names the file and says what happened to it.
+    pub fn check_place(&self) -> Result<(), WriteError> {
+        self.inner.place.as_ref().map_or(Ok(()), |place| place.look())
+    }
+
+    /// What the last write failed with, if it was the disk's fault (full, failing, damaged) and nothing was written since.
+    pub fn last_fault(&self) -> Option<WriteError> {
+        self.inner.health.fault()
+    }
+
+    /// Writes without changing anything, to see whether the disk takes it: durable when it is done. Waits its turn.
+    ///
+    /// # Errors
+    /// What a write would meet now.
+    pub async fn probe(&self) -> Result<(), WriteError> {
+        let permit = self.inner.permit_to_write().await?;
+        self.inner
+            .writer
+            .run(move |session| {
+                let _permit = permit;
+                session.probe()
+            })
+            .await?
     }
 
     /// Takes a reading connection; waits if all are in use.
@@ -293,9 +330,11 @@ impl SqliteBuilder {
             });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let (writer, read_only) =
+        let health = Arc::new(Health::default());
+        let (opened, told) = (path.clone(), Arc::clone(&health));
+        let (writer, (read_only, place)) =
             SqliteThread::start_blocking("forebay-write", path.clone(), flags, settings.clone(), move |session| {
-                set_up_writer(session, synchronous)
+                set_up_writer(session, synchronous, &opened, told)
             })
             .map_err(|error| OpenError::new(&path, error))?;
         Ok(Sqlite {
@@ -303,26 +342,35 @@ impl SqliteBuilder {
                 writer,
                 write_permit: Arc::new(Semaphore::new(1)),
                 waiting_to_write: AtomicUsize::new(0),
-                readers: Readers::new(path.clone(), settings, readers_max),
+                readers: Readers::new(path.clone(), settings, place.clone(), readers_max),
                 path,
                 read_only,
+                place,
+                health,
             }),
         })
     }
 }
 
-/// Makes the file a WAL database with the durability that was asked for. Tells whether it can only be read.
-fn set_up_writer(session: &mut Session, synchronous: Synchronous) -> rusqlite::Result<bool> {
-    session.trust_set_up(|connection| {
+/// Makes the file a WAL database with the durability that was asked for. Tells whether it can only be read, and its place.
+fn set_up_writer(
+    session: &mut Session,
+    synchronous: Synchronous,
+    path: &Path,
+    health: Arc<Health>,
+) -> rusqlite::Result<(bool, Option<Arc<Place>>)> {
+    let (read_only, place) = session.trust_set_up(|connection| {
         // Fails here, not at the first write, if the file is no database.
         connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
-        if connection.is_readonly("main")? {
-            return Ok(true);
+        let read_only = connection.is_readonly("main")?;
+        if !read_only {
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", synchronous.as_str())?;
         }
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", synchronous.as_str())?;
-        Ok(false)
-    })
+        Ok((read_only, Place::of(path, connection)?.map(Arc::new)))
+    })?;
+    session.mind(place.clone(), health);
+    Ok((read_only, place))
 }
 
 /// Why a database could not be opened.

@@ -3,6 +3,9 @@
 //! Each is an OS thread with a read-only connection of its own, started when one is wanted and none is idle, up to a
 //! limit; then whoever wants one waits its turn. A read that starts sees every commit acknowledged before it started,
 //! because a pooled connection holds no snapshot between its users.
+//!
+//! Whoever has a connection and cannot go on for a while (its own client takes nothing) may step aside: it keeps the
+//! connection and what it reads, and another may have one in its place. As many may stand aside as there are places.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +15,7 @@ use rusqlite::OpenFlags;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::OpenError;
+use super::place::Place;
 use super::session::{Session, Settings};
 use super::thread::SqliteThread;
 use crate::write::{CancelToken, WriteError};
@@ -19,18 +23,26 @@ use crate::write::{CancelToken, WriteError};
 pub(super) struct Readers {
     path: PathBuf,
     settings: Settings,
+    /// What a new connection must have opened.
+    place: Option<Arc<Place>>,
     idle: Mutex<Vec<SqliteThread>>,
     /// One permit a connection that may be in use.
     permits: Arc<Semaphore>,
+    /// One permit a connection that may be kept by who stands aside.
+    aside: Arc<Semaphore>,
+    idle_max: usize,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, settings: Settings, readers_max: usize) -> Arc<Self> {
+    pub(super) fn new(path: PathBuf, settings: Settings, place: Option<Arc<Place>>, readers_max: usize) -> Arc<Self> {
         Arc::new(Self {
             path,
             settings,
+            place,
             idle: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(readers_max)),
+            aside: Arc::new(Semaphore::new(readers_max)),
+            idle_max: readers_max,
         })
     }
 
@@ -48,7 +60,7 @@ impl Readers {
         Ok(Reader {
             thread: Some(thread),
             readers: Arc::clone(self),
-            _permit: permit,
+            standing: Standing::InUse { _permit: permit },
         })
     }
 
@@ -58,7 +70,11 @@ impl Readers {
             Ok(())
         });
         match started.await {
-            Ok((thread, ())) => Ok(thread),
+            Ok((thread, ())) => {
+                // Another file of the same name is another database: nobody is to read half from one and half from the other.
+                self.place.as_ref().map_or(Ok(()), |place| place.look_at_database())?;
+                Ok(thread)
+            }
             Err(error) => Err(OpenError::new(&self.path, error).into()),
         }
     }
@@ -78,7 +94,15 @@ pub struct Reader {
     /// Always there until dropped.
     thread: Option<SqliteThread>,
     readers: Arc<Readers>,
-    _permit: OwnedSemaphorePermit,
+    standing: Standing,
+}
+
+/// What a reader counts as.
+enum Standing {
+    /// One of the connections that may be in use.
+    InUse { _permit: OwnedSemaphorePermit },
+    /// One of those that are kept and not used.
+    Aside { _permit: OwnedSemaphorePermit },
 }
 
 impl Reader {
@@ -116,6 +140,36 @@ impl Reader {
             .await?
     }
 
+    /// Lets another have a connection in its place, and keeps its own, with its cursors and its snapshot. Nothing may be run until
+    /// [`step_back`](Self::step_back) is done. False if too many stand aside already: then nothing has changed.
+    pub fn step_aside(&mut self) -> bool {
+        if let Standing::InUse { .. } = self.standing {
+            let Ok(permit) = Arc::clone(&self.readers.aside).try_acquire_owned() else {
+                return false;
+            };
+            self.standing = Standing::Aside { _permit: permit };
+        }
+        true
+    }
+
+    /// Takes its place among those in use again; waits its turn for it. Nothing if it has not stepped aside.
+    ///
+    /// # Errors
+    /// [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, it stands aside as before.
+    pub async fn step_back(&mut self) -> Result<(), WriteError> {
+        if let Standing::Aside { .. } = self.standing {
+            let permit = Arc::clone(&self.readers.permits)
+                .acquire_owned()
+                .await
+                .map_err(|_| WriteError::Closed)?;
+            self.standing = Standing::InUse { _permit: permit };
+        }
+        Ok(())
+    }
+
     fn thread(&self) -> &SqliteThread {
         self.thread
             .as_ref()
@@ -132,7 +186,11 @@ impl Drop for Reader {
             session.rollback();
         });
         if !self.readers.permits.is_closed() {
-            self.readers.idle.lock().push(thread);
+            let mut idle = self.readers.idle.lock();
+            // Those who stood aside had more of them than there are places.
+            if idle.len() < self.readers.idle_max {
+                idle.push(thread);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 mod each;
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,9 +14,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
+use rusqlite::{Connection, OpenFlags, Statement, ffi};
 
-use super::error::write_error;
+use super::error::{is_disk_failure, write_error};
+use super::health::Health;
+use super::place::Place;
 use super::policy::Policy;
 use super::program::Program;
 use crate::write::statement::Acceptance;
@@ -24,6 +26,10 @@ use crate::write::{CancelToken, Outcome, Parameters, Sql, StatementError, Statem
 
 /// How many virtual-machine steps SQLite takes between two looks at the cancel token: some tens of microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 2_000;
+
+/// Longer texts are compiled anew each time: they are bulk that rarely comes again, and what is kept of each is several times its
+/// length.
+const KEPT_TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// What a connection is opened with.
 #[derive(Clone)]
@@ -50,13 +56,51 @@ pub struct Session {
     policy: Arc<Policy>,
     watch: Arc<Mutex<Option<CancelToken>>>,
     settings: Settings,
+    /// Where the file belongs, and what becomes of writes: of the writing connection only.
+    guard: Option<Guard>,
+}
+
+/// What the writing connection minds beside its statements.
+struct Guard {
+    place: Option<Arc<Place>>,
+    health: Arc<Health>,
+    /// Rows changed on this connection when the open transaction began.
+    changes_before: u64,
+}
+
+/// A compiled statement.
+pub(super) enum Prepared<'c> {
+    /// Goes back to the connection's cache.
+    Kept(rusqlite::CachedStatement<'c>),
+    /// Too long for that.
+    Once(Statement<'c>),
+}
+
+impl<'c> Deref for Prepared<'c> {
+    type Target = Statement<'c>;
+
+    fn deref(&self) -> &Statement<'c> {
+        match self {
+            Self::Kept(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
+impl<'c> DerefMut for Prepared<'c> {
+    fn deref_mut(&mut self) -> &mut Statement<'c> {
+        match self {
+            Self::Kept(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
 }
 
 self_cell::self_cell!(
     struct Cursor {
         owner: Rc<Connection>,
         #[not_covariant]
-        dependent: CachedStatement,
+        dependent: Prepared,
     }
 );
 
@@ -78,6 +122,15 @@ pub(super) enum Transaction {
     Shared,
     /// Its caller's own.
     Own,
+}
+
+/// Why a transaction was not committed.
+#[derive(Debug)]
+pub(super) enum Uncommitted {
+    /// Perhaps by the fault of one statement: without it the others may be committed.
+    BySome(WriteError),
+    /// By the fault of none: to run it again in parts is of no use.
+    ByAll(WriteError),
 }
 
 /// A failure, and whether the transaction it happened in is still good.
@@ -112,7 +165,24 @@ impl Session {
             policy,
             watch,
             settings,
+            guard: None,
         })
+    }
+
+    /// From now on every commit looks at the place of the file, and tells how it went.
+    pub(super) fn mind(&mut self, place: Option<Arc<Place>>, health: Arc<Health>) {
+        self.guard = Some(Guard {
+            place,
+            health,
+            changes_before: 0,
+        });
+    }
+
+    fn look_at_place(&self) -> Result<(), WriteError> {
+        match self.guard.as_ref().and_then(|guard| guard.place.as_ref()) {
+            Some(place) => place.look(),
+            None => Ok(()),
+        }
     }
 
     /// The connection, for what has no form of its own here: looking at the schema, preparing to describe.
@@ -163,7 +233,7 @@ impl Session {
     /// Executes one statement: whole, or not at all, and reports what it did.
     pub(super) fn execute_prepared(
         &mut self,
-        statement: &mut CachedStatement<'_>,
+        statement: &mut Statement<'_>,
         program: &Program,
         parameters: &Parameters,
         token: Option<&CancelToken>,
@@ -228,7 +298,7 @@ impl Session {
     /// Steps the statement to its end, gathering what RETURNING gives.
     fn step_to_end(
         &mut self,
-        statement: &mut CachedStatement<'_>,
+        statement: &mut Statement<'_>,
         program: &Program,
         token: Option<&CancelToken>,
     ) -> Result<Outcome, Failure> {
@@ -288,6 +358,9 @@ impl Session {
     /// Begins a transaction that writes, and forgets programs that are not true any more.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         self.trusted("BEGIN IMMEDIATE")?;
+        if let Some(guard) = &mut self.guard {
+            guard.changes_before = self.connection.total_changes();
+        }
         let checked = self.check_schema();
         checked.map_err(|error| {
             let failure = Failure::clean(self.explain(&error));
@@ -296,19 +369,42 @@ impl Session {
         })
     }
 
-    /// Commits. After an error the transaction is rolled back, and the error is SQLite's own.
-    pub(super) fn commit(&mut self) -> rusqlite::Result<()> {
-        let committed = self.control("COMMIT");
-        match committed {
-            // What was remembered under the new schema is forgotten at the next `begin`, which sees its version.
-            Ok(()) => self.schema_changed = false,
-            Err(_) => self.rollback(),
+    /// Commits. After an error the transaction is rolled back, or lost with its file.
+    pub(super) fn commit(&mut self) -> Result<(), Uncommitted> {
+        if let Err(error) = self.look_at_place() {
+            self.rollback();
+            return Err(Uncommitted::ByAll(error));
         }
-        committed
+        if let Err(error) = self.control("COMMIT") {
+            self.rollback();
+            let explained = self.explain(&error);
+            return Err(match explained {
+                _ if is_disk_failure(&error) => Uncommitted::ByAll(WriteError::OutcomeUnknown {
+                    cause: explained.to_string(),
+                }),
+                // A lock that is not waited for once more by everyone.
+                WriteError::Busy { .. } => Uncommitted::ByAll(explained),
+                _ => Uncommitted::BySome(explained),
+            });
+        }
+        // What was remembered under the new schema is forgotten at the next `begin`, which sees its version.
+        self.schema_changed = false;
+        if let Err(error) = self.look_at_place() {
+            // The file may have gone just before the commit or just behind it.
+            return Err(Uncommitted::ByAll(WriteError::OutcomeUnknown {
+                cause: error.to_string(),
+            }));
+        }
+        if let Some(guard) = &self.guard
+            && self.connection.total_changes() != guard.changes_before
+        {
+            guard.health.succeeded();
+        }
+        Ok(())
     }
 
     /// Compiles, or finds compiled, one statement; a refusal of the policy gets its reason.
-    pub(super) fn prepare<'c>(&self, connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>, Failure> {
+    pub(super) fn prepare<'c>(&self, connection: &'c Connection, sql: &str) -> Result<Prepared<'c>, Failure> {
         if sql.contains('\0') {
             // SQLite would stop there, and execute a DELETE without its WHERE.
             return Err(Failure::clean(WriteError::Statement(StatementError::new(
@@ -319,13 +415,16 @@ impl Session {
         }
         // One that was left behind by what was described through `connection()` is not this statement's.
         self.policy.take_refusal();
-        connection
-            .prepare_cached(sql)
-            .map_err(|error| Failure::clean(self.explain(&error)))
+        let prepared = if sql.len() <= KEPT_TEXT_BYTES_MAX {
+            connection.prepare_cached(sql).map(Prepared::Kept)
+        } else {
+            connection.prepare(sql).map(Prepared::Once)
+        };
+        prepared.map_err(|error| Failure::clean(self.explain(&error)))
     }
 
     /// The program of a statement, remembered while the schema stays as it is.
-    pub(super) fn program(&mut self, sql: &str, statement: &rusqlite::Statement<'_>) -> Result<Rc<Program>, Failure> {
+    pub(super) fn program(&mut self, sql: &str, statement: &Statement<'_>) -> Result<Rc<Program>, Failure> {
         if let Some(program) = self.programs.get(sql) {
             return Ok(Rc::clone(program));
         }
@@ -338,10 +437,12 @@ impl Session {
             })
         })?;
         let program = Rc::new(program);
-        if self.programs.len() >= self.settings.statement_cache {
-            self.programs.clear();
+        if sql.len() <= KEPT_TEXT_BYTES_MAX {
+            if self.programs.len() >= self.settings.statement_cache {
+                self.programs.clear();
+            }
+            self.programs.insert(sql.into(), Rc::clone(&program));
         }
-        self.programs.insert(sql.into(), Rc::clone(&program));
         Ok(program)
     }
 
@@ -384,6 +485,27 @@ impl Session {
             .trusting(|| self.connection.query_row(checkpoint, (), |_| Ok(())))
     }
 
+    /// Writes the file's own user version anew: a page that stays as it was, and yet must reach the disk.
+    pub(super) fn probe(&mut self) -> Result<(), WriteError> {
+        self.begin().map_err(|failure| failure.error)?;
+        let written = self.policy.trusting(|| {
+            let version: i64 = self.connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+            self.connection.pragma_update(None, "user_version", version)
+        });
+        if let Err(error) = written {
+            let error = self.explain(&error);
+            self.rollback();
+            return Err(error);
+        }
+        self.commit().map_err(|uncommitted| match uncommitted {
+            Uncommitted::ByAll(error) | Uncommitted::BySome(error) => error,
+        })?;
+        if let Some(guard) = &self.guard {
+            guard.health.succeeded();
+        }
+        Ok(())
+    }
+
     /// Executes outside any transaction, free of the policy's rule against what VACUUM does inside.
     pub(super) fn execute_alone(
         &mut self,
@@ -394,12 +516,17 @@ impl Session {
         debug_assert!(self.connection.is_autocommit());
         let policy = Arc::clone(&self.policy);
         let connection = Rc::clone(&self.connection);
+        self.look_at_place()?;
         // Compiled under the rules, run without them: VACUUM attaches a database of its own.
         let mut statement = self.prepare(&connection, sql).map_err(|failure| failure.error)?;
         let program = self.program(sql, &statement).map_err(|failure| failure.error)?;
-        policy
+        let executed = policy
             .trusting(|| self.execute_prepared(&mut statement, &program, parameters, token, None, Transaction::None))
-            .map_err(|failure| failure.error)
+            .map_err(|failure| failure.error)?;
+        self.look_at_place().map_err(|error| WriteError::OutcomeUnknown {
+            cause: error.to_string(),
+        })?;
+        Ok(executed)
     }
 
     /// Sets the connection up, free of the policy.
@@ -439,7 +566,13 @@ impl Session {
     pub(super) fn explain(&self, error: &rusqlite::Error) -> WriteError {
         match self.policy.take_refusal() {
             Some(reason) => WriteError::Refused { reason },
-            None => write_error(error, self.settings.busy_timeout),
+            None => {
+                let error = write_error(error, self.settings.busy_timeout);
+                if let Some(guard) = &self.guard {
+                    guard.health.failed(&error);
+                }
+                error
+            }
         }
     }
 
@@ -634,11 +767,7 @@ fn undoes_the_statement(error: &rusqlite::Error) -> bool {
 }
 
 /// Gathers all rows; false if they take more than `bytes_max`.
-fn gather(
-    statement: &mut CachedStatement<'_>,
-    bytes_max: usize,
-    gathered: &mut Vec<Vec<Value>>,
-) -> rusqlite::Result<bool> {
+fn gather(statement: &mut Statement<'_>, bytes_max: usize, gathered: &mut Vec<Vec<Value>>) -> rusqlite::Result<bool> {
     let mut bytes = 0;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
@@ -672,7 +801,7 @@ fn value(value: ValueRef<'_>) -> rusqlite::Result<Value> {
 }
 
 /// Binds the parameters by their numbers.
-fn bind(statement: &mut CachedStatement<'_>, program: &Program, parameters: &Parameters) -> Result<(), WriteError> {
+fn bind(statement: &mut Statement<'_>, program: &Program, parameters: &Parameters) -> Result<(), WriteError> {
     if parameters.len() != program.parameter_count() {
         return Err(WriteError::Statement(StatementError::new(
             StatementErrorKind::ParameterCount,

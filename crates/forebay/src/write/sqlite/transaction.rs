@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Inner;
-use super::error::is_disk_failure;
 use super::readers::CancelOnDrop;
-use super::session::Session;
+use super::session::{Session, Uncommitted};
 use crate::write::{CancelToken, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction that may write. Roll back by dropping it.
@@ -206,16 +205,8 @@ impl Transaction {
                     session.rollback();
                     return Err(WriteError::TransactionLost);
                 }
-                let committed = session.commit();
-                committed.map_err(|error| {
-                    let explained = session.explain(&error);
-                    if is_disk_failure(&error) {
-                        WriteError::OutcomeUnknown {
-                            cause: explained.to_string(),
-                        }
-                    } else {
-                        explained
-                    }
+                session.commit().map_err(|uncommitted| match uncommitted {
+                    Uncommitted::ByAll(error) | Uncommitted::BySome(error) => error,
                 })
             })
             .await?

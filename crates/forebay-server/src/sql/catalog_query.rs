@@ -1,0 +1,206 @@
+//! Tells queries of PostgreSQL's catalog from those of the client's tables.
+//!
+//! Contract: a query that names a catalog relation is one; so is a query that names no table at all and calls a function, or casts to a
+//! type, that only the catalog can answer. Knows nothing of what the catalog holds.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    DataType, Expr, Function, ObjectName, ObjectNamePart, SetExpr, Statement as Tree, Visit, Visitor, visit_relations,
+};
+
+use crate::sql::error::SqlError;
+use crate::sql::grammar;
+use crate::sql::lexer::{Kind, name_value};
+use crate::sql::split::Segment;
+
+/// Functions whose answers need the catalog. Those of the session (`version()` and its like) are not among them.
+const FUNCTIONS: [&str; 30] = [
+    "col_description",
+    "current_schemas",
+    "format_type",
+    "has_column_privilege",
+    "has_database_privilege",
+    "has_schema_privilege",
+    "has_table_privilege",
+    "obj_description",
+    "pg_encoding_to_char",
+    "pg_function_is_visible",
+    "pg_get_constraintdef",
+    "pg_get_expr",
+    "pg_get_indexdef",
+    "pg_get_serial_sequence",
+    "pg_get_triggerdef",
+    "pg_get_userbyid",
+    "pg_get_viewdef",
+    "pg_is_other_temp_schema",
+    "pg_my_temp_schema",
+    "pg_relation_is_publishable",
+    "pg_relation_size",
+    "pg_size_pretty",
+    "pg_table_is_visible",
+    "pg_table_size",
+    "pg_total_relation_size",
+    "pg_type_is_visible",
+    "shobj_description",
+    "to_regclass",
+    "to_regnamespace",
+    "to_regtype",
+];
+
+/// The catalog's relations that queries name without `pg_catalog.` in front.
+const RELATIONS: [&str; 49] = [
+    "pg_aggregate",
+    "pg_am",
+    "pg_attrdef",
+    "pg_attribute",
+    "pg_auth_members",
+    "pg_authid",
+    "pg_available_extensions",
+    "pg_cast",
+    "pg_class",
+    "pg_collation",
+    "pg_constraint",
+    "pg_conversion",
+    "pg_database",
+    "pg_depend",
+    "pg_description",
+    "pg_enum",
+    "pg_extension",
+    "pg_foreign_table",
+    "pg_index",
+    "pg_indexes",
+    "pg_inherits",
+    "pg_language",
+    "pg_locks",
+    "pg_matviews",
+    "pg_namespace",
+    "pg_opclass",
+    "pg_operator",
+    "pg_partitioned_table",
+    "pg_policy",
+    "pg_proc",
+    "pg_publication",
+    "pg_range",
+    "pg_rewrite",
+    "pg_roles",
+    "pg_sequence",
+    "pg_sequences",
+    "pg_settings",
+    "pg_shdescription",
+    "pg_stat_activity",
+    "pg_stat_user_tables",
+    "pg_statistic_ext",
+    "pg_tables",
+    "pg_tablespace",
+    "pg_timezone_names",
+    "pg_trigger",
+    "pg_type",
+    "pg_user",
+    "pg_views",
+    "pg_statio_user_tables",
+];
+
+const TYPES: [&str; 9] = [
+    "regclass",
+    "regtype",
+    "regnamespace",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "oid",
+    "name",
+    "oidvector",
+];
+
+/// The tree of a catalog query (`Some(None)` if no grammar knows it), or `None` for any other statement.
+pub(super) fn catalog_query(script: &str, segment: &Segment, text: &str) -> Result<Option<Option<Tree>>, SqlError> {
+    let first = &segment.tokens[0];
+    let asks = first.kind == Kind::Open
+        || ["SELECT", "WITH", "VALUES", "TABLE"]
+            .iter()
+            .any(|word| first.is_word(script, word));
+    if !asks || !could_be(script, segment) {
+        return Ok(None);
+    }
+    let Some(tree) = grammar::parse_catalog_query(text)? else {
+        let qualified = segment.tokens.windows(2).any(|pair| {
+            pair[1].kind == Kind::Dot
+                && name_value(pair[0].kind, pair[0].text(script)).is_some_and(|schema| is_catalog_schema(&schema))
+        });
+        return Ok(qualified.then_some(None));
+    };
+    // A query that writes (a WITH clause around an INSERT) is not asked of the catalog.
+    if !matches!(&tree, Tree::Query(query) if !matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)))
+    {
+        return Ok(None);
+    }
+    Ok(is_catalog(&tree).then_some(Some(tree)))
+}
+
+/// A cheap look, so that other statements are not parsed twice.
+fn could_be(script: &str, segment: &Segment) -> bool {
+    segment
+        .tokens
+        .iter()
+        .filter_map(|token| name_value(token.kind, token.text(script)))
+        .any(|name| {
+            let name = name.to_ascii_lowercase();
+            is_catalog_schema(&name)
+                || RELATIONS.contains(&name.as_str())
+                || FUNCTIONS.contains(&name.as_str())
+                || TYPES.contains(&name.as_str())
+        })
+}
+
+fn is_catalog_schema(name: &str) -> bool {
+    name.eq_ignore_ascii_case("pg_catalog") || name.eq_ignore_ascii_case("information_schema")
+}
+
+fn is_catalog(tree: &Tree) -> bool {
+    let (mut catalog_relation, mut other_relation) = (false, false);
+    let _ = visit_relations(tree, |relation| {
+        if is_catalog_relation(relation) {
+            catalog_relation = true;
+        } else {
+            other_relation = true;
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    catalog_relation || (!other_relation && tree.visit(&mut NeedsCatalog).is_break())
+}
+
+fn is_catalog_relation(relation: &ObjectName) -> bool {
+    let part = |index: usize| match relation.0.get(index) {
+        Some(ObjectNamePart::Identifier(name)) => name.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    match relation.0.len() {
+        1 => RELATIONS.contains(&part(0).as_str()),
+        length => is_catalog_schema(&part(length - 2)),
+    }
+}
+
+struct NeedsCatalog;
+
+impl Visitor for NeedsCatalog {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        let needs = match expression {
+            Expr::Function(Function { name, .. }) => name.0.last().is_some_and(
+                |last| matches!(last, ObjectNamePart::Identifier(name) if FUNCTIONS.contains(&name.value.to_ascii_lowercase().as_str())),
+            ),
+            Expr::Cast { data_type: DataType::Regclass, .. } => true,
+            Expr::Cast { data_type: DataType::Custom(name, _), .. } => name.0.last().is_some_and(
+                |last| matches!(last, ObjectNamePart::Identifier(name) if TYPES.contains(&name.value.to_ascii_lowercase().as_str())),
+            ),
+            _ => false,
+        };
+        if needs {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}

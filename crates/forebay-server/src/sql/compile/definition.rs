@@ -1,0 +1,270 @@
+//! A table as a client declared it, and how it is kept in the file.
+//!
+//! Contract: the definition stands in PostgreSQL's terms, as JSON, in a comment inside SQLite's CREATE TABLE ([`Definition::create`]), and
+//! is read back from there ([`Definition::read`]); all else of that text is derived from it, so that the file can be read, and as far
+//! as functions allow be written, without this server. UNIQUE constraints are indexes under the constraint's name.
+
+use serde::{Deserialize, Serialize};
+
+use super::scalar::identifier;
+use super::schema::{Identity, declared};
+use super::types::TypeName;
+use crate::sql::facts::{Oid, oid};
+
+const OPEN: &str = "/* forebay: ";
+const CLOSE: &str = " :forebay */";
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    pub(crate) columns: Vec<ColumnDefinition>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) primary_key: Option<Key>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) uniques: Vec<Key>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) checks: Vec<Check>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) foreign_keys: Vec<ForeignKey>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ColumnDefinition {
+    pub(crate) name: String,
+    /// PostgreSQL's number for the type, and its modifier.
+    pub(crate) oid: Oid,
+    #[serde(skip_serializing_if = "is_without", default = "without")]
+    pub(crate) typmod: i32,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) not_null: bool,
+    /// PostgreSQL's text of the expression.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) default: Option<String>,
+    /// SQLite's text of the default, where that is a constant.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) default_stored: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) identity: Option<Identity>,
+    /// GENERATED ALWAYS AS (…) STORED, in both languages.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) generated: Option<Lowered>,
+}
+
+/// An expression in PostgreSQL's words, and in SQLite's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Lowered {
+    pub(crate) text: String,
+    pub(crate) sql: String,
+}
+
+/// A PRIMARY KEY or UNIQUE constraint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<String>,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    pub(crate) condition: Lowered,
+}
+
+/// A FOREIGN KEY constraint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ForeignKey {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) table: String,
+    pub(crate) referred: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) on_delete: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) on_update: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) deferrable: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) deferred: bool,
+}
+
+fn without() -> i32 {
+    -1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_without(typmod: &i32) -> bool {
+    *typmod == -1
+}
+
+impl ColumnDefinition {
+    pub(crate) fn kind(&self) -> TypeName {
+        TypeName {
+            oid: self.oid,
+            typmod: self.typmod,
+        }
+    }
+}
+
+impl Definition {
+    /// The definition that stands in SQLite's text of a table, if a client of this server made it.
+    pub(crate) fn read(sql: &str) -> Option<Self> {
+        let (_, rest) = sql.split_once(OPEN)?;
+        let (json, _) = rest.split_once(CLOSE)?;
+        serde_json::from_str(json).ok()
+    }
+
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// Whether the column is SQLite's own number of the row: the only column of the key, and an integer.
+    pub(crate) fn is_row_number(&self, name: &str) -> bool {
+        self.primary_key
+            .as_ref()
+            .is_some_and(|key| key.columns.len() == 1 && key.columns[0] == name)
+            && self
+                .column(name)
+                .is_some_and(|place| matches!(self.columns[place].oid, oid::INT2 | oid::INT4 | oid::INT8))
+    }
+
+    /// SQLite's CREATE TABLE.
+    pub(crate) fn create(&self, table: &str) -> String {
+        // `*/` cannot stand in the comment; in JSON a slash may be written as an escape.
+        let json = serde_json::to_string(self)
+            .expect("a definition is plain data")
+            .replace("*/", "*\\/");
+        let mut parts = Vec::new();
+        for column in &self.columns {
+            parts.push(self.column_text(column));
+        }
+        if let Some(key) = &self.primary_key
+            && !key.columns.iter().any(|column| self.is_row_number(column))
+        {
+            parts.push(format!("CONSTRAINT {} PRIMARY KEY ({})", identifier(&key.name), list(&key.columns)));
+        }
+        for check in &self.checks {
+            parts.push(format!("CONSTRAINT {} CHECK ({})", identifier(&check.name), check.condition.sql));
+        }
+        for key in &self.foreign_keys {
+            let mut text = format!(
+                "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({})",
+                identifier(&key.name),
+                list(&key.columns),
+                identifier(&key.table),
+                list(&key.referred)
+            );
+            if let Some(action) = &key.on_delete {
+                text.push_str(&format!(" ON DELETE {action}"));
+            }
+            if let Some(action) = &key.on_update {
+                text.push_str(&format!(" ON UPDATE {action}"));
+            }
+            if key.deferred {
+                text.push_str(" DEFERRABLE INITIALLY DEFERRED");
+            }
+            parts.push(text);
+        }
+        if parts.is_empty() {
+            // PostgreSQL has tables without columns.
+            parts.push("\"forebay_no_column\"".to_owned());
+        }
+        format!("CREATE TABLE {} ({OPEN}{json}{CLOSE} {})", identifier(table), parts.join(", "))
+    }
+
+    fn column_text(&self, column: &ColumnDefinition) -> String {
+        let name = identifier(&column.name);
+        if self.is_row_number(&column.name) {
+            let key = self.primary_key.as_ref().map_or("", |key| key.name.as_str());
+            return format!("{name} INTEGER CONSTRAINT {} PRIMARY KEY", identifier(key));
+        }
+        let mut text = format!("{name} {}", declared(column.kind()));
+        let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.name));
+        if column.not_null || in_key {
+            text.push_str(" NOT NULL");
+        }
+        if let Some(stored) = &column.default_stored {
+            text.push_str(&format!(" DEFAULT {stored}"));
+        }
+        if let Some(generated) = &column.generated {
+            text.push_str(&format!(" GENERATED ALWAYS AS ({}) STORED", generated.sql));
+        }
+        text
+    }
+
+    /// The indexes that carry the UNIQUE constraints.
+    pub(crate) fn unique_indexes(&self, table: &str) -> Vec<String> {
+        self.uniques.iter().map(|key| self.unique_index(table, key)).collect()
+    }
+
+    pub(crate) fn unique_index(&self, table: &str, key: &Key) -> String {
+        let columns: Vec<String> = key
+            .columns
+            .iter()
+            .map(|name| {
+                let kind = self.column(name).map_or(oid::TEXT, |place| self.columns[place].oid);
+                super::types::compared(&identifier(name), kind)
+            })
+            .collect();
+        format!(
+            "CREATE UNIQUE INDEX {} ON {} ({})",
+            identifier(&key.name),
+            identifier(table),
+            columns.join(", ")
+        )
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| identifier(name)).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_read_back_from_its_text() {
+        let definition = Definition {
+            columns: vec![
+                ColumnDefinition {
+                    name: "id".to_owned(),
+                    oid: oid::INT8,
+                    typmod: -1,
+                    not_null: true,
+                    default: Some("nextval('t_id_seq')".to_owned()),
+                    default_stored: None,
+                    identity: Some(Identity::ByDefault),
+                    generated: None,
+                },
+                ColumnDefinition {
+                    name: "odd */ \"name\"".to_owned(),
+                    oid: oid::VARCHAR,
+                    typmod: 24,
+                    not_null: false,
+                    default: Some("'*/'".to_owned()),
+                    default_stored: Some("'*/'".to_owned()),
+                    identity: None,
+                    generated: None,
+                },
+            ],
+            primary_key: Some(Key {
+                name: "t_pkey".to_owned(),
+                columns: vec!["id".to_owned()],
+            }),
+            uniques: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
+        let sql = definition.create("t");
+        assert_eq!(Definition::read(&sql).as_ref(), Some(&definition));
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.execute_batch(&sql).unwrap();
+        let kept: String = connection
+            .query_row("SELECT sql FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(Definition::read(&kept), Some(definition));
+    }
+}

@@ -1,0 +1,612 @@
+//! FROM: tables, views, subqueries, functions that give rows, and joins between them.
+//!
+//! Contract: columns and their order as PostgreSQL has them, those of USING and NATURAL once. Every relation gets a name of its own
+//! inside SQLite, so that a client's names can neither clash nor mean something else there.
+
+use forebay_pg_values::Type;
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, TableAlias,
+    TableFactor, TableWithJoins,
+};
+
+use super::fault::{Fault, Result};
+use super::query::{ResultColumn, relation_name};
+use super::resolve;
+use super::scalar::{Scalar, identifier, quoted, type_label};
+use super::schema::Table;
+use super::scope::{Merged, Relation, RelationColumn, Scope};
+use super::types::{self, TypeName};
+use super::{Compiler, folded};
+use crate::sql::facts::{self, Context, Oid, oid};
+
+impl Compiler<'_> {
+    /// The whole clause; its relations are entered into the scope.
+    pub(super) fn from(&mut self, items: &[TableWithJoins], scope: &mut Scope<'_>) -> Result<String> {
+        let mut parts = Vec::with_capacity(items.len());
+        for item in items {
+            let outer_joins = item.joins.iter().any(|join| {
+                matches!(
+                    join.join_operator,
+                    JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
+                )
+            });
+            let sql = self.joined(item, scope)?;
+            parts.push(if outer_joins && items.len() > 1 { format!("({sql})") } else { sql });
+        }
+        if items.len() > 1 && !scope.merged.is_empty() {
+            // Where merged columns stand in `*` is settled for one join tree only.
+            self.star_is_unsettled = true;
+        }
+        Ok(parts.join(" CROSS JOIN "))
+    }
+
+    fn joined(&mut self, item: &TableWithJoins, scope: &mut Scope<'_>) -> Result<String> {
+        let start = scope.relations.len();
+        let mut sql = self.factor(&item.relation, scope)?;
+        for join in &item.joins {
+            if join.global {
+                return Err(Fault::unsupported("GLOBAL JOIN"));
+            }
+            let (kind, constraint) = match &join.join_operator {
+                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("JOIN", constraint),
+                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("LEFT JOIN", constraint),
+                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("RIGHT JOIN", constraint),
+                JoinOperator::FullOuter(constraint) => ("FULL JOIN", constraint),
+                JoinOperator::CrossJoin(JoinConstraint::None) => ("CROSS JOIN", &JoinConstraint::None),
+                other => return Err(Fault::unsupported(format!("the join {other:?}"))),
+            };
+            let middle = scope.relations.len();
+            let right = self.factor(&join.relation, scope)?;
+            let right = if matches!(join.relation, TableFactor::NestedJoin { .. }) {
+                format!("({right})")
+            } else {
+                right
+            };
+            let lacks_rows = |relation: &mut Relation| {
+                for column in &mut relation.columns {
+                    column.not_null = false;
+                }
+            };
+            let condition = match constraint {
+                JoinConstraint::None if kind == "CROSS JOIN" => None,
+                JoinConstraint::None => {
+                    return Err(Fault::new("42601", "a join needs ON or USING, or to be a CROSS JOIN"));
+                }
+                JoinConstraint::On(condition) if kind == "FULL JOIN" && !is_of_equalities(condition) => {
+                    return Err(Fault::new(
+                        "0A000",
+                        "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+                    ));
+                }
+                JoinConstraint::On(condition) => {
+                    scope.no_aggregates.set(Some("JOIN conditions"));
+                    scope.no_windows.set(Some("JOIN conditions"));
+                    let condition = self.filter_condition(condition, scope, "JOIN/ON")?;
+                    scope.no_aggregates.set(None);
+                    scope.no_windows.set(None);
+                    Some(condition.sql)
+                }
+                JoinConstraint::Using(names) => {
+                    let names: Vec<(String, Option<&Ident>)> = names
+                        .iter()
+                        .map(|name| match name.0.last() {
+                            Some(ObjectNamePart::Identifier(name)) => (folded(name), Some(name)),
+                            _ => (name.to_string(), None),
+                        })
+                        .collect();
+                    Some(self.merge(kind, &names, scope, start, middle)?)
+                }
+                JoinConstraint::Natural => {
+                    let left = self.visible(scope, start, middle);
+                    let right = self.visible(scope, middle, scope.relations.len());
+                    let common: Vec<(String, Option<&Ident>)> = left
+                        .into_iter()
+                        .filter(|name| right.contains(name))
+                        .map(|name| (name, None))
+                        .collect();
+                    Some(self.merge(kind, &common, scope, start, middle)?)
+                }
+            };
+            match kind {
+                "LEFT JOIN" => scope.relations[middle..].iter_mut().for_each(lacks_rows),
+                "RIGHT JOIN" => scope.relations[start..middle].iter_mut().for_each(lacks_rows),
+                "FULL JOIN" => scope.relations[start..].iter_mut().for_each(lacks_rows),
+                _ => {}
+            }
+            sql = match condition {
+                Some(condition) if condition.is_empty() => format!("{sql} {kind} {right} ON 1"),
+                Some(condition) => format!("{sql} {kind} {right} ON {condition}"),
+                None => format!("{sql} CROSS JOIN {right}"),
+            };
+        }
+        Ok(sql)
+    }
+
+    #[allow(clippy::unused_self, reason = "one of the questions asked while a FROM clause is built")]
+    fn visible(&self, scope: &Scope<'_>, from: usize, to: usize) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for relation in &scope.relations[from..to] {
+            for (place, column) in relation.columns.iter().enumerate() {
+                if !relation.merged.contains(&place) || !names.contains(&column.name) {
+                    if names.contains(&column.name) {
+                        continue;
+                    }
+                    names.push(column.name.clone());
+                }
+            }
+        }
+        names
+    }
+
+    /// Makes one column of two for each name; gives the condition.
+    fn merge(
+        &mut self,
+        kind: &str,
+        names: &[(String, Option<&Ident>)],
+        scope: &mut Scope<'_>,
+        start: usize,
+        middle: usize,
+    ) -> Result<String> {
+        let mut conditions = Vec::new();
+        let mut merged_now = Vec::new();
+        for (name, written) in names {
+            let fail = |fault: Fault| match written {
+                Some(written) => fault.at(written),
+                None => fault,
+            };
+            let find = |range: std::ops::Range<usize>, scope: &Scope<'_>| -> Result<Option<(usize, usize)>> {
+                let mut found = None;
+                for place in range {
+                    let relation = &scope.relations[place];
+                    for (column, described) in relation.columns.iter().enumerate() {
+                        if described.name == *name && !relation.merged.contains(&column) {
+                            if found.is_some() {
+                                return Err(fail(Fault::new(
+                                    "42702",
+                                    format!("common column name \"{name}\" appears more than once in left table"),
+                                )));
+                            }
+                            found = Some((place, column));
+                        }
+                    }
+                }
+                Ok(found)
+            };
+            let scalar_of = |scope: &Scope<'_>, (relation, column): (usize, usize)| {
+                let column = &scope.relations[relation].columns[column];
+                Scalar {
+                    typmod: column.kind.typmod,
+                    ..Scalar::new(column.sql.clone(), column.kind.oid)
+                }
+            };
+            let earlier = scope.merged.iter().position(|merged| merged.name == *name);
+            let (left, left_place) = match (earlier, find(start..middle, scope)?) {
+                (Some(earlier), _) => (scope.merged.remove(earlier).scalar, None),
+                (None, Some(place)) => (scalar_of(scope, place), Some(place)),
+                (None, None) => {
+                    return Err(fail(Fault::new(
+                        "42703",
+                        format!("column \"{name}\" specified in USING clause does not exist in left table"),
+                    )));
+                }
+            };
+            let Some(right_place) = find(middle..scope.relations.len(), scope)? else {
+                return Err(fail(Fault::new(
+                    "42703",
+                    format!("column \"{name}\" specified in USING clause does not exist in right table"),
+                )));
+            };
+            let right = scalar_of(scope, right_place);
+            conditions.push(self.binary("=", left.clone(), right.clone())?.sql);
+            let both = self.unify(vec![left, right], "JOIN/USING")?;
+            let typmod = if both[0].typmod == both[1].typmod { both[0].typmod } else { -1 };
+            let scalar = match kind {
+                "RIGHT JOIN" => both[1].clone(),
+                "FULL JOIN" => Scalar {
+                    typmod,
+                    ..Scalar::new(format!("coalesce({}, {})", both[0].sql, both[1].sql), both[0].oid)
+                },
+                _ => both[0].clone(),
+            };
+            if let Some((relation, column)) = left_place {
+                scope.relations[relation].merged.push(column);
+            }
+            scope.relations[right_place.0].merged.push(right_place.1);
+            merged_now.push(Merged {
+                name: name.clone(),
+                scalar: Scalar {
+                    not_null: false,
+                    ..scalar
+                },
+            });
+        }
+        merged_now.append(&mut scope.merged);
+        scope.merged = merged_now;
+        Ok(conditions.join(" AND "))
+    }
+
+    fn factor(&mut self, factor: &TableFactor, scope: &mut Scope<'_>) -> Result<String> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args,
+                with_hints,
+                version: None,
+                with_ordinality,
+                partitions,
+                json_path: None,
+                sample: None,
+                index_hints,
+            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => match args {
+                Some(args) => {
+                    if args.settings.is_some() {
+                        return Err(Fault::unsupported("SETTINGS of a function"));
+                    }
+                    self.table_function(name, &args.args, *with_ordinality, alias.as_ref(), scope)
+                }
+                None => self.named_relation(name, alias.as_ref(), scope),
+            },
+            TableFactor::Function {
+                name,
+                args,
+                with_ordinality,
+                alias,
+                ..
+            } => self.table_function(name, args, *with_ordinality, alias.as_ref(), scope),
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            } => {
+                let arguments: Vec<&Expr> = array_exprs.iter().collect();
+                self.rows_of("unnest", &arguments, *with_ordinality, alias.as_ref(), scope)
+            }
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                sample: None,
+            } => {
+                if *lateral {
+                    return Err(Fault::unsupported("LATERAL before a subquery")
+                        .with_hint("Join with the subquery, or put it into the select list."));
+                }
+                let compiled = self.query(subquery, scope.outer, None)?;
+                let columns = compiled.columns;
+                self.enter(&format!("({})", compiled.sql), &columns, alias.as_ref(), None, scope)
+            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => self.joined(table_with_joins, scope),
+            other => Err(Fault::unsupported(format!("{other} in FROM"))),
+        }
+    }
+
+    /// Enters a relation whose columns are `c1`, `c2`, … in SQLite.
+    fn enter(
+        &mut self,
+        sql: &str,
+        columns: &[ResultColumn],
+        alias: Option<&TableAlias>,
+        name: Option<String>,
+        scope: &mut Scope<'_>,
+    ) -> Result<String> {
+        self.names += 1;
+        let own = relation_name(self.names);
+        let described = columns
+            .iter()
+            .enumerate()
+            .map(|(place, column)| RelationColumn {
+                name: column.name.clone(),
+                kind: column.kind,
+                sql: format!("{own}.\"c{}\"", place + 1),
+                not_null: column.not_null,
+            })
+            .collect();
+        let mut relation = Relation {
+            name,
+            columns: described,
+            key: Vec::new(),
+            merged: Vec::new(),
+        };
+        apply_alias(&mut relation, alias)?;
+        add(relation, scope)?;
+        Ok(format!("{sql} AS {own}"))
+    }
+
+    fn named_relation(&mut self, name: &ObjectName, alias: Option<&TableAlias>, scope: &mut Scope<'_>) -> Result<String> {
+        let spelled = types::object_name(name)?;
+        if name.0.len() == 1
+            && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == spelled)
+        {
+            let (sql, columns) = (identifier(&cte.sql), cte.columns.clone());
+            return self.enter(&sql, &columns, alias, Some(spelled), scope);
+        }
+        let table = self.table(name)?;
+        if let Some(text) = &table.view {
+            let columns: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+            let compiled = self.view(text)?;
+            let mut described = compiled.columns;
+            super::query::rename(&mut described, &columns, &table.name)?;
+            return self.enter(&format!("({})", compiled.sql), &described, alias, Some(table.name.clone()), scope);
+        }
+        self.names += 1;
+        let own = relation_name(self.names);
+        let relation = self.base_relation(&table, &own, alias)?;
+        add(relation, scope)?;
+        Ok(format!("{} AS {own}", identifier(&table.name)))
+    }
+
+    /// A table's columns under the name that it has in SQLite's text.
+    pub(super) fn base_relation(&mut self, table: &Table, own: &str, alias: Option<&TableAlias>) -> Result<Relation> {
+        let columns = table
+            .columns
+            .iter()
+            .map(|column| {
+                let sql = format!("{own}.{}", identifier(&column.name));
+                let sql = if column.foreign {
+                    let label = Type::from_oid(column.kind.oid).map_or_else(String::new, type_label);
+                    format!("\"forebay_stored\"({sql}, {})", quoted(&label))
+                } else {
+                    sql
+                };
+                RelationColumn {
+                    name: column.name.clone(),
+                    kind: column.kind,
+                    sql,
+                    not_null: column.not_null,
+                }
+            })
+            .collect();
+        let mut relation = Relation {
+            name: Some(table.name.clone()),
+            columns,
+            key: table.primary_key.clone(),
+            merged: Vec::new(),
+        };
+        apply_alias(&mut relation, alias)?;
+        Ok(relation)
+    }
+
+    fn table_function(
+        &mut self,
+        name: &ObjectName,
+        args: &[FunctionArg],
+        with_ordinality: bool,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Result<String> {
+        let name = types::object_name(name)?;
+        let mut arguments = Vec::new();
+        for argument in args {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => arguments.push(expression),
+                other => return Err(Fault::unsupported(format!("the argument {other}"))),
+            }
+        }
+        self.rows_of(&name, &arguments, with_ordinality, alias, scope)
+    }
+
+    /// A function in FROM: its rows come as a JSON array, which SQLite takes apart.
+    fn rows_of(
+        &mut self,
+        name: &str,
+        arguments: &[&Expr],
+        with_ordinality: bool,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Result<String> {
+        scope.no_aggregates.set(Some("functions in FROM"));
+        let mut scalars = Vec::new();
+        for argument in arguments {
+            scalars.push(self.expression(argument, scope)?);
+        }
+        scope.no_aggregates.set(None);
+        self.names += 1;
+        let own = relation_name(self.names);
+        let rows = self.row_source(name, scalars)?;
+        let single = rows.columns.len() == 1;
+        let mut columns: Vec<RelationColumn> = Vec::new();
+        for (place, (column, kind)) in rows.columns.iter().enumerate() {
+            let sql = if single {
+                format!("{own}.\"value\"")
+            } else {
+                format!("json_extract({own}.\"value\", '$[{place}]')")
+            };
+            columns.push(RelationColumn {
+                name: column.clone(),
+                kind: TypeName::plain(*kind),
+                sql,
+                not_null: false,
+            });
+        }
+        if with_ordinality {
+            columns.push(RelationColumn {
+                name: "ordinality".to_owned(),
+                kind: TypeName::plain(oid::INT8),
+                sql: format!("({own}.\"key\" + 1)"),
+                not_null: true,
+            });
+        }
+        let mut relation = Relation {
+            name: Some(name.to_owned()),
+            columns,
+            key: Vec::new(),
+            merged: Vec::new(),
+        };
+        // The alias of a function that gives one column is the column's name too.
+        if let Some(alias) = alias
+            && alias.columns.is_empty()
+            && single
+            && rows.takes_alias
+        {
+            relation.columns[0].name = folded(&alias.name);
+        }
+        apply_alias(&mut relation, alias)?;
+        add(relation, scope)?;
+        Ok(format!("json_each({}) AS {own}", rows.sql))
+    }
+
+    /// What a function's rows are, as a JSON array.
+    fn row_source(&mut self, name: &str, mut scalars: Vec<Scalar>) -> Result<RowSource> {
+        let given: Vec<Oid> = scalars.iter().map(|scalar| scalar.oid).collect();
+        let chosen = resolve::function(name, &given, false)?.ok_or_else(|| {
+            let types: Vec<String> = given.iter().map(|oid| facts::display_name(*oid)).collect();
+            Fault::new("42883", format!("function {name}({}) does not exist", types.join(", ")))
+        })?;
+        if !chosen.function.returns_set {
+            let scalar = self.call(name, scalars)?;
+            let label = Type::from_oid(scalar.oid)
+                .map(type_label)
+                .ok_or_else(|| Fault::unsupported(format!("{name} in FROM")))?;
+            return Ok(RowSource {
+                sql: format!("\"forebay_array\"({}, {})", quoted(&label), scalar.sql),
+                columns: vec![(name.to_owned(), scalar.oid)],
+                takes_alias: true,
+            });
+        }
+        let polymorphism = resolve::polymorphism(&given, &chosen.wanted)
+            .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
+        for (scalar, wanted) in scalars.iter_mut().zip(&chosen.wanted) {
+            let actual = polymorphism.actual(*wanted).unwrap_or(*wanted);
+            *scalar = self.convert_type(scalar.clone(), actual, Context::Implicit)?;
+        }
+        let list: Vec<&str> = scalars.iter().map(|scalar| scalar.sql.as_str()).collect();
+        let list = list.join(", ");
+        let environment = super::scalar::ENVIRONMENT;
+        let one = |sql: String, kind: Oid| {
+            Ok(RowSource {
+                sql,
+                columns: vec![(name.to_owned(), kind)],
+                takes_alias: true,
+            })
+        };
+        let value = |sql: String, kind: Oid| {
+            Ok(RowSource {
+                sql,
+                columns: vec![("value".to_owned(), kind)],
+                takes_alias: true,
+            })
+        };
+        let pairs = |sql: String, kind: Oid| {
+            Ok(RowSource {
+                sql,
+                columns: vec![("key".to_owned(), oid::TEXT), ("value".to_owned(), kind)],
+                takes_alias: false,
+            })
+        };
+        match name {
+            "generate_series" => {
+                let kind = scalars[0].oid;
+                let label = Type::from_oid(kind).map(type_label).unwrap_or_default();
+                self.zone_bound |= kind == oid::TIMESTAMPTZ;
+                one(format!("\"forebay_series\"({environment}, {}, {list})", quoted(&label)), kind)
+            }
+            "unnest" if scalars.len() == 1 => {
+                let element = facts::element_of(scalars[0].oid)
+                    .ok_or_else(|| Fault::unsupported(format!("unnest of {}", facts::display_name(scalars[0].oid))))?;
+                one(format!("\"forebay_flat\"({list})"), element)
+            }
+            "json_array_elements" | "jsonb_array_elements" => {
+                value(format!("\"forebay_rows\"('{name}', {list})"), scalars[0].oid)
+            }
+            "json_array_elements_text" | "jsonb_array_elements_text" => {
+                value(format!("\"forebay_rows\"('{name}', {list})"), oid::TEXT)
+            }
+            "json_object_keys" | "jsonb_object_keys" | "regexp_split_to_table" | "string_to_table" => {
+                one(format!("\"forebay_rows\"('{name}', {list})"), oid::TEXT)
+            }
+            "json_each" | "jsonb_each" => pairs(format!("\"forebay_rows\"('{name}', {list})"), scalars[0].oid),
+            "json_each_text" | "jsonb_each_text" => pairs(format!("\"forebay_rows\"('{name}', {list})"), oid::TEXT),
+            _ => Err(Fault::unsupported(format!("the function {name} in FROM"))),
+        }
+    }
+
+    /// The table of that name.
+    pub(super) fn table(&mut self, name: &ObjectName) -> Result<std::rc::Rc<Table>> {
+        let spelled = types::object_name(name)?;
+        let plain = match spelled.strip_prefix("public.") {
+            Some(plain) if name.0.len() > 1 => plain,
+            _ => spelled.as_str(),
+        };
+        let missing = || {
+            let fault = Fault::new("42P01", format!("relation \"{spelled}\" does not exist"));
+            match name.0.first() {
+                Some(ObjectNamePart::Identifier(first)) => fault.at(first),
+                _ => fault,
+            }
+        };
+        if plain.contains('.') && name.0.len() > 1 || plain.starts_with("sqlite_") || plain.starts_with("forebay_") {
+            return Err(missing());
+        }
+        let found = self
+            .schema
+            .table(plain)
+            .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
+        found.ok_or_else(missing)
+    }
+}
+
+/// The rows of a function: a JSON array of values, or of arrays of as many as there are columns.
+struct RowSource {
+    sql: String,
+    columns: Vec<(String, Oid)>,
+    /// Whether an alias for the table names the column too.
+    takes_alias: bool,
+}
+
+fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
+    if let Some(name) = &relation.name
+        && scope.relations.iter().any(|known| known.name.as_ref() == Some(name))
+    {
+        return Err(Fault::new("42712", format!("table name \"{name}\" specified more than once")));
+    }
+    scope.relations.push(relation);
+    Ok(())
+}
+
+fn apply_alias(relation: &mut Relation, alias: Option<&TableAlias>) -> Result<()> {
+    let Some(alias) = alias else {
+        return Ok(());
+    };
+    if alias.at.is_some() || alias.columns.iter().any(|column| column.data_type.is_some()) {
+        return Err(Fault::unsupported("a list of column definitions"));
+    }
+    let name = folded(&alias.name);
+    if alias.columns.len() > relation.columns.len() {
+        return Err(Fault::new(
+            "42P10",
+            format!(
+                "table \"{name}\" has {} columns available but {} columns specified",
+                relation.columns.len(),
+                alias.columns.len()
+            ),
+        ));
+    }
+    for (column, renamed) in relation.columns.iter_mut().zip(&alias.columns) {
+        column.name = folded(&renamed.name);
+    }
+    relation.name = Some(name);
+    Ok(())
+}
+
+/// Whether a condition is nothing but equalities, all of which have to hold.
+fn is_of_equalities(condition: &Expr) -> bool {
+    match super::expression::unnested(condition) {
+        Expr::BinaryOp {
+            left,
+            op: sqlparser::ast::BinaryOperator::And,
+            right,
+        } => is_of_equalities(left) && is_of_equalities(right),
+        Expr::BinaryOp {
+            op: sqlparser::ast::BinaryOperator::Eq,
+            ..
+        } => true,
+        Expr::Value(value) => matches!(value.value, sqlparser::ast::Value::Boolean(true)),
+        _ => false,
+    }
+}

@@ -1,0 +1,284 @@
+//! The compiler: PostgreSQL's SQL in, SQLite's out.
+//!
+//! Contract: a statement means what it means to PostgreSQL, or it is refused by name (0A000), or it gets PostgreSQL's own error; never
+//! does it mean something else. To that end each name is bound to the schema, each expression has PostgreSQL's type, chosen by
+//! PostgreSQL's rules from all that PostgreSQL has ([`resolve`]), and each operator, function, cast and comparison is carried out by
+//! SQLite where that is equal ([`native`]), and by a function of PostgreSQL's meaning elsewhere.
+//!
+//! One walk binds and lowers ([`expression`], [`call`], [`aggregate`], [`subquery`], [`query`], [`from`], [`change`], [`define`]): an expression on its way
+//! is a [`scalar::Scalar`], SQLite's text with what PostgreSQL knows of it.
+//!
+//! Knows the schema by reading it on one connection, and the session by [`Environment`]; nothing of protocol or transactions.
+
+mod aggregate;
+mod alter;
+mod call;
+mod change;
+mod define;
+pub(crate) mod definition;
+mod expression;
+mod fault;
+mod from;
+mod naming;
+mod native;
+mod query;
+mod resolve;
+pub(crate) mod scalar;
+pub(crate) mod schema;
+mod scope;
+mod subquery;
+pub(crate) mod types;
+
+use sqlparser::ast::{Ident, Statement as Tree};
+
+pub(crate) use call::sequence_name_or as sequence_name;
+pub(crate) use fault::{Fault, Result};
+pub use query::ResultColumn;
+use schema::Schema;
+use types::TypeName;
+
+use crate::sql::facts::{Oid, oid};
+use crate::sql::{Environment, grammar};
+
+/// The highest number of a parameter, which PostgreSQL's protocol has too.
+pub(crate) const PARAMETERS_MAX: usize = 65_535;
+/// Queries inside one another.
+const NESTING_MAX: usize = 60;
+
+/// A statement, compiled.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What SQLite is to run: one statement, or several in one transaction.
+    pub steps: Vec<String>,
+    /// The types of the parameters.
+    pub parameters: Vec<Oid>,
+    /// The highest number of a parameter in what SQLite runs, the environment's among them: less than there are where a parameter's
+    /// value does not matter.
+    pub used: usize,
+    /// The number of the parameter that is told the session's environment, if the statement asks for it.
+    pub environment: Option<usize>,
+    /// The columns of its result.
+    pub columns: Vec<ResultColumn>,
+    /// Whether it writes, so that a connection that reads cannot run it.
+    pub writes: bool,
+    /// FOR UPDATE and its like: what is read must not change before the transaction ends.
+    pub locks: bool,
+    /// Holds for sessions in this time zone only.
+    pub zone_bound: bool,
+    /// Holds for this session only, and now.
+    pub session_bound: bool,
+    /// What to tell the client beside the result.
+    pub notice: Option<String>,
+}
+
+/// A name of WITH.
+#[derive(Debug, Clone)]
+struct KnownCte {
+    name: String,
+    /// Its name in SQLite's text.
+    sql: String,
+    columns: Vec<ResultColumn>,
+}
+
+/// One statement being compiled.
+pub(crate) struct Compiler<'a> {
+    schema: Schema<'a>,
+    session: &'a Environment<'a>,
+    values: &'a forebay_pg_values::Environment,
+    parameters: Vec<Option<Oid>>,
+    /// No parameters beyond those: the text is a definition, which has none.
+    fixed_parameters: bool,
+    /// How many relations have been given names.
+    names: usize,
+    depth: usize,
+    ctes: Vec<KnownCte>,
+    writes: bool,
+    locks: bool,
+    zone_bound: bool,
+    session_bound: bool,
+    star_is_unsettled: bool,
+    /// Inside a condition that a NULL fails like a false.
+    null_is_false: bool,
+    notice: Option<String>,
+}
+
+/// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
+pub(super) fn folded(name: &Ident) -> String {
+    const NAME_BYTES_MAX: usize = 63;
+    let mut folded = if name.quote_style.is_some() {
+        name.value.clone()
+    } else {
+        name.value.to_ascii_lowercase()
+    };
+    if folded.len() > NAME_BYTES_MAX {
+        let mut end = NAME_BYTES_MAX;
+        while !folded.is_char_boundary(end) {
+            end -= 1;
+        }
+        folded.truncate(end);
+    }
+    folded
+}
+
+/// Compiles one statement. `declared` are the types the client gave its parameters, 0 for those it left open.
+pub(crate) fn compile(
+    tree: &Tree,
+    connection: &rusqlite::Connection,
+    session: &Environment<'_>,
+    values: &forebay_pg_values::Environment,
+    declared: &[Oid],
+) -> Result<Plan> {
+    let mut compiler = Compiler::new(connection, session, values);
+    compiler.parameters = declared
+        .iter()
+        .map(|oid| (*oid != 0 && *oid != oid::UNKNOWN).then_some(*oid))
+        .collect();
+    let (steps, columns) = compiler.statement(tree)?;
+    let parameters: Vec<Oid> = compiler
+        .parameters
+        .iter()
+        .map(|known| known.unwrap_or(oid::TEXT))
+        .collect();
+    let number = parameters.len() + 1;
+    let uses_environment = steps.iter().any(|step| step.contains(scalar::ENVIRONMENT));
+    let steps: Vec<String> = steps
+        .into_iter()
+        .map(|step| step.replace(scalar::ENVIRONMENT, &format!("?{number}")))
+        .collect();
+    Ok(Plan {
+        used: steps.iter().map(|step| highest_parameter(step)).max().unwrap_or(0),
+        steps,
+        environment: uses_environment.then_some(number),
+        parameters,
+        columns,
+        writes: compiler.writes,
+        locks: compiler.locks,
+        zone_bound: compiler.zone_bound,
+        session_bound: compiler.session_bound,
+        notice: compiler.notice,
+    })
+}
+
+/// The highest `?1`, `?2`, … outside of literals and names.
+fn highest_parameter(sql: &str) -> usize {
+    let mut highest = 0;
+    let mut quote = None;
+    let bytes = sql.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match (quote, byte) {
+            (Some(open), byte) if open == *byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'\'' | b'"') => quote = Some(*byte),
+            (None, b'?') => {
+                let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                highest = highest.max(sql[at + 1..at + 1 + digits].parse().unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    highest
+}
+
+impl<'a> Compiler<'a> {
+    fn new(
+        connection: &'a rusqlite::Connection,
+        session: &'a Environment<'a>,
+        values: &'a forebay_pg_values::Environment,
+    ) -> Self {
+        Self {
+            schema: Schema::new(connection),
+            session,
+            values,
+            parameters: Vec::new(),
+            fixed_parameters: false,
+            names: 0,
+            depth: 0,
+            ctes: Vec::new(),
+            writes: false,
+            locks: false,
+            zone_bound: false,
+            session_bound: false,
+            star_is_unsettled: false,
+            null_is_false: false,
+            notice: None,
+        }
+    }
+
+    fn statement(&mut self, tree: &Tree) -> Result<(Vec<String>, Vec<ResultColumn>)> {
+        match tree {
+            Tree::Query(query) => {
+                // WITH before a statement that writes is read as a query around it.
+                match &*query.body {
+                    sqlparser::ast::SetExpr::Insert(inner)
+                    | sqlparser::ast::SetExpr::Update(inner)
+                    | sqlparser::ast::SetExpr::Delete(inner) => self.change_with(query, inner),
+                    _ => {
+                        let compiled = self.query(query, None, None)?;
+                        Ok((vec![compiled.sql], compiled.columns))
+                    }
+                }
+            }
+            Tree::Insert(insert) => self.one(|compiler| compiler.insert(insert, "")),
+            Tree::Update(update) => self.one(|compiler| compiler.update(update, "")),
+            Tree::Delete(delete) => self.one(|compiler| compiler.delete(delete, "")),
+            Tree::Explain {
+                statement,
+                analyze: false,
+                ..
+            } => {
+                let (steps, _) = self.statement(statement)?;
+                let [step] = steps.as_slice() else {
+                    return Err(Fault::unsupported("EXPLAIN of this statement"));
+                };
+                self.writes = false;
+                let column = |name: &str, kind: Oid| ResultColumn {
+                    name: name.to_owned(),
+                    kind: TypeName::plain(kind),
+                    not_null: true,
+                };
+                let columns = vec![
+                    column("id", oid::INT4),
+                    column("parent", oid::INT4),
+                    column("notused", oid::INT4),
+                    column("detail", oid::TEXT),
+                ];
+                Ok((vec![format!("EXPLAIN QUERY PLAN {step}")], columns))
+            }
+            Tree::Explain { .. } => Err(Fault::unsupported("EXPLAIN ANALYZE")),
+            other => {
+                self.writes = true;
+                self.define(other).map(|steps| (steps, Vec::new()))
+            }
+        }
+    }
+
+    fn one(
+        &mut self,
+        compile: impl FnOnce(&mut Self) -> Result<(String, Vec<ResultColumn>)>,
+    ) -> Result<(Vec<String>, Vec<ResultColumn>)> {
+        self.writes = true;
+        let (sql, columns) = compile(self)?;
+        Ok((vec![sql], columns))
+    }
+
+    /// The type of a parameter is found to be this one; gives the one it has.
+    fn parameter_is(&mut self, number: usize, found: Oid) -> Result<Oid> {
+        let known = &mut self.parameters[number - 1];
+        Ok(*known.get_or_insert(if found == oid::UNKNOWN { oid::TEXT } else { found }))
+    }
+
+    /// The query of a view, from PostgreSQL's text of it.
+    fn view(&mut self, text: &str) -> Result<query::Compiled> {
+        let Ok(Some(Tree::Query(query))) = grammar::parse(text) else {
+            return Err(Fault::new("XX001", "the text of a view in the file cannot be read"));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+        let parameters = std::mem::take(&mut self.parameters);
+        let compiled = self.query(&query, None, None);
+        self.parameters = parameters;
+        self.fixed_parameters = fixed;
+        self.ctes = ctes;
+        compiled
+    }
+}

@@ -1,0 +1,97 @@
+//! The name of a result column that is an expression without an alias: PostgreSQL's `FigureColname`.
+
+use sqlparser::ast::{AccessExpr, CeilFloorKind, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField};
+
+use super::expression::unnested;
+use super::folded;
+use super::types;
+use crate::sql::facts;
+
+/// The name.
+pub(super) fn column_name(expression: &Expr) -> String {
+    figure(expression).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+fn strong(name: &str) -> Option<(String, bool)> {
+    Some((name.to_owned(), true))
+}
+
+/// The name, and whether it is more than the name of a type.
+fn figure(expression: &Expr) -> Option<(String, bool)> {
+    let named = |name: &Ident| Some((folded(name), true));
+    match unnested(expression) {
+        Expr::Identifier(name) => named(name),
+        Expr::CompoundIdentifier(parts) => parts.last().and_then(named),
+        Expr::Function(function) => match function.name.0.last() {
+            Some(ObjectNamePart::Identifier(name)) => named(name),
+            _ => None,
+        },
+        Expr::Cast { expr, data_type, .. } => match figure(expr) {
+            Some((name, true)) => Some((name, true)),
+            _ => {
+                let kind = types::resolve(data_type).ok()?;
+                let element = facts::element_of(kind.oid).unwrap_or(kind.oid);
+                Some((facts::type_fact(element)?.name.to_owned(), false))
+            }
+        },
+        Expr::TypedString(typed) => {
+            let kind = types::resolve(&typed.data_type).ok()?;
+            Some((facts::type_fact(kind.oid)?.name.to_owned(), false))
+        }
+        Expr::BinaryOp {
+            op: sqlparser::ast::BinaryOperator::Overlaps,
+            ..
+        } => strong("overlaps"),
+        Expr::Interval(_) => Some(("interval".to_owned(), false)),
+        Expr::Collate { expr, .. } => figure(expr),
+        Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
+            Some((name, true)) => Some((name, true)),
+            _ => Some(("case".to_owned(), false)),
+        },
+        Expr::Array(_) => strong("array"),
+        Expr::Exists { .. } => strong("exists"),
+        Expr::Subquery(query) => subquery_name(query),
+        Expr::AtTimeZone { .. } => strong("timezone"),
+        Expr::Extract { .. } => strong("extract"),
+        Expr::Position { .. } => strong("position"),
+        Expr::Substring { shorthand: true, .. } => strong("substr"),
+        Expr::Substring { .. } => strong("substring"),
+        Expr::Overlay { .. } => strong("overlay"),
+        Expr::Trim { trim_where, .. } => strong(match trim_where {
+            None | Some(TrimWhereField::Both) => "btrim",
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+        }),
+        Expr::Ceil {
+            field: CeilFloorKind::DateTimeField(_),
+            ..
+        } => strong("ceil"),
+        Expr::Floor { .. } => strong("floor"),
+        Expr::Tuple(_) => strong("row"),
+        Expr::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+            Some(AccessExpr::Dot(Expr::Identifier(name))) => named(name),
+            _ => figure(root),
+        },
+        _ => None,
+    }
+}
+
+/// The name of a subquery's one column.
+fn subquery_name(query: &Query) -> Option<(String, bool)> {
+    let mut body = &*query.body;
+    loop {
+        match body {
+            SetExpr::Select(select) => {
+                return match select.projection.first()? {
+                    SelectItem::UnnamedExpr(expression) => Some((column_name(expression), true)),
+                    SelectItem::ExprWithAlias { alias, .. } => Some((folded(alias), true)),
+                    _ => None,
+                };
+            }
+            SetExpr::SetOperation { left, .. } => body = left,
+            SetExpr::Query(inner) => body = &inner.body,
+            SetExpr::Values(_) => return Some(("column1".to_owned(), true)),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What SQLite's own operators do exactly as PostgreSQL's functions do, given values in their stored forms.
+//!
+//! Contract: only what is equal for all values of the types, NULL among them. All else is a function of PostgreSQL's meaning.
+
+use super::scalar::Scalar;
+use super::types;
+
+/// A function in SQLite's own words.
+pub(super) struct Native {
+    pub(super) sql: String,
+    /// NULL only if an argument is.
+    pub(super) keeps_not_null: bool,
+}
+
+/// The comparison that a symbol of PostgreSQL's is, if it compares values of types that SQLite orders likewise.
+fn comparison(symbol: &str) -> Option<&'static str> {
+    const FAMILIES: [&str; 33] = [
+        "int2", "int4", "int8", "int24", "int28", "int42", "int48", "int82", "int84", "float4", "float8", "float48",
+        "float84", "numeric_", "bool", "text", "text_", "bpchar", "name", "namee", "char", "bytea", "date_", "time_",
+        "timestamp_", "timestamptz_", "interval_", "uuid_", "oid", "jsonb_", "nametext", "textname", "text_pattern_",
+    ];
+    const ENDINGS: [(&str, &str); 11] = [
+        ("eq", "="),
+        ("ne", "<>"),
+        ("lt", "<"),
+        ("le", "<="),
+        ("gt", ">"),
+        ("ge", ">="),
+        ("_lt", "<"),
+        ("_le", "<="),
+        ("_gt", ">"),
+        ("_ge", ">="),
+        ("_ne", "<>"),
+    ];
+    FAMILIES.iter().find_map(|family| {
+        let ending = symbol.strip_prefix(family)?;
+        ENDINGS
+            .iter()
+            .find(|(written, _)| *written == ending)
+            .map(|(_, operator)| *operator)
+    })
+}
+
+pub(super) fn lower(symbol: &str, arguments: &[Scalar]) -> Option<Native> {
+    if let (Some(operator), [left, right]) = (comparison(symbol), arguments) {
+        if !types::is_ordered(left.oid) || !types::is_ordered(right.oid) {
+            return None;
+        }
+        return Some(Native {
+            sql: format!("({} {operator} {})", left.compared(), right.sql),
+            keeps_not_null: true,
+        });
+    }
+    let sql = match (symbol, arguments) {
+        // Widening changes nothing of the stored form.
+        ("int48" | "int28" | "i2toi4" | "oidtoi8" | "ftod", [value]) => value.sql.clone(),
+        ("textcat", [left, right]) => format!("({} || {})", left.sql, right.sql),
+        ("i4tod" | "i2tod" | "i8tod", [value]) => format!("CAST({} AS REAL)", value.sql),
+        ("boolne", [left, right]) => format!("({} <> {})", left.sql, right.sql),
+        ("bool_int4", [value]) => value.sql.clone(),
+        ("int4_bool", [value]) => format!("({} <> 0)", value.sql),
+        _ => return None,
+    };
+    Some(Native {
+        sql,
+        keeps_not_null: true,
+    })
+}

@@ -1,0 +1,340 @@
+//! The tables and views that statements name, as the file has them: types, defaults, keys.
+//!
+//! Contract: a table that a client of this server has made has the types it was declared with. One that something else has made is
+//! read as a person would read its declaration; its numbers and JSON texts are then taken as they are stored ([`Column::foreign`]).
+//!
+//! How PostgreSQL's types are declared in the file ([`declared`], [`of_declared`]): under PostgreSQL's names, but for those that SQLite would
+//! give numeric affinity although they are kept as text: `numeric_text`, `json_text`, `jsonb_text`, `name_text`. Arrays are
+//! `int4_array`. What PostgreSQL knows beyond that stands in a comment of the table's text ([`Definition`]).
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::definition::Definition;
+use super::types::{self, TypeName};
+use crate::sql::facts::{self, Oid, oid};
+
+/// What a column gets when an INSERT does not say.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Default {
+    /// A constant, as SQLite's literal of its stored form.
+    Stored(String),
+    /// PostgreSQL's text of an expression.
+    Expression(String),
+}
+
+/// Whether a column numbers itself, and whether a client may say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Identity {
+    Always,
+    ByDefault,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: TypeName,
+    pub(crate) not_null: bool,
+    pub(crate) default: Option<Default>,
+    pub(crate) identity: Option<Identity>,
+    /// GENERATED ALWAYS AS (…) STORED.
+    pub(crate) generated: bool,
+    /// Not kept in the stored form of its type: made by something else.
+    pub(crate) foreign: bool,
+    /// SQLite's own number of the row, which it would make up where PostgreSQL finds NULL.
+    pub(crate) row_number: bool,
+}
+
+/// A table, or a view with the text of its query.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    /// Places of the key's columns.
+    pub(crate) primary_key: Vec<usize>,
+    /// PostgreSQL's text of the query, for a view that a client made.
+    pub(crate) view: Option<String>,
+    /// A view that something else has made: its columns have no types.
+    pub(crate) foreign_view: bool,
+    /// SQLite's text of CREATE TABLE.
+    pub(crate) definition: String,
+}
+
+impl Table {
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}
+
+/// What marks PostgreSQL's text of a view's query in its definition.
+pub(crate) const VIEW_TEXT: &str = "/* forebay view: ";
+/// The end of that text.
+pub(crate) const VIEW_TEXT_END: &str = " :forebay */";
+
+/// The schema of one connection, looked up as names are met.
+pub(crate) struct Schema<'a> {
+    connection: &'a Connection,
+    known: HashMap<String, Option<Rc<Table>>>,
+}
+
+impl<'a> Schema<'a> {
+    pub(crate) fn new(connection: &'a Connection) -> Self {
+        Self {
+            connection,
+            known: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    /// The table of exactly that name.
+    pub(crate) fn table(&mut self, name: &str) -> rusqlite::Result<Option<Rc<Table>>> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        let found = self.read(name)?.map(Rc::new);
+        self.known.insert(name.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    fn read(&self, name: &str) -> rusqlite::Result<Option<Table>> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT type, name, sql FROM sqlite_schema WHERE name = ?1 AND type IN ('table', 'view')")?;
+        let found: Option<(String, String, String)> = statement
+            .query_row([name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        let Some((kind, name, definition)) = found else {
+            return Ok(None);
+        };
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?1)")?;
+        let own = (kind == "table").then(|| Definition::read(&definition)).flatten();
+        let mut keys: Vec<(i64, usize)> = Vec::new();
+        let mut columns: Vec<Column> = Vec::new();
+        let mut rows = statement.query([&name])?;
+        while let Some(row) = rows.next()? {
+            let hidden: i64 = row.get(5)?;
+            if hidden == 1 {
+                continue;
+            }
+            let (column, declared, not_null): (String, String, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (default, key): (Option<String>, i64) = (row.get(3)?, row.get(4)?);
+            if key > 0 {
+                keys.push((key, columns.len()));
+            }
+            let (kind, foreign) = of_declared(&declared);
+            if let Some(own) = own.as_ref() {
+                if let Some(place) = own.column(&column) {
+                    columns.push(of_definition(own, place));
+                }
+                continue;
+            }
+            let default = default
+                .filter(|text| !text.eq_ignore_ascii_case("NULL"))
+                .map(Default::Stored);
+            columns.push(Column {
+                name: column,
+                kind,
+                not_null: not_null || key > 0,
+                default,
+                identity: None,
+                generated: hidden == 2 || hidden == 3,
+                foreign,
+                row_number: false,
+            });
+        }
+        keys.sort_unstable();
+        let view = (kind == "view").then(|| view_text(&definition)).flatten();
+        Ok(Some(Table {
+            foreign_view: kind == "view" && view.is_none(),
+            name,
+            columns,
+            primary_key: keys.into_iter().map(|(_, column)| column).collect(),
+            view,
+            definition,
+        }))
+    }
+}
+
+fn view_text(definition: &str) -> Option<String> {
+    let (_, rest) = definition.split_once(VIEW_TEXT)?;
+    let (text, _) = rest.split_once(VIEW_TEXT_END)?;
+    // A comment inside the text would end the one around it.
+    Some(text.replace("*\u{200b}/", "*/"))
+}
+
+/// A view's text as it stands in its definition.
+pub(crate) fn marked_view_text(text: &str) -> String {
+    format!("{VIEW_TEXT}{}{VIEW_TEXT_END}", text.replace("*/", "*\u{200b}/"))
+}
+
+fn of_definition(definition: &Definition, place: usize) -> Column {
+    let column = &definition.columns[place];
+    let in_key = definition
+        .primary_key
+        .as_ref()
+        .is_some_and(|key| key.columns.contains(&column.name));
+    Column {
+        name: column.name.clone(),
+        kind: column.kind(),
+        not_null: column.not_null || in_key,
+        default: column.default.clone().map(Default::Expression),
+        identity: column.identity,
+        generated: column.generated.is_some(),
+        foreign: false,
+        row_number: definition.is_row_number(&column.name),
+    }
+}
+
+/// The name under which a type is declared in the file.
+pub(crate) fn declared(kind: TypeName) -> String {
+    let name = |oid: Oid| facts::type_fact(oid).map_or("", |fact| fact.name);
+    if let Some(element) = facts::element_of(kind.oid) {
+        return format!("{}_array", name(element));
+    }
+    match kind.oid {
+        oid::NUMERIC if kind.typmod >= 0 => {
+            let (precision, scale) = types::numeric_limits(kind.typmod);
+            format!("numeric_text({precision},{scale})")
+        }
+        oid::NUMERIC => "numeric_text".to_owned(),
+        oid::JSON => "json_text".to_owned(),
+        oid::JSONB => "jsonb_text".to_owned(),
+        oid::NAME => "name_text".to_owned(),
+        oid::BOOL => "boolean".to_owned(),
+        oid::VARCHAR | oid::BPCHAR if kind.typmod >= 0 => format!("{}({})", name(kind.oid), kind.typmod - 4),
+        _ if kind.typmod >= 0 => format!("{}({})", name(kind.oid), kind.typmod),
+        other => name(other).to_owned(),
+    }
+}
+
+/// The type that a declaration stands for, and whether its values are kept as something else keeps them.
+pub(crate) fn of_declared(declared: &str) -> (TypeName, bool) {
+    let lower = declared.to_ascii_lowercase();
+    let (name, modifiers) = match lower.split_once('(') {
+        Some((name, rest)) => (name.trim(), rest.split(')').next().unwrap_or("")),
+        None => (lower.trim(), ""),
+    };
+    let numbers: Vec<i32> = modifiers.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    let first = numbers.first().copied();
+    let own = |oid: Oid| (TypeName::plain(oid), false);
+    if let Some(element) = name.strip_suffix("_array").and_then(facts::type_named) {
+        return own(facts::array_of(element).unwrap_or(oid::TEXT));
+    }
+    let with_length = |oid: Oid| {
+        let typmod = first.filter(|length| *length > 0).map_or(-1, |length| length + 4);
+        (TypeName { oid, typmod }, false)
+    };
+    let with_precision = |oid: Oid| {
+        let typmod = first.unwrap_or(-1);
+        (TypeName { oid, typmod }, false)
+    };
+    match name {
+        "numeric_text" => {
+            let typmod = match numbers.as_slice() {
+                [precision, scale] => types::numeric_typmod(*precision, *scale),
+                _ => -1,
+            };
+            (
+                TypeName {
+                    oid: oid::NUMERIC,
+                    typmod,
+                },
+                false,
+            )
+        }
+        "json_text" => own(oid::JSON),
+        "jsonb_text" => own(oid::JSONB),
+        "name_text" => own(oid::NAME),
+        "boolean" | "bool" => own(oid::BOOL),
+        "int2" | "smallint" => own(oid::INT2),
+        "int4" => own(oid::INT4),
+        "float4" => own(oid::FLOAT4),
+        "oid" => own(oid::OID),
+        "varchar" => with_length(oid::VARCHAR),
+        "bpchar" => with_length(oid::BPCHAR),
+        "char" if declared == "char" => own(oid::CHAR),
+        "bytea" => own(oid::BYTEA),
+        "date" => own(oid::DATE),
+        "time" => with_precision(oid::TIME),
+        "timetz" => with_precision(oid::TIMETZ),
+        "timestamp" => with_precision(oid::TIMESTAMP),
+        "timestamptz" => with_precision(oid::TIMESTAMPTZ),
+        "interval" => with_precision(oid::INTERVAL),
+        "uuid" => own(oid::UUID),
+        "numeric" | "decimal" | "dec" => (TypeName::plain(oid::NUMERIC), true),
+        "json" => (TypeName::plain(oid::JSON), true),
+        "jsonb" => (TypeName::plain(oid::JSON), true),
+        "datetime" | "timestamp without time zone" => own(oid::TIMESTAMP),
+        "timestamp with time zone" => own(oid::TIMESTAMPTZ),
+        _ => {
+            let has = |word: &str| lower.contains(word);
+            own(if has("int") || has("serial") {
+                oid::INT8
+            } else if has("char") || has("clob") || has("text") {
+                oid::TEXT
+            } else if has("blob") {
+                oid::BYTEA
+            } else if has("real") || has("floa") || has("doub") {
+                oid::FLOAT8
+            } else {
+                oid::TEXT
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_declared_is_read_back() {
+        for kind in [
+            TypeName::plain(oid::INT2),
+            TypeName::plain(oid::INT4),
+            TypeName::plain(oid::INT8),
+            TypeName::plain(oid::BOOL),
+            TypeName::plain(oid::FLOAT4),
+            TypeName::plain(oid::FLOAT8),
+            TypeName::plain(oid::NUMERIC),
+            TypeName {
+                oid: oid::NUMERIC,
+                typmod: types::numeric_typmod(10, 2),
+            },
+            TypeName {
+                oid: oid::NUMERIC,
+                typmod: types::numeric_typmod(3, -2),
+            },
+            TypeName::plain(oid::TEXT),
+            TypeName {
+                oid: oid::VARCHAR,
+                typmod: 24,
+            },
+            TypeName {
+                oid: oid::BPCHAR,
+                typmod: 5,
+            },
+            TypeName::plain(oid::BYTEA),
+            TypeName::plain(oid::DATE),
+            TypeName {
+                oid: oid::TIMESTAMPTZ,
+                typmod: 3,
+            },
+            TypeName::plain(oid::INTERVAL),
+            TypeName::plain(oid::UUID),
+            TypeName::plain(oid::JSON),
+            TypeName::plain(oid::JSONB),
+            TypeName::plain(facts::array_of(oid::TEXT).unwrap()),
+        ] {
+            assert_eq!(of_declared(&declared(kind)), (kind, false), "{}", declared(kind));
+        }
+    }
+}

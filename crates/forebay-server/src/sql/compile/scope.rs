@@ -1,0 +1,214 @@
+//! The names an expression may use: relations of its query, and of the queries around it.
+//!
+//! Contract: a name means what it means to PostgreSQL, or is its error: undefined (42703, 42P01) or ambiguous (42702).
+
+use std::cell::Cell;
+
+use sqlparser::ast::Ident;
+
+use super::fault::{Fault, Result};
+use super::folded;
+use super::scalar::{Scalar, Ungrouped};
+use super::types::TypeName;
+
+/// A column of something in a FROM clause.
+#[derive(Debug, Clone)]
+pub(super) struct RelationColumn {
+    pub(super) name: String,
+    pub(super) kind: TypeName,
+    pub(super) sql: String,
+    pub(super) not_null: bool,
+}
+
+/// Something in a FROM clause.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    /// The name it is known by, if it has one.
+    pub(super) name: Option<String>,
+    pub(super) columns: Vec<RelationColumn>,
+    /// The places of a key: who groups by it may use all columns.
+    pub(super) key: Vec<usize>,
+    /// Columns that USING or NATURAL has merged with another's: not part of `*`, and not meant by the bare name.
+    pub(super) merged: Vec<usize>,
+}
+
+/// A column that USING or NATURAL has made of two.
+#[derive(Debug, Clone)]
+pub(super) struct Merged {
+    pub(super) name: String,
+    pub(super) scalar: Scalar,
+}
+
+/// What a query with GROUP BY, or with aggregates, is grouped by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Grouping {
+    /// The text of each key.
+    pub(super) keys: Vec<String>,
+    /// Relations whose key is among them.
+    pub(super) determined: Vec<usize>,
+}
+
+/// See the module.
+pub(super) struct Scope<'a> {
+    pub(super) outer: Option<&'a Scope<'a>>,
+    pub(super) relations: Vec<Relation>,
+    pub(super) merged: Vec<Merged>,
+    pub(super) grouping: Option<Grouping>,
+    /// Why there may be no aggregates here: the name of the clause.
+    pub(super) no_aggregates: Cell<Option<&'static str>>,
+    /// Why there may be no window functions here.
+    pub(super) no_windows: Cell<Option<&'static str>>,
+    /// Columns are named without their table (RETURNING).
+    pub(super) windows: Vec<(String, sqlparser::ast::WindowSpec)>,
+    /// Whether columns of this level, and of outer ones, were met since it was last cleared.
+    pub(super) met: Cell<(bool, bool)>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(outer: Option<&'a Scope<'a>>) -> Self {
+        Self {
+            outer,
+            relations: Vec::new(),
+            merged: Vec::new(),
+            grouping: None,
+            no_aggregates: Cell::new(None),
+            no_windows: Cell::new(None),
+            windows: Vec::new(),
+            met: Cell::new((false, false)),
+        }
+    }
+
+    fn scalar(&self, relation: usize, column: usize) -> Scalar {
+        let found = &self.relations[relation].columns[column];
+        let mut scalar = Scalar {
+            typmod: found.kind.typmod,
+            not_null: found.not_null,
+            ..Scalar::new(found.sql.clone(), found.kind.oid)
+        };
+        if let Some(grouping) = &self.grouping
+            && !grouping.keys.contains(&scalar.sql)
+            && !grouping.determined.contains(&relation)
+        {
+            let table = self.relations[relation].name.as_deref();
+            scalar.ungrouped = Some(Ungrouped {
+                name: table.map_or_else(|| found.name.clone(), |table| format!("{table}.{}", found.name)),
+                relation,
+                location: None,
+            });
+        }
+        scalar
+    }
+
+    /// All columns that a bare `*` stands for, or `name.*`.
+    pub(super) fn starred(&self, name: Option<&str>) -> Option<Vec<(String, Scalar)>> {
+        let mut all = Vec::new();
+        if name.is_none() {
+            for merged in &self.merged {
+                all.push((merged.name.clone(), merged.scalar.clone()));
+            }
+        }
+        let mut found = name.is_none();
+        for (place, relation) in self.relations.iter().enumerate() {
+            if name.is_some() && relation.name.as_deref() != name {
+                continue;
+            }
+            found = true;
+            for (column, described) in relation.columns.iter().enumerate() {
+                if name.is_none() && relation.merged.contains(&column) {
+                    continue;
+                }
+                all.push((described.name.clone(), self.scalar(place, column)));
+            }
+        }
+        found.then_some(all)
+    }
+
+    /// What a bare name means here, not looking further out.
+    fn bare(&self, name: &str, written: &Ident) -> Result<Option<Scalar>> {
+        let mut found: Option<Scalar> = None;
+        let mut add = |scalar: Scalar| {
+            if found.is_some() {
+                return Err(Fault::new("42702", format!("column reference \"{name}\" is ambiguous")).at(written));
+            }
+            found = Some(scalar);
+            Ok(())
+        };
+        for merged in self.merged.iter().filter(|merged| merged.name == name) {
+            add(merged.scalar.clone())?;
+        }
+        for (place, relation) in self.relations.iter().enumerate() {
+            for (column, described) in relation.columns.iter().enumerate() {
+                if described.name == name && !relation.merged.contains(&column) {
+                    add(self.scalar(place, column))?;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn qualified(&self, table: &str, name: &str, written: &Ident) -> Result<Option<Scalar>> {
+        let mut matching = self
+            .relations
+            .iter()
+            .enumerate()
+            .filter(|(_, relation)| relation.name.as_deref() == Some(table));
+        let Some((place, relation)) = matching.next() else {
+            return Ok(None);
+        };
+        if matching.next().is_some() {
+            return Err(Fault::new("42P09", format!("table reference \"{table}\" is ambiguous")).at(written));
+        }
+        let mut columns = (0..relation.columns.len()).filter(|column| relation.columns[*column].name == name);
+        match (columns.next(), columns.next()) {
+            (Some(column), None) => Ok(Some(self.scalar(place, column))),
+            (Some(_), Some(_)) => {
+                Err(Fault::new("42702", format!("column reference \"{name}\" is ambiguous")).at(written))
+            }
+            (None, _) => Err(Fault::new("42703", format!("column {table}.{name} does not exist")).at(written)),
+        }
+    }
+
+    /// A column by the parts of its name. `None` if a bare name is no column anywhere.
+    pub(super) fn column(&self, parts: &[Ident]) -> Result<Option<Scalar>> {
+        let mut level = Some(self);
+        let mut own = true;
+        while let Some(scope) = level {
+            let found = match parts {
+                [name] => scope.bare(&folded(name), name)?,
+                [table, name] => scope.qualified(&folded(table), &folded(name), table)?,
+                [schema, table, name] if folded(schema) == "public" => {
+                    scope.qualified(&folded(table), &folded(name), schema)?
+                }
+                _ => None,
+            };
+            if let Some(mut scalar) = found {
+                let (local, outer) = self.met.get();
+                self.met.set(if own { (true, outer) } else { (local, true) });
+                if let Some(ungrouped) = &mut scalar.ungrouped {
+                    let written = parts.last().filter(|name| name.span.start.line > 0);
+                    ungrouped.location = written.map(|_| parts[0].span.start);
+                    if !own {
+                        let message = format!("subquery uses ungrouped column \"{}\" from outer query", ungrouped.name);
+                        return Err(Fault::new("42803", message).at(&parts[0]));
+                    }
+                }
+                return Ok(Some(scalar));
+            }
+            level = scope.outer;
+            own = false;
+        }
+        match parts {
+            [_] => Ok(None),
+            [.., table, _] => {
+                Err(Fault::new("42P01", format!("missing FROM-clause entry for table \"{}\"", folded(table))).at(&parts[0]))
+            }
+            [] => Ok(None),
+        }
+    }
+
+    /// Whether any relation, here or further out, has this name.
+    pub(super) fn has_relation(&self, name: &str) -> bool {
+        self.relations.iter().any(|relation| relation.name.as_deref() == Some(name))
+            || self.outer.is_some_and(|outer| outer.has_relation(name))
+    }
+}

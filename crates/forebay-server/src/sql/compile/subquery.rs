@@ -1,0 +1,321 @@
+//! Subqueries in expressions.
+//!
+//! Contract: PostgreSQL's three-valued answers; more than one row where one is wanted is its error (21000), which SQLite does not have.
+
+use sqlparser::ast::{BinaryOperator, Expr, FunctionArguments, LimitClause, Query, SetExpr, Value};
+
+use super::Compiler;
+use super::expression::unnested;
+use super::fault::{Fault, Result};
+use super::query::Compiled;
+use super::resolve;
+use super::scalar::{Scalar, quoted, type_label};
+use super::scope::Scope;
+use super::types;
+use crate::sql::facts::{self, Context, Oid, oid};
+
+impl Compiler<'_> {
+    /// A condition of a WHERE or ON clause.
+    pub(super) fn filter_condition(&mut self, expression: &Expr, scope: &Scope<'_>, clause: &str) -> Result<Scalar> {
+        let before = std::mem::replace(&mut self.null_is_false, true);
+        let condition = self.condition(expression, scope, clause);
+        self.null_is_false = before;
+        condition
+    }
+
+    fn one_column(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Compiled> {
+        let before = std::mem::replace(&mut self.null_is_false, false);
+        let compiled = self.query(query, Some(scope), None);
+        self.null_is_false = before;
+        let compiled = compiled?;
+        if compiled.columns.len() != 1 {
+            return Err(Fault::new("42601", "subquery must return only one column"));
+        }
+        Ok(compiled)
+    }
+
+    pub(super) fn scalar_subquery(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Scalar> {
+        let compiled = self.one_column(query, scope)?;
+        let kind = compiled.columns[0].kind;
+        let sql = if gives_one_row(query) {
+            format!("({})", compiled.sql)
+        } else {
+            format!(
+                "(SELECT CASE WHEN count(*) > 1 THEN \"forebay_several\"() ELSE max(\"c1\") END \
+                 FROM (SELECT \"c1\" FROM ({}) LIMIT 2))",
+                compiled.sql
+            )
+        };
+        Ok(Scalar {
+            typmod: kind.typmod,
+            ..Scalar::new(sql, kind.oid)
+        })
+    }
+
+    pub(super) fn exists(&mut self, query: &Query, negated: bool, scope: &Scope<'_>) -> Result<Scalar> {
+        let before = std::mem::replace(&mut self.null_is_false, false);
+        let compiled = self.query(query, Some(scope), None);
+        self.null_is_false = before;
+        let not = if negated { "NOT " } else { "" };
+        Ok(Scalar {
+            not_null: true,
+            ..Scalar::truth(format!("({not}EXISTS ({}))", compiled?.sql))
+        })
+    }
+
+    pub(super) fn in_list(&mut self, value: &Expr, list: &[Expr], negated: bool, scope: &Scope<'_>) -> Result<Scalar> {
+        if let Expr::Tuple(items) = unnested(value) {
+            return self.row_in_list(items, list, negated, scope);
+        }
+        let value = self.expression(value, scope)?;
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            items.push(self.expression(item, scope)?);
+        }
+        let types: Vec<Oid> = std::iter::once(value.oid).chain(items.iter().map(|item| item.oid)).collect();
+        let not = if negated { "NOT " } else { "" };
+        if let Ok(common) = resolve::common_type(&types, "IN")
+            && types.iter().all(|oid| resolve::implicitly(*oid, common))
+        {
+            let left_type = if value.oid == oid::UNKNOWN { common } else { value.oid };
+            let probe = Scalar::new("", common);
+            let left = self.convert_type(value.clone(), left_type, Context::Implicit)?;
+            let (left, right) = self.comparable("=", left, probe)?;
+            let to = right.oid;
+            let mut sql = String::with_capacity(items.iter().map(|item| item.sql.len() + 2).sum::<usize>() + left.sql.len() + 16);
+            sql.push_str(&format!("({} {not}IN (", left.compared()));
+            let mut flags = Scalar::truth("");
+            for (place, item) in items.into_iter().enumerate() {
+                let item = self.convert_type(item, common, Context::Implicit)?;
+                let item = self.convert_type(item, to, Context::Implicit)?;
+                if place > 0 {
+                    sql.push_str(", ");
+                }
+                sql.push_str(&item.sql);
+                flags = flags.with_parts([&item]);
+            }
+            sql.push_str("))");
+            return Ok(Scalar { sql, ..flags }.with_parts([&left]));
+        }
+        // No type fits all: each by itself.
+        let mut parts = Vec::with_capacity(items.len());
+        for item in items {
+            parts.push(self.binary(if negated { "<>" } else { "=" }, value.clone(), item)?);
+        }
+        let sql: Vec<&str> = parts.iter().map(|part| part.sql.as_str()).collect();
+        let joiner = if negated { " AND " } else { " OR " };
+        Ok(Scalar::truth(format!("({})", sql.join(joiner))).with_parts(&parts))
+    }
+
+    fn row_in_list(&mut self, items: &[Expr], list: &[Expr], negated: bool, scope: &Scope<'_>) -> Result<Scalar> {
+        let mut left = Vec::new();
+        for item in items {
+            left.push(self.expression(item, scope)?);
+        }
+        let mut rows = Vec::new();
+        for row in list {
+            let Expr::Tuple(cells) = unnested(row) else {
+                return Err(Fault::unsupported("a row in a list that holds something else"));
+            };
+            super::expression::same_length(items, cells)?;
+            let mut parts = Vec::new();
+            for (value, cell) in left.iter().zip(cells) {
+                let cell = self.expression(cell, scope)?;
+                parts.push(self.binary("=", value.clone(), cell)?);
+            }
+            let sql: Vec<&str> = parts.iter().map(|part| part.sql.as_str()).collect();
+            rows.push(Scalar::truth(format!("({})", sql.join(" AND "))).with_parts(&parts));
+        }
+        let sql: Vec<&str> = rows.iter().map(|row| row.sql.as_str()).collect();
+        let not = if negated { "NOT " } else { "" };
+        Ok(Scalar::truth(format!("({not}({}))", sql.join(" OR "))).with_parts(&rows))
+    }
+
+    pub(super) fn in_subquery(&mut self, value: &Expr, query: &Query, negated: bool, scope: &Scope<'_>) -> Result<Scalar> {
+        let not = if negated { "NOT " } else { "" };
+        if let Expr::Tuple(items) = unnested(value) {
+            let before = std::mem::replace(&mut self.null_is_false, false);
+            let compiled = self.query(query, Some(scope), None);
+            self.null_is_false = before;
+            let compiled = compiled?;
+            if compiled.columns.len() != items.len() {
+                return Err(Fault::new(
+                    "42601",
+                    if compiled.columns.len() > items.len() {
+                        "subquery has too many columns"
+                    } else {
+                        "subquery has too few columns"
+                    },
+                ));
+            }
+            let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+            let mut flags = Scalar::truth("");
+            for (place, (item, column)) in items.iter().zip(&compiled.columns).enumerate() {
+                let left = self.expression(item, scope)?;
+                let right = Scalar::new(format!("\"c{}\"", place + 1), column.kind.oid);
+                let (left, right) = self.comparable("=", left, right)?;
+                if types::collation(left.oid).is_some() {
+                    return Err(Fault::unsupported(format!(
+                        "a row with a {} IN a subquery",
+                        facts::display_name(left.oid)
+                    )));
+                }
+                flags = flags.with_parts([&left]);
+                lefts.push(left.sql);
+                rights.push(right.sql);
+            }
+            let sql = format!(
+                "(({}) {not}IN (SELECT {} FROM ({})))",
+                lefts.join(", "),
+                rights.join(", "),
+                compiled.sql
+            );
+            return Ok(Scalar { sql, ..flags });
+        }
+        let left = self.expression(value, scope)?;
+        let compiled = self.one_column_or(query, scope)?;
+        let right = Scalar::new("\"c1\"", compiled.columns[0].kind.oid);
+        let (left, right) = self.comparable("=", left, right)?;
+        let sql = if right.sql == "\"c1\"" {
+            format!("({} {not}IN ({}))", left.compared(), compiled.sql)
+        } else {
+            format!("({} {not}IN (SELECT {} FROM ({})))", left.compared(), right.sql, compiled.sql)
+        };
+        Ok(Scalar::truth(sql).with_parts([&left]))
+    }
+
+    fn one_column_or(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Compiled> {
+        self.one_column(query, scope).map_err(|fault| {
+            if fault.message == "subquery must return only one column" {
+                Fault::new("42601", "subquery has too many columns")
+            } else {
+                fault
+            }
+        })
+    }
+
+    /// `value operator ANY (…)` and ALL, of a subquery or an array.
+    pub(super) fn quantified(
+        &mut self,
+        value: &Expr,
+        operator: &BinaryOperator,
+        right: &Expr,
+        any: bool,
+        scope: &Scope<'_>,
+    ) -> Result<Scalar> {
+        let name = operator.to_string();
+        let name = if name == "!=" { "<>" } else { name.as_str() };
+        if let Expr::Subquery(query) = unnested(right) {
+            return match (name, any) {
+                ("=", true) => self.in_subquery(value, query, false, scope),
+                ("<>", false) => self.in_subquery(value, query, true, scope),
+                _ => {
+                    let left = self.expression(value, scope)?;
+                    let compiled = self.one_column_or(query, scope)?;
+                    let item = Scalar::new("\"c1\"", compiled.columns[0].kind.oid);
+                    let test = self.binary(name, left.clone(), item)?;
+                    Ok(Scalar::truth(three_valued(&test.sql, &format!("({})", compiled.sql), any)).with_parts([&left]))
+                }
+            };
+        }
+        let left = self.expression(value, scope)?;
+        let array = self.expression(right, scope)?;
+        let element = match facts::element_of(array.oid) {
+            Some(element) => element,
+            None if array.oid == oid::UNKNOWN => {
+                let chosen = resolve::operator(name, Some(left.oid), oid::UNKNOWN)?;
+                if resolve::is_polymorphic(chosen.right) { left.oid } else { chosen.right }
+            }
+            None => {
+                return Err(Fault::new("42809", "op ANY/ALL (array) requires array on right side"));
+            }
+        };
+        let array_type = facts::array_of(element)
+            .filter(|array| types::has_values(*array))
+            .ok_or_else(|| Fault::unsupported(format!("an array of {}", facts::display_name(element))))?;
+        let array = self.convert_type(array, array_type, Context::Implicit)?;
+        let item = Scalar::new("\"value\"", element);
+        let source = format!("json_each(\"forebay_flat\"({}))", array.sql);
+        let sql = match (name, any) {
+            ("=", true) | ("<>", false) => {
+                let not = if any { "" } else { "NOT " };
+                let (left, item) = self.comparable("=", left.clone(), item)?;
+                let test = format!("({} {not}IN (SELECT {} FROM {source}))", left.compared(), item.sql);
+                if array.not_null || (self.null_is_false && any) {
+                    test
+                } else {
+                    format!("(CASE WHEN {} IS NOT NULL THEN {test} END)", array.sql)
+                }
+            }
+            _ => {
+                let test = self.binary(name, left.clone(), item)?;
+                let test = three_valued(&test.sql, &source, any);
+                format!("(CASE WHEN {} IS NOT NULL THEN {test} END)", array.sql)
+            }
+        };
+        Ok(Scalar::truth(sql).with_parts([&left, &array]))
+    }
+
+    pub(super) fn array_of_query(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Scalar> {
+        let compiled = self.one_column(query, scope)?;
+        let element = compiled.columns[0].kind.oid;
+        let (Some(array), Some(kind)) = (
+            facts::array_of(element).filter(|array| types::has_values(*array)),
+            forebay_pg_values::Type::from_oid(element),
+        ) else {
+            return Err(Fault::unsupported(format!("an array of {}", facts::display_name(element))));
+        };
+        Ok(Scalar {
+            not_null: true,
+            ..Scalar::new(
+                format!(
+                    "(SELECT \"forebay_gather\"(\"c1\", {}) FROM ({}))",
+                    quoted(&type_label(kind)),
+                    compiled.sql
+                ),
+                array,
+            )
+        })
+    }
+}
+
+/// Whether the test holds for any of the rows, or for all: NULL where it is not certain.
+fn three_valued(test: &str, source: &str, any: bool) -> String {
+    if any {
+        format!("(SELECT CASE WHEN max(m) = 1 THEN 1 WHEN count(*) > count(m) THEN NULL ELSE 0 END FROM (SELECT {test} AS m FROM {source}))")
+    } else {
+        format!("(SELECT CASE WHEN min(m) = 0 THEN 0 WHEN count(*) > count(m) THEN NULL ELSE 1 END FROM (SELECT {test} AS m FROM {source}))")
+    }
+}
+
+/// Whether it is plain from the text that there is one row at most.
+fn gives_one_row(query: &Query) -> bool {
+    if let Some(LimitClause::LimitOffset { limit: Some(limit), .. }) = &query.limit_clause
+        && let Expr::Value(value) = limit
+        && let Value::Number(number, _) = &value.value
+        && number == "1"
+    {
+        return true;
+    }
+    let SetExpr::Select(select) = &*query.body else {
+        return false;
+    };
+    let ungrouped = matches!(
+        &select.group_by,
+        sqlparser::ast::GroupByExpr::Expressions(keys, modifiers) if keys.is_empty() && modifiers.is_empty()
+    );
+    if select.from.is_empty() && ungrouped {
+        return true;
+    }
+    ungrouped
+        && select.projection.len() == 1
+        && matches!(
+            &select.projection[0],
+            sqlparser::ast::SelectItem::UnnamedExpr(Expr::Function(function))
+            | sqlparser::ast::SelectItem::ExprWithAlias { expr: Expr::Function(function), .. }
+                if function.over.is_none()
+                    && !matches!(function.args, FunctionArguments::Subquery(_))
+                    && types::object_name(&function.name)
+                        .is_ok_and(|name| facts::functions(&name).first().is_some_and(|fact| fact.kind == b'a'))
+        )
+}

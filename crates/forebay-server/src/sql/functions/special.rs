@@ -1,0 +1,524 @@
+//! What compiled statements need beside PostgreSQL's own functions: values by type, arrays, rows of functions, checks.
+//!
+//! Knows the stored forms; nothing of statements.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use forebay_pg_values::array::{self, Array};
+use forebay_pg_values::json::Flavor;
+use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, ValueError, json, temporal, text_form};
+use rand::Rng;
+use rusqlite::Connection;
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
+use rusqlite::types::Value;
+
+use super::{data, datum, raised, told, utc, value};
+
+/// More rows than this of one call of generate_series are refused: they are made before the first is read.
+const SERIES_MAX: usize = 10_000_000;
+
+type Result<T> = std::result::Result<T, ValueError>;
+
+pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
+    let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
+    let scalars: [(&str, FunctionFlags, fn(&Context<'_>) -> rusqlite::Result<Value>); 22] = [
+        ("forebay_now", fixed, now),
+        ("forebay_clock", moving, |_| Ok(Value::Text(moment(clock_micros())?))),
+        ("forebay_random", moving, |_| Ok(Value::Real(rand::rng().random::<f64>()))),
+        ("forebay_uuid", moving, |_| Ok(Value::Text(random_uuid()))),
+        ("forebay_write", fixed, write),
+        ("forebay_read", fixed, read),
+        ("forebay_stored", fixed, stored),
+        ("forebay_array", fixed, make_array),
+        ("forebay_subscript", fixed, subscript),
+        ("forebay_flat", fixed, flat),
+        ("forebay_limit", fixed, |context| bound(context, "LIMIT", "2201W", -1)),
+        ("forebay_offset", fixed, |context| bound(context, "OFFSET", "2201X", 0)),
+        ("forebay_several", moving, |_| {
+            Err(raised(ValueError::new(
+                "21000",
+                "more than one row returned by a subquery used as an expression",
+            )))
+        }),
+        ("forebay_greatest", fixed, |context| extreme(context, Ordering::Greater)),
+        ("forebay_least", fixed, |context| extreme(context, Ordering::Less)),
+        ("forebay_once", fixed, once),
+        ("forebay_key", fixed, key),
+        ("forebay_not_null", fixed, not_null),
+        ("forebay_series", fixed, series),
+        ("forebay_rows", fixed, rows),
+        ("forebay_frame", fixed, frame),
+        ("forebay_fail", moving, fail),
+    ];
+    for (name, flags, body) in scalars {
+        connection.create_scalar_function(name, -1, flags, move |context| body(context))?;
+    }
+    connection.create_aggregate_function("forebay_gather", 2, fixed, Gather)
+}
+
+/// The moment as a stored timestamptz.
+fn moment(micros: i64) -> rusqlite::Result<String> {
+    const UNIX_TO_2000_MICROS: i64 = 946_684_800_000_000;
+    temporal::timestamp_from_micros(micros - UNIX_TO_2000_MICROS).map_err(raised)
+}
+
+/// Microseconds since 1970.
+pub(crate) fn clock_micros() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_micros()).ok())
+        .unwrap_or(0)
+}
+
+fn random_uuid() -> String {
+    let mut bytes: [u8; 16] = rand::rng().random();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    uuid::Uuid::from_bytes(bytes).to_string()
+}
+
+fn text_at<'a>(context: &'a Context<'_>, index: usize) -> rusqlite::Result<&'a str> {
+    match datum(context.get_raw(index))? {
+        Datum::Text(text) => Ok(text),
+        _ => Err(raised(ValueError::new("XX000", "a compiled statement is not as it should be"))),
+    }
+}
+
+fn type_at(context: &Context<'_>, index: usize) -> rusqlite::Result<Type> {
+    Type::from_name(text_at(context, index)?)
+        .ok_or_else(|| raised(ValueError::new("XX000", "a compiled statement names no type")))
+}
+
+fn now(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let told = told(text_at(context, 0)?)?;
+    Ok(Value::Text(moment(told.values.now_micros)?))
+}
+
+/// `(value, type, session)`: the value's text.
+fn write(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let given = datum(context.get_raw(0))?;
+    if given == Datum::Null {
+        return Ok(Value::Null);
+    }
+    let told = told(text_at(context, 2)?)?;
+    let mut out = String::new();
+    match (type_at(context, 1)?, given) {
+        (Type::Scalar(kind), _) => text_form::write(kind, given, &told.values, &mut out),
+        (Type::Array(kind), Datum::Text(text)) => array::write(kind, text, &told.values, &mut out),
+        (Type::Array(_), _) => Err(ValueError::new("XX001", "an array is not stored as one")),
+    }
+    .map_err(raised)?;
+    Ok(Value::Text(out))
+}
+
+/// `(text, type, session)`: the value that the text is.
+fn read(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let given = match datum(context.get_raw(0))? {
+        Datum::Null => return Ok(Value::Null),
+        Datum::Text(text) => text,
+        _ => return Err(raised(ValueError::new("XX001", "a text is not stored as one"))),
+    };
+    let told = told(text_at(context, 2)?)?;
+    match type_at(context, 1)? {
+        Type::Scalar(kind) => text_form::parse(kind, -1, given, &told.values),
+        Type::Array(kind) => array::parse(kind, -1, given, &told.values).map(Owned::Text),
+    }
+    .map_err(raised)
+    .and_then(value)
+}
+
+/// `(value, type)`: a value of a table that something else made, in the stored form of its type.
+fn stored(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let given = datum(context.get_raw(0))?;
+    let converted = match (type_at(context, 1)?, given) {
+        (_, Datum::Null) => Ok(Owned::Null),
+        (Type::Scalar(Kind::Numeric), Datum::Integer(integer)) => Ok(Owned::Text(integer.to_string())),
+        (Type::Scalar(Kind::Numeric), Datum::Real(real)) => text_form::parse(Kind::Numeric, -1, &real.to_string(), utc()),
+        (Type::Scalar(kind @ (Kind::Numeric | Kind::Json)), Datum::Text(text)) => text_form::parse(kind, -1, text, utc()),
+        (Type::Scalar(Kind::Json), Datum::Integer(integer)) => Ok(Owned::Text(integer.to_string())),
+        (Type::Scalar(Kind::Json), Datum::Real(real)) => Ok(Owned::Text(real.to_string())),
+        _ => Err(ValueError::new("XX001", "a stored value is none of its column's type")),
+    };
+    converted.map_err(raised).and_then(value)
+}
+
+/// `(type of the elements, element, …)`; of `array`, the elements are arrays.
+fn make_array(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let label = text_at(context, 0)?;
+    let elements: Vec<Owned> = data(context, context.len())?.into_iter().skip(1).map(Owned::from).collect();
+    if label == "array" {
+        let mut parts = Vec::with_capacity(elements.len());
+        for element in elements {
+            match element {
+                Owned::Text(text) => parts.push(text),
+                _ => return Err(raised(ValueError::unsupported("NULL among arrays of an array is"))),
+            }
+        }
+        let empty = |text: &str| text == "[]";
+        if parts.iter().all(|part| empty(part)) {
+            return Ok(Value::Text("[]".to_owned()));
+        }
+        let lengths: HashSet<usize> = parts.iter().map(|part| shape(part)).collect();
+        if lengths.len() > 1 || parts.iter().any(|part| empty(part)) {
+            return Err(raised(ValueError::new(
+                "2202E",
+                "multidimensional arrays must have array expressions with matching dimensions",
+            )));
+        }
+        return Ok(Value::Text(format!("[{}]", parts.join(","))));
+    }
+    let kind = match Type::from_name(label) {
+        Some(Type::Scalar(kind)) => kind,
+        _ => return Err(raised(ValueError::new("XX000", "a compiled statement names no type"))),
+    };
+    Array::of_elements(elements).into_stored(kind).map_err(raised).and_then(value)
+}
+
+/// How many elements an array of scalars, as JSON, has.
+fn shape(json: &str) -> usize {
+    serde_json::from_str::<Vec<serde_json::Value>>(json).map_or(0, |elements| elements.len())
+}
+
+/// `(type of the elements, array, index, …)`.
+fn subscript(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let kind = type_at(context, 0)?.kind();
+    let given = data(context, context.len())?;
+    let Datum::Text(stored) = given[1] else {
+        return Ok(Value::Null);
+    };
+    let mut indexes = Vec::with_capacity(given.len() - 2);
+    for index in &given[2..] {
+        match index {
+            Datum::Integer(index) => indexes.push(*index),
+            _ => return Ok(Value::Null),
+        }
+    }
+    array::subscript(kind, stored, &indexes).map_err(raised).and_then(value)
+}
+
+/// An array of arrays as one array of its elements.
+fn flat(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let stored = match datum(context.get_raw(0))? {
+        Datum::Text(text) => text,
+        _ => return Ok(Value::Null),
+    };
+    if !stored.starts_with("[[") {
+        return Ok(Value::Text(stored.to_owned()));
+    }
+    let mut out = String::with_capacity(stored.len());
+    out.push('[');
+    let (mut in_text, mut escaped) = (false, false);
+    for character in stored.chars() {
+        if in_text {
+            out.push(character);
+            if escaped {
+                escaped = false;
+            } else if character == '\\' {
+                escaped = true;
+            } else if character == '"' {
+                in_text = false;
+            }
+        } else if !matches!(character, '[' | ']') {
+            in_text = character == '"';
+            out.push(character);
+        }
+    }
+    out.push(']');
+    Ok(Value::Text(out))
+}
+
+fn bound(context: &Context<'_>, clause: &str, sqlstate: &'static str, none: i64) -> rusqlite::Result<Value> {
+    match datum(context.get_raw(0))? {
+        Datum::Null => Ok(Value::Integer(none)),
+        Datum::Integer(count) if count >= 0 => Ok(Value::Integer(count)),
+        _ => Err(raised(ValueError::new(sqlstate, format!("{clause} must not be negative")))),
+    }
+}
+
+/// `(type, value, …)`: the greatest or least that is not NULL.
+fn extreme(context: &Context<'_>, wanted: Ordering) -> rusqlite::Result<Value> {
+    let kind = type_at(context, 0)?.kind();
+    let mut best = Datum::Null;
+    for candidate in data(context, context.len())?.into_iter().skip(1) {
+        if candidate == Datum::Null {
+            continue;
+        }
+        if best == Datum::Null || array::compare_scalar(kind, candidate, best) == wanted {
+            best = candidate;
+        }
+    }
+    value(best.into())
+}
+
+/// `('', key, …)`: true, unless the statement has come by these keys before.
+fn once(context: &Context<'_>) -> rusqlite::Result<Value> {
+    type Seen = Mutex<HashSet<String>>;
+    let keys = data(context, context.len())?;
+    if keys[1..].contains(&Datum::Null) {
+        return Ok(Value::Integer(1));
+    }
+    let key = format!("{:?}", &keys[1..]);
+    let seen: Arc<Seen> = match context.get_aux(0)? {
+        Some(seen) => seen,
+        None => context.set_aux(0, Seen::default())?,
+    };
+    let new = seen.lock().is_ok_and(|mut seen| seen.insert(key));
+    if new {
+        return Ok(Value::Integer(1));
+    }
+    Err(raised(
+        ValueError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time").with_hint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        ),
+    ))
+}
+
+/// `(value, collation)`: the same text for values that are equal.
+fn key(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let given = match datum(context.get_raw(0))? {
+        Datum::Text(text) => text,
+        other => return value(other.into()),
+    };
+    let text = match text_at(context, 1)? {
+        "pg_numeric" => {
+            let trim = forebay_pg_values::function("numeric_trim_scale");
+            match trim.map(|trim| {
+                trim.call(Arguments {
+                    values: &[Datum::Text(given)],
+                    types: &[],
+                    environment: utc(),
+                })
+            }) {
+                Some(trimmed) => return trimmed.map_err(raised).and_then(value),
+                None => given.to_owned(),
+            }
+        }
+        "RTRIM" => given.trim_end_matches(' ').to_owned(),
+        _ => given.to_owned(),
+    };
+    Ok(Value::Text(text))
+}
+
+/// `(value, table, column)`: the value, which must be one.
+fn not_null(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let given = datum(context.get_raw(0))?;
+    if given == Datum::Null {
+        let (table, column) = (text_at(context, 1)?, text_at(context, 2)?);
+        return Err(raised(ValueError::new(
+            "23502",
+            format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"),
+        )));
+    }
+    value(given.into())
+}
+
+/// `(session, type, from, to, step)`: all values from one to another, as an array.
+fn series(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let told = told(text_at(context, 0)?)?;
+    let kind = type_at(context, 1)?.kind();
+    let given = data(context, context.len())?;
+    let bounds = &given[2..];
+    if bounds.contains(&Datum::Null) {
+        return Ok(Value::Text("[]".to_owned()));
+    }
+    let made = series_of(kind, bounds, &told.values).map_err(raised)?;
+    Array::of_elements(made).into_stored(kind).map_err(raised).and_then(value)
+}
+
+fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::Environment) -> Result<Vec<Owned>> {
+    let no_step = || ValueError::new("22023", "step size cannot equal zero");
+    let too_many = || ValueError::new("54000", format!("generate_series gives at most {SERIES_MAX} rows"));
+    let mut made = Vec::new();
+    match (kind, bounds) {
+        (Kind::Int4 | Kind::Int8, [Datum::Integer(from), Datum::Integer(to), rest @ ..]) => {
+            let step = match rest {
+                [Datum::Integer(step)] => *step,
+                _ => 1,
+            };
+            if step == 0 {
+                return Err(no_step());
+            }
+            let mut current = *from;
+            while if step > 0 { current <= *to } else { current >= *to } {
+                if made.len() == SERIES_MAX {
+                    return Err(too_many());
+                }
+                made.push(Owned::Integer(current));
+                match current.checked_add(step) {
+                    Some(next) => current = next,
+                    None => break,
+                }
+            }
+        }
+        (Kind::Numeric, [Datum::Text(from), Datum::Text(to), rest @ ..]) => {
+            let step = match rest {
+                [Datum::Text(step)] => *step,
+                _ => "1",
+            };
+            let compare = forebay_pg_values::numeric::compare;
+            for (bound, name) in [(*from, "start"), (*to, "stop"), (step, "step")] {
+                if matches!(bound, "NaN" | "Infinity" | "-Infinity") {
+                    return Err(ValueError::new(
+                        "22023",
+                        format!("{name} value cannot be {}", if bound == "NaN" { "NaN" } else { "infinity" }),
+                    ));
+                }
+            }
+            let sign = compare(step, "0");
+            if sign == Ordering::Equal {
+                return Err(no_step());
+            }
+            let add = forebay_pg_values::function("numeric_add")
+                .ok_or_else(|| ValueError::unsupported("generate_series of numeric is"))?;
+            let mut current = (*from).to_owned();
+            while compare(&current, to) != sign {
+                if made.len() == SERIES_MAX {
+                    return Err(too_many());
+                }
+                let next = add.call(Arguments {
+                    values: &[Datum::Text(&current), Datum::Text(step)],
+                    types: &[],
+                    environment,
+                })?;
+                made.push(Owned::Text(current));
+                match next {
+                    Owned::Text(next) => current = next,
+                    _ => break,
+                }
+            }
+        }
+        (Kind::Timestamp | Kind::Timestamptz, [Datum::Text(from), Datum::Text(to), Datum::Text(step)]) => {
+            let step = forebay_pg_values::interval::Interval::from_stored(step)?;
+            let zone = (kind == Kind::Timestamptz).then_some(&environment.zone);
+            let stored = step.to_stored();
+            let sign = forebay_pg_values::interval::compare(&stored, "00:00:00");
+            if sign == Ordering::Equal {
+                return Err(no_step());
+            }
+            let (mut current, end) = (temporal::timestamp_to_micros(from)?, temporal::timestamp_to_micros(to)?);
+            while current.cmp(&end) != sign {
+                if made.len() == SERIES_MAX {
+                    return Err(too_many());
+                }
+                made.push(Owned::Text(temporal::timestamp_from_micros(current)?));
+                let next = temporal::add_interval(current, step, zone)?;
+                if next.cmp(&current) != sign {
+                    break;
+                }
+                current = next;
+            }
+        }
+        _ => return Err(ValueError::unsupported(format!("generate_series of {} is", kind.display_name()))),
+    }
+    Ok(made)
+}
+
+/// `(name, argument, …)`: the rows of a function, as a JSON array.
+fn rows(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let name = text_at(context, 0)?;
+    let given = data(context, context.len())?;
+    if given[1..].contains(&Datum::Null) {
+        return Ok(Value::Text("[]".to_owned()));
+    }
+    let Some(Datum::Text(first)) = given.get(1) else {
+        return Err(raised(ValueError::unsupported(format!("{name} of this value is"))));
+    };
+    let flavor = if name.starts_with("jsonb") { Flavor::Jsonb } else { Flavor::Json };
+    let list = |values: Vec<Owned>| serde_json::Value::Array(values.into_iter().map(plain).collect());
+    let pairs = |pairs: Vec<(String, Owned)>| {
+        serde_json::Value::Array(
+            pairs
+                .into_iter()
+                .map(|(name, value)| serde_json::Value::Array(vec![name.into(), plain(value)]))
+                .collect(),
+        )
+    };
+    let texts = |texts: Vec<String>| serde_json::Value::from(texts);
+    let made = match name {
+        "json_array_elements" | "jsonb_array_elements" => json::array_elements(flavor, first).map(list),
+        "json_array_elements_text" | "jsonb_array_elements_text" => json::array_elements_text(flavor, first).map(list),
+        "json_object_keys" | "jsonb_object_keys" => json::object_keys(flavor, first).map(texts),
+        "json_each" | "jsonb_each" => json::each(flavor, first).map(pairs),
+        "json_each_text" | "jsonb_each_text" => json::each_text(flavor, first).map(pairs),
+        "string_to_table" | "regexp_split_to_table" => {
+            let symbol = match (name, given.len()) {
+                ("string_to_table", 3) => "text_to_array",
+                ("string_to_table", _) => "text_to_array_null",
+                (_, 3) => "regexp_split_to_array_no_flags",
+                _ => "regexp_split_to_array",
+            };
+            let split = forebay_pg_values::function(symbol)
+                .ok_or_else(|| raised(ValueError::unsupported(format!("the function {name} is"))))?;
+            return split
+                .call(Arguments {
+                    values: &given[1..],
+                    types: &[],
+                    environment: utc(),
+                })
+                .map_err(raised)
+                .and_then(value);
+        }
+        _ => Err(ValueError::unsupported(format!("the function {name} is"))),
+    };
+    made.map_err(raised).map(|json| Value::Text(json.to_string()))
+}
+
+fn plain(value: Owned) -> serde_json::Value {
+    match value {
+        Owned::Null => serde_json::Value::Null,
+        Owned::Integer(integer) => integer.into(),
+        Owned::Real(real) => real.into(),
+        Owned::Text(text) => text.into(),
+        Owned::Blob(_) => serde_json::Value::Null,
+    }
+}
+
+fn frame(context: &Context<'_>) -> rusqlite::Result<Value> {
+    match datum(context.get_raw(0))? {
+        Datum::Integer(offset) if offset >= 0 => Ok(Value::Integer(offset)),
+        Datum::Null => Err(raised(ValueError::new("22004", "frame starting offset must not be null"))),
+        _ => Err(raised(ValueError::new("22013", "frame starting offset must not be negative"))),
+    }
+}
+
+/// `(SQLSTATE, message)`: an error.
+fn fail(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let sqlstate = match text_at(context, 0)? {
+        "42704" => "42704",
+        "23502" => "23502",
+        _ => "XX000",
+    };
+    Err(raised(ValueError::new(sqlstate, text_at(context, 1)?)))
+}
+
+/// `(value, type)`: all values of a group as an array.
+struct Gather;
+
+impl Aggregate<(Vec<Owned>, Option<String>), Value> for Gather {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<(Vec<Owned>, Option<String>)> {
+        Ok((Vec::new(), None))
+    }
+
+    fn step(&self, context: &mut Context<'_>, gathered: &mut (Vec<Owned>, Option<String>)) -> rusqlite::Result<()> {
+        gathered.0.push(datum(context.get_raw(0))?.into());
+        if gathered.1.is_none() {
+            gathered.1 = Some(text_at(context, 1)?.to_owned());
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, gathered: Option<(Vec<Owned>, Option<String>)>) -> rusqlite::Result<Value> {
+        let Some((elements, Some(label))) = gathered else {
+            return Ok(Value::Text("[]".to_owned()));
+        };
+        match Type::from_name(&label) {
+            Some(Type::Scalar(kind)) => Array::of_elements(elements).into_stored(kind).map_err(raised).and_then(value),
+            _ => Err(raised(ValueError::unsupported("an array of arrays here is"))),
+        }
+    }
+}
