@@ -129,7 +129,6 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             "COPY",
             "Use INSERT with several rows, or many INSERTs at once: they share commits.",
         ),
-        "TRUNCATE" => refused_but("TRUNCATE", "Use DELETE FROM without a WHERE clause."),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {
@@ -145,6 +144,7 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             }
             let second = rest.peek_word();
             match second.as_str() {
+                "SCHEMA" | "EXTENSION" | "SEQUENCE" if first != "ALTER" => return None,
                 "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "SEQUENCE"
                 | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
                 | "SUBSCRIPTION" | "SERVER" | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION"

@@ -106,8 +106,17 @@ impl Compiler<'_> {
                 self.locks = true;
                 Ok(Vec::new())
             }
-            Tree::CreateExtension(extension) if extension.if_not_exists => {
-                Err(Fault::new("0A000", format!("extension \"{}\" is not available", extension.name.value)))
+            Tree::CreateExtension(extension) => {
+                let name = folded(&extension.name);
+                if extension.version.is_some() || extension.schema.is_some() {
+                    return Err(Fault::unsupported("a schema or version of an extension"));
+                }
+                // Of what it brings only uuid_generate_v4() is known, and the rest is refused by name.
+                if name == "uuid-ossp" && extension.if_not_exists {
+                    self.notice = Some(format!("extension \"{name}\" already exists, skipping"));
+                    return Ok(Vec::new());
+                }
+                Err(Fault::new("0A000", format!("extension \"{name}\" is not available")))
             }
             other => {
                 let text = other.to_string();
