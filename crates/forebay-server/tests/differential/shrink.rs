@@ -190,5 +190,9 @@ pub(crate) fn is_order_of_evaluation(judged: &Judged) -> bool {
             .iter()
             .any(|symbol| words.iter().any(|word| symbol.starts_with(word)))
     };
-    (postgres_fails && (has(OPEN) || has(FOLDED))) || (forebay_fails && has(OPEN))
+    // Where PostgreSQL's planner has found NULL it need not evaluate the rest, which fails.
+    let only_null = judged.postgres.iter().all(|answer| {
+        answer.error.is_none() && answer.rows.iter().all(|row| row.iter().any(Option::is_none))
+    });
+    (postgres_fails && (has(OPEN) || has(FOLDED))) || (forebay_fails && (has(OPEN) || only_null))
 }

@@ -416,7 +416,7 @@ impl Translator {
         let target =
             target_type(data_type).ok_or_else(|| CatalogError::unsupported(format!("the type {data_type}")))?;
         // A bare parameter has the type it is cast to.
-        let piece = if is_registered(&target) {
+        let piece = if is_registered(&target) && piece.parameter.is_none() {
             piece
         } else {
             self.coerce(piece, &target)?

@@ -277,7 +277,7 @@ impl Compiler<'_> {
                 return Err(Fault::unsupported("RANGE with an offset"));
             }
             let offset = self.expression_as(offset, scope, oid::INT8, Context::Implicit)?;
-            Ok(format!("\"forebay_frame\"({}) {direction}", offset.sql))
+            Ok(format!("{} {direction}", offset.sql))
         };
         let start = bound(&frame.start_bound)?;
         Ok(match &frame.end_bound {
