@@ -75,7 +75,7 @@ fn described(own: &Definition, column: &ColumnDefinition) -> source::Column {
         modifier: column.typmod,
         not_null: column.not_null || in_key,
         expression: match generated {
-            Some(generated) => Some(generated.text.clone()),
+            Some(generated) => Some(parenthesized(&generated.text)),
             None => default.and_then(|text| default_text(text, column)),
         },
         identity: match column.identity {
@@ -120,8 +120,16 @@ fn default_text(text: &str, column: &ColumnDefinition) -> Option<String> {
         _ if text.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())) => {
             format!("'{text}'::integer")
         }
-        _ => text.to_owned(),
+        _ => parenthesized(text),
     })
+}
+
+/// PostgreSQL prints an operator with what it is applied to in parentheses.
+fn parenthesized(text: &str) -> String {
+    match crate::sql::compile::is_operation(text) {
+        true => format!("({text})"),
+        false => text.to_owned(),
+    }
 }
 
 fn numbers(table: &Table, names: &[String]) -> Vec<usize> {

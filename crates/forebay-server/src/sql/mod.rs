@@ -337,7 +337,9 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
             statement.kind = Kind::Catalog;
             statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         } else if first != "VACUUM" {
-            let tree = grammar::parse(written).map_err(|error| error.moved(script, segment.range.start))?;
+            let tree = grammar::parse(written).map_err(|error| {
+                command::unread_alteration(&cursor).unwrap_or_else(|| error.moved(script, segment.range.start))
+            })?;
             statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         }
         Ok(())

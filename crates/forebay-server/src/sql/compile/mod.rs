@@ -13,6 +13,7 @@
 mod aggregate;
 mod alter;
 mod call;
+mod carry_out;
 mod change;
 mod define;
 pub(crate) mod definition;
@@ -36,7 +37,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
-pub(crate) use rename::mentions;
+pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
 use types::TypeName;
 

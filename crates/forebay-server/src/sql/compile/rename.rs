@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use forebay::write::sqlite::SchemaEdit;
 use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName, VisitMut, VisitorMut};
 
-use super::alter::unchanged;
+use super::carry_out::unchanged;
 use super::define::{self, owned_sequences, parsed, plain_name, referring_tables, unreadable};
 use super::definition::Definition;
 use super::fault::{Fault, Result};
@@ -33,6 +33,16 @@ pub(crate) fn mentions(text: &str, column: &str) -> bool {
         ControlFlow::Continue(())
     });
     found.is_break()
+}
+
+/// Whether an expression of PostgreSQL's is an operator with its operands, and not in parentheses.
+pub(crate) fn is_operation(text: &str) -> bool {
+    parsed(text).is_ok_and(|expression| {
+        matches!(
+            expression,
+            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Between { .. } | Expr::Like { .. }
+        )
+    })
 }
 
 /// Whether a text of SQLite's holds this name, as the compiler writes names.
