@@ -210,6 +210,7 @@ impl Compiler<'_> {
         }
         alteration.copies |= has_value || alteration.old.columns.is_empty();
         alteration.new.columns.push(described);
+        define::check_column_count(alteration.new.columns.len())?;
         for (constraint_name, option) in options {
             let before = key_names(&alteration.new);
             self.column_constraint(&table, &mut alteration.new, &name, constraint_name, option)?;

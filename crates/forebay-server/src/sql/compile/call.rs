@@ -226,6 +226,13 @@ impl Compiler<'_> {
             let element = items.first().map_or(fact.variadic, |item| item.oid);
             converted.push(self.array_of_scalars(items, element)?);
         }
+        if matches!(fact.symbol, "quote_nullable(anyelement)" | "quote_literal(anyelement)")
+            && let Some(argument) = converted.pop()
+        {
+            // PostgreSQL writes these as casts to text.
+            let text = self.convert_type(argument, oid::TEXT, Context::Explicit)?;
+            return self.call_symbol(name, vec![text], oid::TEXT);
+        }
         let scalar = self.call_symbol(fact.symbol, converted, result).map_err(|fault| {
             if fault.sqlstate == "0A000" && fault.message.starts_with("the function") {
                 let types: Vec<String> = given.iter().map(|oid| facts::display_name(*oid)).collect();

@@ -186,6 +186,7 @@ impl Compiler<'_> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
         };
+        check_column_count(table.columns.len())?;
         // Constraints may speak of columns that are declared behind them.
         let mut later = Vec::new();
         for column in &table.columns {
@@ -219,6 +220,7 @@ impl Compiler<'_> {
         let mut columns = compiled.columns;
         let names: Vec<String> = table.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, name)?;
+        check_column_count(columns.len())?;
         let mut definition = Definition {
             columns: Vec::new(),
             primary_key: None,
@@ -747,6 +749,7 @@ impl Compiler<'_> {
             merged: Vec::new(),
         });
         self.fixed_parameters = true;
+        check_key_count(index.columns.len())?;
         let (mut keys, mut names) = (Vec::new(), Vec::new());
         for column in &index.columns {
             let (text, name) = self.index_key(column, &scope)?;
@@ -1181,7 +1184,23 @@ pub(super) fn unused(base: &str, definition: &Definition) -> String {
     name
 }
 
+/// PostgreSQL's limits, which are narrower than SQLite's.
+pub(super) fn check_column_count(count: usize) -> Result<()> {
+    if count > 1_600 {
+        return Err(Fault::new("54011", "tables can have at most 1600 columns"));
+    }
+    Ok(())
+}
+
+fn check_key_count(count: usize) -> Result<()> {
+    if count > 32 {
+        return Err(Fault::new("54011", "cannot use more than 32 columns in an index"));
+    }
+    Ok(())
+}
+
 pub(super) fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+    check_key_count(columns.len())?;
     if definition.primary_key.is_some() {
         return Err(Fault::new(
             "42P16",
@@ -1202,6 +1221,7 @@ pub(super) fn set_primary_key(table: &str, definition: &mut Definition, name: Op
 }
 
 fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+    check_key_count(columns.len())?;
     let name = name.unwrap_or_else(|| unused(&format!("{table}_{}_key", columns.join("_")), definition));
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));

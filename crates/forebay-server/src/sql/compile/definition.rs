@@ -98,6 +98,18 @@ pub(crate) struct ForeignKey {
     pub(crate) not_valid: bool,
 }
 
+/// What follows a marker that stands in SQLite's text of a table or view, not in a name there: names are the client's to choose.
+pub(crate) fn behind_marker<'a>(sql: &'a str, marker: &str) -> Option<&'a str> {
+    let mut rest = sql;
+    loop {
+        let (outside, quoted) = rest.split_once('"').unwrap_or((rest, ""));
+        if let Some(found) = outside.find(marker) {
+            return Some(&rest[found + marker.len()..]);
+        }
+        rest = quoted.split_once('"')?.1;
+    }
+}
+
 fn without() -> i32 {
     -1
 }
@@ -119,7 +131,7 @@ impl ColumnDefinition {
 impl Definition {
     /// The definition that stands in SQLite's text of a table, if a client of this server made it.
     pub(crate) fn read(sql: &str) -> Option<Self> {
-        let (_, rest) = sql.split_once(OPEN)?;
+        let rest = behind_marker(sql, OPEN)?;
         let (json, _) = rest.split_once(CLOSE)?;
         serde_json::from_str(json).ok()
     }
@@ -292,5 +304,27 @@ mod tests {
             .query_row("SELECT sql FROM sqlite_schema", [], |row| row.get(0))
             .unwrap();
         assert_eq!(Definition::read(&kept), Some(definition));
+    }
+
+    #[test]
+    fn a_name_is_no_definition() {
+        let forged = "/* forebay: {\"columns\":[]} :forebay */";
+        let definition = Definition {
+            columns: Vec::new(),
+            primary_key: None,
+            uniques: Vec::new(),
+            checks: vec![Check {
+                name: forged.to_owned(),
+                condition: Lowered {
+                    text: "true".to_owned(),
+                    sql: "1".to_owned(),
+                },
+                not_valid: false,
+            }],
+            foreign_keys: Vec::new(),
+        };
+        assert_eq!(Definition::read(&definition.create(forged)), Some(definition));
+        assert_eq!(Definition::read(&format!("CREATE TABLE {} (a)", identifier(forged))), None);
+        assert_eq!(Definition::read("CREATE TABLE \"a\"\" (/* forebay: {} :forebay */\" (a)"), None);
     }
 }

@@ -20,7 +20,19 @@ use crate::sql::facts::{self, Context, Oid, oid};
 impl Compiler<'_> {
     /// An expression of any type.
     pub(super) fn expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
-        let mut scalar = self.any_expression(expression, scope)?;
+        // Only where nothing stands between it and the clause is a NULL as good as a false.
+        let before = self.null_is_false;
+        self.null_is_false &= matches!(
+            unnested(expression),
+            Expr::AnyOp { .. }
+                | Expr::BinaryOp {
+                    op: BinaryOperator::And | BinaryOperator::Or,
+                    ..
+                }
+        );
+        let scalar = self.any_expression(expression, scope);
+        self.null_is_false = before;
+        let mut scalar = scalar?;
         if scalar.ungrouped.is_some()
             && let Some(grouping) = &scope.grouping
             && grouping.keys.contains(&scalar.sql)
@@ -543,9 +555,25 @@ impl Compiler<'_> {
         }
     }
 
+    /// A parameter whose type has been found since the expression was compiled.
+    fn refreshed(&self, scalar: Scalar) -> Scalar {
+        match scalar.form {
+            Form::Parameter(number) => match self.parameters[number - 1] {
+                Some(known) => Scalar {
+                    oid: known,
+                    form: Form::Any,
+                    ..scalar
+                },
+                None => scalar,
+            },
+            _ => scalar,
+        }
+    }
+
     /// An operator between two expressions.
     pub(super) fn binary(&mut self, name: &str, left: Scalar, right: Scalar) -> Result<Scalar> {
         let name = if name == "!=" { "<>" } else { name };
+        let (left, right) = (self.refreshed(left), self.refreshed(right));
         let operator = resolve::operator(name, Some(left.oid), right.oid)?;
         if operator.volatility != b'i' {
             self.zone_bound = true;

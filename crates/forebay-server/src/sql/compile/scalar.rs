@@ -441,7 +441,9 @@ impl Compiler<'_> {
                 ..Scalar::null()
             });
         }
-        if let Some(native) = super::native::lower(symbol, &arguments) {
+        let constant = arguments.iter().all(|argument| matches!(argument.form, Form::Constant(_)));
+        let folds = constant && function(symbol).is_some_and(|known| !known.in_session);
+        if !folds && let Some(native) = super::native::lower(symbol, &arguments) {
             return Ok(Scalar {
                 not_null: native.keeps_not_null && arguments.iter().all(|argument| argument.not_null),
                 ..Scalar::new(native.sql, result)

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::definition::Definition;
+use super::definition::{Definition, behind_marker};
 use super::types::{self, TypeName};
 use crate::sql::facts::{self, Oid, oid};
 
@@ -170,15 +170,15 @@ impl<'a> Schema<'a> {
 
 /// PostgreSQL's text of a view that a client made.
 pub(crate) fn view_text(definition: &str) -> Option<String> {
-    let (_, rest) = definition.split_once(VIEW_TEXT)?;
-    let (text, _) = rest.split_once(VIEW_TEXT_END)?;
-    // A comment inside the text would end the one around it.
-    Some(text.replace("*\u{200b}/", "*/"))
+    let (text, _) = behind_marker(definition, VIEW_TEXT)?.split_once(VIEW_TEXT_END)?;
+    Some(text.replace("*\u{200b}/", "*/").replace("*\u{200b}\u{200b}", "*\u{200b}"))
 }
 
 /// A view's text as it stands in its definition.
 pub(crate) fn marked_view_text(text: &str) -> String {
-    format!("{VIEW_TEXT}{}{VIEW_TEXT_END}", text.replace("*/", "*\u{200b}/"))
+    // The end of a comment inside the text would end the one around it.
+    let text = text.replace("*\u{200b}", "*\u{200b}\u{200b}").replace("*/", "*\u{200b}/");
+    format!("{VIEW_TEXT}{text}{VIEW_TEXT_END}")
 }
 
 fn of_definition(definition: &Definition, place: usize) -> Column {
