@@ -113,8 +113,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
+            let encoding = shape.encoding(&portal.formats, self.value_environment());
+            let formats = encoding.columns.iter().map(|(_, format)| *format).collect();
             let rows = self
-                .query_catalog(statement, &portal.parameters, &shape.parameters)
+                .query_catalog(statement, &portal.parameters, &shape.parameters, formats)
                 .await?;
             portal.state = PortalState::Gathered {
                 rows: rows.into(),
