@@ -148,7 +148,7 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
                 "SEQUENCE" if first != "ALTER" => return None,
                 "SCHEMA" if first == "CREATE" => return None,
                 "SEQUENCE" => refused_but("ALTER SEQUENCE", "Its next number is set by setval()."),
-                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "SEQUENCE"
+                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE"
                 | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
                 | "SUBSCRIPTION" | "SERVER" | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION"
                 | "TABLESPACE" | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => {
