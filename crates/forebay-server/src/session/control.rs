@@ -166,6 +166,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             } => {
                 self.set_transaction(*isolation, *read_only, *session)?;
             }
+            Kind::ConstraintsImmediate => {
+                let owes = match self.block.as_ref().and_then(Block::write) {
+                    Some(transaction) => transaction.run(token, |connection| connection.owes_foreign_keys()).await?,
+                    None => false,
+                };
+                if owes {
+                    let message = "insert, update or delete violates foreign key constraint";
+                    return Err(WireError::new("23503", message).into());
+                }
+                return Ok(Controlled::Done(Some("SET CONSTRAINTS")));
+            }
             Kind::Set { name, value, local } => self.set(name, value.as_deref(), *local)?,
             Kind::Reset(ResetTarget::Name(name)) => self.set(name, None, false)?,
             Kind::Reset(ResetTarget::All) => {

@@ -297,8 +297,22 @@ fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
         });
     }
     if cursor.take_words(&["CONSTRAINTS"]) {
+        if !cursor.take_words(&["ALL"]) {
+            loop {
+                cursor.name("the name of a constraint")?;
+                while cursor.take_sign(".") {
+                    cursor.name("the name of a constraint")?;
+                }
+                if !cursor.take_sign(",") {
+                    break;
+                }
+            }
+        }
+        if cursor.take_words(&["IMMEDIATE"]) {
+            return Ok(Kind::ConstraintsImmediate);
+        }
         return Err(SqlError::unsupported_but(
-            "SET CONSTRAINTS",
+            "SET CONSTRAINTS … DEFERRED",
             "Declare the constraint DEFERRABLE INITIALLY DEFERRED.",
         ));
     }

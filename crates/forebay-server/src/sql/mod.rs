@@ -123,6 +123,8 @@ pub enum Kind {
         /// For the transactions to come, not this one.
         session: bool,
     },
+    /// SET CONSTRAINTS … IMMEDIATE: what was put off is looked at now.
+    ConstraintsImmediate,
     /// SET name TO value.
     Set {
         /// The setting, unquoted names in lower case.
