@@ -109,8 +109,17 @@ impl Compiler<'_> {
                 self.locks = true;
                 Ok(Vec::new())
             }
-            Tree::CreateExtension(extension) if extension.if_not_exists => {
-                Err(Fault::new("0A000", format!("extension \"{}\" is not available", extension.name.value)))
+            Tree::CreateExtension(extension) => {
+                let name = folded(&extension.name);
+                if extension.version.is_some() || extension.schema.is_some() {
+                    return Err(Fault::unsupported("a schema or version of an extension"));
+                }
+                // Of what it brings only uuid_generate_v4() is known, and the rest is refused by name.
+                if name == "uuid-ossp" && extension.if_not_exists {
+                    self.notice = Some(format!("extension \"{name}\" already exists, skipping"));
+                    return Ok(Vec::new());
+                }
+                Err(Fault::new("0A000", format!("extension \"{name}\" is not available")))
             }
             other => {
                 let text = other.to_string();
@@ -400,9 +409,10 @@ impl Compiler<'_> {
 
     fn whole_number(&mut self, expression: &Expr) -> Result<i64> {
         let scope = Scope::new(None);
-        let scalar = self.expression_as(expression, &scope, oid::INT8, Context::Implicit)?;
-        match scalar.form {
-            Form::Constant(forebay_pg_values::Owned::Integer(number)) => Ok(number),
+        let scalar = self.expression(expression, &scope)?;
+        let scalar = self.convert_type(scalar, oid::INT8, Context::Implicit)?;
+        match (scalar.form, scalar.sql.parse()) {
+            (Form::Constant(forebay_pg_values::Owned::Integer(number)), _) | (_, Ok(number)) => Ok(number),
             _ => Err(Fault::new("42601", "a sequence's option must be a number")),
         }
     }
