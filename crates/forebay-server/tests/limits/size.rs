@@ -123,7 +123,7 @@ fn parameters_are_many_but_not_too_many() {
     // A list of values takes time by its length, not by its square.
     let list = |count: usize| {
         let numbers: Vec<String> = (1..=count).map(|number| format!("${number}")).collect();
-        format!("SELECT count(*) FROM generate_series(1, 9) AS s (n) WHERE n IN ({})", numbers.join(", "))
+        format!("SELECT count(*) FROM (VALUES (7), (8)) AS s (n) WHERE n IN ({})", numbers.join(", "))
     };
     let begun = std::time::Instant::now();
     assert_eq!(ask(&list(65_535), 65_535).value().as_deref(), Some("1"));

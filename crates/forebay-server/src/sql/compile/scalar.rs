@@ -20,6 +20,9 @@ fn asks_for_letters(symbol: &str) -> bool {
         .any(|word| symbol.contains(word))
 }
 
+/// What calls of constants make is put in their place unless it is longer.
+const CONSTANT_BYTES_MAX: usize = 64 << 10;
+
 /// What is known of an expression before it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Form {
@@ -485,7 +488,9 @@ impl Compiler<'_> {
                 environment: self.values,
             });
             match called {
-                Ok(value) => return Ok(Scalar::constant(value, result)),
+                Ok(value) if length(&value) <= CONSTANT_BYTES_MAX => return Ok(Scalar::constant(value, result)),
+                // Better made again than written down.
+                Ok(_) => {}
                 // PostgreSQL evaluates what is constant before it runs anything.
                 Err(error) if !self.lenient && facts::is_immutable(symbol) => return Err(error.into()),
                 Err(_) => {}
@@ -512,6 +517,14 @@ impl Compiler<'_> {
         }
         sql.push(')');
         Ok(Scalar::new(sql, result).with_parts(&arguments))
+    }
+}
+
+fn length(value: &Owned) -> usize {
+    match value {
+        Owned::Text(text) => text.len(),
+        Owned::Blob(bytes) => bytes.len(),
+        Owned::Null | Owned::Integer(_) | Owned::Real(_) => 0,
     }
 }
 
