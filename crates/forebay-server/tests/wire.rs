@@ -5,6 +5,8 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "wire/advisory.rs"]
+mod advisory;
 #[path = "wire/bytes.rs"]
 mod bytes;
 #[path = "wire/cancel.rs"]
@@ -17,6 +19,8 @@ mod extended;
 mod literals;
 #[path = "wire/portals.rs"]
 mod portals;
+#[path = "wire/settings.rs"]
+mod settings;
 #[path = "wire/sharing.rs"]
 mod sharing;
 #[path = "wire/simple.rs"]

@@ -283,7 +283,50 @@ impl Accumulator for Count {
     }
 }
 
+/// The least or the greatest: of values that are equal, as 0 and -0 are, the last.
+struct Extreme {
+    greatest: bool,
+    best: Option<f64>,
+}
+
+impl Extreme {
+    fn least() -> Self {
+        Self {
+            greatest: false,
+            best: None,
+        }
+    }
+
+    fn greatest() -> Self {
+        Self {
+            greatest: true,
+            best: None,
+        }
+    }
+}
+
+impl Accumulator for Extreme {
+    fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
+        if !arguments.is_null(0) {
+            let value = arguments.real(0)?;
+            let keeps = self.best.is_some_and(|best| if self.greatest { best > value } else { best < value });
+            if !keeps {
+                self.best = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<Owned> {
+        Ok(self.best.into())
+    }
+}
+
 pub(super) const AGGREGATES: &[(&str, Start)] = &[
+    ("min(float4)", || Box::new(Extreme::least())),
+    ("min(float8)", || Box::new(Extreme::least())),
+    ("max(float4)", || Box::new(Extreme::greatest())),
+    ("max(float8)", || Box::new(Extreme::greatest())),
     ("sum(float4)", || Box::new(Sum4::default())),
     ("sum(float8)", || Box::new(Sum8::default())),
     ("avg(float4)", mean),

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use super::directory::Directory;
 use super::error::CatalogError;
 use super::rewrite::{self, Translation};
-use super::{fill, functions, source};
+use super::{fill, functions, own, source};
 
 /// How many steps of SQLite's virtual machine lie between two looks at whether to stop.
 const STEPS_BETWEEN_LOOKS: i32 = 2_000;
@@ -33,7 +33,7 @@ pub struct Catalog {
     connection: Connection,
     directory: Arc<RwLock<Directory>>,
     /// What the rows were filled from: file, schema version and identity. `None` when they have to be read again in any case.
-    filled: Option<(String, i64, Identity)>,
+    filled: Option<(String, i64, String, Identity)>,
 }
 
 impl Catalog {
@@ -70,8 +70,11 @@ impl Catalog {
     pub fn refresh(&mut self, source: &Connection, identity: &Identity) -> rusqlite::Result<()> {
         let version: i64 = source.query_row("PRAGMA main.schema_version", [], |row| row.get(0))?;
         let file = source.path().unwrap_or_default();
-        let current =
-            |(filled, of, whose): &(String, i64, Identity)| filled == file && *of == version && whose == identity;
+        // Sequences are rows, of which the schema's version tells nothing.
+        let sequences = own::sequences_text(source)?;
+        let current = |(filled, of, rows, whose): &(String, i64, String, Identity)| {
+            filled == file && *of == version && *rows == sequences && whose == identity
+        };
         // Databases without a file all look alike, so they are always read again.
         if !file.is_empty() && self.filled.as_ref().is_some_and(current) {
             return Ok(());
@@ -90,7 +93,7 @@ impl Catalog {
         // Inside a transaction the schema may hold what is rolled back later, and another change then takes the same number.
         self.filled = source
             .is_autocommit()
-            .then(|| (file.to_owned(), version, identity.clone()));
+            .then(|| (file.to_owned(), version, sequences, identity.clone()));
         Ok(())
     }
 

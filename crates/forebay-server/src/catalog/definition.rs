@@ -21,6 +21,8 @@ pub(super) struct TableDefinition {
     pub(super) foreign_keys: Vec<Named>,
     /// Column name (folded) and expression.
     pub(super) generated: Vec<(String, String)>,
+    /// The definition in PostgreSQL's terms, of a table that a client made: then nothing else here is looked at.
+    pub(super) own: Option<crate::sql::compile::definition::Definition>,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,12 @@ fn parse(sql: &str) -> Option<Statement> {
 }
 
 pub(super) fn table(sql: &str) -> TableDefinition {
+    if let Some(own) = crate::sql::compile::definition::Definition::read(sql) {
+        return TableDefinition {
+            own: Some(own),
+            ..TableDefinition::default()
+        };
+    }
     let mut definition = TableDefinition {
         auto_increment: has_auto_increment(sql),
         ..TableDefinition::default()
@@ -134,6 +142,9 @@ pub(super) fn index(sql: &str) -> Option<IndexDefinition> {
 
 /// The query of a view, as PostgreSQL prints definitions: with a leading blank and a semicolon.
 pub(super) fn view(sql: &str) -> String {
+    if let Some(text) = crate::sql::compile::schema::view_text(sql) {
+        return format!(" {text};");
+    }
     match parse(sql) {
         Some(Statement::CreateView(view)) => format!(" {};", view.query),
         _ => sql.to_owned(),

@@ -39,6 +39,8 @@ pub(super) struct Directory {
     constraints: HashMap<u32, [String; 2]>,
     views: HashMap<u32, String>,
     triggers: HashMap<u32, String>,
+    /// The sequence of a column, by table and column.
+    serials: HashMap<(u32, String), String>,
 }
 
 impl Directory {
@@ -81,7 +83,20 @@ impl Directory {
                 directory.triggers.insert(trigger.oid, trigger.definition.clone());
             }
         }
+        for sequence in &schema.sequences {
+            directory.name(sequence.oid, "public", &sequence.name);
+            if let Some(owner) = &sequence.owner {
+                directory
+                    .serials
+                    .insert((owner.table, owner.column_name.clone()), format!("public.{}", quote_identifier(&sequence.name)));
+            }
+        }
         directory
+    }
+
+    /// `pg_get_serial_sequence(table, column)`.
+    pub(super) fn serial_sequence(&self, table: &str, column: &str) -> Option<String> {
+        self.serials.get(&(self.relation(table)?, column.to_owned())).cloned()
     }
 
     fn name(&mut self, oid: u32, schema: &'static str, name: &str) {

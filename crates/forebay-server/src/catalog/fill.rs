@@ -7,6 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params_from_iter};
 
 use super::directory::{DATABASE, INFORMATION_SCHEMA, NAMESPACES, OWNER, PG_CATALOG, PUBLIC};
+use super::own::Sequence;
 use super::relations::{RELATIONS, create_table};
 use super::source::{Constraint, ConstraintKind, Index, Schema, Table};
 use super::types::{self, Family};
@@ -14,6 +15,8 @@ use super::types::{self, Family};
 const DERIVED: &str = include_str!("data/derived.sql");
 const HEAP: i64 = 2;
 const BTREE: i64 = 403;
+/// `pg_class` itself, where dependencies name their kind.
+const CLASS: i64 = 1259;
 
 fn insert<const N: usize>(connection: &Connection, table: &str, row: [(&str, Value); N]) -> Result<()> {
     let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
@@ -136,10 +139,14 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
          DELETE FROM pg_catalog.pg_attribute WHERE attrelid >= 16384;
          DELETE FROM pg_catalog.pg_type WHERE oid >= 16384;
          DELETE FROM pg_catalog.pg_index; DELETE FROM pg_catalog.pg_constraint; DELETE FROM pg_catalog.pg_attrdef;
-         DELETE FROM pg_catalog.pg_trigger; DELETE FROM pg_catalog.pg_rewrite;",
+         DELETE FROM pg_catalog.pg_trigger; DELETE FROM pg_catalog.pg_rewrite;
+         DELETE FROM pg_catalog.pg_sequence; DELETE FROM pg_catalog.pg_depend;",
     )?;
     for table in &schema.tables {
         fill_table(connection, table, has_triggers(schema, table))?;
+    }
+    for sequence in &schema.sequences {
+        fill_sequence(connection, sequence)?;
     }
     for relation in RELATIONS.iter() {
         // Whatever derived.sql fills is emptied first; it names its relations by an INSERT at the start of a line.
@@ -211,7 +218,8 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
             kind: column.kind.oid(),
             not_null: column.not_null && table.view.is_none(),
             default: column.expression.is_some(),
-            identity: if column.identity { "d" } else { "" },
+            identity: column.identity,
+            modifier: Some(column.modifier),
             generated: if column.generated { "s" } else { "" },
         };
         insert_attribute(connection, table.oid, index + 1, &attribute)?;
@@ -263,6 +271,54 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
                 ("ev_type", text("1")),
                 ("ev_enabled", text("O")),
                 ("is_instead", flag(true)),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn fill_sequence(connection: &Connection, sequence: &Sequence) -> Result<()> {
+    insert_class(connection, sequence.oid, &sequence.name, PUBLIC, "S", 3, [false; 3], 0)?;
+    let columns = [
+        ("last_value", postgres_types::Type::INT8),
+        ("log_cnt", postgres_types::Type::INT8),
+        ("is_called", postgres_types::Type::BOOL),
+    ];
+    for (place, (name, kind)) in columns.iter().enumerate() {
+        let attribute = Attribute {
+            name,
+            kind: kind.oid(),
+            not_null: true,
+            ..Attribute::default()
+        };
+        insert_attribute(connection, sequence.oid, place + 1, &attribute)?;
+    }
+    insert(
+        connection,
+        "pg_sequence",
+        [
+            ("seqrelid", number(sequence.oid)),
+            ("seqtypid", number(sequence.kind)),
+            ("seqstart", number(sequence.start)),
+            ("seqincrement", number(sequence.increment)),
+            ("seqmax", number(sequence.maximum)),
+            ("seqmin", number(sequence.minimum)),
+            ("seqcache", number(1)),
+            ("seqcycle", flag(sequence.cycle)),
+        ],
+    )?;
+    if let Some(owner) = &sequence.owner {
+        insert(
+            connection,
+            "pg_depend",
+            [
+                ("classid", number(CLASS)),
+                ("objid", number(sequence.oid)),
+                ("objsubid", number(0)),
+                ("refclassid", number(CLASS)),
+                ("refobjid", number(owner.table)),
+                ("refobjsubid", count(owner.column)),
+                ("deptype", text(if owner.identity { "i" } else { "a" })),
             ],
         )?;
     }
@@ -381,7 +437,9 @@ fn fill_constraint(connection: &Connection, table: &Table, constraint: &Constrai
             ("conname", text(constraint.name.as_str())),
             ("connamespace", number(PUBLIC)),
             ("contype", text(kind)),
-            ("convalidated", flag(true)),
+            ("condeferrable", flag(constraint.timing.deferrable)),
+            ("condeferred", flag(constraint.timing.deferred)),
+            ("convalidated", flag(!constraint.timing.not_valid)),
             ("conrelid", number(table.oid)),
             ("conindid", number(index)),
             ("confrelid", number(parent)),
@@ -446,6 +504,7 @@ struct Attribute<'a> {
     name: &'a str,
     kind: u32,
     not_null: bool,
+    modifier: Option<i32>,
     default: bool,
     identity: &'a str,
     generated: &'a str,
@@ -467,7 +526,7 @@ fn insert_attribute(connection: &Connection, relation: u32, position: usize, att
             ("attnum", count(position)),
             ("attndims", flag(is_array)),
             ("attcacheoff", number(-1)),
-            ("atttypmod", number(-1)),
+            ("atttypmod", number(attribute.modifier.unwrap_or(-1))),
             ("attbyval", text(by_value)),
             ("attalign", text(alignment)),
             ("attstorage", text(storage)),

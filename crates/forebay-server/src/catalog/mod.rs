@@ -20,6 +20,7 @@ mod directory;
 mod error;
 mod fill;
 mod functions;
+mod own;
 mod relations;
 mod rewrite;
 mod source;

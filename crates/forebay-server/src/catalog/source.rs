@@ -16,6 +16,7 @@ use super::types;
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) tables: Vec<Table>,
+    pub(super) sequences: Vec<super::own::Sequence>,
 }
 
 /// A table or a view.
@@ -37,10 +38,12 @@ pub(super) struct Table {
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: Type,
+    pub(super) modifier: i32,
     pub(super) not_null: bool,
     /// Default or generation expression.
     pub(super) expression: Option<String>,
-    pub(super) identity: bool,
+    /// As in `pg_attribute.attidentity`: nothing, `a` or `d`.
+    pub(super) identity: &'static str,
     pub(super) generated: bool,
 }
 
@@ -70,7 +73,16 @@ pub(super) struct Constraint {
     pub(super) kind: ConstraintKind,
     pub(super) columns: Vec<usize>,
     /// The text for all but CHECK, whose text is its expression.
-    definition: String,
+    pub(super) definition: String,
+    pub(super) timing: Timing,
+}
+
+/// When a constraint is looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Timing {
+    pub(super) deferrable: bool,
+    pub(super) deferred: bool,
+    pub(super) not_valid: bool,
 }
 
 #[derive(Debug)]
@@ -140,15 +152,21 @@ impl Constraint {
     /// As `pg_get_constraintdef` prints it.
     pub(super) fn definition(&self, pretty: bool) -> String {
         match &self.kind {
-            ConstraintKind::Check { expression } if !pretty => format!("CHECK (({expression}))"),
-            ConstraintKind::Check { expression } => format!("CHECK ({expression})"),
+            ConstraintKind::Check { expression } => {
+                let valid = if self.timing.not_valid { " NOT VALID" } else { "" };
+                if pretty {
+                    format!("CHECK ({expression}){valid}")
+                } else {
+                    format!("CHECK (({expression})){valid}")
+                }
+            }
             _ => self.definition.clone(),
         }
     }
 }
 
 /// Gives each object of `public` its OID and its name, no two the same.
-struct Names {
+pub(super) struct Names {
     oids: HashSet<u32>,
     relations: HashSet<String>,
 }
@@ -158,7 +176,7 @@ impl Names {
     const FIRST: u32 = 16_384;
     const LAST: u32 = 0x7fff_0000;
 
-    fn oid(&mut self, kind: &str, owner: &str, name: &str) -> u32 {
+    pub(super) fn oid(&mut self, kind: &str, owner: &str, name: &str) -> u32 {
         // FNV-1a. The hash must never change between versions that serve the same clients, so it is not the standard library's.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in [kind.as_bytes(), &[0], owner.as_bytes(), &[0], name.as_bytes()].concat() {
@@ -173,7 +191,7 @@ impl Names {
     }
 
     /// PostgreSQL's way to a free name: the wish, then with 1, 2, 3…
-    fn relation(&mut self, wish: &str) -> String {
+    pub(super) fn relation(&mut self, wish: &str) -> String {
         let mut name = wish.to_owned();
         let mut count = 0;
         while !self.relations.insert(name.clone()) {
@@ -187,7 +205,8 @@ impl Names {
 /// Reads the whole schema of `source`'s main database.
 pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
     let mut statement = source.prepare(
-        "SELECT type, name, tbl_name, coalesce(sql, '') FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+        "SELECT type, name, tbl_name, coalesce(sql, '') FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+         AND tbl_name NOT LIKE 'forebay\\_%' ESCAPE '\\' ORDER BY name",
     )?;
     let objects: Vec<(String, String, String, String)> = statement
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
@@ -210,7 +229,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             TableDefinition::default()
         };
         let oid = names.oid("relation", "", name);
-        let (columns, key) = match read_columns(source, name, &declared) {
+        let (columns, key) = match read_columns(source, name, kind == "view", &declared) {
             Ok(columns) => columns,
             // A view over a table that is gone: SQLite cannot tell its columns, and the rest of the schema is still true.
             Err(rusqlite::Error::SqliteFailure(..)) if view.is_some() => (Vec::new(), Vec::new()),
@@ -226,7 +245,11 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             constraints: Vec::new(),
             triggers: Vec::new(),
         };
-        if table.view.is_none() {
+        if let Some(own) = &declared.own {
+            super::own::describe(&mut names, &mut table, own);
+            read_indexes(source, &mut names, &mut table, &[], &declared, &objects)?;
+            super::own::add_keys(&mut names, &mut table, own);
+        } else if table.view.is_none() {
             read_indexes(source, &mut names, &mut table, &key, &declared, &objects)?;
             add_checks(&mut names, &mut table, &declared);
         }
@@ -247,16 +270,21 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
     }
     // Foreign keys point at tables that may come later in the list.
     for index in 0..tables.len() {
-        let keys = read_foreign_keys(source, &mut names, &tables, index, &definitions)?;
+        let keys = match &definitions[index].0.own {
+            Some(own) => super::own::foreign_keys(&mut names, &tables, index, own),
+            None => read_foreign_keys(source, &mut names, &tables, index, &definitions)?,
+        };
         tables[index].constraints.extend(keys);
     }
-    Ok(Schema { tables })
+    let sequences = super::own::sequences(source, &mut names, &tables)?;
+    Ok(Schema { tables, sequences })
 }
 
 /// The columns, and the numbers of those in the primary key in key order.
 fn read_columns(
     source: &Connection,
     table: &str,
+    view: bool,
     declared: &TableDefinition,
 ) -> rusqlite::Result<(Vec<Column>, Vec<usize>)> {
     let mut statement = source.prepare(
@@ -267,7 +295,13 @@ fn read_columns(
     let mut key: Vec<(i64, usize)> = Vec::new();
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
-        let kind = types::column_type(&row.get::<_, String>(1)?);
+        let declared_type: String = row.get(1)?;
+        let (known, foreign) = crate::sql::compile::schema::of_declared(&declared_type);
+        let own = !foreign && view && !declared_type.is_empty();
+        let (kind, modifier) = match Type::from_oid(known.oid).filter(|_| own) {
+            Some(kind) => (kind, known.typmod),
+            None => (types::column_type(&declared_type), -1),
+        };
         let position: i64 = row.get(4)?;
         let hidden: i64 = row.get(5)?;
         let generated = hidden == 2 || hidden == 3;
@@ -288,9 +322,10 @@ fn read_columns(
         columns.push(Column {
             name,
             kind,
+            modifier,
             not_null: row.get::<_, bool>(2)? || position > 0,
             expression,
-            identity: false,
+            identity: "",
             generated,
         });
     }
@@ -299,7 +334,7 @@ fn read_columns(
     if declared.auto_increment
         && let [only] = key.as_slice()
     {
-        columns[*only - 1].identity = true;
+        columns[*only - 1].identity = "d";
     }
     Ok((columns, key))
 }
@@ -317,7 +352,7 @@ fn default_text(default: &str, kind: &Type) -> String {
     }
 }
 
-fn column_list(table: &Table, numbers: &[usize]) -> String {
+pub(super) fn column_list(table: &Table, numbers: &[usize]) -> String {
     let names: Vec<String> = numbers
         .iter()
         .map(|number| quote_identifier(&table.columns[*number - 1].name))
@@ -380,6 +415,7 @@ fn read_indexes(
             kind: ConstraintKind::Primary { index: oid },
             columns: primary_key.to_vec(),
             definition: format!("PRIMARY KEY ({})", column_list(table, primary_key)),
+            timing: Timing::default(),
         });
     }
     let mut list = source.prepare(
@@ -446,6 +482,7 @@ fn read_indexes(
                 kind: ConstraintKind::Unique { index: oid },
                 definition: format!("UNIQUE ({})", column_list(table, &numbers)),
                 columns: numbers,
+                timing: Timing::default(),
             });
         } else {
             let oid = names.oid("relation", "", &internal);
@@ -462,7 +499,7 @@ fn read_indexes(
     Ok(())
 }
 
-fn plain_key(table: &Table, number: usize) -> Key {
+pub(super) fn plain_key(table: &Table, number: usize) -> Key {
     Key {
         number,
         text: quote_identifier(&table.columns[number - 1].name),
@@ -499,6 +536,7 @@ fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) 
             name,
             columns,
             definition: String::new(),
+            timing: Timing::default(),
             kind: ConstraintKind::Check {
                 expression: check.expression.clone(),
             },
@@ -506,7 +544,7 @@ fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) 
     }
 }
 
-fn action(word: &str) -> (char, &'static str) {
+pub(super) fn action(word: &str) -> (char, &'static str) {
     match word {
         "CASCADE" => ('c', "CASCADE"),
         "SET NULL" => ('n', "SET NULL"),
@@ -610,6 +648,7 @@ fn read_foreign_keys(
             name,
             columns,
             definition: text,
+            timing: Timing::default(),
             kind: ConstraintKind::Foreign {
                 table: parent.oid,
                 columns: targets,

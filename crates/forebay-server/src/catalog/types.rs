@@ -137,11 +137,9 @@ pub(super) fn format_type(oid: u32, modifier: Option<i64>) -> String {
         return "???".to_owned();
     };
     match modifier {
-        Some(modifier) if modifier >= 4 => match row.name {
-            "varchar" | "bpchar" => format!("{}({})", row.display, modifier - 4),
-            "numeric" => format!("numeric({},{})", (modifier - 4) >> 16 & 0xffff, (modifier - 4) & 0x7ff),
-            _ => row.display.to_owned(),
-        },
+        Some(modifier) if modifier >= 0 => {
+            crate::sql::compile::types::format_type(oid, i32::try_from(modifier).unwrap_or(-1))
+        }
         // With a modifier that says nothing, these are not the character(1) and bit(1) that their SQL names mean.
         Some(_) => match row.name {
             "bpchar" => "bpchar".to_owned(),

@@ -13,11 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::control::Controlled;
 use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::rows::{self, Failed, Piece};
+use super::violation;
 use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
 use super::plans::Key;
-use crate::sql::{self, Kind, Plan, Statement, Tag};
+use crate::sql::{self, Kind, Plan, Statement, Step, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
 
@@ -183,7 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// What statements are told of this session.
-    fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         let zone = self.settings.value("timezone").unwrap_or_default();
         let session = u64::from(self.registration.process.unsigned_abs());
         sql::Told::text(self.now_micros(), session, &zone)
@@ -200,12 +201,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         token: &CancelToken,
     ) -> Result<Outcome, Stop> {
-        let steps: Vec<Sql> = match &portal.prepared.shape.plan {
-            Some(plan) => plan.steps.iter().map(|step| Sql::from(step.clone())).collect(),
-            None => vec![Sql::Shared(Arc::clone(&statement.sql))],
+        let steps: Vec<Step> = match &portal.prepared.shape.plan {
+            Some(plan) => plan.steps.clone(),
+            None => vec![statement.sql.to_string().into()],
         };
         let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
         let parameters = self.take_parameters(portal);
+        let shown = parameters.clone();
         let read_only = self
             .block
             .as_ref()
@@ -215,7 +217,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(WireError::new("25006", message).into());
         }
         // Several steps are one transaction.
-        if steps.len() > 1 && self.block.is_none() {
+        let several = steps.len() > 1;
+        if (several || matches!(steps.first(), Some(Step::Edit(_)))) && self.block.is_none() {
             self.open_implicit_block();
         }
         if self.block.is_some() && !statement.runs_alone {
@@ -235,7 +238,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let mut done = Ok(Outcome::default());
                 for step in steps {
                     done = match block.writing(&self.shared.sqlite, token).await {
-                        Ok(transaction) => transaction.execute_with(step, parameters.clone(), token.clone()).await,
+                        Ok(transaction) => match step {
+                            Step::Run { sql, environment } => {
+                                // Of several, only those that ask take the one parameter there can be.
+                                let given = if several && !environment { Parameters::default() } else { parameters.clone() };
+                                transaction.execute_with(Sql::from(sql), given, token.clone()).await
+                            }
+                            Step::Edit(edit) => transaction
+                                .run(token, move |connection| connection.edit_schema(&edit))
+                                .await
+                                .and_then(|edited| edited)
+                                .map(|()| Outcome::default()),
+                        },
                         Err(error) => Err(error),
                     };
                     if done.is_err() {
@@ -245,8 +259,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 done
             }
             None => match steps.into_iter().next() {
-                None => Ok(Outcome::default()),
-                Some(sql) => {
+                None | Some(Step::Edit(_)) => Ok(Outcome::default()),
+                Some(Step::Run { sql, .. }) => {
                     let mut write = Write::new(sql, parameters).cancel(token.clone());
                     if !portal.prepared.shape.columns.is_empty() {
                         let (encoding, found) =
@@ -274,14 +288,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if defines {
             self.shared.plans.schema_changed();
         }
-        let written = written.map_err(|error| match (unsendable.lock().take(), &error) {
-            (Some(unsendable), WriteError::Refused { .. }) => unsendable,
-            _ => errors::write(error, statement, &portal.prepared.script),
-        })?;
-        if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
-            self.look_at_constraints(token).await?;
+        let error = match written {
+            Ok(outcome) => {
+                if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
+                    self.look_at_constraints(token).await?;
+                }
+                return Ok(outcome);
+            }
+            Err(error) => error,
+        };
+        let refused = unsendable.lock().take();
+        if let (Some(unsendable), WriteError::Refused { .. }) = (refused, &error) {
+            return Err(unsendable.into());
         }
-        Ok(written)
+        let violation = violation::Violation::of(&error);
+        let answer = errors::write(error, statement, &portal.prepared.script);
+        Err(match violation {
+            Some(violation) => self.explained(answer, violation, &portal.prepared, shown, token).await.into(),
+            None => answer.into(),
+        })
     }
 
     async fn read(
@@ -297,7 +322,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let source = self.source(token).await?;
         let encoding = portal.prepared.shape.encoding(&portal.formats, self.value_environment());
         let sql = match &portal.prepared.shape.plan {
-            Some(plan) => plan.steps.first().cloned().map_or(Sql::Shared(Arc::clone(&statement.sql)), Sql::from),
+            Some(plan) => plan
+                .steps
+                .first()
+                .and_then(Step::sql)
+                .map_or(Sql::Shared(Arc::clone(&statement.sql)), |sql| Sql::from(sql.to_owned())),
             None => Sql::Shared(Arc::clone(&statement.sql)),
         };
         let parameters = self.take_parameters(portal);

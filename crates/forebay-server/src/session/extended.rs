@@ -163,7 +163,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
             let format = format_at(parameter_formats, index);
             let value = decode_parameter(kind, format, bytes.as_deref(), &environment)
-                .map_err(|error| error.with_detail(format!("In parameter ${}.", index + 1)))?;
+                .map_err(|error| match &error.detail {
+                    // PostgreSQL's own says more.
+                    Some(_) => error,
+                    None => error.with_detail(format!("In parameter ${}.", index + 1)),
+                })?;
             if index < used {
                 values.push(value);
             }

@@ -24,6 +24,7 @@ mod prepared;
 mod rows;
 pub mod settings;
 pub mod shared;
+mod violation;
 mod waiting;
 
 use std::collections::HashMap;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::sql::Plan;
+use crate::sql::{Plan, Step};
 
 /// All plans together take no more than this.
 const BYTES_MAX: usize = 32 << 20;
@@ -56,7 +56,7 @@ impl Plans {
 
     /// Keeps a plan, if others may use it.
     pub(super) fn keep(&self, key: Key, plan: &Arc<Plan>) {
-        let bytes = key.text.len() + plan.steps.iter().map(String::len).sum::<usize>() + 512;
+        let bytes = key.text.len() + plan.steps.iter().filter_map(Step::sql).map(str::len).sum::<usize>() + 512;
         if plan.session_bound || plan.steps.len() != 1 || bytes > BYTES_MAX / 16 {
             return;
         }

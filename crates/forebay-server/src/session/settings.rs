@@ -475,14 +475,12 @@ fn date_style(value: &str, now: &str) -> Result<String, Option<String>> {
 /// A time zone as PostgreSQL spells it.
 fn zone_name(value: &str) -> Result<String, WireError> {
     let zone = parse_zone(value)?;
-    if let Some(name) = zone.iana_name() {
-        return Ok(name.to_owned());
-    }
     let trimmed = value.trim();
     let is_interval = trimmed.len() >= 8 && trimmed.as_bytes()[..8].eq_ignore_ascii_case(b"interval");
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
     if !is_interval && !is_number {
-        return Ok(value.to_ascii_uppercase());
+        let name = zone.iana_name().map(str::to_owned);
+        return Ok(name.unwrap_or_else(|| value.to_ascii_uppercase()));
     }
     let seconds = zone.to_offset(jiff::Timestamp::UNIX_EPOCH).seconds();
     let write = |sign: char| {

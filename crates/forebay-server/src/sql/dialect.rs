@@ -1,11 +1,10 @@
 //! PostgreSQL's grammar as the parser knows it, with what it lacks or gets wrong.
 //!
-//! Contract: all is the parser's own PostgreSQL dialect, but for the precedence of `~` and its kin, which is that of any other operator,
-//! and for COLLATE behind any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC.
+//! Contract: all is the parser's own PostgreSQL dialect, but for the precedence of signs and of `~` and its kin, and for COLLATE behind any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC.
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -74,6 +73,27 @@ impl Dialect for ForebayDialect {
             }
             _ => POSTGRESQL.get_next_precedence(parser),
         }
+    }
+
+    /// Signs bind tighter than `^`, COLLATE and AT TIME ZONE; all other operators in front of something looser than arithmetic.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        /// Between `[]` and COLLATE.
+        const SIGN: u8 = 125;
+        let other = self.prec_value(Precedence::PgOther);
+        let (op, precedence) = match &parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, SIGN),
+            Token::Plus => (UnaryOperator::Plus, SIGN),
+            Token::Tilde => (UnaryOperator::BitwiseNot, other),
+            Token::AtSign => (UnaryOperator::PGAbs, other),
+            Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, other),
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, other),
+            _ => return POSTGRESQL.parse_prefix(parser),
+        };
+        parser.next_token();
+        Some(parser.parse_subexpr(precedence).map(|inner| Expr::UnaryOp {
+            op,
+            expr: Box::new(inner),
+        }))
     }
 
     fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {

@@ -4,7 +4,7 @@
 //! internal name (`prosrc`), or, for those that PostgreSQL writes in SQL, `name(argument types)`. All of them are here, also those
 //! that nothing here can carry out: which one a call means depends on all that there are. Knows nothing of statements.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// PostgreSQL's number for a type.
@@ -229,6 +229,20 @@ static CASTS: LazyLock<HashMap<(Oid, Oid), CastFact>> = LazyLock::new(|| {
         })
         .collect()
 });
+
+static IMMUTABLE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    FUNCTIONS
+        .values()
+        .flatten()
+        .filter(|function| function.volatility == b'i')
+        .map(|function| function.symbol)
+        .collect()
+});
+
+/// Whether the function of that symbol gives the same for the same arguments for ever.
+pub(crate) fn is_immutable(symbol: &str) -> bool {
+    IMMUTABLE.contains(symbol)
+}
 
 /// The type of that number.
 pub(crate) fn type_fact(oid: Oid) -> Option<&'static TypeFact> {

@@ -6,7 +6,8 @@
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError, ParserOptions};
-use sqlparser::tokenizer::Token;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::error::SqlError;
 use super::TOKENS_MAX;
@@ -23,10 +24,12 @@ const CHAIN_MAX: usize = 2_500;
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
     let spaced = spaced(text)?;
     let text = spaced.as_deref().unwrap_or(text);
-    let parsed = Parser::new(&ForebayDialect)
-        .with_recursion_limit(NESTING_MAX)
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_statements());
+    let parsed = tokens_of(text).and_then(|tokens| {
+        Parser::new(&ForebayDialect)
+            .with_recursion_limit(NESTING_MAX)
+            .with_tokens_with_locations(tokens)
+            .parse_statements()
+    });
     match parsed {
         Ok(mut statements) if statements.len() <= 1 => Ok(statements.pop()),
         Ok(_) => Err(SqlError::unsupported("several statements where one is wanted")),
@@ -38,6 +41,19 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
             }
         }
     }
+}
+
+/// The tokens of a statement. ALTER VIEW is read as ALTER TABLE, which PostgreSQL takes for views too.
+fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
+    let mut tokens = Tokenizer::new(&ForebayDialect, text).tokenize_with_location()?;
+    let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
+    let mut words = tokens.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    if words.next().is_some_and(|first| is(first, Keyword::ALTER))
+        && let Some(second) = words.next().filter(|second| is(second, Keyword::VIEW))
+    {
+        second.token = Token::make_keyword("TABLE");
+    }
+    Ok(tokens)
 }
 
 /// What of PostgreSQL's grammar stands in a text that the parser did not understand, and that it is known not to understand.

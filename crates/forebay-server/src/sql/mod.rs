@@ -12,7 +12,7 @@
 
 mod catalog_query;
 mod command;
-mod compile;
+pub(crate) mod compile;
 mod cursor;
 mod dialect;
 mod error;
@@ -30,7 +30,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub use compile::{Asked, Plan, ResultColumn};
+pub(crate) use compile::definition::Definition;
+pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
 pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
@@ -349,18 +350,38 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         return Err(SqlError::unsupported("EXPLAIN of a PRAGMA"));
     }
     statement.runs_alone = first == "VACUUM";
+    refuse_misread(script, &segment.tokens)?;
     let depth = grammar::check_depth(script, &segment.tokens)?;
     grammar::with_deep_stack(depth, || {
         if let Some(tree) = catalog_query::catalog_query(script, segment, written)? {
             statement.kind = Kind::Catalog;
             statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         } else if first != "VACUUM" {
-            let tree = grammar::parse(written).map_err(|error| error.moved(script, segment.range.start))?;
+            let tree = grammar::parse(written).map_err(|error| {
+                command::unread_alteration(&cursor).unwrap_or_else(|| error.moved(script, segment.range.start))
+            })?;
             statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
         }
         Ok(())
     })
     .map(|()| statement)
+}
+
+/// What the parser reads as something else: the precision of an interval behind its name.
+fn refuse_misread(script: &str, tokens: &[Token]) -> Result<(), SqlError> {
+    let misread = tokens.windows(5).any(|five| {
+        five[0].is_word(script, "INTERVAL")
+            && five[1].kind == lexer::Kind::Open
+            && five[3].kind == lexer::Kind::Close
+            && five[4].kind == lexer::Kind::Text
+    });
+    if misread {
+        return Err(SqlError::unsupported_but(
+            "INTERVAL(precision) before a literal",
+            "Cast the literal instead: '…'::interval(2).",
+        ));
+    }
+    Ok(())
 }
 
 /// Compiles a statement that is for SQLite, by the schema of this connection. `declared` are the types the client gave its parameters.
@@ -401,8 +422,9 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         })
         .collect();
     Ok(Plan {
-        steps: vec![statement.sql.to_string()],
+        steps: vec![statement.sql.to_string().into()],
         used: 0,
+        inserted: Vec::new(),
         parameters: Vec::new(),
         environment: None,
         columns,
@@ -417,7 +439,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
 
 /// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.
 pub(crate) fn is_deferrable_only(sql: &str) -> bool {
-    compile::definition::Definition::read(sql)
+    Definition::read(sql)
         .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
 }
 

@@ -16,7 +16,8 @@ pub(crate) enum Verdict {
     Extra,
     /// One of the servers met a limit of time or size.
     Limit,
-    /// PostgreSQL reports an error of a part that it need not have evaluated, or the other way round: SQL leaves it open.
+    /// PostgreSQL reports an error of a part that it need not have evaluated, or the other way round: SQL leaves it open. PostgreSQL's
+    /// planner leaves out what stands beside a NULL under an operator that gives NULL for it.
     Unordered,
     /// Everything else, in a few words.
     Different(String),

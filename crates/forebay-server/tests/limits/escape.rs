@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use testbed::Folder;
+use rusqlite::Connection;
+use testbed::{Folder, Forebay};
 
 use crate::client::Client;
 use crate::server;
@@ -77,63 +78,149 @@ fn nothing_reaches_the_file_system() {
 }
 
 #[test]
-fn what_is_refused_is_refused_inside_views_and_triggers() {
+fn what_is_refused_is_refused_inside_definitions() {
     let server = server(&[]);
     let folder = Folder::new("escape", None).unwrap();
     let target = folder.file("target");
     let path = target.to_str().unwrap();
     let mut client = Client::connect(server.address());
     client.run("CREATE TABLE t (a TEXT)");
-    for (make, touch) in [
-        (
-            format!("CREATE VIEW v AS SELECT load_extension('{path}') AS a"),
-            "SELECT a FROM v",
-        ),
-        (
-            format!("CREATE TRIGGER v AFTER INSERT ON t BEGIN SELECT load_extension('{path}'); END"),
-            "INSERT INTO t VALUES ('x')",
-        ),
-        (
-            format!("CREATE TABLE v (a TEXT DEFAULT (load_extension('{path}')))"),
-            "INSERT INTO v DEFAULT VALUES",
-        ),
-        (
-            "CREATE TRIGGER v AFTER INSERT ON t BEGIN UPDATE sqlite_schema SET sql = ''; END".to_owned(),
-            "INSERT INTO t VALUES ('x')",
-        ),
+    let load = format!("load_extension('{path}')");
+    for sql in [
+        format!("CREATE VIEW v AS SELECT {load} AS a"),
+        format!("CREATE TABLE v (a TEXT DEFAULT ({load}))"),
+        format!("CREATE TABLE v (a TEXT CHECK ({load} IS NULL))"),
+        format!("CREATE TABLE v (a TEXT, b TEXT GENERATED ALWAYS AS ({load}) STORED)"),
+        format!("CREATE TABLE v AS SELECT {load} AS a"),
+        format!("CREATE INDEX v ON t (({load}))"),
+        format!("CREATE INDEX v ON t (a) WHERE {load} IS NULL"),
+        format!("CREATE TRIGGER v AFTER INSERT ON t BEGIN SELECT {load}; END"),
+        "CREATE TRIGGER v AFTER INSERT ON t BEGIN UPDATE sqlite_schema SET sql = ''; END".to_owned(),
+        "CREATE TRIGGER v AFTER INSERT ON t BEGIN DELETE FROM t; END".to_owned(),
+        "CREATE TRIGGER v AFTER INSERT ON t EXECUTE FUNCTION f()".to_owned(),
+        "CREATE RULE v AS ON INSERT TO t DO ALSO DELETE FROM t".to_owned(),
+        "CREATE FUNCTION v() RETURNS int LANGUAGE sql AS 'SELECT 1'".to_owned(),
+        "CREATE VIRTUAL TABLE v USING fts5 (a)".to_owned(),
+        "CREATE VIEW v AS SELECT sql AS a FROM sqlite_schema".to_owned(),
     ] {
-        let made = client.query(&make);
-        let touched = client.query(touch);
-        assert!(made.error().is_some() || touched.error().is_some(), "{make}");
-        for kind in ["TRIGGER", "VIEW", "TABLE"] {
-            client.query(&format!("DROP {kind} v"));
+        for answer in [client.query(&sql), client.pipeline(&[crate::client::whole(&sql, &[])])] {
+            let state = answer.sqlstate();
+            assert!(state.starts_with("42") || state == "0A000", "{sql}: {state}");
         }
+        assert_eq!(client.ask("SELECT count(*) FROM pg_class WHERE relname = 'v'"), "0", "{sql}");
     }
-    assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
+    client.run("INSERT INTO t VALUES ('x')");
+    assert_eq!(client.ask("SELECT a FROM t"), "x");
     assert_eq!(client.ask("PRAGMA integrity_check"), "ok");
 }
 
 #[test]
-fn tables_behind_virtual_tables_cannot_be_forged() {
+fn texts_in_definitions_stay_texts() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
-    client.run("CREATE TABLE t (a INTEGER)");
-    client.run("CREATE VIRTUAL TABLE f USING fts5 (a)");
-    client.run("INSERT INTO f VALUES ('some words')");
-    client.run("CREATE VIRTUAL TABLE r USING rtree (id, x0, x1)");
-    client.run("INSERT INTO r VALUES (1, 0, 1)");
+    for (number, text) in ["*/ SELECT load_extension('x'); --", " :forebay */ x", "*\u{200b}/ */", "/* forebay: {} :forebay */", "\""]
+        .into_iter()
+        .enumerate()
+    {
+        let name: String = text.replace('"', "\"\"").chars().take(20).collect();
+        client.run(&format!("CREATE VIEW \"v{name}\" AS SELECT '{0}'::text AS \"c{name}\"", text.replace('\'', "''")));
+        assert_eq!(client.ask(&format!("SELECT \"c{name}\" FROM \"v{name}\"")), text);
+        client.run(&format!(
+            "CREATE TABLE \"t{name}\" (\"c{name}\" text DEFAULT '{0}' CONSTRAINT \"k{name}\" CHECK (\"c{name}\" = '{0}'), n int DEFAULT {number})",
+            text.replace('\'', "''")
+        ));
+        let answer = client.run(&format!("INSERT INTO \"t{name}\" DEFAULT VALUES RETURNING *"));
+        assert_eq!(answer.rows(), [[Some(text.to_owned()), Some(number.to_string())]]);
+    }
+    // Names that look like the definitions that stand in the file.
+    for name in ["/* forebay: {\"\"columns\"\":[]} :forebay */", "/* forebay view: SELECT 1 AS x :forebay */"] {
+        client.run(&format!("CREATE TABLE \"{name}\" (a int, b text)"));
+        let answer = client.run(&format!("INSERT INTO \"{name}\" VALUES (1, 'x') RETURNING *"));
+        assert_eq!(answer.rows(), [[Some("1".to_owned()), Some("x".to_owned())]]);
+        client.run(&format!("CREATE VIEW \"{name} v\" AS SELECT 'x'::text AS \"{name}\", 'y'::text AS b"));
+        assert_eq!(client.ask(&format!("SELECT b FROM \"{name} v\"")), "y");
+    }
+}
+
+/// A database that something else has made, with these definitions in it.
+fn brought_along(folder: &Folder, sql: &str) -> std::path::PathBuf {
+    let file = folder.file("brought.db");
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch(sql).unwrap();
+    file
+}
+
+#[test]
+fn what_is_refused_is_refused_inside_what_a_file_brings_along() {
+    let folder = Folder::new("escape", None).unwrap();
+    let target = folder.file("target");
+    let path = target.to_str().unwrap();
+    let file = brought_along(
+        &folder,
+        &format!(
+            "CREATE TABLE t (a TEXT);
+             CREATE TABLE s (a TEXT);
+             CREATE TABLE d (a TEXT DEFAULT (load_extension('{path}')), b INTEGER);
+             CREATE TABLE u (a INTEGER PRIMARY KEY, b TEXT);
+             CREATE VIEW v AS SELECT load_extension('{path}') AS a;
+             CREATE TRIGGER t_insert AFTER INSERT ON t BEGIN UPDATE sqlite_schema SET sql = ''; END;
+             CREATE TRIGGER s_insert AFTER INSERT ON s BEGIN SELECT load_extension('{path}'); END;
+             CREATE TRIGGER u_insert AFTER INSERT ON u BEGIN UPDATE u SET b = upper(b) WHERE a = new.a; END;"
+        ),
+    );
+    let server = Forebay::builder(crate::PROGRAM).database(&file).start().unwrap();
+    let mut client = Client::connect(server.address());
     for sql in [
-        "UPDATE f_data SET block = x'ffffffffffffffffffffffff'",
+        "INSERT INTO t VALUES ('x')",
+        "INSERT INTO s VALUES ('x')",
+        "INSERT INTO d DEFAULT VALUES",
+        "INSERT INTO d (b) VALUES (1)",
+        "SELECT a FROM v",
+    ] {
+        assert!(client.query(sql).error().is_some(), "{sql}");
+        assert!(!target.exists(), "{sql}");
+    }
+    for table in ["t", "s", "d"] {
+        assert_eq!(client.ask(&format!("SELECT count(*) FROM {table}")), "0", "{table}");
+    }
+    // What harms nobody is carried out.
+    client.run("INSERT INTO u VALUES (1, 'x')");
+    assert_eq!(client.ask("SELECT b FROM u"), "X");
+}
+
+#[test]
+fn tables_behind_virtual_tables_cannot_be_forged() {
+    let folder = Folder::new("escape", None).unwrap();
+    let file = brought_along(
+        &folder,
+        "CREATE VIRTUAL TABLE f USING fts5 (a);
+         INSERT INTO f VALUES ('some words');
+         CREATE VIRTUAL TABLE r USING rtree (id, x0, x1);
+         INSERT INTO r VALUES (1, 0, 1);",
+    );
+    let mut server = Forebay::builder(crate::PROGRAM).database(&file).start().unwrap();
+    let mut client = Client::connect(server.address());
+    for sql in [
+        r"UPDATE f_data SET block = '\xffffffffffffffffffffffff'",
         "DELETE FROM f_data",
         "DROP TABLE f_data",
-        "UPDATE r_node SET data = x'ffff'",
-        "INSERT INTO r_node VALUES (99, x'00')",
+        r"UPDATE r_node SET data = '\xffff'",
+        r"INSERT INTO r_node VALUES (99, '\x00')",
         "DELETE FROM r_rowid",
     ] {
         assert!(client.query(sql).error().is_some(), "{sql}");
     }
-    assert_eq!(client.ask("SELECT count(*) FROM f WHERE f MATCH 'words'"), "1");
     assert_eq!(client.ask("SELECT count(*) FROM r WHERE x0 < 5"), "1");
+    drop(client);
+    server.terminate().unwrap();
+    let connection = Connection::open(&file).unwrap();
+    for sql in [
+        "SELECT count(*) FROM f WHERE f MATCH 'words'",
+        "SELECT count(*) FROM r WHERE x0 < 5",
+    ] {
+        let count: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 1, "{sql}");
+    }
 }
 
 #[test]

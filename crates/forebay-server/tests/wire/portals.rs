@@ -164,7 +164,7 @@ fn a_large_result_takes_little_memory() {
     // 200 MB, read slowly: nobody gathers it.
     let sql = SERIES
         .replace("$1", "20000")
-        .replace("SELECT n FROM", "SELECT printf('%.10000c', 'x') FROM");
+        .replace("SELECT n FROM", "SELECT repeat('x', 10000) FROM");
     client.send(&crate::client::query(&sql));
     let (mut read, mut piece) = (0, vec![0; 1 << 20]);
     let mut other = Client::connect(server.address());
@@ -194,7 +194,7 @@ fn a_client_that_reads_nothing_harms_nobody() {
     let mut stalled = Client::connect(server.address());
     let sql = SERIES
         .replace("$1", "100000")
-        .replace("SELECT n FROM", "SELECT printf('%.10000c', 'x') FROM");
+        .replace("SELECT n FROM", "SELECT repeat('x', 10000) FROM");
     stalled.send(&crate::client::query(&sql));
     let mut other = Client::connect(server.address());
     other.run("CREATE TABLE t (a INTEGER)");

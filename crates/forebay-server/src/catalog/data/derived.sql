@@ -41,30 +41,36 @@ SELECT current_database(), n.nspname, c.relname, pg_get_viewdef(c.oid), 'NONE', 
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v';
 
 INSERT INTO information_schema.columns (table_catalog, table_schema, table_name, column_name, ordinal_position, column_default, is_nullable, data_type,
-    character_octet_length, numeric_precision, numeric_precision_radix, numeric_scale, datetime_precision, udt_catalog, udt_schema, udt_name,
+    character_maximum_length, character_octet_length, numeric_precision, numeric_precision_radix, numeric_scale, datetime_precision, udt_catalog, udt_schema, udt_name,
     dtd_identifier, is_self_referencing, is_identity, identity_generation, identity_start, identity_increment, identity_maximum, identity_minimum,
     identity_cycle, is_generated, generation_expression, is_updatable)
 SELECT current_database(), n.nspname, c.relname, a.attname, a.attnum, CASE a.attgenerated WHEN '' THEN d.adbin END,
        CASE a.attnotnull WHEN 1 THEN 'NO' ELSE 'YES' END,
        CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY' ELSE format_type(t.oid, NULL) END,
-       CASE WHEN t.typname IN ('text', 'varchar', 'bpchar') THEN 1073741824 END,
-       CASE t.typname WHEN 'int2' THEN 16 WHEN 'int4' THEN 32 WHEN 'int8' THEN 64 WHEN 'float4' THEN 24 WHEN 'float8' THEN 53 END,
+       CASE WHEN t.typname IN ('varchar', 'bpchar') AND a.atttypmod > 4 THEN a.atttypmod - 4 END,
+       CASE WHEN t.typname IN ('varchar', 'bpchar') AND a.atttypmod > 4 THEN (a.atttypmod - 4) * 4 WHEN t.typname IN ('text', 'varchar', 'bpchar') THEN 1073741824 END,
+       CASE t.typname WHEN 'int2' THEN 16 WHEN 'int4' THEN 32 WHEN 'int8' THEN 64 WHEN 'float4' THEN 24 WHEN 'float8' THEN 53
+            WHEN 'numeric' THEN CASE WHEN a.atttypmod >= 4 THEN (a.atttypmod - 4) >> 16 & 65535 END END,
        CASE WHEN t.typname IN ('int2', 'int4', 'int8', 'float4', 'float8') THEN 2 WHEN t.typname = 'numeric' THEN 10 END,
-       CASE WHEN t.typname IN ('int2', 'int4', 'int8') THEN 0 END,
-       CASE t.typname WHEN 'date' THEN 0 WHEN 'time' THEN 6 WHEN 'timestamp' THEN 6 WHEN 'timestamptz' THEN 6 END,
+       CASE WHEN t.typname IN ('int2', 'int4', 'int8') THEN 0 WHEN t.typname = 'numeric' AND a.atttypmod >= 4 THEN (((a.atttypmod - 4) & 2047) + 1024) % 2048 - 1024 END,
+       CASE WHEN t.typname = 'date' THEN 0 WHEN t.typname IN ('time', 'timetz', 'timestamp', 'timestamptz') THEN CASE WHEN a.atttypmod >= 0 THEN a.atttypmod ELSE 6 END
+            WHEN t.typname = 'interval' THEN CASE WHEN a.atttypmod < 0 OR a.atttypmod & 65535 = 65535 THEN 6 ELSE a.atttypmod & 65535 END END,
        current_database(), 'pg_catalog', t.typname, CAST(a.attnum AS TEXT), 'NO',
-       CASE a.attidentity WHEN '' THEN 'NO' ELSE 'YES' END, CASE a.attidentity WHEN 'd' THEN 'BY DEFAULT' END,
-       CASE a.attidentity WHEN 'd' THEN '1' END, CASE a.attidentity WHEN 'd' THEN '1' END,
-       CASE a.attidentity WHEN 'd' THEN '9223372036854775807' END, CASE a.attidentity WHEN 'd' THEN '1' END, 'NO',
+       CASE a.attidentity WHEN '' THEN 'NO' ELSE 'YES' END, CASE a.attidentity WHEN 'd' THEN 'BY DEFAULT' WHEN 'a' THEN 'ALWAYS' END,
+       CASE WHEN a.attidentity <> '' THEN CAST(coalesce(s.seqstart, 1) AS TEXT) END, CASE WHEN a.attidentity <> '' THEN CAST(coalesce(s.seqincrement, 1) AS TEXT) END,
+       CASE WHEN a.attidentity <> '' THEN CAST(coalesce(s.seqmax, 9223372036854775807) AS TEXT) END, CASE WHEN a.attidentity <> '' THEN CAST(coalesce(s.seqmin, 1) AS TEXT) END,
+       CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END,
        CASE a.attgenerated WHEN '' THEN 'NEVER' ELSE 'ALWAYS' END, CASE a.attgenerated WHEN '' THEN NULL ELSE d.adbin END,
        CASE WHEN c.relkind = 'r' THEN 'YES' ELSE 'NO' END
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_catalog.pg_depend e ON e.deptype = 'i' AND e.refobjid = a.attrelid AND e.refobjsubid = a.attnum LEFT JOIN pg_catalog.pg_sequence s ON s.seqrelid = e.objid
 WHERE c.relkind IN ('r', 'v');
 
 INSERT INTO information_schema.table_constraints (constraint_catalog, constraint_schema, constraint_name, table_catalog, table_schema, table_name, constraint_type, is_deferrable, initially_deferred, enforced, nulls_distinct)
 SELECT current_database(), 'public', k.conname, current_database(), 'public', c.relname,
-       CASE k.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' WHEN 'f' THEN 'FOREIGN KEY' ELSE 'CHECK' END, 'NO', 'NO', 'YES',
+       CASE k.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' WHEN 'f' THEN 'FOREIGN KEY' ELSE 'CHECK' END,
+       CASE WHEN k.condeferrable THEN 'YES' ELSE 'NO' END, CASE WHEN k.condeferred THEN 'YES' ELSE 'NO' END, 'YES',
        CASE k.contype WHEN 'u' THEN 'YES' END
 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid;
 
@@ -89,3 +95,13 @@ FROM pg_catalog.pg_constraint k LEFT JOIN pg_catalog.pg_constraint u ON u.conind
 
 INSERT INTO information_schema.check_constraints (constraint_catalog, constraint_schema, constraint_name, check_clause)
 SELECT current_database(), 'public', conname, conbin FROM pg_catalog.pg_constraint WHERE contype = 'c';
+
+INSERT INTO pg_catalog.pg_sequences (schemaname, sequencename, sequenceowner, data_type, start_value, min_value, max_value, increment_by, cycle, cache_size)
+SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner), s.seqtypid, s.seqstart, s.seqmin, s.seqmax, s.seqincrement, s.seqcycle, s.seqcache
+FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace;
+
+INSERT INTO information_schema.sequences (sequence_catalog, sequence_schema, sequence_name, data_type, numeric_precision, numeric_precision_radix, numeric_scale, start_value, minimum_value, maximum_value, increment, cycle_option)
+SELECT current_database(), n.nspname, c.relname, format_type(s.seqtypid, NULL), CASE s.seqtypid WHEN 21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0,
+       CAST(s.seqstart AS TEXT), CAST(s.seqmin AS TEXT), CAST(s.seqmax AS TEXT), CAST(s.seqincrement AS TEXT), CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END
+FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.objid = s.seqrelid AND e.deptype = 'i');

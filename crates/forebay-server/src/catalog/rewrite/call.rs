@@ -42,6 +42,7 @@ fn listed(name: &str) -> Option<(&'static [Argument], usize, Type)> {
         "format_type" => (&[Oid, Integer], 2, Type::TEXT),
         "pg_get_userbyid" => (&[Oid], 1, Type::NAME),
         "pg_get_indexdef" => (&[Relation, Integer, Boolean], 1, Type::TEXT),
+        "pg_get_serial_sequence" => (&[Text, Text], 2, Type::TEXT),
         "pg_get_constraintdef" | "pg_get_triggerdef" => (&[Oid, Boolean], 1, Type::TEXT),
         "pg_get_viewdef" => (&[Relation, Boolean], 1, Type::TEXT),
         "pg_get_function_result" | "pg_get_function_arguments" => (&[Oid], 1, Type::TEXT),
@@ -110,7 +111,6 @@ fn constant(name: &str) -> Option<(&'static [Argument], usize, &'static str, Typ
             (&[Oid], 1, "NULL", Type::TEXT)
         }
         "pg_get_partition_constraintdef" => (&[Oid], 1, "NULL", Type::TEXT),
-        "pg_get_serial_sequence" => (&[Text, Text], 2, "NULL", Type::TEXT),
         "pg_total_relation_size" | "pg_table_size" | "pg_indexes_size" => (&[Relation], 1, "NULL", Type::INT8),
         "pg_relation_size" => (&[Relation, Text], 1, "NULL", Type::INT8),
         "pg_database_size" | "pg_tablespace_size" => (&[Any], 1, "NULL", Type::INT8),

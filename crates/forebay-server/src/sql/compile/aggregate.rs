@@ -148,12 +148,8 @@ impl Compiler<'_> {
         let mut converted = Vec::new();
         for (argument, wanted) in arguments.into_iter().zip(&chosen.wanted) {
             let actual = polymorphism.actual(*wanted).unwrap_or(*wanted);
-            converted.push(if matches!(actual, oid::ANY) || resolve::is_polymorphic(*wanted) {
-                let argument = self.or_text(argument)?;
-                self.convert_type(argument, actual, Context::Implicit)?
-            } else {
-                self.convert_type(argument, actual, Context::Implicit)?
-            });
+            let argument = if actual == oid::ANY { self.or_text(argument)? } else { argument };
+            converted.push(self.convert_type(argument, actual, Context::Implicit)?);
         }
         let result = polymorphism
             .actual(fact.result)
@@ -277,7 +273,7 @@ impl Compiler<'_> {
                 return Err(Fault::unsupported("RANGE with an offset"));
             }
             let offset = self.expression_as(offset, scope, oid::INT8, Context::Implicit)?;
-            Ok(format!("\"forebay_frame\"({}) {direction}", offset.sql))
+            Ok(format!("{} {direction}", offset.sql))
         };
         let start = bound(&frame.start_bound)?;
         Ok(match &frame.end_bound {
@@ -338,7 +334,7 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
         ("count", _) | ("sum", ["int2" | "int4"]) => return native(name),
         (
             "min" | "max",
-            ["int2" | "int4" | "int8" | "float4" | "float8" | "text" | "varchar" | "date" | "time" | "timestamp"
+            ["int2" | "int4" | "int8" | "text" | "varchar" | "date" | "time" | "timestamp"
             | "timestamptz" | "oid"],
         ) => return native(name),
         _ => {}

@@ -1,21 +1,724 @@
-//! ALTER TABLE.
+//! ALTER TABLE, and its like for indexes and views.
 //!
-//! Contract: the definition is changed in PostgreSQL's terms, and SQLite's text of the table follows from it.
+//! Contract: the definition is changed in PostgreSQL's terms, all of a statement's operations at once and in PostgreSQL's order; SQLite's
+//! text of the table follows from it. Where the rows stay as they are stored, the text alone is replaced; else the rows are copied into a
+//! table of the new text, which then takes the old one's place ([`carry_out`](super::carry_out)). What a view reads is not changed under it.
+//!
+//! [`rename`](super::rename) is its other half: names, which SQLite changes itself.
 
-use sqlparser::ast::AlterTable;
+use std::collections::HashMap;
 
-use super::Compiler;
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr, GeneratedAs, Ident,
+    TableConstraint,
+};
+
+use super::define::{self, parsed, plain_name, referring_tables, unreadable};
+use super::definition::{Definition, ForeignKey, Key};
 use super::fault::{Fault, Result};
+use super::rename::{mentions, text_names};
+use super::scalar::{Scalar, identifier, quoted};
+use super::schema::{Identity, Table, declared};
+use super::scope::{Relation, RelationColumn, Scope};
+use super::types;
+use super::{Compiler, Step, folded};
+use crate::sql::facts::{self, Context, oid};
+
+/// Where rows are copied to, and where they came from: there only within one statement.
+pub(super) const COPY: &str = "forebay_altered";
+pub(super) const OLD: &str = "forebay_replaced";
+
+/// What becomes of a table.
+pub(super) struct Alteration {
+    pub(super) table: String,
+    /// SQLite's text of it when the statement was compiled.
+    pub(super) text: String,
+    pub(super) old: Definition,
+    pub(super) new: Definition,
+    /// SQLite's expressions of columns that are not copied as they are.
+    pub(super) values: HashMap<String, String>,
+    /// Columns whose type is another one now.
+    pub(super) retyped: Vec<String>,
+    pub(super) copies: bool,
+    pub(super) first: Vec<Step>,
+    pub(super) last: Vec<Step>,
+}
+
+/// The order in which PostgreSQL carries the operations of one statement out (its `AlterTablePass`).
+fn pass(operation: &AlterTableOperation) -> u8 {
+    use AlterTableOperation as Operation;
+    match operation {
+        Operation::DropColumn { .. } | Operation::DropConstraint { .. } => 0,
+        Operation::AlterColumn { op, .. } => match op {
+            AlterColumnOperation::DropNotNull | AlterColumnOperation::DropDefault => 0,
+            AlterColumnOperation::SetDataType { .. } => 1,
+            AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::AddGenerated { .. } => 6,
+            AlterColumnOperation::SetNotNull => 3,
+        },
+        Operation::AddColumn { .. } => 2,
+        Operation::AddConstraint { constraint, .. } => match constraint {
+            TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => 4,
+            _ => 5,
+        },
+        _ => 7,
+    }
+}
+
+fn is_cascade(behavior: Option<DropBehavior>) -> bool {
+    matches!(behavior, Some(DropBehavior::Cascade))
+}
 
 impl Compiler<'_> {
-    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Vec<String>> {
-        Err(Fault::unsupported(format!("ALTER TABLE {}", alter.name)))
+    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Vec<Step>> {
+        use AlterTableOperation as Operation;
+        let Some(table) = self.altered(alter)? else {
+            return Ok(Vec::new());
+        };
+        if let [operation] = alter.operations.as_slice() {
+            match operation {
+                Operation::RenameTable { table_name } => {
+                    let (sqlparser::ast::RenameTableNameKind::As(to) | sqlparser::ast::RenameTableNameKind::To(to)) = table_name;
+                    return self.rename_relation(&table.name, to);
+                }
+                Operation::RenameColumn {
+                    old_column_name,
+                    new_column_name,
+                } => return self.rename_column(&table, old_column_name, new_column_name),
+                Operation::RenameConstraint { old_name, new_name } => {
+                    return self.rename_constraint(&table, old_name, new_name);
+                }
+                _ => {}
+            }
+        }
+        if table.view.is_some() || table.foreign_view {
+            return Err(Fault::new("42809", format!("ALTER action cannot be performed on relation \"{}\"", table.name))
+                .with_detail("This operation is not supported for views."));
+        }
+        let mut operations: Vec<&Operation> = alter.operations.iter().collect();
+        operations.retain(|operation| !matches!(operation, Operation::OwnerTo { .. }));
+        if operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        operations.sort_by_key(|operation| pass(operation));
+        let mut alteration = self.alteration(&table)?;
+        for operation in operations {
+            self.operation(&mut alteration, operation)?;
+        }
+        self.carry_out(alteration)
+    }
+
+    /// The table that is meant; `None` if it is not there and that is well.
+    fn altered(&mut self, alter: &AlterTable) -> Result<Option<std::rc::Rc<Table>>> {
+        if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+            return Err(Fault::unsupported(format!("ALTER TABLE {alter}")));
+        }
+        let name = plain_name(&alter.name)?;
+        match self.kind_of(&name)?.as_deref() {
+            Some("table" | "view") => {
+                let found = self.schema.table(&name).map_err(unreadable)?;
+                found
+                    .map(Some)
+                    .ok_or_else(|| Fault::new("42P01", format!("relation \"{name}\" does not exist")))
+            }
+            Some(other) => Err(Fault::unsupported(format!("ALTER TABLE of the {other} \"{name}\""))),
+            None if alter.if_exists => {
+                self.notice = Some(format!("relation \"{name}\" does not exist, skipping"));
+                Ok(None)
+            }
+            None => Err(Fault::new("42P01", format!("relation \"{name}\" does not exist"))),
+        }
+    }
+
+    pub(super) fn alteration(&mut self, table: &Table) -> Result<Alteration> {
+        let Some(definition) = Definition::read(&table.definition) else {
+            return Err(Fault::unsupported(format!("ALTER TABLE of \"{}\", which something else has made", table.name)));
+        };
+        Ok(Alteration {
+            table: table.name.clone(),
+            text: table.definition.clone(),
+            old: definition.clone(),
+            new: definition,
+            values: HashMap::new(),
+            retyped: Vec::new(),
+            copies: false,
+            first: Vec::new(),
+            last: Vec::new(),
+        })
+    }
+
+    fn operation(&mut self, alteration: &mut Alteration, operation: &AlterTableOperation) -> Result<()> {
+        use AlterTableOperation as Operation;
+        match operation {
+            Operation::AddColumn {
+                if_not_exists,
+                column_def,
+                column_position: None,
+                ..
+            } => self.add_column(alteration, column_def, *if_not_exists),
+            Operation::DropColumn {
+                column_names,
+                if_exists,
+                drop_behavior,
+                ..
+            } => column_names
+                .iter()
+                .try_for_each(|name| self.drop_column(alteration, name, *if_exists, is_cascade(*drop_behavior))),
+            Operation::AlterColumn { column_name, op } => self.alter_column(alteration, column_name, op),
+            Operation::AddConstraint { constraint, not_valid } => self.add_constraint(alteration, constraint, *not_valid),
+            Operation::DropConstraint {
+                if_exists,
+                name,
+                drop_behavior,
+            } => self.drop_constraint(alteration, name, *if_exists, is_cascade(*drop_behavior)),
+            Operation::ValidateConstraint { name } => {
+                let name = folded(name);
+                let checks = alteration.new.checks.iter_mut().filter(|check| check.name == name);
+                let keys = alteration.new.foreign_keys.iter_mut().filter(|key| key.name == name);
+                let found: Vec<&mut bool> = checks
+                    .map(|check| &mut check.not_valid)
+                    .chain(keys.map(|key| &mut key.not_valid))
+                    .collect();
+                if found.is_empty() {
+                    return Err(no_constraint(&name, &alteration.table));
+                }
+                found.into_iter().for_each(|not_valid| *not_valid = false);
+                Ok(())
+            }
+            other => Err(Fault::unsupported(format!("ALTER TABLE … {other}"))),
+        }
+    }
+
+    fn add_column(&mut self, alteration: &mut Alteration, column: &ColumnDef, if_not_exists: bool) -> Result<()> {
+        let name = folded(&column.name);
+        let table = alteration.table.clone();
+        if alteration.new.column(&name).is_some() {
+            let message = format!("column \"{name}\" of relation \"{table}\" already exists");
+            if if_not_exists {
+                self.notice = Some(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(Fault::new("42701", message).at(&column.name));
+        }
+        let (described, sequence, options) = self.column(&table, column)?;
+        if let Some(sequence) = sequence {
+            alteration.first.extend(sequence.steps()?.into_iter().map(Step::from));
+        }
+        let has_value = described.default.is_some() || described.generated.is_some();
+        if let Some(default) = &described.default {
+            let value = self.value_of_default(default, &described)?;
+            alteration.values.insert(name.clone(), value);
+        }
+        alteration.copies |= has_value || alteration.old.columns.is_empty();
+        alteration.new.columns.push(described);
+        define::check_column_count(alteration.new.columns.len())?;
+        for (constraint_name, option) in options {
+            let before = key_names(&alteration.new);
+            self.column_constraint(&table, &mut alteration.new, &name, constraint_name, option)?;
+            self.settle_keys(alteration, &before)?;
+            if let ColumnOption::PrimaryKey(_) = option
+                && let Some(place) = alteration.new.column(&name)
+            {
+                alteration.new.columns[place].not_null = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// SQLite's expression of a default.
+    fn value_of_default(&mut self, text: &str, column: &super::definition::ColumnDefinition) -> Result<String> {
+        let scope = Scope::new(None);
+        scope.no_aggregates.set(Some("DEFAULT expressions"));
+        scope.no_windows.set(Some("DEFAULT expressions"));
+        let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+        let scalar = self.expression(&parsed(text)?, &scope);
+        self.fixed_parameters = fixed;
+        let scalar = scalar?;
+        let from = scalar.oid;
+        let converted = self.convert(scalar, column.kind(), Context::Assignment).map_err(|fault| match fault.sqlstate {
+            "42846" => Fault::new(
+                "42804",
+                format!(
+                    "column \"{}\" is of type {} but default expression is of type {}",
+                    column.name,
+                    facts::display_name(column.oid),
+                    facts::display_name(from)
+                ),
+            ),
+            _ => fault,
+        })?;
+        Ok(converted.sql)
+    }
+
+    fn drop_column(&mut self, alteration: &mut Alteration, name: &Ident, if_exists: bool, cascade: bool) -> Result<()> {
+        let column = folded(name);
+        let table = alteration.table.clone();
+        let Some(place) = alteration.new.column(&column) else {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            if if_exists {
+                self.notice = Some(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(Fault::new("42703", message).at(name));
+        };
+        let depends = |detail: String| {
+            Fault::new("2BP01", format!("cannot drop column {column} of table {table} because other objects depend on it"))
+                .with_detail(detail)
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+        };
+        if let Some(view) = self.view_of_column(&table, &column)? {
+            if cascade {
+                return Err(Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first."));
+            }
+            return Err(depends(format!("view {view} depends on column {column} of table {table}")));
+        }
+        let mut dependents = Vec::new();
+        let generated: Vec<String> = alteration
+            .new
+            .columns
+            .iter()
+            .filter(|other| other.name != column && other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column)))
+            .map(|other| other.name.clone())
+            .collect();
+        dependents.extend(generated.iter().map(|other| format!("column {other} of table {table}")));
+        let mut foreign = self.foreign_keys_to(&table)?;
+        foreign.retain(|(other, key)| key.referred.contains(&column) && *other != table);
+        dependents.extend(foreign.iter().map(|(other, key)| format!("constraint {} on table {other}", key.name)));
+        if !dependents.is_empty() && !cascade {
+            let lines: Vec<String> = dependents
+                .iter()
+                .map(|dependent| format!("{dependent} depends on column {column} of table {table}"))
+                .collect();
+            return Err(depends(lines.join("\n")));
+        }
+        self.tell_cascade(&dependents);
+        for other in generated {
+            self.drop_column(alteration, &Ident::with_quote('"', other), false, true)?;
+        }
+        for (other, key) in foreign {
+            self.drop_foreign_key_of(alteration, &other, &key.name)?;
+        }
+        let place = alteration.new.column(&column).unwrap_or(place);
+        let new = &mut alteration.new;
+        new.columns.remove(place);
+        new.primary_key.take_if(|key| key.columns.contains(&column));
+        new.uniques.retain(|key| !key.columns.contains(&column));
+        new.checks.retain(|check| !mentions(&check.condition.text, &column));
+        new.foreign_keys
+            .retain(|key| !key.columns.contains(&column) && !(key.table == table && key.referred.contains(&column)));
+        let owned = self.sequences_of_column(&table, &column)?;
+        for sequence in owned {
+            alteration.last.extend(drop_sequence(&sequence));
+        }
+        alteration.copies = true;
+        Ok(())
+    }
+
+    fn alter_column(&mut self, alteration: &mut Alteration, name: &Ident, operation: &AlterColumnOperation) -> Result<()> {
+        let column = folded(name);
+        let table = alteration.table.clone();
+        let missing = || Fault::new("42703", format!("column \"{column}\" of relation \"{table}\" does not exist")).at(name);
+        let place = alteration.new.column(&column).ok_or_else(missing)?;
+        let described = &mut alteration.new.columns[place];
+        let is_identity = || Fault::new("42601", format!("column \"{column}\" of relation \"{table}\" is an identity column"));
+        let is_generated = || Fault::new("42601", format!("column \"{column}\" of relation \"{table}\" is a generated column"));
+        match operation {
+            AlterColumnOperation::SetNotNull => described.not_null = true,
+            AlterColumnOperation::DropNotNull => {
+                let identity = described.identity.is_some();
+                if alteration.new.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
+                    return Err(Fault::new("42P16", format!("column \"{column}\" is in a primary key")));
+                }
+                if identity {
+                    return Err(is_identity());
+                }
+                alteration.new.columns[place].not_null = false;
+            }
+            AlterColumnOperation::SetDefault { value } => {
+                if described.identity.is_some() {
+                    return Err(is_identity());
+                }
+                if described.generated.is_some() {
+                    return Err(is_generated());
+                }
+                described.default = Some(value.to_string());
+                described.default_stored = None;
+            }
+            AlterColumnOperation::DropDefault => {
+                if described.identity.is_some() {
+                    return Err(is_identity().with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."));
+                }
+                if described.generated.is_some() {
+                    return Err(
+                        is_generated().with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.")
+                    );
+                }
+                described.default = None;
+                described.default_stored = None;
+            }
+            AlterColumnOperation::SetDataType { data_type, using, .. } => {
+                return self.set_data_type(alteration, place, name, data_type, using.as_ref());
+            }
+            AlterColumnOperation::AddGenerated {
+                generated_as,
+                sequence_options,
+            } => {
+                let state = |what: &str| Fault::new("55000", format!("column \"{column}\" of relation \"{table}\" {what}"));
+                if !matches!(described.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+                    return Err(Fault::new("22023", "identity column type must be smallint, integer, or bigint"));
+                }
+                if !described.not_null {
+                    return Err(state("must be declared NOT NULL before identity can be added"));
+                }
+                if described.identity.is_some() {
+                    return Err(state("is already an identity column"));
+                }
+                if described.default.is_some() {
+                    return Err(state("already has a default value"));
+                }
+                described.identity = Some(match generated_as {
+                    Some(GeneratedAs::Always) => Identity::Always,
+                    _ => Identity::ByDefault,
+                });
+                let kind = described.oid;
+                let (default, steps) =
+                    self.numbering(&table, &column, kind, sequence_options.as_deref().unwrap_or(&[]))?;
+                alteration.new.columns[place].default = Some(default);
+                alteration.first.extend(steps);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_data_type(
+        &mut self,
+        alteration: &mut Alteration,
+        place: usize,
+        name: &Ident,
+        data_type: &DataType,
+        using: Option<&Expr>,
+    ) -> Result<()> {
+        let table = alteration.table.clone();
+        let before = alteration.new.columns[place].clone();
+        let column = before.name.clone();
+        let kind = types::resolve(data_type)?;
+        if !types::has_values(kind.oid) || kind.oid == oid::UNKNOWN {
+            return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(name));
+        }
+        if let Some(view) = self.view_of_column(&table, &column)? {
+            return Err(Fault::new("0A000", "cannot alter type of a column used by a view or rule")
+                .with_detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")));
+        }
+        if before.generated.is_some() {
+            return Err(Fault::unsupported("ALTER COLUMN … TYPE of a generated column"));
+        }
+        let used = |other: &super::definition::ColumnDefinition| other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column));
+        if let Some(other) = alteration.new.columns.iter().find(|other| used(other)) {
+            return Err(Fault::new("0A000", "cannot alter type of a column used by a generated column").with_detail(format!(
+                "Column \"{column}\" is used by generated column \"{}\".",
+                other.name
+            )));
+        }
+        if before.identity.is_some() && !matches!(kind.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+            return Err(Fault::new("22023", "identity column type must be smallint, integer, or bigint"));
+        }
+        let scope = scope_of(&table, &alteration.old);
+        scope.no_aggregates.set(Some("transform expressions"));
+        scope.no_windows.set(Some("transform expressions"));
+        let plain = identifier(&column);
+        let source = match using {
+            Some(using) => {
+                let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+                let scalar = self.expression(using, &scope);
+                self.fixed_parameters = fixed;
+                scalar?
+            }
+            None => Scalar {
+                typmod: before.typmod,
+                ..Scalar::new(plain.clone(), before.oid)
+            },
+        };
+        let longer = before.oid == oid::VARCHAR
+            && kind.oid == oid::VARCHAR
+            && (kind.typmod == -1 || (before.typmod != -1 && before.typmod <= kind.typmod));
+        let whole = source.sql == plain && longer;
+        let converted = if whole {
+            source
+        } else {
+            self.convert(source, kind, Context::Assignment).map_err(|fault| match (fault.sqlstate, using) {
+                ("42846", None) => Fault::new(
+                    "42804",
+                    format!(
+                        "column \"{column}\" cannot be cast automatically to type {}",
+                        facts::display_name(kind.oid)
+                    ),
+                )
+                .with_hint(format!(
+                    "You might need to specify \"USING {}::{}\".",
+                    define::identifier_if_needed(&column),
+                    types::format_type(kind.oid, kind.typmod)
+                )),
+                ("42846", Some(_)) => Fault::new(
+                    "42804",
+                    format!(
+                        "result of USING clause for column \"{column}\" cannot be cast automatically to type {}",
+                        facts::display_name(kind.oid)
+                    ),
+                )
+                .with_hint("You might need to add an explicit cast."),
+                _ => fault,
+            })?
+        };
+        if before.default.is_some() && !super::resolve::converts(before.oid, kind.oid, Context::Assignment) && before.oid != kind.oid {
+            return Err(Fault::new(
+                "42804",
+                format!(
+                    "default for column \"{column}\" cannot be cast automatically to type {}",
+                    facts::display_name(kind.oid)
+                ),
+            ));
+        }
+        let keeps = converted.sql == plain && affinity(&declared(before.kind())) == affinity(&declared(kind));
+        if !keeps {
+            alteration.copies = true;
+            alteration.values.insert(column.clone(), converted.sql);
+        }
+        let described = &mut alteration.new.columns[place];
+        described.oid = kind.oid;
+        described.typmod = kind.typmod;
+        described.default_stored = None;
+        alteration.retyped.push(column);
+        Ok(())
+    }
+
+    fn add_constraint(&mut self, alteration: &mut Alteration, constraint: &TableConstraint, not_valid: bool) -> Result<()> {
+        let table = alteration.table.clone();
+        let before = key_names(&alteration.new);
+        if let TableConstraint::PrimaryKeyUsingIndex(_) | TableConstraint::UniqueUsingIndex(_) = constraint {
+            return Err(Fault::unsupported("a constraint USING INDEX"));
+        }
+        self.table_constraint(&table, &mut alteration.new, constraint)?;
+        if not_valid {
+            match constraint {
+                TableConstraint::Check(_) => {
+                    if let Some(check) = alteration.new.checks.last_mut() {
+                        check.not_valid = true;
+                    }
+                }
+                TableConstraint::ForeignKey(_) => {
+                    if let Some(key) = alteration.new.foreign_keys.last_mut() {
+                        key.not_valid = true;
+                    }
+                }
+                _ => return Err(Fault::new("0A000", "UNIQUE constraints cannot be marked NOT VALID")),
+            }
+        }
+        self.settle_keys(alteration, &before)
+    }
+
+    /// A key that was just added is carried by an index, whose name must be free.
+    fn settle_keys(&mut self, alteration: &mut Alteration, before: &[String]) -> Result<()> {
+        let new = &mut alteration.new;
+        if let Some(key) = new.primary_key.as_mut().filter(|key| !before.contains(&key.name)) {
+            key.indexed = true;
+        }
+        let added: Vec<String> = new
+            .indexed_keys()
+            .map(|key| key.name.clone())
+            .filter(|name| !before.contains(name))
+            .collect();
+        for name in added {
+            // What this statement drops is out of the way by then.
+            if self.is_taken(&name)? && !alteration.old.indexed_keys().any(|key| key.name == name) {
+                return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_constraint(&mut self, alteration: &mut Alteration, name: &Ident, if_exists: bool, cascade: bool) -> Result<()> {
+        let wanted = folded(name);
+        let table = alteration.table.clone();
+        let new = &mut alteration.new;
+        if !define::taken(&wanted, new) {
+            let message = format!("constraint \"{wanted}\" of relation \"{table}\" does not exist");
+            if if_exists {
+                self.notice = Some(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(Fault::new("42704", message));
+        }
+        let is_primary = new.primary_key.as_ref().is_some_and(|key| key.name == wanted);
+        let key = new
+            .primary_key
+            .iter()
+            .chain(&new.uniques)
+            .find(|key| key.name == wanted)
+            .cloned();
+        if let Some(key) = key {
+            let others: Vec<Vec<String>> = new
+                .primary_key
+                .iter()
+                .chain(&new.uniques)
+                .filter(|other| other.name != wanted)
+                .map(|other| other.columns.clone())
+                .collect();
+            let same = |left: &[String], right: &[String]| left.len() == right.len() && left.iter().all(|name| right.contains(name));
+            for (other, foreign) in self.foreign_keys_to(&table)? {
+                if !same(&foreign.referred, &key.columns) || others.iter().any(|columns| same(columns, &key.columns)) {
+                    continue;
+                }
+                if !cascade {
+                    return Err(Fault::new(
+                        "2BP01",
+                        format!("cannot drop constraint {wanted} on table {table} because other objects depend on it"),
+                    )
+                    .with_detail(format!("constraint {} on table {other} depends on index {wanted}", foreign.name))
+                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                }
+                self.tell_cascade(&[format!("constraint {} on table {other}", foreign.name)]);
+                self.drop_foreign_key_of(alteration, &other, &foreign.name)?;
+            }
+        }
+        let new = &mut alteration.new;
+        if is_primary && let Some(key) = new.primary_key.take() {
+            alteration.copies |= !key.indexed;
+            // The key's columns stay NOT NULL, as they do in PostgreSQL.
+            for column in &key.columns {
+                if let Some(place) = new.column(column) {
+                    new.columns[place].not_null = true;
+                }
+            }
+        }
+        new.uniques.retain(|key| key.name != wanted);
+        new.checks.retain(|check| check.name != wanted);
+        new.foreign_keys.retain(|key| key.name != wanted);
+        Ok(())
+    }
+
+    /// Drops a foreign key that depends on what is dropped, of this table or another one.
+    fn drop_foreign_key_of(&mut self, alteration: &mut Alteration, table: &str, key: &str) -> Result<()> {
+        if table == alteration.table {
+            alteration.new.foreign_keys.retain(|other| other.name != key);
+            return Ok(());
+        }
+        let steps = self.without_foreign_keys(table, |other| other.name == key)?;
+        alteration.first.extend(steps);
+        Ok(())
+    }
+
+    /// What PostgreSQL tells of what goes with what is dropped.
+    pub(super) fn tell_cascade(&mut self, dependents: &[String]) {
+        match dependents {
+            [] => {}
+            [only] => self.notice = Some(format!("drop cascades to {only}")),
+            several => self.notice = Some(format!("drop cascades to {} other objects", several.len())),
+        }
+    }
+
+    fn without_foreign_keys(&mut self, table: &str, gone: impl Fn(&ForeignKey) -> bool) -> Result<Vec<Step>> {
+        let described = self
+            .schema
+            .table(table)
+            .map_err(unreadable)?
+            .ok_or_else(|| Fault::new("42P01", format!("relation \"{table}\" does not exist")))?;
+        let mut alteration = self.alteration(&described)?;
+        alteration.new.foreign_keys.retain(|key| !gone(key));
+        self.carry_out(alteration)
     }
 
     /// Takes away what refers to a table that is dropped with CASCADE.
-    pub(super) fn drop_foreign_keys_to(&mut self, table: &str, referred: &str) -> Result<Vec<String>> {
-        Err(Fault::unsupported(format!(
-            "CASCADE to the foreign keys of \"{table}\" that refer to \"{referred}\""
-        )))
+    pub(super) fn drop_foreign_keys_to(&mut self, table: &str, referred: &str) -> Result<Vec<Step>> {
+        self.without_foreign_keys(table, |key| key.table == referred)
+    }
+
+    /// Foreign keys that refer to a table, with the tables they are of.
+    pub(super) fn foreign_keys_to(&mut self, table: &str) -> Result<Vec<(String, ForeignKey)>> {
+        let mut found = Vec::new();
+        for other in referring_tables(self.schema.connection(), table).map_err(unreadable)? {
+            let described = self.schema.table(&other).map_err(unreadable)?;
+            let Some(definition) = described.as_ref().and_then(|described| Definition::read(&described.definition)) else {
+                return Err(Fault::unsupported(format!(
+                    "a change of what \"{other}\", which something else has made, refers to"
+                )));
+            };
+            let keys = definition.foreign_keys.into_iter().filter(|key| key.table == table);
+            found.extend(keys.map(|key| (other.clone(), key)));
+        }
+        Ok(found)
+    }
+
+    /// A view that reads this column.
+    fn view_of_column(&mut self, table: &str, column: &str) -> Result<Option<String>> {
+        let views = self.views_of(table)?;
+        Ok(views.into_iter().find(|(_, sql)| text_names(sql, column)).map(|(name, _)| name))
+    }
+
+    fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for sequence in define::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
+            let owner: Option<String> = self
+                .schema
+                .connection()
+                .query_row("SELECT owner_column FROM forebay_sequence WHERE name = ?1", [&sequence], |row| row.get(0))
+                .map_err(unreadable)?;
+            if owner.as_deref() == Some(column) {
+                found.push(sequence);
+            }
+        }
+        Ok(found)
     }
 }
+
+fn drop_sequence(name: &str) -> [Step; 2] {
+    [
+        format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(name)).into(),
+        format!("SELECT \"forebay_forget_sequence\"({})", quoted(name)).into(),
+    ]
+}
+
+fn no_constraint(name: &str, table: &str) -> Fault {
+    Fault::new("42704", format!("constraint \"{name}\" of relation \"{table}\" does not exist"))
+}
+
+fn key_names(definition: &Definition) -> Vec<String> {
+    let keys = definition.primary_key.iter().chain(&definition.uniques);
+    keys.map(|key: &Key| key.name.clone()).collect()
+}
+
+pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {
+    let mut scope = Scope::new(None);
+    scope.relations.push(Relation {
+        name: Some(table.to_owned()),
+        columns: definition
+            .columns
+            .iter()
+            .map(|column| RelationColumn {
+                name: column.name.clone(),
+                kind: column.kind(),
+                sql: identifier(&column.name),
+                not_null: column.not_null,
+            })
+            .collect(),
+        key: Vec::new(),
+        merged: Vec::new(),
+    });
+    scope
+}
+
+/// SQLite's affinity of a declared type (its documentation, "Determination Of Column Affinity").
+fn affinity(declared: &str) -> &'static str {
+    let upper = declared.to_ascii_uppercase();
+    let has = |word: &str| upper.contains(word);
+    if has("INT") {
+        "integer"
+    } else if has("CHAR") || has("CLOB") || has("TEXT") {
+        "text"
+    } else if has("BLOB") || upper.is_empty() {
+        "blob"
+    } else if has("REAL") || has("FLOA") || has("DOUB") {
+        "real"
+    } else {
+        "numeric"
+    }
+}
+

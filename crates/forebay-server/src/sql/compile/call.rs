@@ -24,6 +24,10 @@ impl Compiler<'_> {
     pub(super) fn function_call(&mut self, function: &Function, scope: &Scope<'_>) -> Result<Scalar> {
         let name = types::object_name(&function.name)?;
         let name = name.strip_prefix("public.").map_or(name.clone(), str::to_owned);
+        if name == "normalize" {
+            // Its second argument is a keyword.
+            return Err(Fault::unsupported("normalize()"));
+        }
         if function.uses_odbc_syntax
             || function.null_treatment.is_some()
             || !matches!(function.parameters, FunctionArguments::None)
@@ -74,9 +78,16 @@ impl Compiler<'_> {
             _ => fault,
         };
         let mut arguments = Vec::with_capacity(written.positional.len());
+        let before = self.lenient;
+        self.lenient |= name == "coalesce";
         for argument in &written.positional {
-            arguments.push(self.expression(argument, scope)?);
+            let argument = self.expression(argument, scope);
+            if argument.is_err() {
+                self.lenient = before;
+            }
+            arguments.push(argument?);
         }
+        self.lenient = before;
         if !written.named.is_empty() {
             arguments = self.named_arguments(&name, arguments, &written.named, scope)?;
         }
@@ -145,6 +156,12 @@ impl Compiler<'_> {
             _ => {}
         }
         let given: Vec<Oid> = arguments.iter().map(|argument| argument.oid).collect();
+        if given == [oid::UNKNOWN]
+            && let Some(to) = facts::type_named(name)
+        {
+            let mut arguments = arguments;
+            return self.cast_to(arguments.remove(0), types::TypeName::plain(to));
+        }
         let chosen = match resolve::function(name, &given, false) {
             Ok(Some(chosen)) => chosen,
             Ok(None) | Err(_) if arguments.len() == 1 && facts::type_named(name).is_some() => {
@@ -204,6 +221,13 @@ impl Compiler<'_> {
             let element = items.first().map_or(fact.variadic, |item| item.oid);
             converted.push(self.array_of_scalars(items, element)?);
         }
+        if matches!(fact.symbol, "quote_nullable(anyelement)" | "quote_literal(anyelement)")
+            && let Some(argument) = converted.pop()
+        {
+            // PostgreSQL writes these as casts to text.
+            let text = self.convert_type(argument, oid::TEXT, Context::Explicit)?;
+            return self.call_symbol(name, vec![text], oid::TEXT);
+        }
         let scalar = self.call_symbol(fact.symbol, converted, result).map_err(|fault| {
             if fault.sqlstate == "0A000" && fault.message.starts_with("the function") {
                 let types: Vec<String> = given.iter().map(|oid| facts::display_name(*oid)).collect();
@@ -241,6 +265,14 @@ impl Compiler<'_> {
         let kind = common_kind(&arguments);
         if let [only] = arguments.as_slice() {
             return Ok(only.clone());
+        }
+        if let [first, ..] = arguments.as_slice()
+            && first.typmod != kind.typmod
+            && first.not_null
+            && matches!(first.form, Form::Constant(_))
+        {
+            // PostgreSQL tells another modifier before it has planned the statement than after.
+            return Err(Fault::unsupported("COALESCE of a constant with a modifier of its type"));
         }
         let list: Vec<&str> = arguments.iter().map(|argument| argument.sql.as_str()).collect();
         Ok(Scalar {

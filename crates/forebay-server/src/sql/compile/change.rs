@@ -16,13 +16,13 @@ use super::scalar::{Scalar, identifier, quoted};
 use super::schema::{Column, Default, Identity, Table};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
+use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, oid};
 use crate::sql::grammar;
 
 impl Compiler<'_> {
     /// `WITH … INSERT`, `WITH … UPDATE`, `WITH … DELETE`.
-    pub(super) fn change_with(&mut self, query: &Query, inner: &Tree) -> Result<(Vec<String>, Vec<ResultColumn>)> {
+    pub(super) fn change_with(&mut self, query: &Query, inner: &Tree) -> Result<(Vec<Step>, Vec<ResultColumn>)> {
         let known = self.ctes.len();
         self.writes = true;
         let with = match &query.with {
@@ -37,7 +37,7 @@ impl Compiler<'_> {
         };
         self.ctes.truncate(known);
         let (sql, columns) = changed?;
-        Ok((vec![sql], columns))
+        Ok((vec![sql.into()], columns))
     }
 
     fn changed_table(&mut self, name: &ObjectName, verb: &str) -> Result<std::rc::Rc<Table>> {
@@ -84,6 +84,11 @@ impl Compiler<'_> {
                 ..
             })
         );
+        // With a condition, whether a row is met twice depends on the rows that are there.
+        let once_word = match conflict.map(|conflict| &conflict.action) {
+            Some(OnConflictAction::DoUpdate(update)) if update.selection.is_some() => "perhaps",
+            _ => "",
+        };
         let body = match insert.source.as_deref() {
             None => self.insert_defaults(&table)?,
             Some(source) => match plain_values(source) {
@@ -91,6 +96,7 @@ impl Compiler<'_> {
                 None => self.insert_query(&table, &places, listed, source, may_collide.then_some(target.as_deref()).flatten())?,
             },
         };
+        let body = body.replace("\"forebay_once\"(''", &format!("\"forebay_once\"({}", quoted(once_word)));
         let mut sql = format!("{with}INSERT INTO {} AS {own} {body}", identifier(&table.name));
         if let Some(conflict) = conflict {
             let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
@@ -252,6 +258,20 @@ impl Compiler<'_> {
                         .map(|(_, scalar)| scalar.sql.clone())
                         .unwrap_or_default(),
                 });
+            }
+            if rows.len() == 1 {
+                self.inserted = columns
+                    .iter()
+                    .zip(&values)
+                    .filter_map(|((_, place), sql)| {
+                        let column = &table.columns[*place];
+                        Some(super::Inserted {
+                            column: column.name.clone(),
+                            sql: sql.clone(),
+                            label: super::scalar::type_label(forebay_pg_values::Type::from_oid(column.kind.oid)?),
+                        })
+                    })
+                    .collect();
             }
             lists.push(format!("({})", values.join(", ")));
         }

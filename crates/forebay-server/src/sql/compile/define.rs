@@ -16,7 +16,7 @@ use super::scalar::{Form, identifier, quoted};
 use super::schema::{Identity, Table, marked_view_text};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
+use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
 
 /// Where sequences are kept.
@@ -25,7 +25,7 @@ pub(crate) const SEQUENCES: &str = "CREATE TABLE \"forebay_sequence\" (name TEXT
      cycle INTEGER NOT NULL, last INTEGER NOT NULL, called INTEGER NOT NULL, owner_table TEXT, owner_column TEXT)";
 
 /// A sequence to be made.
-struct Sequence {
+pub(super) struct Sequence {
     name: String,
     kind: Oid,
     start: Option<i64>,
@@ -37,19 +37,21 @@ struct Sequence {
 }
 
 impl Compiler<'_> {
-    pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<String>> {
+    pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<Step>> {
         let mut steps = self.definition_steps(tree)?;
         // The table of sequences is made with the first one.
         let mut there = self.kind_of("forebay_sequence")?.is_some();
-        steps.retain(|step| step != SEQUENCES || !std::mem::replace(&mut there, true));
+        steps.retain(|step| {
+            !matches!(step, Step::Run { sql, .. } if sql == SEQUENCES) || !std::mem::replace(&mut there, true)
+        });
         Ok(steps)
     }
 
-    fn definition_steps(&mut self, tree: &Tree) -> Result<Vec<String>> {
+    fn definition_steps(&mut self, tree: &Tree) -> Result<Vec<Step>> {
         match tree {
-            Tree::CreateTable(table) => self.create_table(table),
-            Tree::CreateIndex(index) => self.create_index(index),
-            Tree::CreateView(view) => self.create_view(view),
+            Tree::CreateTable(table) => self.create_table(table).map(steps_of),
+            Tree::CreateIndex(index) => self.create_index(index).map(steps_of),
+            Tree::CreateView(view) => self.create_view(view).map(steps_of),
             Tree::CreateSequence {
                 temporary: false,
                 if_not_exists,
@@ -60,7 +62,7 @@ impl Compiler<'_> {
             } => {
                 let name = plain_name(name)?;
                 if let Some(steps) = self.exists_already(&name, *if_not_exists)? {
-                    return Ok(steps);
+                    return Ok(steps_of(steps));
                 }
                 let kind = match data_type {
                     Some(kind) => types::resolve(kind)?.oid,
@@ -70,7 +72,7 @@ impl Compiler<'_> {
                 if let Some(owner) = owned_by {
                     sequence.owner = owner_of(owner);
                 }
-                sequence.steps()
+                sequence.steps().map(steps_of)
             }
             Tree::Drop {
                 object_type,
@@ -82,8 +84,9 @@ impl Compiler<'_> {
                 table: None,
                 ..
             } => self.drop(object_type, *if_exists, names, *cascade),
-            Tree::Truncate(truncate) => self.truncate(truncate),
+            Tree::Truncate(truncate) => self.truncate(truncate).map(steps_of),
             Tree::AlterTable(alter) => self.alter_table(alter),
+            Tree::AlterIndex { name, operation } => self.alter_index(name, operation),
             Tree::CreateSchema {
                 schema_name,
                 if_not_exists,
@@ -100,8 +103,8 @@ impl Compiler<'_> {
                 Err(Fault::unsupported("a schema beside public").with_hint("All tables are in the schema public."))
             }
             Tree::Comment { .. } => Ok(Vec::new()),
-            Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned()]),
-            Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned()]),
+            Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned().into()]),
+            Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned().into()]),
             Tree::Lock { .. } => {
                 self.locks = true;
                 Ok(Vec::new())
@@ -118,7 +121,7 @@ impl Compiler<'_> {
     }
 
     /// Whether the name is taken: an error, or nothing to do where the client said IF NOT EXISTS.
-    fn exists_already(&mut self, name: &str, if_not_exists: bool) -> Result<Option<Vec<String>>> {
+    pub(super) fn exists_already(&mut self, name: &str, if_not_exists: bool) -> Result<Option<Vec<String>>> {
         if !self.is_taken(name)? {
             return Ok(None);
         }
@@ -174,6 +177,7 @@ impl Compiler<'_> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
         };
+        check_column_count(table.columns.len())?;
         // Constraints may speak of columns that are declared behind them.
         let mut later = Vec::new();
         for column in &table.columns {
@@ -207,6 +211,7 @@ impl Compiler<'_> {
         let mut columns = compiled.columns;
         let names: Vec<String> = table.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, name)?;
+        check_column_count(columns.len())?;
         let mut definition = Definition {
             columns: Vec::new(),
             primary_key: None,
@@ -337,7 +342,7 @@ impl Compiler<'_> {
         Ok((described, sequence.map(SequenceSteps), constraints))
     }
 
-    fn owned_sequence(&mut self, table: &str, column: &str, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
+    pub(super) fn owned_sequence(&mut self, table: &str, column: &str, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
         let mut name = format!("{table}_{column}_seq");
         let mut number = 0;
         while self.is_taken(&name)? {
@@ -349,7 +354,20 @@ impl Compiler<'_> {
         Ok(sequence)
     }
 
-    fn sequence(&mut self, name: String, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
+    /// A sequence for a column that is there already: the column's default, and the steps that make it.
+    pub(super) fn numbering(
+        &mut self,
+        table: &str,
+        column: &str,
+        kind: Oid,
+        options: &[SequenceOptions],
+    ) -> Result<(String, Vec<Step>)> {
+        let made = self.owned_sequence(table, column, kind, options)?;
+        let default = format!("nextval({})", quoted(&identifier_if_needed(&made.name)));
+        Ok((default, steps_of(made.steps()?)))
+    }
+
+    pub(super) fn sequence(&mut self, name: String, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
         let mut sequence = Sequence {
             name,
             kind,
@@ -389,7 +407,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn column_constraint(
+    pub(super) fn column_constraint(
         &mut self,
         table: &str,
         definition: &mut Definition,
@@ -472,6 +490,7 @@ impl Compiler<'_> {
                 text: check.expr.to_string(),
                 sql: String::new(),
             },
+            not_valid: false,
         });
         Ok(())
     }
@@ -582,6 +601,7 @@ impl Compiler<'_> {
             on_update: action(key.on_update),
             deferrable: characteristics.is_some_and(|its| its.deferrable == Some(true)),
             deferred: characteristics.is_some_and(|its| matches!(its.initially, Some(DeferrableInitial::Deferred))),
+            not_valid: false,
         });
         Ok(())
     }
@@ -719,6 +739,7 @@ impl Compiler<'_> {
             merged: Vec::new(),
         });
         self.fixed_parameters = true;
+        check_key_count(index.columns.len())?;
         let (mut keys, mut names) = (Vec::new(), Vec::new());
         for column in &index.columns {
             let (text, name) = self.index_key(column, &scope)?;
@@ -816,7 +837,7 @@ impl Compiler<'_> {
         Ok(steps)
     }
 
-    fn drop(&mut self, kind: &ObjectType, if_exists: bool, names: &[ObjectName], cascade: bool) -> Result<Vec<String>> {
+    fn drop(&mut self, kind: &ObjectType, if_exists: bool, names: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         for name in names {
             let spelled = match plain_name(name) {
@@ -854,8 +875,8 @@ impl Compiler<'_> {
             match word {
                 "table" => steps.extend(self.drop_table(&spelled, names, cascade)?),
                 "sequence" => {
-                    steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)));
-                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&spelled)));
+                    steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
+                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&spelled)).into());
                 }
                 "index" => {
                     let sql = self.index_constraint(&spelled)?;
@@ -866,11 +887,11 @@ impl Compiler<'_> {
                         )
                         .with_hint(format!("You can drop constraint {spelled} on table {table} instead.")));
                     }
-                    steps.push(format!("DROP INDEX {}", identifier(&spelled)));
+                    steps.push(format!("DROP INDEX {}", identifier(&spelled)).into());
                 }
                 _ => {
                     self.refuse_dependent_views(&spelled, names, cascade)?;
-                    steps.push(format!("DROP VIEW {}", identifier(&spelled)));
+                    steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
         }
@@ -890,31 +911,39 @@ impl Compiler<'_> {
         let described = self.schema.table(&table).map_err(unreadable)?;
         let carries = described
             .and_then(|table| Definition::read(&table.definition))
-            .is_some_and(|definition| definition.uniques.iter().any(|key| key.name == index));
+            .is_some_and(|definition| definition.indexed_keys().any(|key| key.name == index));
         Ok(carries.then_some(table))
     }
 
-    fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<String>> {
+    fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         self.refuse_dependent_views(name, together, cascade)?;
-        let referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         let gone: Vec<String> = together.iter().filter_map(|name| plain_name(name).ok()).collect();
-        for other in referring.into_iter().filter(|other| other != name && !gone.contains(other)) {
+        let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
+        referring.retain(|other| other != name && !gone.contains(other));
+        if !referring.is_empty() {
+            let mut keys = self.foreign_keys_to(name)?;
+            keys.retain(|(other, _)| referring.contains(other));
+            let dependents: Vec<String> = keys.iter().map(|(other, key)| format!("constraint {} on table {other}", key.name)).collect();
             if !cascade {
+                let lines: Vec<String> = dependents.iter().map(|dependent| format!("{dependent} depends on table {name}")).collect();
                 return Err(Fault::new(
                     "2BP01",
                     format!("cannot drop table {name} because other objects depend on it"),
                 )
-                .with_detail(format!("A foreign key constraint on table {other} depends on table {name}"))
+                .with_detail(lines.join("\n"))
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
+            self.tell_cascade(&dependents);
+        }
+        for other in referring {
             steps.extend(self.drop_foreign_keys_to(&other, name)?);
         }
         for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {
-            steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&sequence)));
-            steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)));
+            steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&sequence)).into());
+            steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)).into());
         }
-        steps.push(format!("DROP TABLE {}", identifier(name)));
+        steps.push(format!("DROP TABLE {}", identifier(name)).into());
         Ok(steps)
     }
 
@@ -1046,16 +1075,20 @@ impl Sequence {
     }
 }
 
+fn steps_of(statements: Vec<String>) -> Vec<Step> {
+    statements.into_iter().map(Step::from).collect()
+}
+
 pub(super) fn unreadable(error: rusqlite::Error) -> Fault {
     Fault::new("XX000", format!("the schema cannot be read: {error}"))
 }
 
-fn parsed(text: &str) -> Result<Expr> {
+pub(super) fn parsed(text: &str) -> Result<Expr> {
     crate::sql::grammar::expression(text)
         .ok_or_else(|| Fault::new("42601", format!("syntax error in the expression {text}")))
 }
 
-fn is_sequence_call(expression: &Expr) -> bool {
+pub(super) fn is_sequence_call(expression: &Expr) -> bool {
     matches!(super::expression::unnested(expression), Expr::Function(function)
         if types::object_name(&function.name).is_ok_and(|name| name == "nextval"))
 }
@@ -1131,7 +1164,7 @@ pub(super) fn taken(name: &str, definition: &Definition) -> bool {
         || definition.foreign_keys.iter().any(|key| key.name == name)
 }
 
-fn unused(base: &str, definition: &Definition) -> String {
+pub(super) fn unused(base: &str, definition: &Definition) -> String {
     let mut name = base.to_owned();
     let mut number = 0;
     while taken(&name, definition) {
@@ -1141,7 +1174,23 @@ fn unused(base: &str, definition: &Definition) -> String {
     name
 }
 
-fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+/// PostgreSQL's limits, which are narrower than SQLite's.
+pub(super) fn check_column_count(count: usize) -> Result<()> {
+    if count > 1_600 {
+        return Err(Fault::new("54011", "tables can have at most 1600 columns"));
+    }
+    Ok(())
+}
+
+fn check_key_count(count: usize) -> Result<()> {
+    if count > 32 {
+        return Err(Fault::new("54011", "cannot use more than 32 columns in an index"));
+    }
+    Ok(())
+}
+
+pub(super) fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+    check_key_count(columns.len())?;
     if definition.primary_key.is_some() {
         return Err(Fault::new(
             "42P16",
@@ -1156,16 +1205,22 @@ fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String
     definition.primary_key = Some(Key {
         name: name.unwrap_or_else(|| format!("{table}_pkey")),
         columns,
+        indexed: false,
     });
     Ok(())
 }
 
 fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+    check_key_count(columns.len())?;
     let name = name.unwrap_or_else(|| unused(&format!("{table}_{}_key", columns.join("_")), definition));
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
     }
-    definition.uniques.push(Key { name, columns });
+    definition.uniques.push(Key {
+        name,
+        columns,
+        indexed: false,
+    });
     Ok(())
 }
 

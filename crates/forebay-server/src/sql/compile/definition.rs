@@ -63,6 +63,9 @@ pub(crate) struct Lowered {
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) columns: Vec<String>,
+    /// A primary key that an index of its name carries, as every UNIQUE is carried: it was added to a table that was there.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) indexed: bool,
 }
 
 /// A CHECK constraint.
@@ -70,6 +73,9 @@ pub(crate) struct Key {
 pub(crate) struct Check {
     pub(crate) name: String,
     pub(crate) condition: Lowered,
+    /// NOT VALID: the rows that were there have not been looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) not_valid: bool,
 }
 
 /// A FOREIGN KEY constraint.
@@ -87,6 +93,21 @@ pub(crate) struct ForeignKey {
     pub(crate) deferrable: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) deferred: bool,
+    /// NOT VALID: the rows that were there have not been looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) not_valid: bool,
+}
+
+/// What follows a marker that stands in SQLite's text of a table or view, not in a name there: names are the client's to choose.
+pub(crate) fn behind_marker<'a>(sql: &'a str, marker: &str) -> Option<&'a str> {
+    let mut rest = sql;
+    loop {
+        let (outside, quoted) = rest.split_once('"').unwrap_or((rest, ""));
+        if let Some(found) = outside.find(marker) {
+            return Some(&rest[found + marker.len()..]);
+        }
+        rest = quoted.split_once('"')?.1;
+    }
 }
 
 fn without() -> i32 {
@@ -110,7 +131,7 @@ impl ColumnDefinition {
 impl Definition {
     /// The definition that stands in SQLite's text of a table, if a client of this server made it.
     pub(crate) fn read(sql: &str) -> Option<Self> {
-        let (_, rest) = sql.split_once(OPEN)?;
+        let rest = behind_marker(sql, OPEN)?;
         let (json, _) = rest.split_once(CLOSE)?;
         serde_json::from_str(json).ok()
     }
@@ -123,10 +144,20 @@ impl Definition {
     pub(crate) fn is_row_number(&self, name: &str) -> bool {
         self.primary_key
             .as_ref()
-            .is_some_and(|key| key.columns.len() == 1 && key.columns[0] == name)
+            .is_some_and(|key| !key.indexed && key.columns.len() == 1 && key.columns[0] == name)
             && self
                 .column(name)
                 .is_some_and(|place| matches!(self.columns[place].oid, oid::INT2 | oid::INT4 | oid::INT8))
+    }
+
+    /// SQLite's CREATE TABLE for the same rows under another name, for as long as they are copied: nothing looks at them there.
+    pub(crate) fn create_unconstrained(&self, table: &str) -> String {
+        let mut plain = self.clone();
+        plain.checks.clear();
+        plain.foreign_keys.clear();
+        plain.columns.iter_mut().for_each(|column| column.not_null = false);
+        plain.primary_key.take_if(|key| key.indexed);
+        plain.create(table)
     }
 
     /// SQLite's CREATE TABLE.
@@ -140,6 +171,7 @@ impl Definition {
             parts.push(self.column_text(column));
         }
         if let Some(key) = &self.primary_key
+            && !key.indexed
             && !key.columns.iter().any(|column| self.is_row_number(column))
         {
             parts.push(format!("CONSTRAINT {} PRIMARY KEY ({})", identifier(&key.name), list(&key.columns)));
@@ -195,7 +227,12 @@ impl Definition {
 
     /// The indexes that carry the UNIQUE constraints.
     pub(crate) fn unique_indexes(&self, table: &str) -> Vec<String> {
-        self.uniques.iter().map(|key| self.unique_index(table, key)).collect()
+        self.indexed_keys().map(|key| self.unique_index(table, key)).collect()
+    }
+
+    /// The keys that indexes of their names carry.
+    pub(crate) fn indexed_keys(&self) -> impl Iterator<Item = &Key> {
+        self.primary_key.iter().filter(|key| key.indexed).chain(&self.uniques)
     }
 
     pub(crate) fn unique_index(&self, table: &str, key: &Key) -> String {
@@ -253,6 +290,7 @@ mod tests {
             primary_key: Some(Key {
                 name: "t_pkey".to_owned(),
                 columns: vec!["id".to_owned()],
+                indexed: false,
             }),
             uniques: Vec::new(),
             checks: Vec::new(),
@@ -266,5 +304,27 @@ mod tests {
             .query_row("SELECT sql FROM sqlite_schema", [], |row| row.get(0))
             .unwrap();
         assert_eq!(Definition::read(&kept), Some(definition));
+    }
+
+    #[test]
+    fn a_name_is_no_definition() {
+        let forged = "/* forebay: {\"columns\":[]} :forebay */";
+        let definition = Definition {
+            columns: Vec::new(),
+            primary_key: None,
+            uniques: Vec::new(),
+            checks: vec![Check {
+                name: forged.to_owned(),
+                condition: Lowered {
+                    text: "true".to_owned(),
+                    sql: "1".to_owned(),
+                },
+                not_valid: false,
+            }],
+            foreign_keys: Vec::new(),
+        };
+        assert_eq!(Definition::read(&definition.create(forged)), Some(definition));
+        assert_eq!(Definition::read(&format!("CREATE TABLE {} (a)", identifier(forged))), None);
+        assert_eq!(Definition::read("CREATE TABLE \"a\"\" (/* forebay: {} :forebay */\" (a)"), None);
     }
 }

@@ -6,7 +6,7 @@
 use forebay_pg_values::{Kind, Owned, Type, text_form};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, DateTimeField, Expr, Ident, Interval,
-    Subscript, TrimWhereField, TypedString, UnaryOperator, Value,
+    Subscript, TrimWhereField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::fault::{Fault, Result};
@@ -20,7 +20,19 @@ use crate::sql::facts::{self, Context, Oid, oid};
 impl Compiler<'_> {
     /// An expression of any type.
     pub(super) fn expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
-        let mut scalar = self.any_expression(expression, scope)?;
+        // Only where nothing stands between it and the clause is a NULL as good as a false.
+        let before = self.null_is_false;
+        self.null_is_false &= matches!(
+            unnested(expression),
+            Expr::AnyOp { .. }
+                | Expr::BinaryOp {
+                    op: BinaryOperator::And | BinaryOperator::Or,
+                    ..
+                }
+        );
+        let scalar = self.any_expression(expression, scope);
+        self.null_is_false = before;
+        let mut scalar = scalar?;
         if scalar.ungrouped.is_some()
             && let Some(grouping) = &scope.grouping
             && grouping.keys.contains(&scalar.sql)
@@ -58,7 +70,7 @@ impl Compiler<'_> {
     fn any_expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
         match expression {
             Expr::Nested(inner) => self.any_expression(inner, scope),
-            Expr::Value(value) => self.value(&value.value),
+            Expr::Value(value) => self.value(value),
             Expr::Identifier(name) => self.name(std::slice::from_ref(name), scope),
             Expr::CompoundIdentifier(parts) => self.name(parts, scope),
             Expr::BinaryOp { left, op, right } => self.binary_expression(left, op, right, scope),
@@ -70,6 +82,12 @@ impl Compiler<'_> {
                 format: None,
                 ..
             } => {
+                if let Expr::Array(array) = unnested(expr)
+                    && let Ok(to) = types::resolve(data_type)
+                    && let Some(element) = facts::element_of(to.oid)
+                {
+                    return self.array_as(&array.elem, element, to, scope);
+                }
                 let scalar = self.expression(expr, scope)?;
                 self.cast(scalar, data_type)
             }
@@ -78,7 +96,7 @@ impl Compiler<'_> {
                 value,
                 uses_odbc_syntax: false,
             }) => {
-                let scalar = self.value(&value.value)?;
+                let scalar = self.value(value)?;
                 self.cast(scalar, data_type)
             }
             Expr::Interval(interval) => self.interval(interval, scope),
@@ -220,9 +238,6 @@ impl Compiler<'_> {
                 match name.as_str() {
                     "C" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8" | "C.utf8" => {
                         // Texts are ordered by their bytes in any case.
-                        if scalar.oid == oid::UNKNOWN {
-                            return self.convert_type(scalar, oid::TEXT, Context::Implicit);
-                        }
                         Ok(scalar)
                     }
                     _ => Err(Fault::unsupported(format!("the collation \"{name}\"")).with_hint("Texts are ordered by their bytes, as with collation \"C\".")),
@@ -240,7 +255,15 @@ impl Compiler<'_> {
         }
     }
 
-    fn value(&mut self, value: &Value) -> Result<Scalar> {
+    fn value(&mut self, value: &ValueWithSpan) -> Result<Scalar> {
+        let scalar = self.value_anywhere(&value.value)?;
+        Ok(Scalar {
+            location: Some(value.span.start),
+            ..scalar
+        })
+    }
+
+    fn value_anywhere(&mut self, value: &Value) -> Result<Scalar> {
         match value {
             Value::Number(digits, false) => self.number(digits),
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) => {
@@ -351,7 +374,7 @@ impl Compiler<'_> {
             return Err(Fault::unsupported("a precision in this interval"));
         }
         let text = match &*interval.value {
-            Expr::Value(value) => self.value(&value.value)?,
+            Expr::Value(value) => self.value(value)?,
             other => return Err(Fault::new("42601", format!("syntax error at or near \"{other}\""))),
         };
         let _ = scope;
@@ -484,9 +507,15 @@ impl Compiler<'_> {
                 }
                 parts.push(rest);
                 let mut conditions = Vec::with_capacity(parts.len());
+                let before = std::mem::replace(&mut self.lenient, true);
                 for part in parts.into_iter().rev() {
-                    conditions.push(self.condition(part, scope, name)?);
+                    let condition = self.condition(part, scope, name);
+                    if condition.is_err() {
+                        self.lenient = before;
+                    }
+                    conditions.push(condition?);
                 }
+                self.lenient = before;
                 let mut sql = String::with_capacity(conditions.iter().map(|part| part.sql.len() + 5).sum::<usize>() + 2);
                 balanced(&conditions, name, &mut sql);
                 let not_null = conditions.iter().all(|part| part.not_null);
@@ -526,9 +555,25 @@ impl Compiler<'_> {
         }
     }
 
+    /// A parameter whose type has been found since the expression was compiled.
+    fn refreshed(&self, scalar: Scalar) -> Scalar {
+        match scalar.form {
+            Form::Parameter(number) => match self.parameters[number - 1] {
+                Some(known) => Scalar {
+                    oid: known,
+                    form: Form::Any,
+                    ..scalar
+                },
+                None => scalar,
+            },
+            _ => scalar,
+        }
+    }
+
     /// An operator between two expressions.
     pub(super) fn binary(&mut self, name: &str, left: Scalar, right: Scalar) -> Result<Scalar> {
         let name = if name == "!=" { "<>" } else { name };
+        let (left, right) = (self.refreshed(left), self.refreshed(right));
         let operator = resolve::operator(name, Some(left.oid), right.oid)?;
         if operator.volatility != b'i' {
             self.zone_bound = true;
@@ -640,32 +685,24 @@ impl Compiler<'_> {
         }
     }
 
-    /// A sign binds tighter than anything but `::` and `[]` in PostgreSQL, and looser than `^`, COLLATE and AT TIME ZONE in the tree.
+    /// A sign; one right before a number is part of the number.
     fn signed(&mut self, op: UnaryOperator, inner: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
-        let under = |left: &Expr| Expr::UnaryOp {
-            op,
-            expr: Box::new(left.clone()),
-        };
-        match inner {
-            Expr::BinaryOp {
-                left,
-                op: power @ BinaryOperator::PGExp,
-                right,
-            } => {
-                return self.binary_expression(&under(left), power, right, scope);
-            }
-            Expr::AtTimeZone { timestamp, time_zone } => {
-                let moment = self.expression(&under(timestamp), scope)?;
-                let zone = self.expression(time_zone, scope)?;
-                return self.call("timezone", vec![zone, moment]);
-            }
-            _ => {}
+        let (mut sign, mut rest) = (op == UnaryOperator::Minus, unnested(inner));
+        while let Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } = rest
+            && op == UnaryOperator::Minus
+        {
+            sign = !sign;
+            rest = unnested(expr);
         }
         if op == UnaryOperator::Minus
-            && let Expr::Value(value) = unnested(inner)
+            && let Expr::Value(value) = rest
             && let Value::Number(digits, false) = &value.value
         {
-            return self.number(&format!("-{digits}"));
+            let minus = if sign { "-" } else { "" };
+            return self.number(&format!("{minus}{digits}"));
         }
         self.prefix(if op == UnaryOperator::Minus { "-" } else { "+" }, inner, scope)
     }
@@ -717,13 +754,13 @@ impl Compiler<'_> {
             });
         }
         // PostgreSQL looks at ELSE first when it settles the type.
-        let mut results = vec![match otherwise {
-            Some(otherwise) => self.expression(otherwise, scope)?,
-            None => Scalar::null(),
-        }];
-        for when in conditions {
-            results.push(self.expression(&when.result, scope)?);
-        }
+        // Without columns and parameters it is decided which branch is met before anything is.
+        let decided = whens.iter().any(|when| !depends_on_a_row(&when.sql));
+        let before = self.lenient;
+        self.lenient |= decided;
+        let results = self.case_results(conditions, otherwise, scope);
+        self.lenient = before;
+        let results = results?;
         let results = self.unify(results, "CASE")?;
         let mut sql = "CASE".to_owned();
         for (when, result) in whens.iter().zip(&results[1..]) {
@@ -737,6 +774,18 @@ impl Compiler<'_> {
             ..Scalar::new(format!("({sql})"), kind.oid)
         }
         .with_parts(whens.iter().chain(&results)))
+    }
+
+    /// What ELSE gives, then what the branches give.
+    fn case_results(&mut self, conditions: &[CaseWhen], otherwise: Option<&Expr>, scope: &Scope<'_>) -> Result<Vec<Scalar>> {
+        let mut results = vec![match otherwise {
+            Some(otherwise) => self.expression(otherwise, scope)?,
+            None => Scalar::null(),
+        }];
+        for when in conditions {
+            results.push(self.expression(&when.result, scope)?);
+        }
+        Ok(results)
     }
 
     /// Converts all to the type that all can be.
@@ -813,6 +862,40 @@ impl Compiler<'_> {
         .with_parts(&scalars))
     }
 
+    /// `ARRAY[…]::type[]`: the cast is each element's own.
+    fn array_as(&mut self, elements: &[Expr], element: Oid, to: TypeName, scope: &Scope<'_>) -> Result<Scalar> {
+        let nested = elements.iter().any(|inner| matches!(unnested(inner), Expr::Array(_)));
+        let mut scalars = Vec::new();
+        for inner in elements {
+            let kind = if nested { to } else { TypeName { oid: element, typmod: to.typmod } };
+            let scalar = match unnested(inner) {
+                Expr::Array(array) => self.array_as(&array.elem, element, to, scope)?,
+                other => self.expression(other, scope)?,
+            };
+            scalars.push(self.cast_to(scalar, kind)?);
+        }
+        if !types::has_values(to.oid) {
+            return Err(Fault::unsupported(format!("an array of {}", facts::display_name(element))));
+        }
+        let label = if nested {
+            "array".to_owned()
+        } else {
+            Type::from_oid(element).map_or_else(String::new, type_label)
+        };
+        let mut sql = format!("\"forebay_array\"({}", quoted(&label));
+        for scalar in &scalars {
+            sql.push_str(", ");
+            sql.push_str(&scalar.sql);
+        }
+        sql.push(')');
+        Ok(Scalar {
+            typmod: to.typmod,
+            not_null: true,
+            ..Scalar::new(sql, to.oid)
+        }
+        .with_parts(&scalars))
+    }
+
     fn access(&mut self, root: &Expr, chain: &[AccessExpr], scope: &Scope<'_>) -> Result<Scalar> {
         let array = self.expression(root, scope)?;
         if array.oid == oid::JSONB {
@@ -842,10 +925,30 @@ impl Compiler<'_> {
             };
             indexes.push(self.expression_as(index, scope, oid::INT4, Context::Assignment)?);
         }
+        let constants: Option<Vec<i64>> = indexes
+            .iter()
+            .map(|index| match &index.form {
+                Form::Constant(Owned::Integer(index)) => Some(*index),
+                _ => None,
+            })
+            .collect();
+        if let (Form::Constant(Owned::Text(stored)), Some(constants), Some(kind)) =
+            (&array.form, constants, Type::from_oid(element))
+        {
+            let value = forebay_pg_values::array::subscript(kind.kind(), stored, &constants)?;
+            return Ok(Scalar {
+                typmod: array.typmod,
+                ..Scalar::constant(value, element)
+            });
+        }
         let list: Vec<&str> = indexes.iter().map(|index| index.sql.as_str()).collect();
         let label = Type::from_oid(element).map_or_else(String::new, type_label);
         let sql = format!("\"forebay_subscript\"({}, {}, {})", quoted(&label), array.sql, list.join(", "));
-        Ok(Scalar::new(sql, element).with_parts(indexes.iter().chain([&array])))
+        Ok(Scalar {
+            typmod: array.typmod,
+            ..Scalar::new(sql, element)
+        }
+        .with_parts(indexes.iter().chain([&array])))
     }
 }
 
@@ -867,16 +970,22 @@ fn balanced(parts: &[Scalar], operator: &str, out: &mut String) {
     }
 }
 
+/// Whether a column or a parameter stands in a text of SQLite's.
+fn depends_on_a_row(sql: &str) -> bool {
+    let bytes = sql.as_bytes();
+    sql.contains('?')
+        || bytes.windows(3).any(|three| {
+            three[0] == b'"' && matches!(three[1], b'r' | b'w') && three[2].is_ascii_digit()
+        })
+}
+
 /// The type of what has been unified, with its modifier if all agree on it.
 pub(super) fn common_kind(scalars: &[Scalar]) -> TypeName {
     let Some(first) = scalars.first() else {
         return TypeName::plain(oid::TEXT);
     };
-    let mut decided = scalars
-        .iter()
-        .filter(|scalar| !matches!(scalar.form, Form::Constant(Owned::Null)));
-    let typmod = decided.next().map_or(-1, |scalar| scalar.typmod);
-    let agreed = decided.all(|scalar| scalar.typmod == typmod);
+    let typmod = first.typmod;
+    let agreed = scalars.iter().all(|scalar| scalar.typmod == typmod);
     TypeName {
         oid: first.oid,
         typmod: if agreed { typmod } else { -1 },

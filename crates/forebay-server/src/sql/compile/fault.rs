@@ -45,10 +45,13 @@ impl Fault {
     }
 
     /// Points at this name, unless it points somewhere already.
-    pub(crate) fn at(mut self, name: &Ident) -> Self {
-        if self.location.is_none() && name.span.start.line > 0 {
-            self.location = Some(name.span.start);
-        }
+    pub(crate) fn at(self, name: &Ident) -> Self {
+        self.at_location(Some(name.span.start))
+    }
+
+    /// Points there, unless it points somewhere already.
+    pub(crate) fn at_location(mut self, location: Option<Location>) -> Self {
+        self.location = self.location.or(location.filter(|location| location.line > 0));
         self
     }
 }

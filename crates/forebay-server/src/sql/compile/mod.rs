@@ -14,6 +14,7 @@ mod aggregate;
 mod alter;
 mod asked;
 mod call;
+mod carry_out;
 mod change;
 mod define;
 pub(crate) mod definition;
@@ -23,6 +24,7 @@ mod from;
 mod naming;
 mod native;
 mod query;
+mod rename;
 mod resolve;
 pub(crate) mod scalar;
 pub(crate) mod schema;
@@ -30,12 +32,14 @@ mod scope;
 mod subquery;
 pub(crate) mod types;
 
+use forebay::write::sqlite::SchemaEdit;
 use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
+pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
 use types::TypeName;
 
@@ -50,8 +54,8 @@ const NESTING_MAX: usize = 60;
 /// A statement, compiled.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What SQLite is to run: one statement, or several in one transaction.
-    pub steps: Vec<String>,
+    /// What is to be done: one step, or several in one transaction.
+    pub steps: Vec<Step>,
     /// The types of the parameters.
     pub parameters: Vec<Oid>,
     /// The highest number of a parameter in what SQLite runs, the environment's among them: less than there are where a parameter's
@@ -59,6 +63,8 @@ pub struct Plan {
     pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
+    /// What an INSERT of one row stores: to tell which key was there already.
+    pub inserted: Vec<Inserted>,
     /// The columns of its result.
     pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
@@ -73,6 +79,48 @@ pub struct Plan {
     pub notice: Option<String>,
     /// The columns of the result, if the session has a part in them.
     pub asked: Vec<Asked>,
+}
+
+/// What is to be done at once.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A statement for SQLite.
+    Run {
+        /// Its text.
+        sql: String,
+        /// Whether it asks for the session's environment.
+        environment: bool,
+    },
+    /// The schema's own texts are changed: nothing that a client can say by itself.
+    Edit(SchemaEdit),
+}
+
+impl From<String> for Step {
+    fn from(sql: String) -> Self {
+        let environment = sql.contains(scalar::ENVIRONMENT);
+        Self::Run { sql, environment }
+    }
+}
+
+impl Step {
+    /// The statement, if it is one.
+    pub fn sql(&self) -> Option<&str> {
+        match self {
+            Self::Run { sql, .. } => Some(sql),
+            Self::Edit(_) => None,
+        }
+    }
+}
+
+/// A value on its way into a column.
+#[derive(Debug, Clone)]
+pub struct Inserted {
+    /// The column.
+    pub column: String,
+    /// SQLite's text of the value.
+    pub sql: String,
+    /// The internal name of the column's type.
+    pub label: String,
 }
 
 /// A name of WITH.
@@ -103,8 +151,11 @@ pub(crate) struct Compiler<'a> {
     star_is_unsettled: bool,
     /// Inside a condition that a NULL fails like a false.
     null_is_false: bool,
+    /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
+    lenient: bool,
     notice: Option<String>,
     asked: Vec<Asked>,
+    inserted: Vec<Inserted>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -145,17 +196,38 @@ pub(crate) fn compile(
         .map(|known| known.unwrap_or(oid::TEXT))
         .collect();
     let number = parameters.len() + 1;
-    let uses_environment = steps.iter().any(|step| step.contains(scalar::ENVIRONMENT));
-    let steps: Vec<String> = steps
+    let uses_environment = steps.iter().any(|step| matches!(step, Step::Run { environment: true, .. }));
+    let steps: Vec<Step> = steps
         .into_iter()
-        .map(|step| step.replace(scalar::ENVIRONMENT, &format!("?{number}")))
+        .map(|step| match step {
+            Step::Run { sql, environment } => Step::Run {
+                sql: sql.replace(scalar::ENVIRONMENT, &format!("?{number}")),
+                environment,
+            },
+            edit @ Step::Edit(_) => edit,
+        })
         .collect();
     Ok(Plan {
-        used: steps.iter().map(|step| highest_parameter(step)).max().unwrap_or(0),
+        used: steps
+            .iter()
+            .map(|step| match step {
+                Step::Run { sql, .. } => highest_parameter(sql),
+                Step::Edit(_) => 0,
+            })
+            .max()
+            .unwrap_or(0),
         steps,
         environment: uses_environment.then_some(number),
         parameters,
         columns,
+        inserted: compiler
+            .inserted
+            .into_iter()
+            .map(|inserted| Inserted {
+                sql: inserted.sql.replace(scalar::ENVIRONMENT, &format!("?{number}")),
+                ..inserted
+            })
+            .collect(),
         writes: compiler.writes,
         locks: compiler.locks,
         zone_bound: compiler.zone_bound,
@@ -206,12 +278,14 @@ impl<'a> Compiler<'a> {
             session_bound: false,
             star_is_unsettled: false,
             null_is_false: false,
+            lenient: false,
             notice: None,
             asked: Vec::new(),
+            inserted: Vec::new(),
         }
     }
 
-    fn statement(&mut self, tree: &Tree) -> Result<(Vec<String>, Vec<ResultColumn>)> {
+    fn statement(&mut self, tree: &Tree) -> Result<(Vec<Step>, Vec<ResultColumn>)> {
         match tree {
             Tree::Query(query) => {
                 // WITH before a statement that writes is read as a query around it.
@@ -224,7 +298,7 @@ impl<'a> Compiler<'a> {
                             return Ok(asked);
                         }
                         let compiled = self.query(query, None, None)?;
-                        Ok((vec![compiled.sql], compiled.columns))
+                        Ok((vec![compiled.sql.into()], compiled.columns))
                     }
                 }
             }
@@ -240,7 +314,7 @@ impl<'a> Compiler<'a> {
                 if !std::mem::take(&mut self.asked).is_empty() {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 }
-                let [step] = steps.as_slice() else {
+                let [Step::Run { sql: step, .. }] = steps.as_slice() else {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 };
                 self.writes = false;
@@ -255,7 +329,7 @@ impl<'a> Compiler<'a> {
                     column("notused", oid::INT4),
                     column("detail", oid::TEXT),
                 ];
-                Ok((vec![format!("EXPLAIN QUERY PLAN {step}")], columns))
+                Ok((vec![format!("EXPLAIN QUERY PLAN {step}").into()], columns))
             }
             Tree::Explain { .. } => Err(Fault::unsupported("EXPLAIN ANALYZE")),
             other => {
@@ -268,10 +342,10 @@ impl<'a> Compiler<'a> {
     fn one(
         &mut self,
         compile: impl FnOnce(&mut Self) -> Result<(String, Vec<ResultColumn>)>,
-    ) -> Result<(Vec<String>, Vec<ResultColumn>)> {
+    ) -> Result<(Vec<Step>, Vec<ResultColumn>)> {
         self.writes = true;
         let (sql, columns) = compile(self)?;
-        Ok((vec![sql], columns))
+        Ok((vec![sql.into()], columns))
     }
 
     /// The type of a parameter is found to be this one; gives the one it has.

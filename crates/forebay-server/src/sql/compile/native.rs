@@ -46,8 +46,14 @@ pub(super) fn lower(symbol: &str, arguments: &[Scalar]) -> Option<Native> {
         if !types::is_ordered(left.oid) || !types::is_ordered(right.oid) {
             return None;
         }
+        // The collation is said on the left, so that none inside of the right side decides.
+        let left = if types::collation(left.oid).is_none() && !left.has_collation() && right.has_collation() {
+            format!("{} COLLATE BINARY", left.sql)
+        } else {
+            left.compared()
+        };
         return Some(Native {
-            sql: format!("({} {operator} {})", left.compared(), right.sql),
+            sql: format!("({left} {operator} {})", right.sql),
             keeps_not_null: true,
         });
     }

@@ -775,6 +775,7 @@ impl Compiler<'_> {
                     let scalar = item.scalar.clone();
                     let text = match types::collation(scalar.oid) {
                         Some(collation) => format!("{} COLLATE \"{collation}\"", place + 1),
+                        None if scalar.has_collation() => format!("{} COLLATE BINARY", place + 1),
                         None => (place + 1).to_string(),
                     };
                     (scalar, text)
@@ -912,7 +913,7 @@ fn output_key(key: &OrderByExpr, columns: &[ResultColumn]) -> Result<String> {
     };
     let text = match types::collation(column.kind.oid) {
         Some(collation) => format!("{} COLLATE \"{collation}\"", place + 1),
-        None => (place + 1).to_string(),
+        None => format!("{} COLLATE BINARY", place + 1),
     };
     order_key(&scalar, text, &key.options)
 }
@@ -935,7 +936,12 @@ fn render_compared(body: &Body, distinct: bool) -> String {
 fn render_leaf(leaf: &Leaf, compared: bool) -> String {
     let mut list = Vec::with_capacity(leaf.items.len());
     for (place, item) in leaf.items.iter().enumerate() {
-        let text = if compared { item.scalar.compared() } else { item.scalar.sql.clone() };
+        // A column of a subquery takes its collation from what it is made of.
+        let text = if compared || item.scalar.has_collation() {
+            item.scalar.compared()
+        } else {
+            item.scalar.sql.clone()
+        };
         list.push(format!("{text} AS \"c{}\"", place + 1));
     }
     if list.is_empty() {

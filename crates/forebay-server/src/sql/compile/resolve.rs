@@ -340,12 +340,9 @@ fn choose<T>(given: &[Oid], mut candidates: Vec<(T, Vec<Oid>)>) -> Choice<T> {
     if let Some(first) = known.next()
         && known.all(|other| other == first)
     {
+        let assumed = vec![first; given.len()];
         let mut fitting: Vec<usize> = (0..candidates.len())
-            .filter(|candidate| {
-                unknown
-                    .iter()
-                    .all(|index| implicitly(first, candidates[*candidate].1[*index]))
-            })
+            .filter(|candidate| matches_all(&assumed, &candidates[*candidate].1))
             .collect();
         if let (Some(only), true) = (fitting.pop(), fitting.is_empty()) {
             return Choice::One(candidates.swap_remove(only).0);

@@ -50,6 +50,8 @@ pub(super) struct Scalar {
     /// Holds a window function.
     pub(super) window: bool,
     pub(super) ungrouped: Option<Ungrouped>,
+    /// Where it stands, if it is a literal.
+    pub(super) location: Option<sqlparser::tokenizer::Location>,
 }
 
 impl Scalar {
@@ -64,6 +66,7 @@ impl Scalar {
             aggregate: false,
             window: false,
             ungrouped: None,
+            location: None,
         }
     }
 
@@ -114,8 +117,15 @@ impl Scalar {
     pub(super) fn compared(&self) -> String {
         match types::collation(self.oid) {
             Some(collation) => format!("{} COLLATE \"{collation}\"", self.sql),
+            // A collation anywhere inside would be the whole's.
+            None if self.has_collation() => format!("{} COLLATE BINARY", self.sql),
             None => self.sql.clone(),
         }
+    }
+
+    /// Whether a collation stands in its text.
+    pub(super) fn has_collation(&self) -> bool {
+        self.sql.contains(" COLLATE ")
     }
 
     /// The constant text of a literal of unknown type.
@@ -234,7 +244,7 @@ impl Compiler<'_> {
     fn convert_unknown(&mut self, scalar: Scalar, to: Oid) -> Result<Scalar> {
         match &scalar.form {
             Form::Constant(Owned::Text(text)) => {
-                let value = self.read_text(text, to)?;
+                let value = self.read_text(text, to).map_err(|fault| fault.at_location(scalar.location))?;
                 Ok(Scalar::constant(value, to))
             }
             Form::Constant(_) => Ok(Scalar { oid: to, ..scalar }),
@@ -303,8 +313,11 @@ impl Compiler<'_> {
         if let Form::Constant(Owned::Text(value)) = &text.form {
             let value = value.clone();
             // What is none of the type's is an error when it is met, if it ever is.
-            if let Ok(value) = self.read_text(&value, to) {
-                return Ok(Scalar::constant(value, to));
+            let of_the_moment = matches!(facts::category(to), b'D' | b'T');
+            match self.read_text(&value, to) {
+                Ok(value) => return Ok(Scalar::constant(value, to)),
+                Err(fault) if !self.lenient && !of_the_moment => return Err(fault),
+                Err(_) => {}
             }
         }
         Ok(Scalar {
@@ -372,7 +385,7 @@ impl Compiler<'_> {
         let converted = self.convert_type(item, element, context)?;
         let wrapped = match Type::from_oid(element) {
             Some(Type::Scalar(kind)) => format!(
-                "(SELECT \"forebay_gather\"({}, '{}') FROM json_each({}))",
+                "(SELECT \"forebay_gather\"({}, '{}') FROM json_each(\"forebay_one_dimension\"({})))",
                 converted.sql,
                 kind.name(),
                 scalar.sql
@@ -416,14 +429,21 @@ impl Compiler<'_> {
     /// A call of one of PostgreSQL's functions, whose arguments have the types it wants; done at once if it can be.
     pub(super) fn call_symbol(&mut self, symbol: &str, arguments: Vec<Scalar>, result: Oid) -> Result<Scalar> {
         let no_value = arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null));
-        if no_value && function(symbol).is_none_or(|known| known.strict) {
+        if no_value
+            && match function(symbol) {
+                Some(known) => known.strict,
+                None => super::native::lower(symbol, &arguments).is_some(),
+            }
+        {
             // Whatever the others are.
             return Ok(Scalar {
                 oid: result,
                 ..Scalar::null()
             });
         }
-        if let Some(native) = super::native::lower(symbol, &arguments) {
+        let constant = arguments.iter().all(|argument| matches!(argument.form, Form::Constant(_)));
+        let folds = constant && function(symbol).is_some_and(|known| !known.in_session);
+        if !folds && let Some(native) = super::native::lower(symbol, &arguments) {
             return Ok(Scalar {
                 not_null: native.keeps_not_null && arguments.iter().all(|argument| argument.not_null),
                 ..Scalar::new(native.sql, result)
@@ -444,14 +464,18 @@ impl Compiler<'_> {
                 _ => None,
             })
             .collect();
-        if let (Some(values), false) = (&constants, known.in_session)
-            && let Ok(value) = known.call(Arguments {
+        if let (Some(values), false) = (&constants, known.in_session) {
+            let called = known.call(Arguments {
                 values,
                 types: &argument_types,
                 environment: self.values,
-            })
-        {
-            return Ok(Scalar::constant(value, result));
+            });
+            match called {
+                Ok(value) => return Ok(Scalar::constant(value, result)),
+                // PostgreSQL evaluates what is constant before it runs anything.
+                Err(error) if !self.lenient && facts::is_immutable(symbol) => return Err(error.into()),
+                Err(_) => {}
+            }
         }
         let mut sql = function_name(symbol);
         sql.push('(');

@@ -4,7 +4,8 @@
 //! read as a person would read its declaration; its numbers and JSON texts are then taken as they are stored ([`Column::foreign`]).
 //!
 //! How PostgreSQL's types are declared in the file ([`declared`], [`of_declared`]): under PostgreSQL's names, but for those that SQLite would
-//! give numeric affinity although they are kept as text: `numeric_text`, `json_text`, `jsonb_text`, `name_text`. Arrays are
+//! give numeric affinity although they are kept as text: `numeric_text`, `json_text`, `jsonb_text`, `name_text`; floats are
+//! `float8_blob`, because SQLite's REAL affinity loses the sign of -0. Arrays are
 //! `int4_array`. What PostgreSQL knows beyond that stands in a comment of the table's text ([`Definition`]).
 
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::definition::Definition;
+use super::definition::{Definition, behind_marker};
 use super::types::{self, TypeName};
 use crate::sql::facts::{self, Oid, oid};
 
@@ -151,6 +152,10 @@ impl<'a> Schema<'a> {
             });
         }
         keys.sort_unstable();
+        if let Some(key) = own.as_ref().and_then(|own| own.primary_key.as_ref()) {
+            let places = key.columns.iter().filter_map(|name| columns.iter().position(|column| column.name == *name));
+            keys = (0..).zip(places).collect();
+        }
         let view = (kind == "view").then(|| view_text(&definition)).flatten();
         Ok(Some(Table {
             foreign_view: kind == "view" && view.is_none(),
@@ -163,16 +168,17 @@ impl<'a> Schema<'a> {
     }
 }
 
-fn view_text(definition: &str) -> Option<String> {
-    let (_, rest) = definition.split_once(VIEW_TEXT)?;
-    let (text, _) = rest.split_once(VIEW_TEXT_END)?;
-    // A comment inside the text would end the one around it.
-    Some(text.replace("*\u{200b}/", "*/"))
+/// PostgreSQL's text of a view that a client made.
+pub(crate) fn view_text(definition: &str) -> Option<String> {
+    let (text, _) = behind_marker(definition, VIEW_TEXT)?.split_once(VIEW_TEXT_END)?;
+    Some(text.replace("*\u{200b}/", "*/").replace("*\u{200b}\u{200b}", "*\u{200b}"))
 }
 
 /// A view's text as it stands in its definition.
 pub(crate) fn marked_view_text(text: &str) -> String {
-    format!("{VIEW_TEXT}{}{VIEW_TEXT_END}", text.replace("*/", "*\u{200b}/"))
+    // The end of a comment inside the text would end the one around it.
+    let text = text.replace("*\u{200b}", "*\u{200b}\u{200b}").replace("*/", "*\u{200b}/");
+    format!("{VIEW_TEXT}{text}{VIEW_TEXT_END}")
 }
 
 fn of_definition(definition: &Definition, place: usize) -> Column {
@@ -209,6 +215,8 @@ pub(crate) fn declared(kind: TypeName) -> String {
         oid::JSONB => "jsonb_text".to_owned(),
         oid::NAME => "name_text".to_owned(),
         oid::BOOL => "boolean".to_owned(),
+        // Of REAL affinity SQLite would lose the sign of -0.
+        oid::FLOAT4 | oid::FLOAT8 => format!("{}_blob", name(kind.oid)),
         oid::VARCHAR | oid::BPCHAR if kind.typmod >= 0 => format!("{}({})", name(kind.oid), kind.typmod - 4),
         _ if kind.typmod >= 0 => format!("{}({})", name(kind.oid), kind.typmod),
         other => name(other).to_owned(),
@@ -256,7 +264,8 @@ pub(crate) fn of_declared(declared: &str) -> (TypeName, bool) {
         "boolean" | "bool" => own(oid::BOOL),
         "int2" | "smallint" => own(oid::INT2),
         "int4" => own(oid::INT4),
-        "float4" => own(oid::FLOAT4),
+        "float4" | "float4_blob" => own(oid::FLOAT4),
+        "float8_blob" => own(oid::FLOAT8),
         "oid" => own(oid::OID),
         "varchar" => with_length(oid::VARCHAR),
         "bpchar" => with_length(oid::BPCHAR),

@@ -187,7 +187,9 @@ impl<'a> Scope<'a> {
                 if let Some(ungrouped) = &mut scalar.ungrouped {
                     let written = parts.last().filter(|name| name.span.start.line > 0);
                     ungrouped.location = written.map(|_| parts[0].span.start);
-                    if !own {
+                    if !own && scope.no_aggregates.get() == Some("aggregate") {
+                        scalar.ungrouped = None;
+                    } else if !own {
                         let message = format!("subquery uses ungrouped column \"{}\" from outer query", ungrouped.name);
                         return Err(Fault::new("42803", message).at(&parts[0]));
                     }

@@ -51,7 +51,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         ("forebay_not_null", fixed, not_null),
         ("forebay_series", fixed, series),
         ("forebay_rows", fixed, rows),
-        ("forebay_frame", fixed, frame),
+        ("forebay_one_dimension", fixed, one_dimension),
         ("forebay_fail", moving, fail),
     ];
     for (name, flags, body) in scalars {
@@ -242,13 +242,19 @@ fn bound(context: &Context<'_>, clause: &str, sqlstate: &'static str, none: i64)
 
 /// `(type, value, …)`: the greatest or least that is not NULL.
 fn extreme(context: &Context<'_>, wanted: Ordering) -> rusqlite::Result<Value> {
-    let kind = type_at(context, 0)?.kind();
+    let kind = type_at(context, 0)?;
+    let compare = |left: Datum<'_>, right: Datum<'_>| match (kind, left, right) {
+        (Type::Array(kind), Datum::Text(left), Datum::Text(right)) => {
+            array::compare(kind, left, right).unwrap_or(Ordering::Equal)
+        }
+        (kind, left, right) => array::compare_scalar(kind.kind(), left, right),
+    };
     let mut best = Datum::Null;
     for candidate in data(context, context.len())?.into_iter().skip(1) {
         if candidate == Datum::Null {
             continue;
         }
-        if best == Datum::Null || array::compare_scalar(kind, candidate, best) == wanted {
+        if best == Datum::Null || compare(candidate, best) == wanted {
             best = candidate;
         }
     }
@@ -270,6 +276,11 @@ fn once(context: &Context<'_>) -> rusqlite::Result<Value> {
     let new = seen.lock().is_ok_and(|mut seen| seen.insert(key));
     if new {
         return Ok(Value::Integer(1));
+    }
+    if keys[0] == Datum::Text("perhaps") {
+        return Err(raised(ValueError::unsupported(
+            "ON CONFLICT DO UPDATE … WHERE of rows with the same key in one command is",
+        )));
     }
     Err(raised(
         ValueError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time").with_hint(
@@ -422,7 +433,8 @@ fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::
 fn rows(context: &Context<'_>) -> rusqlite::Result<Value> {
     let name = text_at(context, 0)?;
     let given = data(context, context.len())?;
-    if given[1..].contains(&Datum::Null) {
+    let strict = name != "string_to_table";
+    if given.get(1) == Some(&Datum::Null) || strict && given[1..].contains(&Datum::Null) {
         return Ok(Value::Text("[]".to_owned()));
     }
     let Some(Datum::Text(first)) = given.get(1) else {
@@ -478,22 +490,26 @@ fn plain(value: Owned) -> serde_json::Value {
     }
 }
 
-fn frame(context: &Context<'_>) -> rusqlite::Result<Value> {
+/// The array, if it is not one of arrays.
+fn one_dimension(context: &Context<'_>) -> rusqlite::Result<Value> {
     match datum(context.get_raw(0))? {
-        Datum::Integer(offset) if offset >= 0 => Ok(Value::Integer(offset)),
-        Datum::Null => Err(raised(ValueError::new("22004", "frame starting offset must not be null"))),
-        _ => Err(raised(ValueError::new("22013", "frame starting offset must not be negative"))),
+        Datum::Text(text) if text.starts_with("[[") => Err(raised(ValueError::unsupported(
+            "a conversion of an array of more than one dimension is",
+        ))),
+        other => value(other.into()),
     }
 }
 
-/// `(SQLSTATE, message)`: an error.
+/// `(SQLSTATE, message)` or `(SQLSTATE, message, detail)`: an error.
 fn fail(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let sqlstate = match text_at(context, 0)? {
-        "42704" => "42704",
-        "23502" => "23502",
-        _ => "XX000",
-    };
-    Err(raised(ValueError::new(sqlstate, text_at(context, 1)?)))
+    const KNOWN: [&str; 6] = ["42704", "23502", "23503", "23505", "23514", "40001"];
+    let given = text_at(context, 0)?;
+    let sqlstate = KNOWN.into_iter().find(|known| *known == given).unwrap_or("XX000");
+    let mut error = ValueError::new(sqlstate, text_at(context, 1)?);
+    if context.len() > 2 && datum(context.get_raw(2))? != Datum::Null {
+        error = error.with_detail(text_at(context, 2)?);
+    }
+    Err(raised(error))
 }
 
 /// `(value, type)`: all values of a group as an array.

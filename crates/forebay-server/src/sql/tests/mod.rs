@@ -1,1 +1,3 @@
 //! Tests of the front end.
+
+mod alter;

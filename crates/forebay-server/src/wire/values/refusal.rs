@@ -86,7 +86,7 @@ fn display_name(kind: &Type) -> &str {
 
 pub(super) fn not_a_number() -> WireError {
     WireError::new(
-        sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
-        "NaN cannot be stored: SQLite would make it NULL",
+        sqlstate::FEATURE_NOT_SUPPORTED,
+        "NaN of a floating-point type is not supported: SQLite would make it NULL",
     )
 }

@@ -23,7 +23,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use readers::Reader;
-pub use session::{Progress, Session};
+pub use session::{Progress, SchemaEdit, Session};
 pub use transaction::Transaction;
 
 use self::health::Health;

@@ -33,6 +33,8 @@ pub(super) struct Program {
 const ON_ERROR_FAIL: i64 = 3;
 /// `OPFLAG_LASTROWID`: this insertion sets the last rowid.
 const SETS_LAST_ROWID: i64 = 0x20;
+/// `PAGER_JOURNALMODE_QUERY`: the mode is asked for, not set.
+const JOURNAL_MODE_QUERY: i64 = -1;
 
 impl Program {
     /// Reads the program of a statement that has just been prepared on `connection`.
@@ -56,7 +58,7 @@ impl Program {
         let mut rows = listing.raw_query();
         while let Some(row) = rows.next()? {
             let opcode: String = row.get(1)?;
-            let (p1, p2, p5): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(6)?);
+            let (p1, p2, p3, p5): (i64, i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(4)?, row.get(6)?);
             match opcode.as_str() {
                 "Halt" | "HaltIfNull" if p1 != 0 && p2 == ON_ERROR_FAIL => program.fails_half_way.set(true),
                 "Insert" if p5 & SETS_LAST_ROWID != 0 => program.inserts = true,
@@ -65,6 +67,8 @@ impl Program {
                     program.changes_schema = true;
                 }
                 "FkCounter" => program.counts_foreign_keys = true,
+                // With this operand it only asks: CREATE … IF NOT EXISTS of what is there does, to count as writing.
+                "JournalMode" if p3 == JOURNAL_MODE_QUERY => {}
                 "Vacuum" | "JournalMode" | "Checkpoint" | "AutoCommit" | "Savepoint" | "IncrVacuum" => {
                     program.shares = false;
                 }
@@ -112,6 +116,12 @@ mod tests {
         let program = program(TABLE, "INSERT INTO t (v) VALUES (?1)");
         assert!(program.shares && program.inserts);
         assert!(!program.fails_half_way.get() && !program.changes_schema && !program.counts_foreign_keys);
+    }
+
+    #[test]
+    fn what_exists_already_shares() {
+        assert!(program(TABLE, "CREATE TABLE IF NOT EXISTS t (x)").shares);
+        assert!(!program(TABLE, "PRAGMA journal_mode = DELETE").shares);
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! are read step by step. Knows nothing of batches, threads or who waits.
 
 mod each;
+mod edit;
+
+pub use edit::SchemaEdit;
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Deref, DerefMut};
@@ -546,12 +549,17 @@ impl Session {
         if self.schema_changed {
             self.programs.clear();
         }
-        self.control(sql)
+        let undone = self.control(sql);
+        if self.schema_changed {
+            self.forget_schema();
+        }
+        undone
     }
 
     /// Rolls back what is open; nothing if nothing is.
     pub(super) fn rollback(&mut self) {
-        if std::mem::take(&mut self.schema_changed) {
+        let schema_changed = std::mem::take(&mut self.schema_changed);
+        if schema_changed {
             self.programs.clear();
         }
         if !self.connection.is_autocommit()
@@ -559,6 +567,9 @@ impl Session {
         {
             // SQLite leaves no transaction open behind a failed ROLLBACK.
             tracing::warn!(%error, "rollback failed");
+        }
+        if schema_changed {
+            self.forget_schema();
         }
     }
 
