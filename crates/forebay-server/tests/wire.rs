@@ -11,6 +11,8 @@ mod advisory;
 mod bytes;
 #[path = "wire/cancel.rs"]
 mod cancel;
+#[path = "wire/copy.rs"]
+mod copy;
 #[path = "wire/errors.rs"]
 mod errors;
 #[path = "wire/extended.rs"]

@@ -552,8 +552,8 @@ mod tests {
         ] {
             settings.set(name, Some(value)).unwrap();
         }
-        assert_eq!(settings.value("TimeZone").as_deref(), Some("UTC"));
-        assert!(settings.changed.is_empty());
+        assert_eq!(settings.value("TimeZone").as_deref(), Some("Etc/UTC"));
+        assert_eq!(settings.changed.len(), 1);
     }
 
     #[test]
