@@ -87,9 +87,12 @@ fn deadlocks_are_found() {
     one.run("SELECT pg_advisory_lock(1)");
     two.run("SELECT pg_advisory_lock(2)");
     two.send(&query("SELECT pg_advisory_lock(1)"));
-    assert_eq!(one.query("SELECT pg_advisory_lock(2)").sqlstate(), "40P01");
+    one.send(&query("SELECT pg_advisory_lock(2)"));
+    assert_eq!(two.answer().sqlstate(), "40P01", "who has waited for longer looks first");
+    two.run("SELECT pg_advisory_unlock_all()");
+    one.answer().expect("the other goes on");
     one.run("SELECT pg_advisory_unlock_all()");
-    two.answer().expect("the other goes on");
+    two.run("SELECT pg_advisory_lock(2)");
     // By way of the right to write.
     one.run("BEGIN; INSERT INTO t VALUES (1)");
     two.send(&query("INSERT INTO t VALUES (2)"));

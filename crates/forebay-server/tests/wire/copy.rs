@@ -180,7 +180,7 @@ fn the_extended_protocol_copies_too() {
     client.send(&[message(b'd', b"1\n2"), message(b'd', b"\n"), message(b'c', b""), sync()].concat());
     let answer = client.answer();
     assert_eq!((answer.kinds().as_str(), answer.status), ("C", 'I'));
-    let answer = client.pipeline(&[parse("", "COPY t TO STDOUT"), bind("", "", &[]), execute("", 0), sync()]);
+    let answer = client.pipeline(&[parse("", "COPY t TO STDOUT"), bind("", "", &[]), execute("", 0)]);
     assert_eq!(answer.kinds(), "12HddcC");
     // An error: the rest of the data is passed over.
     client.send(&begin);
