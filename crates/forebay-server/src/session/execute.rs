@@ -76,6 +76,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     if let Some(block) = &mut self.block {
                         block.started = true;
                     }
+                    if let Kind::Copy(copy) = &statement.kind {
+                        let count = self.copy(copy, &token).await?;
+                        portal.state = PortalState::Done;
+                        backend::command_complete(&mut self.output.pending, &format!("COPY {count}"));
+                        return Ok(());
+                    }
                     self.start(portal, statement, &token, rows_max, describe).await?;
                     if !matches!(portal.state, PortalState::Gathered { .. }) {
                         return Ok(());

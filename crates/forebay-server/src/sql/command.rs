@@ -78,6 +78,7 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
         }
         "SHOW" => (Kind::Show(show(&mut cursor)?), "SHOW"),
         "DISCARD" => return discard(&mut cursor).map(Some),
+        "COPY" => (Kind::Copy(Box::new(super::copy::understand(&mut cursor)?)), "COPY"),
         "LISTEN" => (Kind::Listen(cursor.name("a channel")?), "LISTEN"),
         "UNLISTEN" => {
             let all = cursor.take_sign("*");
@@ -158,10 +159,6 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
         ),
         "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT"
         | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => refused(&first),
-        "COPY" => refused_but(
-            "COPY",
-            "Use INSERT with several rows, or many INSERTs at once: they share commits.",
-        ),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {

@@ -37,8 +37,8 @@ fn each_error_has_its_sqlstate() {
             None,
         ),
         ("SELECT $1", "42P02", None),
-        ("LISTEN x", "0A000", None),
-        ("COPY t FROM STDIN", "0A000", None),
+        ("LOAD 'x'", "0A000", None),
+        ("COPY t FROM '/tmp/x'", "0A000", None),
         ("SAVEPOINT x", "25P01", None),
         ("COMMIT AND CHAIN", "25P01", None),
     ] {
