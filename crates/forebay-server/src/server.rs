@@ -135,6 +135,8 @@ impl Server {
             catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
             cancels,
             plans: Plans::default(),
+            advisory: Arc::default(),
+            channels: Arc::default(),
             sequences,
             input: Arc::new(InputBudget::new(options.max_input_bytes, options.stall_timeout)),
             limits: Limits {

@@ -39,6 +39,8 @@ pub(super) struct Block {
     pub(super) began_micros: i64,
     /// A statement in it has changed the schema, which others do not see yet.
     pub(super) changed_schema: bool,
+    /// SET CONSTRAINTS ALL IMMEDIATE: foreign keys are looked at after each statement, deferred ones too.
+    pub(super) constraints_are_immediate: bool,
     /// Settings that SET LOCAL changed: a commit puts them back too.
     local: Vec<String>,
 }
@@ -59,6 +61,7 @@ impl Block {
             settings_before: settings.clone(),
             began_micros: clock_micros(),
             changed_schema: false,
+            constraints_are_immediate: false,
             local: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@ use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::block::Block;
+use super::notifications::Intent;
 use super::prepared::Field;
 use super::settings::{Settings, unknown};
 use super::{Session, Stop};
@@ -50,8 +51,6 @@ pub(super) fn set_at_start(settings: &mut Settings, parameters: &[(String, Strin
             "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => continue,
             "replication" => Err(WireError::unsupported("replication connections are not supported")),
             "options" => set_options(settings, value),
-            // Sent by drivers whatever the machine's time zone is. Timestamps are instants, told in UTC.
-            name if name.eq_ignore_ascii_case("timezone") => continue,
             name => settings.set(name, Some(value)).map(|_| ()),
         };
         set.map_err(|error| error.with_severity(Severity::Fatal))?;
@@ -120,6 +119,9 @@ pub(super) enum Controlled {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Carries the command out, if it is one for the session itself.
     pub(super) async fn control(&mut self, kind: &Kind, token: &CancelToken) -> Result<Controlled, Stop> {
+        if self.block.is_none() && matches!(kind, Kind::Listen(_) | Kind::Unlisten(_) | Kind::Notify { .. }) {
+            self.open_implicit_block();
+        }
         match kind {
             Kind::Sql | Kind::Catalog => return Ok(Controlled::NotMine),
             Kind::Begin { isolation, read_only } => self.begin(*isolation, *read_only),
@@ -137,7 +139,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         .with_hint("Release those that are no longer needed.")
                         .into());
                 }
-                Some(block) if !block.implicit => block.savepoint(name.clone()).await?,
+                Some(block) if !block.implicit => {
+                    block.savepoint(name.clone()).await?;
+                    self.locks.savepoint();
+                    self.ears.savepoint();
+                }
                 _ => return Err(no_block("SAVEPOINT").into()),
             },
             Kind::RollbackTo(name) => {
@@ -147,6 +153,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         if !block.rollback_to(name).await? {
                             return Err(no_savepoint(name).into());
                         }
+                        let left = block.savepoint_count();
+                        self.locks.rolled_back_to(left);
+                        self.ears.rolled_back_to(left);
                     }
                     _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
                 }
@@ -156,6 +165,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     if !block.release(name).await? {
                         return Err(no_savepoint(name).into());
                     }
+                    let left = block.savepoint_count();
+                    self.locks.released_to(left);
+                    self.ears.released_to(left);
                 }
                 _ => return Err(no_block("RELEASE SAVEPOINT").into()),
             },
@@ -192,6 +204,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 if *all {
                     self.statements.clear();
                     self.portals.clear();
+                    self.ears.intend(Intent::UnlistenAll)?;
+                    self.ears.commit();
+                    self.locks.give_back_session();
                     let mut settings = self.settings.clone();
                     settings.reset_all();
                     self.restore_settings(settings);
@@ -202,6 +217,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 if self.statements.remove(name).is_none() {
                     let message = format!("prepared statement \"{name}\" does not exist");
                     return Err(WireError::new("26000", message).into());
+                }
+            }
+            Kind::SetConstraints { names, deferred } => self.set_constraints(names, *deferred, token).await?,
+            Kind::Listen(channel) => self.ears.intend(Intent::Listen(channel.clone()))?,
+            Kind::Unlisten(Some(channel)) => self.ears.intend(Intent::Unlisten(channel.clone()))?,
+            Kind::Unlisten(None) => self.ears.intend(Intent::UnlistenAll)?,
+            Kind::Notify { channel, payload } => self.ears.intend(Intent::tell(channel, payload)?)?,
+            Kind::Close(None) => self.portals.clear(),
+            Kind::Close(Some(name)) => {
+                if self.portals.remove(name).is_none() {
+                    return Err(WireError::new("34000", format!("cursor \"{name}\" does not exist")).into());
                 }
             }
             Kind::Unsupported { what, hint } => {
@@ -253,6 +279,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if commits {
             self.commit(block).await?;
         } else {
+            self.ears.roll_back();
+            self.locks.end_transaction();
             self.restore_settings(block.settings_before().clone());
             block.rollback().await?;
         }
@@ -265,12 +293,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn commit(&mut self, block: Block) -> Result<(), Stop> {
         let before = block.settings_before().clone();
         let local = block.settings_after_commit(&self.settings);
-        match block.commit().await {
+        if let Err(error) = self.ears.check() {
+            self.ears.roll_back();
+            self.locks.end_transaction();
+            self.restore_settings(before);
+            block.rollback().await?;
+            return Err(error.into());
+        }
+        let committed = block.commit().await;
+        self.locks.end_transaction();
+        match committed {
             Ok(()) => {
+                self.ears.commit();
                 self.restore_settings(local);
                 Ok(())
             }
             Err(error) => {
+                self.ears.roll_back();
                 self.restore_settings(before);
                 Err(error.into())
             }
@@ -315,7 +354,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), WireError> {
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), WireError> {
         match name.to_ascii_lowercase().as_str() {
             "transaction_isolation" => {
                 let isolation = match value.unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -381,12 +420,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Tells the client what it may want to know.
     pub(super) fn notice(&mut self, message: &str) {
-        WireError::new("00000", message)
+        if !self.settings.wants_notices().0 {
+            return;
+        }
+        let words: Vec<&str> = message.split(' ').collect();
+        let sqlstate = match (words.first(), message.ends_with(" already exists, skipping")) {
+            (Some(&"relation"), true) => "42P07",
+            (Some(&"schema"), true) => "42P06",
+            (Some(&"column"), true) => "42701",
+            _ => "00000",
+        };
+        WireError::new(sqlstate, message)
             .with_severity(Severity::Notice)
             .encode(&mut self.output.pending);
     }
 
     pub(super) fn warn(&mut self, sqlstate: &'static str, message: &str) {
+        if !self.settings.wants_notices().1 {
+            return;
+        }
         WireError::new(sqlstate, message)
             .with_severity(Severity::Warning)
             .encode(&mut self.output.pending);

@@ -127,10 +127,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
             self.notice(&notice);
         }
+        if let Some(plan) = shape.plan.as_ref().filter(|plan| !plan.asked.is_empty()) {
+            // What it does lasts until the end of a transaction, or begins there.
+            if self.block.is_none() {
+                self.open_implicit_block();
+            }
+            let row = self.ask_session(portal, statement, &plan.asked, token).await?;
+            portal.state = PortalState::Gathered {
+                rows: vec![row].into(),
+                count: None,
+            };
+            return Ok(());
+        }
         if shape.plan.as_ref().is_some_and(|plan| plan.locks)
             && let Some(block) = self.block.as_mut().filter(|block| !block.read_only)
         {
             // What is locked must not change: here that is the right to write.
+            let _wanting = self.locks.wanting_to_write();
             block.writing(&self.shared.sqlite, token).await?;
         }
         if shape.read_only && !statement.runs_alone {
@@ -155,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
-    fn take_parameters(&self, portal: &mut Portal) -> Parameters {
+    pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let parameters = std::mem::take(&mut portal.parameters);
         let Some(plan) = &portal.prepared.shape.plan else {
             return parameters;
@@ -216,6 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         // What cannot be sent to the client must not be committed either. In a block the error undoes it.
         let unsendable = Arc::new(Mutex::new(None));
         let writer = &self.shared.writer;
+        let _wanting = self.locks.wanting_to_write();
         let written = match &mut self.block {
             Some(_) if statement.runs_alone => {
                 let message = format!("{} cannot run inside a transaction block", statement.tag.words());
@@ -277,7 +291,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.shared.plans.schema_changed();
         }
         let error = match written {
-            Ok(outcome) => return Ok(outcome),
+            Ok(outcome) => {
+                if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
+                    self.look_at_constraints(token).await?;
+                }
+                return Ok(outcome);
+            }
             Err(error) => error,
         };
         let refused = unsendable.lock().take();
@@ -485,6 +504,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             if block.needs_one_state() && !block.failed {
                 if !block.read_only {
+                    let _wanting = self.locks.wanting_to_write();
                     block.writing(&self.shared.sqlite, token).await?;
                 } else if block.snapshot().is_none() {
                     let reader = reader(&self.shared.sqlite, token).await?;

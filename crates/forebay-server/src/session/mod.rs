@@ -8,12 +8,16 @@
 //! Knows messages and transactions. Does not know bytes ([`wire`](crate::wire)), SQL ([`sql`]), or how writes
 //! come to share commits ([`forebay::write`]).
 
+mod advisory;
+mod asked;
 mod block;
 pub mod cancel;
 mod catalog;
+mod constraints;
 mod control;
 mod execute;
 mod extended;
+mod notifications;
 mod output;
 pub mod plans;
 mod prepared;
@@ -34,8 +38,10 @@ use forebay_pg_values::Environment;
 use forebay_pg_values::temporal::parse_zone;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use self::advisory::Held;
 use self::block::Block;
 use self::cancel::{Registration, RunningGuard};
+use self::notifications::Ears;
 use self::output::Output;
 use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
@@ -65,6 +71,8 @@ pub struct Session<S> {
     portals: HashMap<String, Portal>,
     block: Option<Block>,
     next_cursor: u64,
+    locks: Held,
+    ears: Ears,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
     /// Between the first message of a group of the extended protocol and its Sync: what is acknowledged in it ends in ReadyForQuery.
@@ -132,6 +140,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             input,
             output: Output::new(unsent, shared.limits.stall_timeout, Arc::clone(&registration.running)),
             settings: Settings::new(&identity.user),
+            locks: Held::new(Arc::clone(&shared.advisory), registration.process),
+            ears: Ears::new(Arc::clone(&shared.channels), registration.process),
             shared,
             registration,
             identity,
@@ -153,6 +163,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         // Nobody waits for what it holds while its last words are on their way.
         self.portals.clear();
         drop(self.block.take());
+        self.locks.end_transaction();
+        self.locks.give_back_session();
         match served {
             // What was asked before the farewell is answered.
             Ok(()) => self.output.close(self.input.stream_mut()).await,
@@ -295,6 +307,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         match &mut self.block {
             Some(block) if block.implicit => {
                 self.portals.clear();
+                self.ears.roll_back();
+                self.locks.end_transaction();
                 if let Some(block) = self.block.take() {
                     self.restore_settings(block.settings_before().clone());
                     block.rollback().await?;
@@ -302,6 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Some(block) => {
                 block.fail();
+                self.locks.fail();
                 let whole = !block.holds_something();
                 if whole {
                     self.portals.clear();
@@ -320,6 +335,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Some(block) if block.failed => TransactionStatus::Failed,
             Some(_) => TransactionStatus::Open,
         };
+        if self.block.is_none() {
+            self.ears.hear(&mut self.output.pending);
+        }
         backend::ready_for_query(&mut self.output.pending, status);
     }
 

@@ -8,7 +8,9 @@ use forebay::write::sqlite::Sqlite;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::advisory::AdvisoryLocks;
 use super::cancel::Cancels;
+use super::notifications::Channels;
 use super::plans::Plans;
 use crate::catalog::Catalog;
 use crate::sql::Sequences;
@@ -24,6 +26,10 @@ pub struct Shared {
     pub catalog: Mutex<Catalog>,
     /// What texts were compiled to.
     pub plans: Plans,
+    /// Advisory locks.
+    pub advisory: Arc<AdvisoryLocks>,
+    /// Who listens to what.
+    pub channels: Arc<Channels>,
     /// The sequences.
     pub sequences: Arc<Sequences>,
     /// Who can be cancelled.

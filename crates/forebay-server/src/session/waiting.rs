@@ -5,6 +5,7 @@
 //! after the idle timeout; a snapshot, which keeps the write-ahead log from being emptied, is given up after the snapshot timeout;
 //! a reading connection whose client takes nothing counts as none of those in use.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay::write::CancelToken;
@@ -40,12 +41,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         loop {
             let (sent_away, left) = (self.sent_away(), self.snapshots_may_wait());
             let begun = left.map(|_| Instant::now());
+            let inbox = Arc::clone(&self.ears.inbox);
+            let may_be_told = self.block.is_none() && !self.in_group && self.ears.is_listening();
             let event = tokio::select! {
                 biased;
                 error = sent_away.by_the_server() => Some(Event::End(error)),
                 message = self.input.next() => Some(Event::Message(message)),
                 error = sent_away.by_idling() => Some(Event::End(error)),
                 () = elapsed(left) => None,
+                () = inbox.arrived.notified(), if may_be_told => {
+                    self.ears.hear(&mut self.output.pending);
+                    match self.send().await {
+                        Ok(()) => None,
+                        Err(Stop::Error(error)) => Some(Event::End(error)),
+                        Err(Stop::Gone(error)) => Some(Event::Message(Err(FrameError::Lost(error)))),
+                    }
+                }
             };
             self.snapshots_waited(begun);
             if let Some(event) = event {

@@ -57,7 +57,15 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
             cursor.take_words(&["SAVEPOINT"]);
             (Kind::Release(cursor.name("a savepoint name")?), "RELEASE")
         }
-        "SET" => (set(&mut cursor)?, "SET"),
+        "SET" => {
+            let kind = set(&mut cursor)?;
+            let tag = if matches!(kind, Kind::SetConstraints { .. }) {
+                "SET CONSTRAINTS"
+            } else {
+                "SET"
+            };
+            (kind, tag)
+        }
         "RESET" => {
             let target = if cursor.take_words(&["ALL"]) {
                 ResetTarget::All
@@ -70,6 +78,31 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
         }
         "SHOW" => (Kind::Show(show(&mut cursor)?), "SHOW"),
         "DISCARD" => return discard(&mut cursor).map(Some),
+        "LISTEN" => (Kind::Listen(cursor.name("a channel")?), "LISTEN"),
+        "UNLISTEN" => {
+            let all = cursor.take_sign("*");
+            let channel = if all { None } else { Some(cursor.name("a channel or *")?) };
+            (Kind::Unlisten(channel), "UNLISTEN")
+        }
+        "NOTIFY" => {
+            let channel = cursor.name("a channel")?;
+            let payload = if cursor.take_sign(",") {
+                match cursor.string()? {
+                    Some(payload) => payload,
+                    None => return cursor.expected("a string"),
+                }
+            } else {
+                String::new()
+            };
+            (Kind::Notify { channel, payload }, "NOTIFY")
+        }
+        "CLOSE" => {
+            if cursor.take_words(&["ALL"]) {
+                (Kind::Close(None), "CLOSE CURSOR ALL")
+            } else {
+                (Kind::Close(Some(cursor.name("a cursor or ALL")?)), "CLOSE CURSOR")
+            }
+        }
         "DEALLOCATE" => {
             cursor.take_words(&["PREPARE"]);
             let all = cursor.take_words(&["ALL"]);
@@ -119,11 +152,11 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             &first,
             "Use the driver's prepared statements: they are part of the protocol, not of SQL.",
         ),
-        "DECLARE" | "FETCH" | "MOVE" | "CLOSE" => refused_but(
+        "DECLARE" | "FETCH" | "MOVE" => refused_but(
             &first,
             "Cursors are offered by the protocol: execute a portal with a row limit.",
         ),
-        "LISTEN" | "UNLISTEN" | "NOTIFY" | "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT"
+        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT"
         | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => refused(&first),
         "COPY" => refused_but(
             "COPY",
@@ -297,50 +330,90 @@ fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
         });
     }
     if cursor.take_words(&["CONSTRAINTS"]) {
-        return Err(SqlError::unsupported_but(
-            "SET CONSTRAINTS",
-            "Declare the constraint DEFERRABLE INITIALLY DEFERRED.",
-        ));
+        return constraints(cursor);
     }
     // `SET session = …` names a setting, `SET SESSION x = …` does not: look at what follows.
     let mut ahead = cursor.clone();
     let local = ahead.take_words(&["LOCAL"]);
     let scoped = local || ahead.take_words(&["SESSION"]);
-    if scoped && ahead.peek().is_some_and(|token| token.kind != TokenKind::Operator) {
+    let mut scoped_to_session = false;
+    if scoped
+        && ahead
+            .peek()
+            .is_some_and(|token| token.kind != TokenKind::Operator && !token.is_word(ahead.source, "TO"))
+    {
+        scoped_to_session = !local;
         *cursor = ahead;
     }
-    let name = if cursor.take_words(&["TIME", "ZONE"]) {
-        return Ok(Kind::Set {
-            name: "timezone".to_owned(),
-            value: value(cursor)?,
+    let set = |name: &str, value: Option<String>| {
+        Ok(Kind::Set {
+            name: name.to_owned(),
+            value,
             local,
-        });
-    } else if cursor.take_words(&["NAMES"]) {
-        return Ok(Kind::Set {
-            name: "client_encoding".to_owned(),
-            value: value(cursor)?,
-            local,
-        });
-    } else if cursor.take_words(&["AUTHORIZATION"]) {
-        return Err(SqlError::unsupported("SET SESSION AUTHORIZATION"));
-    } else if cursor.peek_word() == "ROLE" {
-        cursor.next();
-        return Ok(Kind::Set {
-            name: "role".to_owned(),
-            value: value(cursor)?,
-            local,
-        });
-    } else {
-        setting_name(cursor)?
+        })
     };
+    if cursor.take_words(&["TIME", "ZONE"]) {
+        return set("timezone", time_zone(cursor)?);
+    }
+    if cursor.take_words(&["NAMES"]) {
+        if cursor.is_at_end() {
+            return set("client_encoding", None);
+        }
+        return set("client_encoding", value(cursor, "client_encoding")?);
+    }
+    if scoped_to_session && cursor.take_words(&["AUTHORIZATION"]) {
+        return set("session_authorization", value(cursor, "session_authorization")?);
+    }
+    let mut ahead = cursor.clone();
+    if ahead.take_words(&["ROLE"])
+        && ahead
+            .peek()
+            .is_some_and(|token| token.kind != TokenKind::Operator && !token.is_word(ahead.source, "TO"))
+    {
+        *cursor = ahead;
+        return set("role", value(cursor, "role")?);
+    }
+    let name = setting_name(cursor)?;
     if !cursor.take_words(&["TO"]) && !cursor.take_sign("=") {
         return cursor.expected("TO or =");
     }
-    Ok(Kind::Set {
-        name,
-        value: value(cursor)?,
-        local,
-    })
+    let value = value(cursor, &name)?;
+    set(&name, value)
+}
+
+/// `ALL DEFERRED`, `name, … IMMEDIATE`.
+fn constraints(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
+    let mut names = Vec::new();
+    if !cursor.take_words(&["ALL"]) {
+        loop {
+            names.push(setting_name(cursor)?);
+            if !cursor.take_sign(",") {
+                break;
+            }
+        }
+    }
+    let deferred = cursor.take_words(&["DEFERRED"]);
+    if !deferred && !cursor.take_words(&["IMMEDIATE"]) {
+        return cursor.expected("DEFERRED or IMMEDIATE");
+    }
+    Ok(Kind::SetConstraints { names, deferred })
+}
+
+/// What SET TIME ZONE has beside what other settings have: LOCAL and intervals.
+fn time_zone(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
+    if cursor.take_words(&["LOCAL"]) {
+        return Ok(None);
+    }
+    if !cursor.take_words(&["INTERVAL"]) {
+        return value(cursor, "timezone");
+    }
+    let Some(interval) = cursor.string()? else {
+        return cursor.expected("an interval");
+    };
+    if cursor.take_words(&["HOUR"]) && cursor.take_words(&["TO"]) && !cursor.take_words(&["MINUTE"]) {
+        return cursor.expected("MINUTE");
+    }
+    Ok(Some(format!("INTERVAL '{interval}'")))
 }
 
 fn setting_name(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
@@ -352,9 +425,9 @@ fn setting_name(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
     Ok(name)
 }
 
-/// Words, numbers and strings, a list of them joined by ", "; `None` for DEFAULT (and LOCAL, of time zones).
-fn value(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
-    if cursor.take_words(&["DEFAULT"]) || cursor.take_words(&["LOCAL"]) {
+/// Words, numbers and strings, for a setting that is a list several of them; `None` for DEFAULT.
+fn value(cursor: &mut Cursor<'_>, name: &str) -> Result<Option<String>, SqlError> {
+    if cursor.take_words(&["DEFAULT"]) {
         return Ok(None);
     }
     let mut values = Vec::new();
@@ -362,23 +435,55 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
         if let Some(text) = cursor.string()? {
             values.push(text);
         } else {
-            let sign = if cursor.take_sign("-") { "-" } else { "" };
+            let sign = if cursor.take_sign("-") {
+                "-"
+            } else {
+                cursor.take_sign("+");
+                ""
+            };
             match cursor.peek() {
-                Some(token)
-                    if token.kind == TokenKind::Number || (token.kind == TokenKind::Word && sign.is_empty()) =>
-                {
+                Some(token) if token.kind == TokenKind::Number => {
                     values.push(format!("{sign}{}", token.text(cursor.source)));
                     cursor.next();
                 }
-                Some(token) if token.kind == TokenKind::QuotedName && sign.is_empty() => {
+                Some(token) if matches!(token.kind, TokenKind::Word | TokenKind::QuotedName) && sign.is_empty() => {
                     values.push(cursor.name("a value")?);
                 }
                 _ => return cursor.expected("a value"),
             }
         }
         if !cursor.take_sign(",") {
-            return Ok(Some(values.join(", ")));
+            break;
         }
+    }
+    let is_list = name.eq_ignore_ascii_case("search_path") || name.eq_ignore_ascii_case("datestyle");
+    if values.len() > 1 && !is_list {
+        return Err(SqlError::Fault {
+            sqlstate: "22023",
+            message: format!("SET {name} takes only one argument"),
+            detail: None,
+            hint: None,
+            position: None,
+        });
+    }
+    if name.eq_ignore_ascii_case("search_path") {
+        for value in &mut values {
+            *value = quoted_name(value);
+        }
+    }
+    Ok(Some(values.join(", ")))
+}
+
+/// A name as PostgreSQL shows it in a list: quoted unless it needs no quotes.
+fn quoted_name(name: &str) -> String {
+    let plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name
+            .chars()
+            .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_');
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 

@@ -31,7 +31,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use compile::definition::Definition;
-pub use compile::{Plan, ResultColumn, Step};
+pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
 pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
@@ -143,6 +143,26 @@ pub enum Kind {
     },
     /// DEALLOCATE name; `None` is ALL.
     Deallocate(Option<String>),
+    /// SET CONSTRAINTS.
+    SetConstraints {
+        /// Which ones; all if there are none.
+        names: Vec<String>,
+        /// DEFERRED, not IMMEDIATE.
+        deferred: bool,
+    },
+    /// LISTEN channel.
+    Listen(String),
+    /// UNLISTEN channel; `None` is `*`.
+    Unlisten(Option<String>),
+    /// NOTIFY channel, payload.
+    Notify {
+        /// The channel.
+        channel: String,
+        /// The payload, which may be empty.
+        payload: String,
+    },
+    /// CLOSE cursor; `None` is ALL.
+    Close(Option<String>),
     /// Understood and not offered.
     Unsupported {
         /// The construct, for the message.
@@ -413,7 +433,14 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         zone_bound: false,
         session_bound: true,
         notice: None,
+        asked: Vec::new(),
     })
+}
+
+/// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.
+pub(crate) fn is_deferrable_only(sql: &str) -> bool {
+    Definition::read(sql)
+        .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
 }
 
 /// The highest parameter number. Names have no place in the protocol.

@@ -229,6 +229,47 @@ pub fn ready_for_query(out: &mut BytesMut, status: TransactionStatus) {
     });
 }
 
+/// NotificationResponse: what another session told those who listen.
+pub fn notification_response(out: &mut BytesMut, process: i32, channel: &str, payload: &str) {
+    message(out, b'A', |out| {
+        out.put_i32(process);
+        put_text(out, channel);
+        put_text(out, payload);
+    });
+}
+
+/// CopyInResponse (`G`) or CopyOutResponse (`H`): as many columns, all in one format.
+fn copy_response(out: &mut BytesMut, kind: u8, binary: bool, columns: usize) {
+    let count = i16::try_from(columns).unwrap_or(i16::MAX);
+    message(out, kind, |out| {
+        out.put_u8(u8::from(binary));
+        out.put_i16(count);
+        for _ in 0..count {
+            out.put_i16(i16::from(binary));
+        }
+    });
+}
+
+/// The client is to send data of so many columns.
+pub fn copy_in_response(out: &mut BytesMut, binary: bool, columns: usize) {
+    copy_response(out, b'G', binary, columns);
+}
+
+/// Data of so many columns comes.
+pub fn copy_out_response(out: &mut BytesMut, binary: bool, columns: usize) {
+    copy_response(out, b'H', binary, columns);
+}
+
+/// A piece of data.
+pub fn copy_data(out: &mut BytesMut, data: &[u8]) {
+    message(out, b'd', |out| out.put_slice(data));
+}
+
+/// That was all data.
+pub fn copy_done(out: &mut BytesMut) {
+    out.put_slice(b"c\0\0\0\x04");
+}
+
 /// ParameterStatus: a setting that drivers want to know.
 pub fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
     message(out, b'S', |out| {

@@ -153,15 +153,12 @@ impl Compiler<'_> {
                     ..Scalar::new("\"forebay_clock\"()", oid::TIMESTAMPTZ)
                 });
             }
-            "pg_advisory_unlock_all" if arguments.is_empty() => {
-                // Nobody holds one.
-                return Ok(Scalar::constant(Owned::Text(String::new()), oid::VOID));
-            }
             "current_setting" => return self.current_setting(arguments),
             _ => {}
         }
         let given: Vec<Oid> = arguments.iter().map(|argument| argument.oid).collect();
         if given == [oid::UNKNOWN]
+            && matches!(arguments[0].form, Form::Constant(_))
             && let Some(to) = facts::type_named(name)
         {
             let mut arguments = arguments;
@@ -431,7 +428,7 @@ impl Compiler<'_> {
 }
 
 /// Sorts the arguments of a call.
-fn written(arguments: &[FunctionArg]) -> Result<Written<'_>> {
+pub(super) fn written(arguments: &[FunctionArg]) -> Result<Written<'_>> {
     let mut sorted = Written {
         positional: Vec::new(),
         named: Vec::new(),

@@ -453,6 +453,16 @@ impl Compiler<'_> {
 
     /// What a function's rows are, as a JSON array.
     fn row_source(&mut self, name: &str, mut scalars: Vec<Scalar>) -> Result<RowSource> {
+        if scalars.is_empty()
+            && let Some(scalar) = self.session_word(name)?
+            && let Some(label) = Type::from_oid(scalar.oid).map(type_label)
+        {
+            return Ok(RowSource {
+                sql: format!("\"forebay_array\"({}, {})", quoted(&label), scalar.sql),
+                columns: vec![(name.to_owned(), scalar.oid)],
+                takes_alias: true,
+            });
+        }
         let given: Vec<Oid> = scalars.iter().map(|scalar| scalar.oid).collect();
         if scalars.is_empty()
             && let Some(scalar) = self.session_word(name)?

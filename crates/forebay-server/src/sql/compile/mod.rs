@@ -12,6 +12,7 @@
 
 mod aggregate;
 mod alter;
+mod asked;
 mod call;
 mod carry_out;
 mod change;
@@ -34,6 +35,7 @@ pub(crate) mod types;
 use forebay::write::sqlite::SchemaEdit;
 use sqlparser::ast::{Ident, Statement as Tree};
 
+pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
@@ -75,6 +77,8 @@ pub struct Plan {
     pub session_bound: bool,
     /// What to tell the client beside the result.
     pub notice: Option<String>,
+    /// The columns of the result, if the session has a part in them.
+    pub asked: Vec<Asked>,
 }
 
 /// What is to be done at once.
@@ -151,6 +155,7 @@ pub(crate) struct Compiler<'a> {
     lenient: bool,
     notice: Option<String>,
     inserted: Vec<Inserted>,
+    asked: Vec<Asked>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -228,6 +233,7 @@ pub(crate) fn compile(
         zone_bound: compiler.zone_bound,
         session_bound: compiler.session_bound,
         notice: compiler.notice,
+        asked: compiler.asked,
     })
 }
 
@@ -275,6 +281,7 @@ impl<'a> Compiler<'a> {
             lenient: false,
             notice: None,
             inserted: Vec::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -287,6 +294,9 @@ impl<'a> Compiler<'a> {
                     | sqlparser::ast::SetExpr::Update(inner)
                     | sqlparser::ast::SetExpr::Delete(inner) => self.change_with(query, inner),
                     _ => {
+                        if let Some((steps, columns)) = self.asked(query)? {
+                            return Ok((steps.into_iter().map(Step::from).collect(), columns));
+                        }
                         let compiled = self.query(query, None, None)?;
                         Ok((vec![compiled.sql.into()], compiled.columns))
                     }
@@ -301,6 +311,9 @@ impl<'a> Compiler<'a> {
                 ..
             } => {
                 let (steps, _) = self.statement(statement)?;
+                if !std::mem::take(&mut self.asked).is_empty() {
+                    return Err(Fault::unsupported("EXPLAIN of this statement"));
+                }
                 let [Step::Run { sql: step, .. }] = steps.as_slice() else {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 };

@@ -1,0 +1,85 @@
+//! SET CONSTRAINTS: when foreign keys are looked at.
+//!
+//! SQLite knows deferred foreign keys, looked at when the transaction commits, and others, looked at after each statement; it can be
+//! asked whether any is violated. IMMEDIATE is that question, asked at once and after each statement that writes from then on.
+
+use forebay::write::CancelToken;
+use forebay::write::sqlite::Session as Connection;
+use rusqlite::ffi;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::prepared::Source;
+use super::{Session, Stop};
+use crate::wire::error::WireError;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    pub(super) async fn set_constraints(&mut self, names: &[String], deferred: bool, token: &CancelToken) -> Result<(), Stop> {
+        if !names.is_empty() {
+            return Err(WireError::unsupported("SET CONSTRAINTS of single constraints is not supported")
+                .with_hint("Write SET CONSTRAINTS ALL.")
+                .into());
+        }
+        if self.block.as_ref().is_none_or(|block| block.implicit) {
+            self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
+            return Ok(());
+        }
+        if deferred {
+            let source = self.source(token).await?;
+            let initially_immediate = self.on_source(&source, token, some_are_deferrable_only).await?;
+            if initially_immediate.map_err(|error| WireError::internal(error.to_string()))? {
+                return Err(WireError::unsupported("SET CONSTRAINTS ALL DEFERRED with a constraint that is DEFERRABLE INITIALLY IMMEDIATE is not supported")
+                    .with_hint("Declare it DEFERRABLE INITIALLY DEFERRED.")
+                    .into());
+            }
+        } else {
+            self.look_at_constraints(token).await?;
+        }
+        if let Some(block) = &mut self.block {
+            block.constraints_are_immediate = !deferred;
+        }
+        Ok(())
+    }
+
+    /// Fails if the transaction has left a foreign key violated.
+    pub(super) async fn look_at_constraints(&mut self, token: &CancelToken) -> Result<(), Stop> {
+        if self.block.as_ref().is_none_or(|block| block.write().is_none()) {
+            return Ok(());
+        }
+        if self.on_source(&Source::Block, token, some_are_violated).await? {
+            return Err(WireError::new("23503", "a row violates a foreign key constraint").into());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a foreign key is violated that will be looked at when the transaction commits.
+#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+fn some_are_violated(connection: &mut Connection) -> bool {
+    let (mut current, mut highest) = (0, 0);
+    // SAFETY: the handle is that of an open connection, used on the thread that owns it; both pointers are to live integers.
+    let asked = unsafe {
+        ffi::sqlite3_db_status(
+            connection.connection().handle(),
+            ffi::SQLITE_DBSTATUS_DEFERRED_FKS,
+            &raw mut current,
+            &raw mut highest,
+            0,
+        )
+    };
+    asked != ffi::SQLITE_OK || current != 0
+}
+
+/// Whether a foreign key is deferrable and not deferred yet, by the definitions of the tables.
+#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+fn some_are_deferrable_only(connection: &mut Connection) -> rusqlite::Result<bool> {
+    let mut statement = connection
+        .connection()
+        .prepare_cached("SELECT sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%deferrable%'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if crate::sql::is_deferrable_only(&row.get::<_, String>(0)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
