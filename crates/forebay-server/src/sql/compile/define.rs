@@ -1015,8 +1015,18 @@ impl Compiler<'_> {
             }
             place += 1;
         }
-        let mut steps = vec!["PRAGMA defer_foreign_keys = ON".to_owned()];
-        for name in names.iter().rev() {
+        // Those that refer to others are emptied first.
+        let mut steps = Vec::new();
+        while !names.is_empty() {
+            let mut chosen = names.len() - 1;
+            for (place, name) in names.iter().enumerate() {
+                let others = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
+                if !others.iter().any(|other| other != name && names.contains(other)) {
+                    chosen = place;
+                    break;
+                }
+            }
+            let name = &names.remove(chosen);
             steps.push(format!("DELETE FROM {}", identifier(name)));
             if restart {
                 for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {
