@@ -5,6 +5,8 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "wire/alter.rs"]
+mod alter;
 #[path = "wire/bytes.rs"]
 mod bytes;
 #[path = "wire/cancel.rs"]

@@ -220,7 +220,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         // Several steps are one transaction.
         let several = steps.len() > 1;
-        if (several || matches!(steps.first(), Some(Step::Edit(_)))) && self.block.is_none() {
+        if (several || matches!(steps.first(), Some(Step::Edit(_) | Step::DeferForeignKeys))) && self.block.is_none() {
             self.open_implicit_block();
         }
         if self.block.is_some() && !statement.runs_alone {
@@ -251,6 +251,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                 .await
                                 .and_then(|edited| edited)
                                 .map(|()| Outcome::default()),
+                            Step::DeferForeignKeys => transaction
+                                .run(token, Connection::defer_foreign_keys)
+                                .await
+                                .and_then(|deferred| deferred)
+                                .map(|()| Outcome::default()),
                         },
                         Err(error) => Err(error),
                     };
@@ -261,7 +266,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 done
             }
             None => match steps.into_iter().next() {
-                None | Some(Step::Edit(_)) => Ok(Outcome::default()),
+                None | Some(Step::Edit(_) | Step::DeferForeignKeys) => Ok(Outcome::default()),
                 Some(Step::Run { sql, .. }) => {
                     let mut write = Write::new(sql, parameters).cancel(token.clone());
                     if !portal.prepared.shape.columns.is_empty() {
@@ -294,6 +299,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Ok(outcome) => {
                 if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
                     self.look_at_constraints(token).await?;
+                } else if self.block.as_ref().is_some_and(|block| block.some_constraints_are_immediate) {
+                    self.look_at_some_constraints(token).await?;
                 }
                 return Ok(outcome);
             }

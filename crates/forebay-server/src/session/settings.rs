@@ -475,14 +475,11 @@ fn date_style(value: &str, now: &str) -> Result<String, Option<String>> {
 /// A time zone as PostgreSQL spells it.
 fn zone_name(value: &str) -> Result<String, WireError> {
     let zone = parse_zone(value)?;
-    if let Some(name) = zone.iana_name() {
-        return Ok(name.to_owned());
-    }
     let trimmed = value.trim();
     let is_interval = trimmed.len() >= 8 && trimmed.as_bytes()[..8].eq_ignore_ascii_case(b"interval");
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
     if !is_interval && !is_number {
-        return Ok(value.to_ascii_uppercase());
+        return Ok(zone.iana_name().map_or_else(|| value.to_ascii_uppercase(), str::to_owned));
     }
     let seconds = zone.to_offset(jiff::Timestamp::UNIX_EPOCH).seconds();
     let write = |sign: char| {
@@ -547,11 +544,7 @@ mod tests {
     #[test]
     fn other_words_for_the_same_are_taken() {
         let mut settings = Settings::new("ann");
-        for (name, value) in [
-            ("client_encoding", "utf-8"),
-            ("timezone", "Etc/UTC"),
-            ("DateStyle", "iso"),
-        ] {
+        for (name, value) in [("client_encoding", "utf-8"), ("timezone", "utc"), ("DateStyle", "iso")] {
             settings.set(name, Some(value)).unwrap();
         }
         assert_eq!(settings.value("TimeZone").as_deref(), Some("UTC"));

@@ -101,7 +101,7 @@ fn failures(output: &str) -> Vec<String> {
         let (check, mut reason) = told.split_once(' ').unwrap_or((told, ""));
         while let Some(line) = lines.next_if(|line| !line.starts_with("ok ") && !line.starts_with("FAILED ")) {
             // Python tells the error last, the others first; behind it stands where to read more.
-            let is_last_word = !line.starts_with([' ', '(', '[']) && line.contains("Error");
+            let is_last_word = !line.starts_with([' ', '(', '[']) && line.contains(": ");
             if reason.is_empty() || reason.starts_with("Traceback") && is_last_word {
                 reason = line;
             }

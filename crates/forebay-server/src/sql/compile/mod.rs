@@ -93,6 +93,8 @@ pub enum Step {
     },
     /// The schema's own texts are changed: nothing that a client can say by itself.
     Edit(SchemaEdit),
+    /// Until the transaction ends, foreign keys are looked at only then.
+    DeferForeignKeys,
 }
 
 impl From<String> for Step {
@@ -107,7 +109,7 @@ impl Step {
     pub fn sql(&self) -> Option<&str> {
         match self {
             Self::Run { sql, .. } => Some(sql),
-            Self::Edit(_) => None,
+            Self::Edit(_) | Self::DeferForeignKeys => None,
         }
     }
 }
@@ -204,7 +206,7 @@ pub(crate) fn compile(
                 sql: sql.replace(scalar::ENVIRONMENT, &format!("?{number}")),
                 environment,
             },
-            edit @ Step::Edit(_) => edit,
+            other => other,
         })
         .collect();
     Ok(Plan {
@@ -212,7 +214,7 @@ pub(crate) fn compile(
             .iter()
             .map(|step| match step {
                 Step::Run { sql, .. } => highest_parameter(sql),
-                Step::Edit(_) => 0,
+                Step::Edit(_) | Step::DeferForeignKeys => 0,
             })
             .max()
             .unwrap_or(0),
@@ -255,6 +257,20 @@ fn highest_parameter(sql: &str) -> usize {
         }
     }
     highest
+}
+
+/// The types of a view's columns, from PostgreSQL's text of it.
+pub(crate) fn view_types(connection: &rusqlite::Connection, text: &str) -> Option<Vec<TypeName>> {
+    let session = Environment {
+        user: "",
+        database: "",
+        pid: 0,
+        version: "",
+        settings: &|_| None,
+    };
+    let values = forebay_pg_values::Environment::new(jiff::tz::TimeZone::UTC, 0);
+    let compiled = Compiler::new(connection, &session, &values).view(text).ok()?;
+    Some(compiled.columns.iter().map(|column| column.kind).collect())
 }
 
 impl<'a> Compiler<'a> {
