@@ -305,6 +305,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Ok(outcome) => {
                 if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
                     self.look_at_constraints(token).await?;
+                } else if self.block.as_ref().is_some_and(|block| block.some_constraints_are_immediate) {
+                    self.look_at_some_constraints(token).await?;
                 }
                 return Ok(outcome);
             }

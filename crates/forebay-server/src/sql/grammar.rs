@@ -10,6 +10,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::error::SqlError;
+use super::sequence_options;
 use super::TOKENS_MAX;
 use super::dialect::ForebayDialect;
 use super::lexer::{self, Kind};
@@ -24,6 +25,10 @@ const CHAIN_MAX: usize = 2_500;
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
     let spaced = spaced(text)?;
     let text = spaced.as_deref().unwrap_or(text);
+    let unlocked = row_locks(text)?;
+    let text = unlocked.as_deref().unwrap_or(text);
+    let ordered = sequence_options::ordered(text)?;
+    let text = ordered.as_deref().unwrap_or(text);
     let parsed = tokens_of(text).and_then(|tokens| {
         Parser::new(&ForebayDialect)
             .with_recursion_limit(NESTING_MAX)
@@ -112,6 +117,29 @@ fn spaced(text: &str) -> Result<Option<String>, SqlError> {
     }
     out.push_str(&text[done..]);
     Ok(Some(out))
+}
+
+/// The text with FOR NO KEY UPDATE and FOR KEY SHARE as the stronger locks that the parser knows: rows have no locks of their own
+/// here, and all of these lock the same. `None` if there is none.
+fn row_locks(text: &str) -> Result<Option<String>, SqlError> {
+    if !text.as_bytes().windows(3).any(|part| part.eq_ignore_ascii_case(b"key")) {
+        return Ok(None);
+    }
+    let tokens = lexer::tokens(text, TOKENS_MAX)?;
+    let mut out = None;
+    for place in 0..tokens.len() {
+        let is = |ahead: usize, word: &str| tokens.get(place + ahead).is_some_and(|token| token.is_word(text, word));
+        let words = match (is(0, "FOR"), is(1, "NO"), is(1, "KEY")) {
+            (true, true, _) if is(2, "KEY") && is(3, "UPDATE") => 1..3,
+            (true, _, true) if is(2, "SHARE") => 1..2,
+            _ => continue,
+        };
+        let text = out.get_or_insert_with(|| text.to_owned());
+        for token in &tokens[place + words.start..place + words.end] {
+            text.replace_range(token.range.clone(), &" ".repeat(token.range.len()));
+        }
+    }
+    Ok(out)
 }
 
 /// The tree of an expression by itself.

@@ -22,6 +22,7 @@ pub(crate) mod functions;
 mod grammar;
 mod lexer;
 mod pragma;
+mod sequence_options;
 mod split;
 mod tag;
 #[cfg(test)]

@@ -369,7 +369,7 @@ impl Translator {
         let name = function_name(function)?;
         if !matches!(
             name.as_str(),
-            "unnest" | "_pg_expandarray" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors"
+            "unnest" | "_pg_expandarray" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors" | "pg_get_keywords"
         ) {
             return Ok(None);
         }
@@ -381,6 +381,20 @@ impl Translator {
         self.sets.pop();
         let mut pieces = pieces?.into_iter();
         let (first, rest) = (pieces.next(), pieces.collect::<Vec<_>>());
+        if name == "pg_get_keywords" && first.is_none() {
+            let text = |name: &'static str, position: usize| (name, Type::TEXT, format!("$[{position}]"));
+            return Ok(Some(Set {
+                json: "forebay_keywords()".to_owned(),
+                element: Type::RECORD,
+                fields: vec![
+                    text("word", 0),
+                    ("catcode", Type::CHAR, "$[1]".to_owned()),
+                    ("barelabel", Type::BOOL, "$[2]".to_owned()),
+                    text("catdesc", 3),
+                    text("baredesc", 4),
+                ],
+            }));
+        }
         let Some(first) = first else {
             return Err(CatalogError::unsupported(format!(
                 "the function {name} without arguments"
