@@ -5,10 +5,10 @@
 #[path = "wire/client.rs"]
 mod client;
 
-#[path = "wire/alter.rs"]
-mod alter;
 #[path = "wire/advisory.rs"]
 mod advisory;
+#[path = "wire/alter.rs"]
+mod alter;
 #[path = "wire/bytes.rs"]
 mod bytes;
 #[path = "wire/cancel.rs"]

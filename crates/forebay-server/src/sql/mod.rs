@@ -492,8 +492,7 @@ pub(crate) fn copied_columns(
 
 /// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.
 pub(crate) fn is_deferrable_only(sql: &str) -> bool {
-    Definition::read(sql)
-        .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
+    Definition::read(sql).is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
 }
 
 /// The highest parameter number. Names have no place in the protocol.
