@@ -260,6 +260,7 @@ fn write_padded(text: &str, width: i32, left: bool, out: &mut String) -> Result<
         return Err(ValueError::new("22003", "number is out of range"));
     }
     let wanted = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
+    super::check_length(i64::try_from(out.len().saturating_add(wanted)).unwrap_or(i64::MAX))?;
     let missing = wanted.saturating_sub(text.chars().count());
     let padding = std::iter::repeat_n(' ', missing);
     if left || width < 0 {

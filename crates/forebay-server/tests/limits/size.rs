@@ -20,6 +20,7 @@ fn what_is_too_large_is_refused_in_bounded_memory() {
         ("SELECT rpad('x', 1000000000, 'yz')".to_owned(), &["54000"]),
         ("SELECT format('%1000000000s', 'x')".to_owned(), &["54000", "0A000"]),
         ("SELECT replace(repeat('x', 1000000), 'x', repeat('y', 1000000))".to_owned(), &["54000"]),
+        ("SELECT regexp_replace(repeat('x', 1000000), 'x', repeat('y', 1000000), 'g')".to_owned(), &["54000"]),
         ("SELECT repeat('x', 8000000) || repeat('y', 8000000) || repeat('z', 8000000)".to_owned(), &["54000"]),
         (format!("{rows} SELECT string_agg(repeat('x', 10000), ',') FROM s"), &["54000", "57014"]),
         (format!("{rows} SELECT json_agg(n) FROM s"), &["54000", "57014"]),

@@ -241,6 +241,7 @@ fn replace(arguments: Arguments<'_>, options: Options, start: i64, place: i64) -
     let expression = Expression::of(arguments.text(1)?, options)?;
     let with_groups = by.contains('\\');
     let (mut out, mut copied, mut number) = (String::new(), 0, 0);
+    let mut too_long = Ok(());
     each_match(
         &subject,
         &expression,
@@ -255,9 +256,11 @@ fn replace(arguments: Arguments<'_>, options: Options, start: i64, place: i64) -
             out.push_str(subject.part(copied, begin));
             write_replacement(by, &subject, spans, &mut out);
             copied = end;
-            place == 0
+            too_long = crate::text::check_length(i64::try_from(out.len()).unwrap_or(i64::MAX));
+            place == 0 && too_long.is_ok()
         },
     )?;
+    too_long?;
     out.push_str(subject.part(copied, subject.length()));
     Ok(Owned::Text(out))
 }
