@@ -46,7 +46,11 @@ pub fn limit_results(bytes_max: usize) {
     RESULT_BYTES_MAX.store(bytes_max.min(ALLOCATION_BYTES_MAX), Ordering::Relaxed);
 }
 
-fn check_length(bytes: i64) -> Result<(), crate::ValueError> {
+/// An error if a result of so many bytes is too long; see [`limit_results`].
+///
+/// # Errors
+/// 54000.
+pub fn check_length(bytes: i64) -> Result<(), crate::ValueError> {
     if bytes > RESULT_BYTES_MAX.load(Ordering::Relaxed) {
         return Err(too_large());
     }

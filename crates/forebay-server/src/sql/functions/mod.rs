@@ -247,6 +247,8 @@ pub(crate) struct KnownAggregate {
     pub(crate) typed: bool,
     /// Depends on the session.
     pub(crate) in_session: bool,
+    /// Keeps all values it is given.
+    gathers: bool,
     start: Start,
 }
 
@@ -257,6 +259,7 @@ fn aggregates() -> impl Iterator<Item = KnownAggregate> {
             name: symbol.to_owned(),
             typed: polymorphic,
             in_session: polymorphic,
+            gathers: symbol.contains("_agg("),
             start,
         }
     })
@@ -267,11 +270,18 @@ pub(crate) fn aggregate(symbol: &str) -> Option<KnownAggregate> {
     aggregates().find(|known| known.name == symbol)
 }
 
-struct Group(AssertUnwindSafe<Box<dyn Accumulator>>);
+struct Group {
+    accumulator: AssertUnwindSafe<Box<dyn Accumulator>>,
+    /// What it keeps, in bytes.
+    gathered: i64,
+}
 
 impl KnownAggregate {
     fn group(&self) -> Group {
-        Group(AssertUnwindSafe((self.start)()))
+        Group {
+            accumulator: AssertUnwindSafe((self.start)()),
+            gathered: 0,
+        }
     }
 
     fn add(&self, context: &Context<'_>, group: &mut Group) -> rusqlite::Result<()> {
@@ -295,8 +305,13 @@ impl KnownAggregate {
             Some(told) => &told.values,
             None => utc(),
         };
+        if self.gathers {
+            let bytes: usize = arguments.iter().map(gathered_bytes).sum();
+            group.gathered = group.gathered.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+            forebay_pg_values::text::check_length(group.gathered).map_err(raised)?;
+        }
         group
-            .0
+            .accumulator
             .add(Arguments {
                 values: &arguments,
                 types: &kinds,
@@ -307,10 +322,20 @@ impl KnownAggregate {
 
     fn result(&self, group: Option<&Group>) -> rusqlite::Result<Value> {
         let finished = match group {
-            Some(group) => group.0.finish(),
+            Some(group) => group.accumulator.finish(),
             None => (self.start)().finish(),
         };
         finished.map_err(raised).and_then(value)
+    }
+}
+
+/// What an aggregate that keeps this value keeps, about.
+fn gathered_bytes(value: &Datum<'_>) -> usize {
+    match value {
+        Datum::Null => 4,
+        Datum::Integer(_) | Datum::Real(_) => 8,
+        Datum::Text(text) => text.len() + 2,
+        Datum::Blob(bytes) => bytes.len() + 2,
     }
 }
 
