@@ -391,9 +391,19 @@ fn series(context: &Context<'_>) -> rusqlite::Result<Value> {
         .and_then(value)
 }
 
+/// Whether a series may have one row more: all of it is in memory at a time.
+fn check_series(rows: usize) -> Result<()> {
+    if rows >= SERIES_MAX {
+        return Err(ValueError::new(
+            "54000",
+            format!("generate_series gives at most {SERIES_MAX} rows"),
+        ));
+    }
+    forebay_pg_values::text::check_length(i64::try_from(rows * size_of::<Owned>()).unwrap_or(i64::MAX))
+}
+
 fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::Environment) -> Result<Vec<Owned>> {
     let no_step = || ValueError::new("22023", "step size cannot equal zero");
-    let too_many = || ValueError::new("54000", format!("generate_series gives at most {SERIES_MAX} rows"));
     let mut made = Vec::new();
     match (kind, bounds) {
         (Kind::Int4 | Kind::Int8, [Datum::Integer(from), Datum::Integer(to), rest @ ..]) => {
@@ -406,9 +416,7 @@ fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::
             }
             let mut current = *from;
             while if step > 0 { current <= *to } else { current >= *to } {
-                if made.len() == SERIES_MAX {
-                    return Err(too_many());
-                }
+                check_series(made.len())?;
                 made.push(Owned::Integer(current));
                 match current.checked_add(step) {
                     Some(next) => current = next,
@@ -441,9 +449,7 @@ fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::
                 .ok_or_else(|| ValueError::unsupported("generate_series of numeric is"))?;
             let mut current = (*from).to_owned();
             while compare(&current, to) != sign {
-                if made.len() == SERIES_MAX {
-                    return Err(too_many());
-                }
+                check_series(made.len())?;
                 let next = add.call(Arguments {
                     values: &[Datum::Text(&current), Datum::Text(step)],
                     types: &[],
@@ -466,9 +472,7 @@ fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::
             }
             let (mut current, end) = (temporal::timestamp_to_micros(from)?, temporal::timestamp_to_micros(to)?);
             while current.cmp(&end) != sign {
-                if made.len() == SERIES_MAX {
-                    return Err(too_many());
-                }
+                check_series(made.len())?;
                 made.push(Owned::Text(temporal::timestamp_from_micros(current)?));
                 let next = temporal::add_interval(current, step, zone)?;
                 if next.cmp(&current) != sign {
