@@ -7,6 +7,7 @@
 mod check;
 mod command;
 mod documents;
+mod frameworks;
 mod guide;
 mod report;
 mod setup;
@@ -31,15 +32,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients, a real browser, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
     Test {
-        /// Leave out what takes minutes: the models, the other compiler, the real clients, the measurements and the browser.
+        /// Leave out what takes minutes: the models, the other compiler, the real clients and frameworks, the measurements and the browser.
         #[arg(long)]
         quick: bool,
     },
     /// The fast part while writing: format, lints, cargo check.
     Check,
-    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, a browser.
+    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser.
     Setup,
     /// Makes the guide into a book, target/guide/index.html, and checks the links and examples of all documents.
     Guide,

@@ -1,8 +1,9 @@
 //! Installs what the tests and the lab need and a machine may lack: PostgreSQL with its tools, MariaDB, Redis, programs that
-//! load a web service or a disk, each client with its language, a browser.
+//! load a web service or a disk, each client and each framework with its language, a browser.
 //!
-//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but what the system's packages bring
-//! goes below `target/clients`, where the client tests look for it; what cannot be installed is said in one line with what to do.
+//! Promises: versions are those of the files in `crates/forebay-server/tests/clients` and `tests/frameworks`; all but what the system's
+//! packages bring goes below `target/clients` and `target/frameworks`, where the tests look for it; what cannot be installed is said in
+//! one line with what to do.
 
 use std::{
     fs,
@@ -12,6 +13,7 @@ use std::{
 
 use crate::{
     command::{Command, is_installed},
+    frameworks::LANGUAGES,
     report::Outcome,
     steps::Steps,
     workspace,
@@ -79,6 +81,11 @@ pub(crate) fn run() -> bool {
             outcome(client.prepare().map(drop))
         });
     }
+    for language in LANGUAGES {
+        steps.step(&format!("frameworks: {}", language.name), move || {
+            outcome(language.prepare())
+        });
+    }
     steps.step("browser", move || outcome(browser()));
     steps.run()
 }
@@ -134,7 +141,7 @@ pub(crate) fn load_generators() -> Result<(), String> {
 }
 
 /// Installs these packages if need be; `programs` says in words what they bring.
-fn install_unless(is_here: &dyn Fn() -> bool, packages: &[&str], programs: &str) -> Result<(), String> {
+pub(crate) fn install_unless(is_here: &dyn Fn() -> bool, packages: &[&str], programs: &str) -> Result<(), String> {
     if is_here() {
         return Ok(());
     }
@@ -161,7 +168,7 @@ fn postgresql_is_installed() -> bool {
 }
 
 /// Installs packages of the system, where that is Debian's kind and we may.
-fn apt_install(packages: &[&str]) -> Result<(), String> {
+pub(crate) fn apt_install(packages: &[&str]) -> Result<(), String> {
     let by_hand = format!("install by hand: apt-get install {}", packages.join(" "));
     if !is_installed("apt-get") {
         return Err(format!(
@@ -188,16 +195,21 @@ fn apt_install(packages: &[&str]) -> Result<(), String> {
         .map_err(|how| format!("{how}; {by_hand}"))
 }
 
-/// A Python of our own with the pinned packages.
+/// The clients' Python.
 fn python() -> Result<Environment, String> {
     let folder = workspace::clients().join("python");
-    let python = folder.join("bin/python3");
-    let wanted = workspace::client_sources("python").join("requirements.txt");
-    install_once(&folder, &[&wanted], || {
+    python_packages(&folder, &workspace::client_sources("python"))?;
+    Ok(vec![("FOREBAY_CLIENT_PYTHON", folder.join("bin/python3"))])
+}
+
+/// A Python of our own in this folder, with the packages that `requirements.txt` beside the sources pins.
+pub(crate) fn python_packages(folder: &Path, sources: &Path) -> Result<(), String> {
+    let wanted = sources.join("requirements.txt");
+    install_once(folder, &[&wanted], || {
         if !is_installed("python3") {
             apt_install(&["python3", "python3-venv"])?;
         }
-        let venv = Command::new("python3").arguments(["-m".into(), "venv".into(), folder.clone().into_os_string()]);
+        let venv = Command::new("python3").arguments(["-m".as_ref(), "venv".as_ref(), folder.as_os_str()]);
         // Debian's python3 comes without what makes such a folder.
         venv.run()
             .or_else(|_| apt_install(&["python3-venv"]).and_then(|()| venv.run()))?;
@@ -209,55 +221,70 @@ fn python() -> Result<Environment, String> {
             "--disable-pip-version-check",
             "--requirement",
         ];
-        Command::new(&python).arguments(install).arguments([&wanted]).run()
-    })?;
-    Ok(vec![("FOREBAY_CLIENT_PYTHON", python)])
+        Command::new(folder.join("bin/python3"))
+            .arguments(install)
+            .arguments([&wanted])
+            .run()
+    })
 }
 
-/// The packages of the lock file, in a folder of our own.
+/// The clients' packages of Node.js.
 fn node() -> Result<Environment, String> {
     let folder = workspace::clients().join("node");
-    let sources = workspace::client_sources("node");
-    let files = ["package.json", "package-lock.json"].map(|name| sources.join(name));
-    install_once(&folder, &[&files[0], &files[1]], || {
-        if !is_installed("node") || !is_installed("npm") {
-            apt_install(&["nodejs", "npm"])?;
-        }
-        for file in &files {
-            let name = file.file_name().expect("both end in a name");
-            fs::copy(file, folder.join(name)).map_err(|error| format!("could not copy {}: {error}", file.display()))?;
-        }
-        Command::new("npm")
-            .arguments(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"])
-            .in_folder(&folder)
-            .run()
-    })?;
+    node_packages(&folder, &workspace::client_sources("node"))?;
     Ok(vec![("FOREBAY_CLIENT_NODE_MODULES", folder.join("node_modules"))])
+}
+
+/// The packages of the sources' lock file, in this folder.
+pub(crate) fn node_packages(folder: &Path, sources: &Path) -> Result<(), String> {
+    let files = ["package.json", "package-lock.json"].map(|name| sources.join(name));
+    install_once(folder, &[&files[0], &files[1]], || {
+        install_node_packages(folder, sources)
+    })
+}
+
+/// The same, whatever is there.
+pub(crate) fn install_node_packages(folder: &Path, sources: &Path) -> Result<(), String> {
+    if !is_installed("node") || !is_installed("npm") {
+        apt_install(&["nodejs", "npm"])?;
+    }
+    for name in ["package.json", "package-lock.json"] {
+        let file = sources.join(name);
+        fs::copy(&file, folder.join(name)).map_err(|error| format!("could not copy {}: {error}", file.display()))?;
+    }
+    Command::new("npm")
+        .arguments(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"])
+        .in_folder(folder)
+        .run()
 }
 
 /// The Go client's test program, built.
 fn go() -> Result<Environment, String> {
-    // Not from the system's packages: Debian's Go is older than what the client asks for.
-    if !is_installed("go") {
-        return Err("go not found; install Go 1.25 or newer".into());
-    }
     let program = workspace::clients().join("go/pgx-client");
-    // Go itself knows whether it has to build anything.
-    Command::new("go")
-        .arguments([
-            "build".into(),
-            "-o".into(),
-            program.clone().into_os_string(),
-            ".".into(),
-        ])
-        .set("CGO_ENABLED", "0")
-        .in_folder(&workspace::client_sources("go"))
-        .run()?;
+    go_program(&program, &workspace::client_sources("go"))?;
     Ok(vec![("FOREBAY_CLIENT_GO", program)])
 }
 
+/// Builds a program of Go from these sources.
+pub(crate) fn go_program(program: &Path, sources: &Path) -> Result<(), String> {
+    // Not from the system's packages: Debian's Go is older than what the sources ask for.
+    if !is_installed("go") {
+        return Err("go not found; install Go 1.25 or newer".into());
+    }
+    // Go itself knows whether it has to build anything.
+    Command::new("go")
+        .arguments(["build".as_ref(), "-o".as_ref(), program.as_os_str(), ".".as_ref()])
+        .set("CGO_ENABLED", "0")
+        .in_folder(sources)
+        .run()
+}
+
 /// Installs into `folder` unless that was done with these very files: the folder keeps a copy of what it was made from.
-fn install_once(folder: &Path, wanted: &[&Path], install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn install_once(
+    folder: &Path,
+    wanted: &[&Path],
+    install: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let say = |what: &'static str, path: &Path| {
         let path = path.display().to_string();
         move |error: std::io::Error| format!("could not {what} {path}: {error}")

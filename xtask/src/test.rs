@@ -6,6 +6,7 @@
 use crate::{
     check,
     command::{Command, cargo, is_installed},
+    frameworks::{LANGUAGES, Language},
     guide,
     report::Outcome,
     setup::{self, Client},
@@ -17,8 +18,10 @@ use crate::{
 const LOOM_CFG: &str = "forebay_loom";
 /// The module of the models.
 const LOOM_FILTER: &str = "model::";
-/// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients.rs`.
+/// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients`.
 const CLIENT_MODULE: &str = "real_client";
+/// All tests that need a framework installed are in this module of `crates/forebay-server/tests/frameworks`.
+const FRAMEWORK_MODULE: &str = "real_framework";
 /// All tests that need a browser installed are in this module of `lab/tests/report`.
 const BROWSER_MODULE: &str = "real_browser";
 /// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] and [`THE_EXAMPLE`]
@@ -75,6 +78,8 @@ pub(crate) fn run(quick: bool) -> bool {
         "--skip",
         CLIENT_MODULE,
         "--skip",
+        FRAMEWORK_MODULE,
+        "--skip",
         BROWSER_MODULE,
     ];
     steps.command("tests", cargo(tests));
@@ -90,6 +95,9 @@ pub(crate) fn run(quick: bool) -> bool {
         steps.step("models", models);
         for client in setup::CLIENTS {
             steps.step(&format!("client {}", client.name), || real_client(client));
+        }
+        for language in LANGUAGES {
+            steps.step(&format!("frameworks: {}", language.name), || real_frameworks(language));
         }
         steps.step("tiny measurements", tiny_measurements);
         steps.step("report in a browser", report_in_a_browser);
@@ -232,6 +240,16 @@ fn real_client(client: &Client) -> Outcome {
         .iter()
         .fold(test, |test, (name, value)| test.set(name, value));
     run_tests(&test, &["--exact", &module])
+}
+
+/// The programs of one language's frameworks against the server, as many at a time as there are processors.
+fn real_frameworks(language: &Language) -> Outcome {
+    if let Err(why) = language.prepare() {
+        return Outcome::DidNotRun(why);
+    }
+    let module = format!("{FRAMEWORK_MODULE}::{}::", language.name);
+    let test = cargo(["test", "--workspace", "--test", "frameworks", "--quiet"]);
+    run_tests(&test, &[&module])
 }
 
 /// By the lab and on the server that the build step built, so that nothing is built again with other features.

@@ -7,6 +7,8 @@ mod client;
 
 #[path = "wire/advisory.rs"]
 mod advisory;
+#[path = "wire/alter.rs"]
+mod alter;
 #[path = "wire/bytes.rs"]
 mod bytes;
 #[path = "wire/cancel.rs"]

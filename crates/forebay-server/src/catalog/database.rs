@@ -2,16 +2,18 @@
 //!
 //! Knows when the schema changed; what the rows say is [`super::fill`]'s, what a query means [`super::rewrite`]'s.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use postgres_types::Type;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::directory::Directory;
 use super::error::CatalogError;
 use super::rewrite::{self, Translation};
-use super::{fill, functions, own, source};
+use super::{fill, functions, own, source, types};
 
 /// How many steps of SQLite's virtual machine lie between two looks at whether to stop.
 const STEPS_BETWEEN_LOOKS: i32 = 2_000;
@@ -32,6 +34,7 @@ pub struct Identity {
 pub struct Catalog {
     connection: Connection,
     directory: Arc<RwLock<Directory>>,
+    settings: Arc<RwLock<functions::Settings>>,
     /// What the rows were filled from: file, schema version and identity. `None` when they have to be read again in any case.
     filled: Option<(String, i64, String, Identity)>,
 }
@@ -53,12 +56,14 @@ impl Catalog {
              ATTACH ':memory:' AS information_schema;
              BEGIN",
         )?;
-        functions::register(&connection, &directory)?;
+        let settings = Arc::default();
+        functions::register(&connection, &directory, &settings)?;
         fill::create(&connection)?;
         connection.execute_batch("COMMIT")?;
         Ok(Self {
             connection,
             directory,
+            settings,
             filled: None,
         })
     }
@@ -110,6 +115,24 @@ impl Catalog {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// What `current_setting` answers from now on: the settings of the session that asks, by name in lower case.
+    pub fn answer_settings(&self, settings: BTreeMap<String, String>) {
+        *self.settings.write() = settings;
+    }
+
+    /// The name behind an OID of a `reg…` type, which is how it is written as text; `None` for a type that has no names.
+    ///
+    /// # Errors
+    /// As SQLite stands, never.
+    pub fn name_of(&self, kind: &Type, oid: i64) -> rusqlite::Result<Option<String>> {
+        if !types::is_registered(kind) {
+            return Ok(None);
+        }
+        let sql = format!("SELECT {}(?1)", types::name_function(kind));
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([oid], |row| row.get(0))
     }
 
     /// Interrupts the queries that run from now on when `when` says so; `None` takes that back.

@@ -4,6 +4,7 @@
 //! unless said otherwise: a NULL argument makes the result NULL. Errors carry a SQLSTATE ([`super::runtime_error`]). They know the
 //! [`Directory`], not the query they stand in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -25,11 +26,37 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQLITE_DETERMINISTIC);
 
+/// The settings of the session that asks, by name in lower case.
+pub(super) type Settings = BTreeMap<String, String>;
+
 /// Puts every function into `connection`.
-pub(super) fn register(connection: &Connection, directory: &Arc<RwLock<Directory>>) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    directory: &Arc<RwLock<Directory>>,
+    settings: &Arc<RwLock<Settings>>,
+) -> Result<()> {
     register_lookups(connection, directory)?;
+    register_settings(connection, settings)?;
     register_text(connection)?;
     register_arrays(connection)
+}
+
+fn register_settings(connection: &Connection, settings: &Arc<RwLock<Settings>>) -> Result<()> {
+    let settings = Arc::clone(settings);
+    connection.create_scalar_function("current_setting", -1, FunctionFlags::SQLITE_UTF8, move |context| {
+        if (0..context.len()).any(|index| matches!(context.get_raw(index), ValueRef::Null)) {
+            return Ok(None);
+        }
+        let name = string(context, 0)?;
+        let missing_is_null = context.len() > 1 && integer(context, 1)? != 0;
+        match settings.read().get(&name.to_ascii_lowercase()) {
+            None if !missing_is_null => {
+                let message = format!("unrecognized configuration parameter \"{name}\"");
+                Err(RuntimeError::raise("42704", message))
+            }
+            found => Ok(found.cloned()),
+        }
+    })
 }
 
 fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>) -> Result<()> {
@@ -158,6 +185,15 @@ fn register_text(connection: &Connection) -> Result<()> {
             }
         }
         bounded(whole)
+    })?;
+    pure("forebay_json_text", |context| {
+        Ok(Value::Text(Json::from(string(context, 0)?).to_string()))
+    })?;
+    connection.create_scalar_function("forebay_json_key", 1, PURE, |context| {
+        if matches!(context.get_raw(0), ValueRef::Null) {
+            return Err(RuntimeError::raise("22023", "null value not allowed for object key"));
+        }
+        Ok(Json::from(string(context, 0)?).to_string())
     })?;
     pure("pg_encoding_to_char", |context| {
         let name = match integer(context, 0)? {

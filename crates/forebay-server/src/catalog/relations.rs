@@ -1,7 +1,7 @@
 //! The relations of PostgreSQL 15's `pg_catalog` and `information_schema`: names, OIDs, kinds, columns and their types.
 //!
 //! `data/relations.txt` was listed by a PostgreSQL 15 server about itself (`pg_class` joined with `pg_attribute` and `pg_type`; domains
-//! of the information schema as their base types). Holds no rows: which of the relations show any is up to [`super::fill`].
+//! of the information schema as their base types, with the modifier if there is one). Holds no rows: which of the relations show any is up to [`super::fill`].
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -23,6 +23,8 @@ pub(super) struct Relation {
 pub(super) struct RelationColumn {
     pub(super) name: &'static str,
     pub(super) kind: Type,
+    /// The type's modifier, -1 for none.
+    pub(super) modifier: i32,
     pub(super) not_null: bool,
 }
 
@@ -46,9 +48,21 @@ fn relation(line: &'static str) -> Relation {
         .map(|column| {
             let (column, kind) = column.split_once(':').expect("a column of relations.txt is name:type");
             let not_null = kind.ends_with('!');
+            let written = kind.trim_end_matches('!');
+            let (kind, modifier) = match written.split_once('(') {
+                None => (catalog_type(written), -1),
+                Some((kind, length)) => {
+                    let kind = catalog_type(kind);
+                    let length: i32 = length.trim_end_matches(')').parse().expect("a modifier is a number");
+                    // The length of a text counts the four bytes of its header.
+                    let header = if kind == Type::VARCHAR { 4 } else { 0 };
+                    (kind, length + header)
+                }
+            };
             RelationColumn {
                 name: column,
-                kind: catalog_type(kind.trim_end_matches('!')),
+                kind,
+                modifier,
                 not_null,
             }
         })

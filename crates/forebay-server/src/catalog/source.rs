@@ -235,6 +235,16 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             Err(rusqlite::Error::SqliteFailure(..)) if view.is_some() => (Vec::new(), Vec::new()),
             Err(error) => return Err(error),
         };
+        let mut columns = columns;
+        if let Some(types) = crate::sql::compile::schema::view_text(sql)
+            .filter(|_| view.is_some())
+            .and_then(|text| crate::sql::compile::view_types(source, &text))
+        {
+            for (column, known) in columns.iter_mut().zip(types) {
+                column.kind = Type::from_oid(known.oid).unwrap_or(Type::TEXT);
+                column.modifier = known.typmod;
+            }
+        }
         let mut table = Table {
             oid,
             row_type: names.oid("type", "", name),

@@ -242,6 +242,18 @@ pub(super) fn family(kind: &Type) -> Family {
     }
 }
 
+/// The function that tells the name behind a value of a `reg…` type.
+pub(super) fn name_function(kind: &Type) -> &'static str {
+    match *kind {
+        Type::REGCLASS => "forebay_regclass_text",
+        Type::REGTYPE => "forebay_regtype_text",
+        Type::REGNAMESPACE => "forebay_regnamespace_text",
+        Type::REGROLE => "forebay_regrole_text",
+        Type::REGPROCEDURE => "forebay_regprocedure_text",
+        _ => "forebay_regproc_text",
+    }
+}
+
 /// The `reg…` types: an OID inside, a name when printed.
 pub(super) fn is_registered(kind: &Type) -> bool {
     matches!(

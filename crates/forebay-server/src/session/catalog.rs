@@ -1,5 +1,6 @@
 //! Queries of PostgreSQL's catalog: answered by the emulation, which is brought up to date with the schema first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay::write::sqlite::Session as Connection;
@@ -44,7 +45,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let columns = translation
             .columns
             .into_iter()
-            .map(|column| Field::new(column.name, column.kind))
+            .map(|column| Field {
+                typmod: column.modifier,
+                ..Field::new(column.name, column.kind)
+            })
             .collect();
         Ok(Shape {
             plan: None,
@@ -59,10 +63,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         parameters: &Parameters,
         kinds: &[Type],
+        formats: Vec<i16>,
     ) -> Result<Vec<Vec<Value>>, Stop> {
         let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
         let parameters = with_literals(parameters, kinds, &self.value_environment())?;
-        self.on_catalog(move |catalog| query(catalog, &translation.sql, &parameters))
+        let columns: Vec<(Type, i16)> = translation.column_types().into_iter().zip(formats).collect();
+        let sql = translation.sql;
+        self.on_catalog(move |catalog| query(catalog, &sql, &parameters, &columns))
             .await
     }
 
@@ -80,15 +87,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         // Inside a transaction the schema may never be committed: it is shown to nobody else.
         let own = self.block.as_ref().is_some_and(|block| block.write().is_some());
+        let settings: BTreeMap<String, String> = self
+            .settings
+            .all()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect();
         let shared = Arc::clone(&self.shared);
         let watched = token.clone();
         let result = self
             .on_source(&source, &token, move |connection| {
                 if own {
                     let catalog = Catalog::new().map_err(|error| failed(&error))?;
-                    on_refreshed(&Mutex::new(catalog), connection, &identity, &watched, job)
+                    on_refreshed(&Mutex::new(catalog), connection, &identity, settings, &watched, job)
                 } else {
-                    on_refreshed(&shared.catalog, connection, &identity, &watched, job)
+                    on_refreshed(&shared.catalog, connection, &identity, settings, &watched, job)
                 }
             })
             .await?;
@@ -100,6 +112,7 @@ fn on_refreshed<T>(
     catalog: &Mutex<Catalog>,
     connection: &mut Connection,
     identity: &Identity,
+    settings: BTreeMap<String, String>,
     token: &CancelToken,
     job: impl FnOnce(&Catalog) -> Result<T, WireError>,
 ) -> Result<T, WireError> {
@@ -107,6 +120,7 @@ fn on_refreshed<T>(
     catalog
         .refresh(connection.connection(), identity)
         .map_err(|error| failed(&error))?;
+    catalog.answer_settings(settings);
     let watched = token.clone();
     catalog
         .interrupt_when(Some(move || watched.interrupts()))
@@ -137,7 +151,13 @@ fn with_literals(parameters: &Parameters, kinds: &[Type], environment: &Environm
     Ok(Parameters::from(values))
 }
 
-fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Vec<Value>>, WireError> {
+/// `columns` are those of the result, each with the format it is asked for in.
+fn query(
+    catalog: &Catalog,
+    sql: &str,
+    parameters: &Parameters,
+    columns: &[(Type, i16)],
+) -> Result<Vec<Vec<Value>>, WireError> {
     let mut statement = catalog
         .connection()
         .prepare_cached(sql)
@@ -162,7 +182,15 @@ fn query(catalog: &Catalog, sql: &str, parameters: &Parameters) -> Result<Vec<Ve
             return Err(WireError::new("54000", message));
         }
         let values: Result<Vec<Value>, rusqlite::Error> = (0..column_count)
-            .map(|column| Ok(owned(row.get_ref(column)?)))
+            .map(|column| {
+                let value = owned(row.get_ref(column)?);
+                match (&value, columns.get(column)) {
+                    (Value::Integer(oid), Some((kind, 0))) => {
+                        Ok(catalog.name_of(kind, *oid)?.map_or(value, Value::Text))
+                    }
+                    _ => Ok(value),
+                }
+            })
             .collect();
         gathered.push(values.map_err(|error| failed(&error))?);
     }

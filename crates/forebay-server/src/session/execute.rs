@@ -119,8 +119,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> Result<(), Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
+            let encoding = shape.encoding(&portal.formats, self.value_environment());
+            let formats = encoding.columns.iter().map(|(_, format)| *format).collect();
             let rows = self
-                .query_catalog(statement, &portal.parameters, &shape.parameters)
+                .query_catalog(statement, &portal.parameters, &shape.parameters, formats)
                 .await?;
             portal.state = PortalState::Gathered {
                 rows: rows.into(),
@@ -224,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         // Several steps are one transaction.
         let several = steps.len() > 1;
-        if (several || matches!(steps.first(), Some(Step::Edit(_)))) && self.block.is_none() {
+        if (several || matches!(steps.first(), Some(Step::Edit(_) | Step::DeferForeignKeys))) && self.block.is_none() {
             self.open_implicit_block();
         }
         if self.block.is_some() && !statement.runs_alone {
@@ -255,6 +257,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                 .await
                                 .and_then(|edited| edited)
                                 .map(|()| Outcome::default()),
+                            Step::DeferForeignKeys => transaction
+                                .run(token, Connection::defer_foreign_keys)
+                                .await
+                                .and_then(|deferred| deferred)
+                                .map(|()| Outcome::default()),
                         },
                         Err(error) => Err(error),
                     };
@@ -265,7 +272,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 done
             }
             None => match steps.into_iter().next() {
-                None | Some(Step::Edit(_)) => Ok(Outcome::default()),
+                None | Some(Step::Edit(_) | Step::DeferForeignKeys) => Ok(Outcome::default()),
                 Some(Step::Run { sql, .. }) => {
                     let mut write = Write::new(sql, parameters).cancel(token.clone());
                     if !portal.prepared.shape.columns.is_empty() {

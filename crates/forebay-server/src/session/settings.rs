@@ -545,15 +545,11 @@ mod tests {
     #[test]
     fn other_words_for_the_same_are_taken() {
         let mut settings = Settings::new("ann");
-        for (name, value) in [
-            ("client_encoding", "utf-8"),
-            ("timezone", "Etc/UTC"),
-            ("DateStyle", "iso"),
-        ] {
+        for (name, value) in [("client_encoding", "utf-8"), ("timezone", "utc"), ("DateStyle", "iso")] {
             settings.set(name, Some(value)).unwrap();
         }
-        assert_eq!(settings.value("TimeZone").as_deref(), Some("Etc/UTC"));
-        assert_eq!(settings.changed.len(), 1);
+        assert_eq!(settings.value("TimeZone").as_deref(), Some("UTC"));
+        assert!(settings.changed.is_empty());
     }
 
     #[test]

@@ -44,7 +44,6 @@ pub(crate) mod oid {
     pub(crate) const RECORD: Oid = 2249;
     pub(crate) const ANY: Oid = 2276;
     pub(crate) const ANYARRAY: Oid = 2277;
-    pub(crate) const VOID: Oid = 2278;
     pub(crate) const ANYELEMENT: Oid = 2283;
     pub(crate) const ANYNONARRAY: Oid = 2776;
     pub(crate) const UUID: Oid = 2950;

@@ -535,6 +535,7 @@ fn tag_of(cursor: &Cursor<'_>) -> Tag {
         "SELECT" | "VALUES" | "" => Tag::Select,
         "CREATE" | "DROP" | "ALTER" => {
             cursor.next();
+            cursor.take_words(&["OR", "REPLACE"]);
             let mut object = cursor.peek_word();
             while matches!(object.as_str(), "UNIQUE" | "VIRTUAL" | "TEMP" | "TEMPORARY") {
                 cursor.next();
@@ -542,6 +543,7 @@ fn tag_of(cursor: &Cursor<'_>) -> Tag {
             }
             Tag::Words(format!("{first} {object}").into())
         }
+        "TRUNCATE" | "LOCK" => Tag::Words(format!("{first} TABLE").into()),
         _ => Tag::Words(first.into()),
     }
 }

@@ -16,6 +16,7 @@
 //! A client that is not installed is a failure that says how to install it: `cargo xtask setup`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod installed;
 mod pgbench;
 mod program;
 mod psql;

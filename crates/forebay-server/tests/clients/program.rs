@@ -13,7 +13,10 @@ use std::{
 
 use testbed::Program;
 
-use crate::server::Server;
+use crate::{
+    installed::{below_target, existing, on_path},
+    server::Server,
+};
 
 /// What every client program checks, in this order.
 const CHECKS: &[&str] = &[
@@ -92,27 +95,12 @@ pub(crate) fn with_input(file: &Path, name: &str, arguments: &[&str]) -> Program
     Program::new("/bin/sh", script.into_iter().chain(words).chain(program.arguments))
 }
 
-/// A program of the system.
-fn on_path(name: &str) -> PathBuf {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file());
-    found.unwrap_or_else(|| panic!("{name} is not installed; run `cargo xtask setup`"))
-}
-
 /// What `cargo xtask setup` installed: where the variable says, else at its usual place below cargo's target folder.
 fn installed(variable: &str, place: &str) -> PathBuf {
-    let usual = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .with_file_name("clients")
-        .join(place);
-    let path = env::var_os(variable).map_or(usual, PathBuf::from);
-    assert!(
-        path.exists(),
-        "{} is not installed; run `cargo xtask setup`",
-        path.display()
-    );
-    path
+    env::var_os(variable).map_or_else(
+        || below_target(&format!("clients/{place}")),
+        |path| existing(path.into()),
+    )
 }
 
 fn sources(place: &str) -> OsString {

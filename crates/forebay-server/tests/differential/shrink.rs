@@ -182,7 +182,9 @@ pub(crate) fn is_order_of_evaluation(judged: &Judged) -> bool {
     let Verdict::Different(how) = &judged.verdict else {
         return false;
     };
-    let postgres_fails = how.starts_with("a value where PostgreSQL has the error 22");
+    let postgres_fails = ["22", "0A000"]
+        .iter()
+        .any(|state| how.starts_with(&format!("a value where PostgreSQL has the error {state}")));
     let forebay_fails = how.starts_with("an error 22");
     let symbols = judged.case.symbols();
     let has = |words: &[&str]| {

@@ -104,7 +104,7 @@ fn parameters_are_many_but_not_too_many() {
     let mut client = Client::connect(server.address());
     let sum = |count: usize| {
         let numbers: Vec<String> = (1..=count).map(|number| format!("(${number})")).collect();
-        format!("SELECT count(*) FROM (VALUES {})", numbers.join(", "))
+        format!("SELECT count(*) FROM (VALUES {}) AS v", numbers.join(", "))
     };
     let mut ask = |sql: &str, count: usize| {
         let parameters = vec![Some(b"7".as_slice()); count];
@@ -116,8 +116,8 @@ fn parameters_are_many_but_not_too_many() {
     };
     assert_eq!(ask(&sum(65_535), 65_535).value().as_deref(), Some("65535"));
     // The session's own parameter stands beside them.
-    let with_time = sum(65_535).replace("count(*)", "count(*) || ' ' || (now() IS NOT NULL)");
-    assert_eq!(ask(&with_time, 65_535).value().as_deref(), Some("65535 true"));
+    let with_time = format!("{} WHERE now() > '2000-01-01'", sum(65_535));
+    assert_eq!(ask(&with_time, 65_535).value().as_deref(), Some("65535"));
     let refused = ask("SELECT $65536", 1);
     assert_eq!((refused.kinds().as_str(), refused.sqlstate().as_str()), ("E", "42P02"));
     // A list of values takes time by its length, not by its square.
@@ -126,9 +126,9 @@ fn parameters_are_many_but_not_too_many() {
         format!("SELECT count(*) FROM generate_series(1, 9) AS s (n) WHERE n IN ({})", numbers.join(", "))
     };
     let begun = std::time::Instant::now();
-    assert_eq!(ask(&list(32_000), 32_000).value().as_deref(), Some("1"));
+    assert_eq!(ask(&list(65_535), 65_535).value().as_deref(), Some("1"));
     let took = begun.elapsed();
-    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
     let types = vec![23; 65_535];
     let answer = client.pipeline(&[parse_typed("", "SELECT 1", &types)]);
     assert_eq!(answer.status, 'I');

@@ -159,7 +159,7 @@ impl Translator {
 
     /// `ARRAY(SELECT …)`: the rows in their order; no rows make an empty array.
     pub(super) fn array_of_query(&mut self, query: &Query) -> Result<Piece, CatalogError> {
-        let (text, columns) = self.query(query, false)?;
+        let (text, columns) = self.query(query)?;
         let [column] = columns.as_slice() else {
             return Err(CatalogError::Syntax {
                 message: "subquery must return only one column".to_owned(),

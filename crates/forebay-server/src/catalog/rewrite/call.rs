@@ -5,8 +5,8 @@
 use postgres_types::Type;
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::super::detect::name_parts;
-use super::super::types::{Family, element_type, family};
+use super::super::detect::{folded, name_parts};
+use super::super::types::{Family, element_type, family, is_registered};
 use super::{CatalogError, Piece, Translator, quoted};
 
 /// A set-returning function as SQL for a JSON array, one element a row.
@@ -64,6 +64,7 @@ fn listed(name: &str) -> Option<(&'static [Argument], usize, Type)> {
         "to_regrole" => (&[Text], 1, Type::REGROLE),
         "to_regproc" => (&[Text], 1, Type::REGPROC),
         "current_database" => (&[], 0, Type::NAME),
+        "current_setting" => (&[Text, Boolean], 1, Type::TEXT),
         "version" => (&[], 0, Type::TEXT),
         _ => return None,
     })
@@ -115,6 +116,9 @@ fn constant(name: &str) -> Option<(&'static [Argument], usize, &'static str, Typ
         "pg_relation_size" => (&[Relation, Text], 1, "NULL", Type::INT8),
         "pg_database_size" | "pg_tablespace_size" => (&[Any], 1, "NULL", Type::INT8),
         "current_schema" => (&[], 0, "'public'", Type::NAME),
+        "getdatabaseencoding" => (&[], 0, "'UTF8'", Type::NAME),
+        // Nobody waits for a lock that another session holds: those who write take turns.
+        "pg_blocking_pids" => (&[Integer], 1, "'{}'", Type::INT4_ARRAY),
         _ => return None,
     })
 }
@@ -154,6 +158,12 @@ impl Translator {
                 ),
                 _ => Piece::new(answer, result),
             });
+        }
+        if name == "row_to_json"
+            && let [argument] = arguments.as_slice()
+            && let Some(piece) = self.row_as_json(argument)?
+        {
+            return Ok(piece);
         }
         self.special(&name, &arguments)
     }
@@ -198,6 +208,18 @@ impl Translator {
                 Ok(Piece::new(
                     format!("forebay_array_bound({}, {}, {upper})", array.sql, dimension.sql),
                     Type::INT4,
+                ))
+            }
+            ("json_build_object", count) if count % 2 == 0 => {
+                let mut members = Vec::new();
+                let mut pieces = pieces.into_iter();
+                while let (Some(key), Some(value)) = (pieces.next(), pieces.next()) {
+                    let key = self.text_of(key)?;
+                    members.push(format!("forebay_json_key({}) || ' : ' || {}", key.sql, self.json_of(value)?));
+                }
+                Ok(Piece::new(
+                    format!("('{{' || {} || '}}')", members.join(" || ', ' || ")),
+                    Type::JSON,
                 ))
             }
             ("char_length" | "character_length", 1) => {
@@ -249,6 +271,43 @@ impl Translator {
                 arguments.len()
             ))),
         }
+    }
+
+    /// A value as a member of JSON.
+    pub(super) fn json_of(&mut self, piece: Piece) -> Result<String, CatalogError> {
+        let sql = match family(&piece.kind) {
+            Family::Boolean => format!("(CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END)", piece.sql),
+            Family::Integer if !is_registered(&piece.kind) => format!("CAST({} AS TEXT)", piece.sql),
+            Family::Integer | Family::Text | Family::Unknown => format!("forebay_json_text({})", self.text_of(piece)?.sql),
+            _ => return Err(CatalogError::unsupported(format!("{} in JSON", piece.kind))),
+        };
+        Ok(format!("coalesce({sql}, 'null')"))
+    }
+
+    /// `row_to_json(t)` of a relation in FROM; `None` if the name means something else.
+    fn row_as_json(&mut self, argument: &Expr) -> Result<Option<Piece>, CatalogError> {
+        let Expr::Identifier(name) = argument else {
+            return Ok(None);
+        };
+        let alias = folded(name);
+        let found = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.sources.iter().find(|source| source.alias == alias));
+        let Some(source) = found.cloned() else {
+            return Ok(None);
+        };
+        let mut members = Vec::new();
+        for column in &source.columns {
+            let key = super::text_literal(&column.name)?;
+            let value = self.json_of(source.piece(column))?;
+            members.push(format!("forebay_json_key({key}) || ':' || {value}"));
+        }
+        Ok(Some(Piece::new(
+            format!("('{{' || {} || '}}')", members.join(" || ',' || ")),
+            Type::JSON,
+        )))
     }
 
     /// `concat` prints booleans as `t` and `f`, unlike a cast.
@@ -372,10 +431,18 @@ impl Translator {
                     fields: vec![("x", element, "$.x".to_owned()), ("n", Type::INT4, "$.n".to_owned())],
                 }
             }
-            ("generate_subscripts", [dimension]) if dimension.sql == "1" => {
+            ("generate_subscripts", [_]) => {
                 element_type(&first.kind)
                     .ok_or_else(|| CatalogError::unsupported(format!("{name} of {}", first.kind)))?;
-                let json = format!("forebay_subscripts({})", first.sql);
+                let dimension = self.coerce(rest[0].clone(), &Type::INT4)?;
+                if family(&dimension.kind) != Family::Integer {
+                    return Err(CatalogError::unsupported(format!("{name} along {}", dimension.kind)));
+                }
+                // No array of the catalog has a second dimension.
+                let json = format!(
+                    "(CASE {} WHEN 1 THEN forebay_subscripts({}) ELSE '[]' END)",
+                    dimension.sql, first.sql
+                );
                 Set {
                     json,
                     element: Type::INT4,

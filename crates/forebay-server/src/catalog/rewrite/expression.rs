@@ -88,14 +88,14 @@ impl Translator {
                 Ok(Piece::new(sql, kind))
             }
             Expr::Exists { subquery, negated } => {
-                let (text, _) = self.query(subquery, false)?;
+                let (text, _) = self.query(subquery)?;
                 Ok(Piece::new(
                     format!("({}EXISTS ({text}))", if *negated { "NOT " } else { "" }),
                     Type::BOOL,
                 ))
             }
             Expr::Subquery(subquery) => {
-                let (text, columns) = self.query(subquery, false)?;
+                let (text, columns) = self.query(subquery)?;
                 match columns.as_slice() {
                     [only] => Ok(Piece::new(format!("({text})"), only.kind.clone())),
                     _ => Err(CatalogError::Syntax {
@@ -160,9 +160,8 @@ impl Translator {
             } => {
                 let (text, from) = (self.expression(expr)?, self.expression(from)?);
                 let from = self.coerce(from, &Type::INT4)?;
-                // A start below 1 counts from the end in SQLite, and cuts the length in PostgreSQL. A text pattern is another function.
+                // A start below 0 counts from the end in SQLite, and cuts the length in PostgreSQL. A text pattern is another function.
                 if family(&from.kind) != Family::Integer
-                    || from.sql.parse::<u32>().is_ok_and(|from| from == 0)
                     || from.sql.starts_with('-')
                 {
                     return Err(CatalogError::unsupported(expression));
@@ -171,6 +170,13 @@ impl Translator {
                 if let Some(length) = substring_for {
                     let length = self.expression(length)?;
                     arguments.push(self.coerce(length, &Type::INT4)?.sql);
+                }
+                // What a start of 0 leaves out counts in PostgreSQL.
+                if arguments[1] == "0" {
+                    "1".clone_into(&mut arguments[1]);
+                    if let Some(length) = arguments.get_mut(2) {
+                        *length = format!("max({length} - 1, 0)");
+                    }
                 }
                 Ok(Piece::new(format!("substr({})", arguments.join(", ")), Type::TEXT))
             }
@@ -213,11 +219,12 @@ impl Translator {
                     .or_default()
                     .clone()
                     .unwrap_or(Type::UNKNOWN);
+                if is_registered(&kind) {
+                    return Ok(registered_parameter(number, &kind));
+                }
                 Ok(Piece {
-                    sql: format!("${number}"),
-                    kind,
-                    literal: None,
                     parameter: Some(number),
+                    ..Piece::new(format!("${number}"), kind)
                 })
             }
             other => Err(CatalogError::unsupported(other)),
@@ -287,13 +294,12 @@ impl Translator {
             return Ok(piece);
         }
         if let Some(number) = piece.parameter {
-            // A name of something registered comes as text, a number as text too.
-            let kind = if is_registered(target) {
-                Type::TEXT
-            } else {
-                target.clone()
-            };
-            let known = self.parameters.entry(number).or_default().get_or_insert(kind).clone();
+            let entry = self.parameters.entry(number).or_default();
+            let known = entry.get_or_insert_with(|| target.clone()).clone();
+            if is_registered(&known) {
+                let piece = registered_parameter(number, &known);
+                return self.convert(piece, target);
+            }
             let piece = Piece { kind: known, ..piece };
             return if is_registered(target) {
                 self.convert(piece, target)
@@ -355,8 +361,8 @@ impl Translator {
 
     /// Lets two sides of a comparison decide each other's type, and refuses sides that PostgreSQL would not compare.
     pub(super) fn meet(&mut self, left: Piece, right: Piece) -> Result<(Piece, Piece), CatalogError> {
-        let right = self.coerce(right, &left.kind)?;
-        let left = self.coerce(left, &right.kind)?;
+        let right = self.coerce(right, compared(&left.kind))?;
+        let left = self.coerce(left, compared(&right.kind))?;
         let (left, right) = if left.kind == Type::UNKNOWN && right.kind == Type::UNKNOWN {
             (self.coerce(left, &Type::TEXT)?, self.coerce(right, &Type::TEXT)?)
         } else {
@@ -410,7 +416,7 @@ impl Translator {
         let target =
             target_type(data_type).ok_or_else(|| CatalogError::unsupported(format!("the type {data_type}")))?;
         // A bare parameter has the type it is cast to.
-        let piece = if is_registered(&target) {
+        let piece = if is_registered(&target) && piece.parameter.is_none() {
             piece
         } else {
             self.coerce(piece, &target)?
@@ -434,14 +440,7 @@ impl Translator {
         }
         let source = family(&piece.kind);
         if is_registered(target) {
-            let function = match *target {
-                Type::REGCLASS => "forebay_regclass",
-                Type::REGTYPE => "forebay_regtype",
-                Type::REGNAMESPACE => "forebay_regnamespace",
-                Type::REGROLE => "forebay_regrole",
-                Type::REGPROCEDURE => "forebay_regprocedure",
-                _ => "forebay_regproc",
-            };
+            let function = from_name(target);
             return match source {
                 Family::Integer => Ok(Piece::new(piece.sql, target.clone())),
                 Family::Text => Ok(Piece::new(format!("{function}({})", piece.sql), target.clone())),
@@ -520,15 +519,32 @@ impl Translator {
 
 /// The name behind a `reg…` value.
 pub(super) fn registered_text(piece: &Piece) -> Piece {
-    let function = match piece.kind {
-        Type::REGCLASS => "forebay_regclass_text",
-        Type::REGTYPE => "forebay_regtype_text",
-        Type::REGNAMESPACE => "forebay_regnamespace_text",
-        Type::REGROLE => "forebay_regrole_text",
-        Type::REGPROCEDURE => "forebay_regprocedure_text",
-        _ => "forebay_regproc_text",
-    };
-    Piece::new(format!("{function}({})", piece.sql), Type::TEXT)
+    let sql = format!("{}({})", types::name_function(&piece.kind), piece.sql);
+    Piece::new(sql, Type::TEXT)
+}
+
+/// A parameter of a `reg…` type: an OID in binary format, a name or a number in text format.
+fn registered_parameter(number: usize, kind: &Type) -> Piece {
+    let function = from_name(kind);
+    let sql = format!("(CASE typeof(${number}) WHEN 'integer' THEN ${number} ELSE {function}(${number}) END)");
+    Piece::new(sql, kind.clone())
+}
+
+/// The function that finds what a name of a `reg…` type means.
+fn from_name(kind: &Type) -> &'static str {
+    match *kind {
+        Type::REGCLASS => "forebay_regclass",
+        Type::REGTYPE => "forebay_regtype",
+        Type::REGNAMESPACE => "forebay_regnamespace",
+        Type::REGROLE => "forebay_regrole",
+        Type::REGPROCEDURE => "forebay_regprocedure",
+        _ => "forebay_regproc",
+    }
+}
+
+/// The type that an operator compares this one as: varchar has no operators of its own.
+fn compared(kind: &Type) -> &Type {
+    if *kind == Type::VARCHAR { &Type::TEXT } else { kind }
 }
 
 /// A value as an element of an array's text: booleans are `t` and `f` there.
@@ -546,10 +562,8 @@ pub(super) fn element_text(piece: &Piece) -> Result<Piece, CatalogError> {
 
 fn unknown_literal(text: &str) -> Result<Piece, CatalogError> {
     Ok(Piece {
-        sql: text_literal(text)?,
-        kind: Type::UNKNOWN,
         literal: Some(text.to_owned()),
-        parameter: None,
+        ..Piece::new(text_literal(text)?, Type::UNKNOWN)
     })
 }
 

@@ -125,7 +125,7 @@ impl Translator {
                 alias,
                 sample: None,
             } => {
-                let (text, columns) = self.query(subquery, false)?;
+                let (text, columns) = self.query(subquery)?;
                 let Some(alias) = alias else {
                     let name = self.fresh_name();
                     self.add(Source {
@@ -207,7 +207,10 @@ impl Translator {
                 let columns = relation
                     .columns
                     .iter()
-                    .map(|column| ScopeColumn::plain(column.name, column.kind.clone()))
+                    .map(|column| ScopeColumn {
+                        modifier: column.modifier,
+                        ..ScopeColumn::plain(column.name, column.kind.clone())
+                    })
                     .collect();
                 (
                     format!("\"{}\".\"{}\"", relation.schema, relation.name),
@@ -280,6 +283,7 @@ impl Translator {
             [] => vec![ScopeColumn {
                 name: alias_name.clone(),
                 kind: set.element.clone(),
+                modifier: -1,
                 sql: Some(format!("{rows}.\"value\"")),
             }],
             fields => fields
@@ -287,6 +291,7 @@ impl Translator {
                 .map(|(field, kind, path)| ScopeColumn {
                     name: (*field).to_owned(),
                     kind: kind.clone(),
+                    modifier: -1,
                     sql: Some(format!("json_extract({rows}.\"value\", '{path}')")),
                 })
                 .collect(),
@@ -295,6 +300,7 @@ impl Translator {
             columns.push(ScopeColumn {
                 name: "ordinality".to_owned(),
                 kind: Type::INT8,
+                modifier: -1,
                 sql: Some(format!("({rows}.\"key\" + 1)")),
             });
         }

@@ -4,8 +4,8 @@
 //! written; whatever else the parser can produce is refused by name, so a construct the translator has never heard of cannot slip
 //! through. Types matter: `'t'` beside a boolean, `'16384'` beside an OID and `oid::regclass` in a result mean different things.
 //!
-//! How PostgreSQL's values are held: booleans as 0 and 1, `reg…` types as OIDs (their names appear only in the outermost result,
-//! as text), arrays as PostgreSQL's text. A set-returning function becomes SQLite's `json_each` over a JSON array.
+//! How PostgreSQL's values are held: booleans as 0 and 1, `reg…` types as OIDs (whoever shows the result asks for
+//! their names), arrays as PostgreSQL's text. A set-returning function becomes SQLite's `json_each` over a JSON array.
 //!
 //! Knows the catalog's relations, not their rows.
 
@@ -54,8 +54,13 @@ pub struct Translation {
 pub struct ResultColumn {
     /// Its name.
     pub name: String,
-    /// Its type. The value is an SQLite integer for booleans (0, 1), OIDs and integers, text for all else but floats.
+    /// Its type. The value is an SQLite integer for booleans (0, 1), OIDs (`reg…` types too: [`Catalog::name_of`] tells their names) and
+    /// integers, text for all else but floats.
+    ///
+    /// [`Catalog::name_of`]: super::Catalog::name_of
     pub kind: Type,
+    /// The type's modifier, -1 for none.
+    pub modifier: i32,
 }
 
 impl Translation {
@@ -101,12 +106,13 @@ pub(super) fn translate(sql: &str) -> Result<Translation, CatalogError> {
     match (statement, statements.is_empty()) {
         (Some(Statement::Query(query)), true) => {
             let mut translator = Translator::default();
-            let (sql, columns) = translator.query(&query, true)?;
+            let (sql, columns) = translator.query(&query)?;
             let columns = columns
                 .into_iter()
                 .map(|column| ResultColumn {
                     name: column.name,
                     kind: printable(column.kind),
+                    modifier: column.modifier,
                 })
                 .collect();
             Ok(Translation {
@@ -157,6 +163,8 @@ struct Piece {
     literal: Option<String>,
     /// The number of a parameter that stands here bare.
     parameter: Option<usize>,
+    /// The type's modifier, -1 for none.
+    modifier: i32,
 }
 
 impl Piece {
@@ -166,6 +174,7 @@ impl Piece {
             kind,
             literal: None,
             parameter: None,
+            modifier: -1,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The name PostgreSQL gives a result column that has no alias.
 
-use sqlparser::ast::{AccessExpr, DataType, Expr, Query, SelectItem, SetExpr, Value};
+use sqlparser::ast::{AccessExpr, DataType, Expr, Query, SelectItem, SetExpr};
 
 use super::super::detect::{folded, name_parts};
 
@@ -36,7 +36,6 @@ fn suggested(expression: &Expr) -> Option<(String, bool)> {
         Expr::Exists { .. } => strong("exists".to_owned()),
         Expr::Array(_) => strong("array".to_owned()),
         Expr::Subquery(query) => first_column(query),
-        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => weak("bool"),
         Expr::Substring { .. } => strong("substring".to_owned()),
         Expr::Trim { trim_where, .. } => strong(
             match trim_where {

@@ -401,7 +401,7 @@ impl Translator {
             return Err(CatalogError::unsupported(subquery));
         };
         let not = if negated { "NOT " } else { "" };
-        let (text, columns) = self.query(query, false)?;
+        let (text, columns) = self.query(query)?;
         let pieces = match expression {
             Expr::Tuple(columns) => columns
                 .iter()

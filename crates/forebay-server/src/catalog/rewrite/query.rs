@@ -8,7 +8,6 @@ use sqlparser::ast::{
 };
 
 use super::super::detect::{folded, name_parts};
-use super::super::types::is_registered;
 use super::scope::{CommonTable, Scope, ScopeColumn};
 use super::{CatalogError, Piece, SetList, Translator, names, quoted};
 
@@ -17,27 +16,24 @@ type Columns = Vec<ScopeColumn>;
 /// One item of a SELECT list.
 struct Item {
     name: String,
-    /// As PostgreSQL computes with it, for ORDER BY.
-    computed: Piece,
-    /// As the client sees it.
-    shown: Piece,
+    piece: Piece,
 }
 
 impl Translator {
-    /// Translates a query. In the outermost one, `reg…` values become names.
-    pub(super) fn query(&mut self, query: &Query, outermost: bool) -> Result<(String, Columns), CatalogError> {
+    /// Translates a query.
+    pub(super) fn query(&mut self, query: &Query) -> Result<(String, Columns), CatalogError> {
         self.deeper(|this| {
             let known = this.common_tables.len();
             // A set-returning function in here is not one of the surrounding SELECT list.
             this.sets.push(None);
-            let result = this.query_inside(query, outermost);
+            let result = this.query_inside(query);
             this.sets.pop();
             this.common_tables.truncate(known);
             result
         })
     }
 
-    fn query_inside(&mut self, query: &Query, outermost: bool) -> Result<(String, Columns), CatalogError> {
+    fn query_inside(&mut self, query: &Query) -> Result<(String, Columns), CatalogError> {
         let refused = [
             (query.fetch.is_some(), "FETCH FIRST"),
             (!query.locks.is_empty(), "FOR UPDATE"),
@@ -59,14 +55,14 @@ impl Translator {
                     && let SetExpr::SetOperation { left, .. } = table.query.body.as_ref()
                 {
                     // The recursive half refers to the columns of the first half.
-                    let (_, columns) = self.set_expression(left, None, false)?;
+                    let (_, columns) = self.set_expression(left, None)?;
                     let columns = renamed(columns, &table.alias)?;
                     self.common_tables.push(CommonTable {
                         name: name.clone(),
                         columns,
                     });
                 }
-                let (text, columns) = self.query(&table.query, false)?;
+                let (text, columns) = self.query(&table.query)?;
                 let columns = renamed(columns, &table.alias)?;
                 let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
                 sql.push_str(&format!("{}({}) AS ({text})", quoted(&name), list.join(", ")));
@@ -74,7 +70,7 @@ impl Translator {
             }
             sql.push(' ');
         }
-        let (body, columns) = self.set_expression(&query.body, query.order_by.as_ref(), outermost)?;
+        let (body, columns) = self.set_expression(&query.body, query.order_by.as_ref())?;
         sql.push_str(&body);
         if let Some(clause) = &query.limit_clause {
             self.limit(clause, &mut sql)?;
@@ -118,13 +114,12 @@ impl Translator {
         &mut self,
         body: &SetExpr,
         order: Option<&OrderBy>,
-        outermost: bool,
     ) -> Result<(String, Columns), CatalogError> {
         match body {
-            SetExpr::Select(select) => self.select(select, order_list(order)?, outermost),
+            SetExpr::Select(select) => self.select(select, order_list(order)?),
             SetExpr::Query(query) if order.is_none() => {
                 // SQLite has no parentheses around a member of a compound.
-                let (text, columns) = self.query(query, outermost)?;
+                let (text, columns) = self.query(query)?;
                 Ok((format!("SELECT * FROM ({text})"), columns))
             }
             SetExpr::Values(values) if order.is_none() => self.values(values),
@@ -134,8 +129,8 @@ impl Translator {
                 set_quantifier,
                 right,
             } => {
-                let (mut sql, mut columns) = self.deeper(|this| this.set_expression(left, None, outermost))?;
-                let (mut second, others) = self.deeper(|this| this.set_expression(right, None, outermost))?;
+                let (mut sql, mut columns) = self.deeper(|this| this.set_expression(left, None))?;
+                let (mut second, others) = self.deeper(|this| this.set_expression(right, None))?;
                 if matches!(right.as_ref(), SetExpr::SetOperation { .. }) {
                     second = format!("SELECT * FROM ({second})");
                 }
@@ -212,11 +207,10 @@ impl Translator {
         &mut self,
         select: &Select,
         order: &[OrderByExpr],
-        outermost: bool,
     ) -> Result<(String, Columns), CatalogError> {
         refuse_select(select)?;
         self.scopes.push(Scope::default());
-        let result = self.select_inside(select, order, outermost);
+        let result = self.select_inside(select, order);
         self.scopes.pop();
         result
     }
@@ -225,7 +219,6 @@ impl Translator {
         &mut self,
         select: &Select,
         order: &[OrderByExpr],
-        outermost: bool,
     ) -> Result<(String, Columns), CatalogError> {
         let mut from = String::new();
         for (index, item) in select.from.iter().enumerate() {
@@ -240,7 +233,7 @@ impl Translator {
             alias: alias.clone(),
             arrays: Vec::new(),
         }));
-        let items = self.items(&select.projection, outermost);
+        let items = self.items(&select.projection);
         let sets = self.sets.pop().flatten().map(|sets| sets.arrays).unwrap_or_default();
         let items = items?;
         let has_aggregates = self.aggregates_seen > aggregates_before;
@@ -264,7 +257,7 @@ impl Translator {
         }
         let list: Vec<String> = items
             .iter()
-            .map(|item| format!("{} AS {}", item.shown.sql, quoted(&item.name)))
+            .map(|item| format!("{} AS {}", item.piece.sql, quoted(&item.name)))
             .collect();
         if list.is_empty() {
             return Err(CatalogError::unsupported("a SELECT without columns"));
@@ -277,7 +270,10 @@ impl Translator {
         let from = if from.is_empty() { from } else { format!(" FROM {from}") };
         let columns = items
             .into_iter()
-            .map(|item| ScopeColumn::plain(item.name, item.shown.kind))
+            .map(|item| ScopeColumn {
+                modifier: item.piece.modifier,
+                ..ScopeColumn::plain(item.name, item.piece.kind)
+            })
             .collect();
         Ok((format!("SELECT {distinct}{}{from}{clauses}", list.join(", ")), columns))
     }
@@ -336,7 +332,7 @@ impl Translator {
         Ok((sql, !terms.is_empty() || select.having.is_some()))
     }
 
-    fn items(&mut self, projection: &[SelectItem], outermost: bool) -> Result<Vec<Item>, CatalogError> {
+    fn items(&mut self, projection: &[SelectItem]) -> Result<Vec<Item>, CatalogError> {
         let mut items = Vec::new();
         for item in projection {
             let (name, piece) = match item {
@@ -351,7 +347,7 @@ impl Translator {
                 SelectItem::Wildcard(options) => {
                     refuse_options(options)?;
                     for (name, piece) in self.all_columns()? {
-                        items.push(shown(name, piece, outermost));
+                        items.push(Item { name, piece });
                     }
                     continue;
                 }
@@ -370,13 +366,16 @@ impl Translator {
                         .ok_or_else(|| CatalogError::UndefinedTable { name: name.to_string() })?
                         .clone();
                     for column in &source.columns {
-                        items.push(shown(column.name.clone(), source.piece(column), outermost));
+                        items.push(Item {
+                            name: column.name.clone(),
+                            piece: source.piece(column),
+                        });
                     }
                     continue;
                 }
                 other => return Err(CatalogError::unsupported(other)),
             };
-            items.push(shown(name, piece, outermost));
+            items.push(Item { name, piece });
         }
         Ok(items)
     }
@@ -409,28 +408,13 @@ impl Translator {
     }
 }
 
-fn shown(name: String, computed: Piece, outermost: bool) -> Item {
-    let shown = if outermost && is_registered(&computed.kind) {
-        super::expression::registered_text(&computed)
-    } else {
-        computed.clone()
-    };
-    Item { name, computed, shown }
-}
-
 fn named(items: &[Item], name: &str) -> Option<usize> {
     items.iter().position(|item| item.name == name)
 }
 
-/// What sorts or groups by an item of the SELECT list: its position, or its value where the client sees something else.
+/// What sorts or groups by an item of the SELECT list: its position.
 fn key_of(items: &[Item], position: usize) -> Option<String> {
-    let item = items.get(position)?;
-    let same = item.shown.sql == item.computed.sql;
-    Some(if same {
-        (position + 1).to_string()
-    } else {
-        computed_key(&item.computed.sql)
-    })
+    (position < items.len()).then(|| (position + 1).to_string())
 }
 
 /// An expression as a key: SQLite takes a bare integer for a position, however many parentheses stand around it.

@@ -30,6 +30,8 @@ pub(super) struct Source {
 pub(super) struct ScopeColumn {
     pub(super) name: String,
     pub(super) kind: Type,
+    /// The type's modifier, -1 for none.
+    pub(super) modifier: i32,
     /// How to reach it when not as `alias.name`.
     pub(super) sql: Option<String>,
 }
@@ -46,6 +48,7 @@ impl ScopeColumn {
         Self {
             name: name.into(),
             kind,
+            modifier: -1,
             sql: None,
         }
     }
@@ -57,7 +60,10 @@ impl Source {
             .sql
             .clone()
             .unwrap_or_else(|| format!("{}.{}", quoted(&self.alias), quoted(&column.name)));
-        Piece::new(sql, column.kind.clone())
+        Piece {
+            modifier: column.modifier,
+            ..Piece::new(sql, column.kind.clone())
+        }
     }
 
     fn find(&self, name: &str) -> Option<Piece> {

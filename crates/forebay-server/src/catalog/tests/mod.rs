@@ -109,7 +109,13 @@ impl World {
                 .columns
                 .iter()
                 .enumerate()
-                .map(|(index, column)| print(row.get_ref_unwrap(index), &column.kind))
+                .map(|(index, column)| match row.get_ref_unwrap(index) {
+                    ValueRef::Integer(oid) => {
+                        let name = self.catalog.name_of(&column.kind, oid).unwrap();
+                        name.unwrap_or_else(|| print(ValueRef::Integer(oid), &column.kind))
+                    }
+                    value => print(value, &column.kind),
+                })
                 .collect();
             printed.push(fields.join("|"));
         }

@@ -138,7 +138,8 @@ impl Compiler<'_> {
                     ..Scalar::new("\"forebay_random\"()", oid::FLOAT8)
                 });
             }
-            "gen_random_uuid" if arguments.is_empty() => {
+            // The second is what the extension uuid-ossp calls it.
+            "gen_random_uuid" | "uuid_generate_v4" if arguments.is_empty() => {
                 return Ok(Scalar {
                     volatile: true,
                     not_null: true,
@@ -157,6 +158,7 @@ impl Compiler<'_> {
         }
         let given: Vec<Oid> = arguments.iter().map(|argument| argument.oid).collect();
         if given == [oid::UNKNOWN]
+            && matches!(arguments[0].form, Form::Constant(_))
             && let Some(to) = facts::type_named(name)
         {
             let mut arguments = arguments;

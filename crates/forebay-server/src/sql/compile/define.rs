@@ -84,7 +84,7 @@ impl Compiler<'_> {
                 table: None,
                 ..
             } => self.drop(object_type, *if_exists, names, *cascade),
-            Tree::Truncate(truncate) => self.truncate(truncate).map(steps_of),
+            Tree::Truncate(truncate) => self.truncate(truncate),
             Tree::AlterTable(alter) => self.alter_table(alter),
             Tree::AlterIndex { name, operation } => self.alter_index(name, operation),
             Tree::CreateSchema {
@@ -109,8 +109,17 @@ impl Compiler<'_> {
                 self.locks = true;
                 Ok(Vec::new())
             }
-            Tree::CreateExtension(extension) if extension.if_not_exists => {
-                Err(Fault::new("0A000", format!("extension \"{}\" is not available", extension.name.value)))
+            Tree::CreateExtension(extension) => {
+                let name = folded(&extension.name);
+                if extension.version.is_some() || extension.schema.is_some() {
+                    return Err(Fault::unsupported("a schema or version of an extension"));
+                }
+                // Of what it brings only uuid_generate_v4() is known, and the rest is refused by name.
+                if name == "uuid-ossp" && extension.if_not_exists {
+                    self.notice = Some(format!("extension \"{name}\" already exists, skipping"));
+                    return Ok(Vec::new());
+                }
+                Err(Fault::new("0A000", format!("extension \"{name}\" is not available")))
             }
             other => {
                 let text = other.to_string();
@@ -400,9 +409,10 @@ impl Compiler<'_> {
 
     fn whole_number(&mut self, expression: &Expr) -> Result<i64> {
         let scope = Scope::new(None);
-        let scalar = self.expression_as(expression, &scope, oid::INT8, Context::Implicit)?;
-        match scalar.form {
-            Form::Constant(forebay_pg_values::Owned::Integer(number)) => Ok(number),
+        let scalar = self.expression(expression, &scope)?;
+        let scalar = self.convert_type(scalar, oid::INT8, Context::Implicit)?;
+        match (scalar.form, scalar.sql.parse()) {
+            (Form::Constant(forebay_pg_values::Owned::Integer(number)), _) | (_, Ok(number)) => Ok(number),
             _ => Err(Fault::new("42601", "a sequence's option must be a number")),
         }
     }
@@ -826,6 +836,34 @@ impl Compiler<'_> {
         let mut columns: Vec<ResultColumn> = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, &name)?;
+        if let Some(text) = self.schema.table(&name).map_err(unreadable)?.and_then(|table| table.view.clone()) {
+            let known = self.schema.table(&name).map_err(unreadable)?;
+            let known_names: Vec<String> =
+                known.map(|table| table.columns.iter().map(|column| column.name.clone()).collect()).unwrap_or_default();
+            let before = self.view(&text)?.columns;
+            if columns.len() < before.len() {
+                return Err(Fault::new("42P16", "cannot drop columns from view"));
+            }
+            for ((old, old_name), new) in before.iter().zip(&known_names).zip(&columns) {
+                if *old_name != new.name {
+                    return Err(Fault::new(
+                        "42P16",
+                        format!("cannot change name of view column \"{old_name}\" to \"{}\"", new.name),
+                    )
+                    .with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
+                }
+                if old.kind != new.kind {
+                    return Err(Fault::new(
+                        "42P16",
+                        format!(
+                            "cannot change data type of view column \"{old_name}\" from {} to {}",
+                            types::format_type(old.kind.oid, old.kind.typmod),
+                            types::format_type(new.kind.oid, new.kind.typmod)
+                        ),
+                    ));
+                }
+            }
+        }
         let list: Vec<String> = columns.iter().map(|column| identifier(&column.name)).collect();
         steps.push(format!(
             "CREATE VIEW {} ({}) AS {} {}",
@@ -875,6 +913,7 @@ impl Compiler<'_> {
             match word {
                 "table" => steps.extend(self.drop_table(&spelled, names, cascade)?),
                 "sequence" => {
+                    self.refuse_used_sequence(&spelled, cascade)?;
                     steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
                     steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&spelled)).into());
                 }
@@ -896,6 +935,43 @@ impl Compiler<'_> {
             }
         }
         Ok(steps)
+    }
+
+    /// A sequence that columns are numbered by stays.
+    fn refuse_used_sequence(&mut self, name: &str, cascade: bool) -> Result<()> {
+        let tables: Vec<String> = (|| -> rusqlite::Result<_> {
+            let mut statement = self
+                .schema
+                .connection()
+                .prepare_cached("SELECT name FROM sqlite_schema WHERE type = 'table' AND instr(sql, ?1) > 0")?;
+            statement.query_map([name], |row| row.get(0))?.collect()
+        })()
+        .map_err(unreadable)?;
+        let default = format!("nextval({})", quoted(&identifier_if_needed(name)));
+        for table in tables {
+            let described = self.schema.table(&table).map_err(unreadable)?;
+            let Some(definition) = described.and_then(|table| Definition::read(&table.definition)) else { continue };
+            let Some(column) = definition.columns.iter().find(|column| column.default.as_ref() == Some(&default)) else {
+                continue;
+            };
+            let column_name = &column.name;
+            if column.identity.is_some() {
+                return Err(Fault::new(
+                    "2BP01",
+                    format!("cannot drop sequence {name} because column {column_name} of table {table} requires it"),
+                )
+                .with_hint(format!("You can drop column {column_name} of table {table} instead.")));
+            }
+            if cascade {
+                return Err(Fault::unsupported(format!("CASCADE to the default of the column \"{column_name}\"")));
+            }
+            return Err(
+                Fault::new("2BP01", format!("cannot drop sequence {name} because other objects depend on it"))
+                    .with_detail(format!("default value for column {column_name} of table {table} depends on sequence {name}"))
+                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
+            );
+        }
+        Ok(())
     }
 
     /// The table whose UNIQUE constraint an index carries.
@@ -983,7 +1059,7 @@ impl Compiler<'_> {
         Ok(sequence.then(|| "sequence".to_owned()))
     }
 
-    fn truncate(&mut self, truncate: &Truncate) -> Result<Vec<String>> {
+    fn truncate(&mut self, truncate: &Truncate) -> Result<Vec<Step>> {
         let restart = matches!(truncate.identity, Some(sqlparser::ast::TruncateIdentityOption::Restart));
         let cascade = matches!(truncate.cascade, Some(sqlparser::ast::CascadeOption::Cascade));
         let mut names = Vec::new();
@@ -1005,16 +1081,16 @@ impl Compiler<'_> {
             }
             place += 1;
         }
-        let mut steps = vec!["PRAGMA defer_foreign_keys = ON".to_owned()];
+        let mut steps = vec![Step::DeferForeignKeys];
         for name in names.iter().rev() {
-            steps.push(format!("DELETE FROM {}", identifier(name)));
+            steps.push(format!("DELETE FROM {}", identifier(name)).into());
             if restart {
                 for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {
                     steps.push(format!(
                         "UPDATE \"forebay_sequence\" SET last = start, called = 0 WHERE name = {}",
                         quoted(&sequence)
-                    ));
-                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)));
+                    ).into());
+                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)).into());
                 }
             }
         }

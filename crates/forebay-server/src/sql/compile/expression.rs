@@ -238,7 +238,11 @@ impl Compiler<'_> {
                 match name.as_str() {
                     "C" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8" | "C.utf8" => {
                         // Texts are ordered by their bytes in any case.
-                        Ok(scalar)
+                        let plain_letters = matches!(name.as_str(), "C" | "POSIX" | "ucs_basic");
+                        Ok(Scalar {
+                            plain_letters: scalar.plain_letters || plain_letters,
+                            ..scalar
+                        })
                     }
                     _ => Err(Fault::unsupported(format!("the collation \"{name}\"")).with_hint("Texts are ordered by their bytes, as with collation \"C\".")),
                 }
@@ -972,9 +976,13 @@ fn balanced(parts: &[Scalar], operator: &str, out: &mut String) {
 
 /// Whether a column or a parameter stands in a text of SQLite's.
 fn depends_on_a_row(sql: &str) -> bool {
+    sql.contains('?') || has_column(sql)
+}
+
+/// Whether a column stands in a text of SQLite's.
+pub(super) fn has_column(sql: &str) -> bool {
     let bytes = sql.as_bytes();
-    sql.contains('?')
-        || bytes.windows(3).any(|three| {
+    bytes.windows(3).any(|three| {
             three[0] == b'"' && matches!(three[1], b'r' | b'w') && three[2].is_ascii_digit()
         })
 }

@@ -464,20 +464,21 @@ impl Compiler<'_> {
             });
         }
         let given: Vec<Oid> = scalars.iter().map(|scalar| scalar.oid).collect();
+        if scalars.is_empty()
+            && let Some(scalar) = self.session_word(name)?
+        {
+            return one_row(name, &scalar);
+        }
+        if name == "unnest" && scalars.len() > 1 {
+            return side_by_side(&scalars);
+        }
         let chosen = resolve::function(name, &given, false)?.ok_or_else(|| {
             let types: Vec<String> = given.iter().map(|oid| facts::display_name(*oid)).collect();
             Fault::new("42883", format!("function {name}({}) does not exist", types.join(", ")))
         })?;
         if !chosen.function.returns_set {
             let scalar = self.call(name, scalars)?;
-            let label = Type::from_oid(scalar.oid)
-                .map(type_label)
-                .ok_or_else(|| Fault::unsupported(format!("{name} in FROM")))?;
-            return Ok(RowSource {
-                sql: format!("\"forebay_array\"({}, {})", quoted(&label), scalar.sql),
-                columns: vec![(name.to_owned(), scalar.oid)],
-                takes_alias: true,
-            });
+            return one_row(name, &scalar);
         }
         let polymorphism = resolve::polymorphism(&given, &chosen.wanted)
             .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
@@ -567,6 +568,43 @@ struct RowSource {
     columns: Vec<(String, Oid)>,
     /// Whether an alias for the table names the column too.
     takes_alias: bool,
+}
+
+/// The one row of a function that returns no set.
+fn one_row(name: &str, scalar: &Scalar) -> Result<RowSource> {
+    let held = if scalar.oid == oid::NAME { oid::TEXT } else { scalar.oid };
+    let label = Type::from_oid(held)
+        .map(type_label)
+        .ok_or_else(|| Fault::unsupported(format!("{name} in FROM")))?;
+    Ok(RowSource {
+        sql: format!("\"forebay_array\"({}, {})", quoted(&label), scalar.sql),
+        columns: vec![(name.to_owned(), scalar.oid)],
+        takes_alias: true,
+    })
+}
+
+/// The rows of several arrays, as many as the longest has elements.
+fn side_by_side(arrays: &[Scalar]) -> Result<RowSource> {
+    let mut columns = Vec::new();
+    let mut flat = Vec::new();
+    for array in arrays {
+        if array.oid == oid::UNKNOWN {
+            return Err(Fault::new("42725", "function unnest(unknown) is not unique"));
+        }
+        let element = facts::element_of(array.oid).ok_or_else(|| {
+            Fault::new(
+                "42883",
+                format!("function unnest({}) does not exist", facts::display_name(array.oid)),
+            )
+        })?;
+        columns.push(("unnest".to_owned(), element));
+        flat.push(format!("\"forebay_flat\"({})", array.sql));
+    }
+    Ok(RowSource {
+        sql: format!("\"forebay_abreast\"({})", flat.join(", ")),
+        columns,
+        takes_alias: false,
+    })
 }
 
 fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {

@@ -93,11 +93,13 @@ pub enum Step {
     },
     /// The schema's own texts are changed: nothing that a client can say by itself.
     Edit(SchemaEdit),
+    /// Until the transaction ends, foreign keys are looked at only then.
+    DeferForeignKeys,
 }
 
 impl From<String> for Step {
     fn from(sql: String) -> Self {
-        let environment = sql.contains(scalar::ENVIRONMENT);
+        let environment = code(&sql).any(|(_, byte)| byte == scalar::ENVIRONMENT as u8);
         Self::Run { sql, environment }
     }
 }
@@ -107,7 +109,7 @@ impl Step {
     pub fn sql(&self) -> Option<&str> {
         match self {
             Self::Run { sql, .. } => Some(sql),
-            Self::Edit(_) => None,
+            Self::Edit(_) | Self::DeferForeignKeys => None,
         }
     }
 }
@@ -197,25 +199,20 @@ pub(crate) fn compile(
         .collect();
     let number = parameters.len() + 1;
     let uses_environment = steps.iter().any(|step| matches!(step, Step::Run { environment: true, .. }));
+    let mut used = 0;
     let steps: Vec<Step> = steps
         .into_iter()
         .map(|step| match step {
-            Step::Run { sql, environment } => Step::Run {
-                sql: sql.replace(scalar::ENVIRONMENT, &format!("?{number}")),
-                environment,
-            },
-            edit @ Step::Edit(_) => edit,
+            Step::Run { sql, environment } => {
+                let (sql, highest) = numbered(&sql, number);
+                used = used.max(highest);
+                Step::Run { sql, environment }
+            }
+            other => other,
         })
         .collect();
     Ok(Plan {
-        used: steps
-            .iter()
-            .map(|step| match step {
-                Step::Run { sql, .. } => highest_parameter(sql),
-                Step::Edit(_) => 0,
-            })
-            .max()
-            .unwrap_or(0),
+        used,
         steps,
         environment: uses_environment.then_some(number),
         parameters,
@@ -224,7 +221,7 @@ pub(crate) fn compile(
             .inserted
             .into_iter()
             .map(|inserted| Inserted {
-                sql: inserted.sql.replace(scalar::ENVIRONMENT, &format!("?{number}")),
+                sql: with_environment(&inserted.sql, number),
                 ..inserted
             })
             .collect(),
@@ -237,24 +234,83 @@ pub(crate) fn compile(
     })
 }
 
-/// The highest `?1`, `?2`, … outside of literals and names.
-fn highest_parameter(sql: &str) -> usize {
-    let mut highest = 0;
-    let mut quote = None;
+/// The bytes of SQLite's text outside of literals, names and comments, each with its place.
+fn code(sql: &str) -> impl Iterator<Item = (usize, u8)> {
     let bytes = sql.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        match (quote, byte) {
-            (Some(open), byte) if open == *byte => quote = None,
-            (Some(_), _) => {}
-            (None, b'\'' | b'"') => quote = Some(*byte),
-            (None, b'?') => {
-                let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-                highest = highest.max(sql[at + 1..at + 1 + digits].parse().unwrap_or(0));
+    // What ends what is open: a quote, or the slash behind a star not before that place.
+    let (mut closing, mut from) = (None, 0);
+    bytes.iter().copied().enumerate().filter(move |&(at, byte)| match closing {
+        Some(b'/') => {
+            if byte == b'/' && at >= from && bytes[at - 1] == b'*' {
+                closing = None;
             }
-            _ => {}
+            false
         }
+        Some(quote) => {
+            if byte == quote {
+                closing = None;
+            }
+            false
+        }
+        None => {
+            closing = match byte {
+                b'\'' | b'"' => Some(byte),
+                b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                    from = at + 3;
+                    Some(b'/')
+                }
+                _ => None,
+            };
+            closing.is_none()
+        }
+    })
+}
+
+/// The text with the number of the parameter that is told the environment.
+fn with_environment(sql: &str, number: usize) -> String {
+    let mut out = String::with_capacity(sql.len());
+    let mut done = 0;
+    for (at, _) in code(sql).filter(|(_, byte)| *byte == scalar::ENVIRONMENT as u8) {
+        out.push_str(&sql[done..at]);
+        out.push('?');
+        out.push_str(&number.to_string());
+        done = at + 1;
     }
-    highest
+    out.push_str(&sql[done..]);
+    out
+}
+
+/// The text as SQLite is to have it, and the highest number of a parameter in it. A parameter whose number is the next one goes without
+/// it: SQLite looks for numbers one by one in a list of all it has seen.
+fn numbered(sql: &str, environment: usize) -> (String, usize) {
+    let sql = with_environment(sql, environment);
+    let mut out = String::with_capacity(sql.len());
+    let (mut done, mut highest) = (0, 0);
+    for (at, _) in code(&sql).filter(|(_, byte)| *byte == b'?') {
+        let digits = sql[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let number: usize = sql[at + 1..at + 1 + digits].parse().unwrap_or(0);
+        if number == highest + 1 {
+            out.push_str(&sql[done..=at]);
+            done = at + 1 + digits;
+        }
+        highest = highest.max(number);
+    }
+    out.push_str(&sql[done..]);
+    (out, highest)
+}
+
+/// The types of a view's columns, from PostgreSQL's text of it.
+pub(crate) fn view_types(connection: &rusqlite::Connection, text: &str) -> Option<Vec<TypeName>> {
+    let session = Environment {
+        user: "",
+        database: "",
+        pid: 0,
+        version: "",
+        settings: &|_| None,
+    };
+    let values = forebay_pg_values::Environment::new(jiff::tz::TimeZone::UTC, 0);
+    let compiled = Compiler::new(connection, &session, &values).view(text).ok()?;
+    Some(compiled.columns.iter().map(|column| column.kind).collect())
 }
 
 impl<'a> Compiler<'a> {
@@ -294,8 +350,8 @@ impl<'a> Compiler<'a> {
                     | sqlparser::ast::SetExpr::Update(inner)
                     | sqlparser::ast::SetExpr::Delete(inner) => self.change_with(query, inner),
                     _ => {
-                        if let Some(asked) = self.asked(query)? {
-                            return Ok(asked);
+                        if let Some((steps, columns)) = self.asked(query)? {
+                            return Ok((steps.into_iter().map(Step::from).collect(), columns));
                         }
                         let compiled = self.query(query, None, None)?;
                         Ok((vec![compiled.sql.into()], compiled.columns))
@@ -367,5 +423,30 @@ impl<'a> Compiler<'a> {
         self.fixed_parameters = fixed;
         self.ctes = ctes;
         compiled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_numbered_outside_of_literals_names_and_comments() {
+        let environment = scalar::ENVIRONMENT;
+        for (sql, expected, highest) in [
+            ("SELECT ?1, ?2, ?1", "SELECT ?, ?, ?1".to_owned(), 2),
+            ("SELECT ?2, ?1, ?3", "SELECT ?2, ?1, ?".to_owned(), 3),
+            ("SELECT '?1' || \"?2\" /* ?3 it's */ || ?1", "SELECT '?1' || \"?2\" /* ?3 it's */ || ?".to_owned(), 1),
+            ("SELECT /*/ ?1 */ ?1", "SELECT /*/ ?1 */ ?".to_owned(), 1),
+            ("SELECT 'it''s ?1', ?1", "SELECT 'it''s ?1', ?".to_owned(), 1),
+            (
+                &format!("SELECT '{environment}', \"{environment}\", f({environment}), ?1"),
+                format!("SELECT '{environment}', \"{environment}\", f(?7), ?1"),
+                7,
+            ),
+        ] {
+            assert_eq!(numbered(sql, 7), (expected, highest));
+        }
+        assert!(matches!(Step::from(format!("SELECT '{environment}'")), Step::Run { environment: false, .. }));
     }
 }

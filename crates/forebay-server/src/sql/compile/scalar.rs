@@ -13,6 +13,13 @@ use crate::sql::facts::{self, CastMethod, Context, Oid, oid};
 /// What stands for the parameter with which a statement is told of its session; replaced by its number when all others are known.
 pub(super) const ENVIRONMENT: char = '\u{1}';
 
+/// Whether a function asks which letters are large, small or letters at all.
+fn asks_for_letters(symbol: &str) -> bool {
+    ["lower", "upper", "initcap", "regex", "iclike", "icnlike", "similar"]
+        .iter()
+        .any(|word| symbol.contains(word))
+}
+
 /// What is known of an expression before it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Form {
@@ -50,6 +57,8 @@ pub(super) struct Scalar {
     /// Holds a window function.
     pub(super) window: bool,
     pub(super) ungrouped: Option<Ungrouped>,
+    /// Of the collation "C", under which letters beyond ASCII have no case and no class.
+    pub(super) plain_letters: bool,
     /// Where it stands, if it is a literal.
     pub(super) location: Option<sqlparser::tokenizer::Location>,
 }
@@ -66,6 +75,7 @@ impl Scalar {
             aggregate: false,
             window: false,
             ungrouped: None,
+            plain_letters: false,
             location: None,
         }
     }
@@ -99,6 +109,7 @@ impl Scalar {
             self.volatile |= part.volatile;
             self.aggregate |= part.aggregate;
             self.window |= part.window;
+            self.plain_letters |= part.plain_letters;
             if self.ungrouped.is_none() {
                 self.ungrouped.clone_from(&part.ungrouped);
             }
@@ -428,6 +439,9 @@ impl Compiler<'_> {
 
     /// A call of one of PostgreSQL's functions, whose arguments have the types it wants; done at once if it can be.
     pub(super) fn call_symbol(&mut self, symbol: &str, arguments: Vec<Scalar>, result: Oid) -> Result<Scalar> {
+        if asks_for_letters(symbol) && arguments.iter().any(|argument| argument.plain_letters) {
+            return Err(Fault::unsupported("the case and the class of letters under COLLATE \"C\""));
+        }
         let no_value = arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null));
         if no_value
             && match function(symbol) {

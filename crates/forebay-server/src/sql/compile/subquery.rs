@@ -72,39 +72,64 @@ impl Compiler<'_> {
         for item in list {
             items.push(self.expression(item, scope)?);
         }
-        let types: Vec<Oid> = std::iter::once(value.oid).chain(items.iter().map(|item| item.oid)).collect();
-        let not = if negated { "NOT " } else { "" };
-        if let Ok(common) = resolve::common_type(&types, "IN")
-            && types.iter().all(|oid| resolve::implicitly(*oid, common))
-        {
-            let left_type = if value.oid == oid::UNKNOWN { common } else { value.oid };
-            let probe = Scalar::new("", common);
-            let left = self.convert_type(value.clone(), left_type, Context::Implicit)?;
-            let (left, right) = self.comparable("=", left, probe)?;
-            let to = right.oid;
-            let mut sql = String::with_capacity(items.iter().map(|item| item.sql.len() + 2).sum::<usize>() + left.sql.len() + 16);
-            sql.push_str(&format!("({} {not}IN (", left.compared()));
-            let mut flags = Scalar::truth("");
-            for (place, item) in items.into_iter().enumerate() {
-                let item = self.convert_type(item, common, Context::Implicit)?;
-                let item = self.convert_type(item, to, Context::Implicit)?;
-                if place > 0 {
-                    sql.push_str(", ");
-                }
-                sql.push_str(&item.sql);
-                flags = flags.with_parts([&item]);
-            }
-            sql.push_str("))");
-            return Ok(Scalar { sql, ..flags }.with_parts([&left]));
-        }
-        // No type fits all: each by itself.
-        let mut parts = Vec::with_capacity(items.len());
+        // As PostgreSQL does: what holds no column is one list of one type, if it is more than one thing; the rest goes one by one.
+        let (mut single, mut together) = (Vec::new(), Vec::new());
         for item in items {
+            if super::expression::has_column(&item.sql) {
+                single.push(item);
+            } else {
+                together.push(item);
+            }
+        }
+        let mut parts = Vec::with_capacity(single.len() + 1);
+        if together.len() > 1 {
+            match self.value_in_list(&value, &together, negated)? {
+                Some(list) => parts.push(list),
+                None => single.append(&mut together),
+            }
+        } else {
+            single.append(&mut together);
+        }
+        for item in single {
             parts.push(self.binary(if negated { "<>" } else { "=" }, value.clone(), item)?);
+        }
+        if let [only] = parts.as_slice() {
+            return Ok(only.clone());
         }
         let sql: Vec<&str> = parts.iter().map(|part| part.sql.as_str()).collect();
         let joiner = if negated { " AND " } else { " OR " };
         Ok(Scalar::truth(format!("({})", sql.join(joiner))).with_parts(&parts))
+    }
+
+    /// The value in a list of one type; `None` if no type fits all.
+    fn value_in_list(&mut self, value: &Scalar, items: &[Scalar], negated: bool) -> Result<Option<Scalar>> {
+        let types: Vec<Oid> = std::iter::once(value.oid).chain(items.iter().map(|item| item.oid)).collect();
+        let Ok(common) = resolve::common_type(&types, "IN") else {
+            return Ok(None);
+        };
+        if !types.iter().all(|oid| resolve::implicitly(*oid, common)) {
+            return Ok(None);
+        }
+        let not = if negated { "NOT " } else { "" };
+        let left_type = if value.oid == oid::UNKNOWN { common } else { value.oid };
+        let probe = Scalar::new("", common);
+        let left = self.convert_type(value.clone(), left_type, Context::Implicit)?;
+        let (left, right) = self.comparable("=", left, probe)?;
+        let to = right.oid;
+        let mut sql = String::with_capacity(items.iter().map(|item| item.sql.len() + 2).sum::<usize>() + left.sql.len() + 16);
+        sql.push_str(&format!("({} {not}IN (", left.compared()));
+        let mut flags = Scalar::truth("");
+        for (place, item) in items.iter().enumerate() {
+            let item = self.convert_type(item.clone(), common, Context::Implicit)?;
+            let item = self.convert_type(item, to, Context::Implicit)?;
+            if place > 0 {
+                sql.push_str(", ");
+            }
+            sql.push_str(&item.sql);
+            flags = flags.with_parts([&item]);
+        }
+        sql.push_str("))");
+        Ok(Some(Scalar { sql, ..flags }.with_parts([&left])))
     }
 
     fn row_in_list(&mut self, items: &[Expr], list: &[Expr], negated: bool, scope: &Scope<'_>) -> Result<Scalar> {

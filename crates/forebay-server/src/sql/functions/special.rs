@@ -25,7 +25,7 @@ type Result<T> = std::result::Result<T, ValueError>;
 pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
-    let scalars: [(&str, FunctionFlags, fn(&Context<'_>) -> rusqlite::Result<Value>); 22] = [
+    let scalars: [(&str, FunctionFlags, fn(&Context<'_>) -> rusqlite::Result<Value>); 23] = [
         ("forebay_now", fixed, now),
         ("forebay_clock", moving, |_| Ok(Value::Text(moment(clock_micros())?))),
         ("forebay_random", moving, |_| Ok(Value::Real(rand::rng().random::<f64>()))),
@@ -36,6 +36,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         ("forebay_array", fixed, make_array),
         ("forebay_subscript", fixed, subscript),
         ("forebay_flat", fixed, flat),
+        ("forebay_abreast", fixed, abreast),
         ("forebay_limit", fixed, |context| bound(context, "LIMIT", "2201W", -1)),
         ("forebay_offset", fixed, |context| bound(context, "OFFSET", "2201X", 0)),
         ("forebay_several", moving, |_| {
@@ -199,6 +200,27 @@ fn subscript(context: &Context<'_>) -> rusqlite::Result<Value> {
         }
     }
     array::subscript(kind, stored, &indexes).map_err(raised).and_then(value)
+}
+
+/// Arrays side by side: a row an element, as many as the longest has.
+fn abreast(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let mut arrays = Vec::new();
+    for index in 0..context.len() {
+        let elements: Vec<serde_json::Value> = match datum(context.get_raw(index))? {
+            Datum::Text(text) => serde_json::from_str(text)
+                .map_err(|error| raised(ValueError::new("XX001", format!("a stored array cannot be read: {error}"))))?,
+            _ => Vec::new(),
+        };
+        arrays.push(elements);
+    }
+    let count = arrays.iter().map(Vec::len).max().unwrap_or(0);
+    let rows: Vec<serde_json::Value> = (0..count)
+        .map(|row| {
+            let of_row = arrays.iter_mut().map(|array| array.get_mut(row).map(serde_json::Value::take));
+            of_row.map(Option::unwrap_or_default).collect()
+        })
+        .collect();
+    Ok(Value::Text(serde_json::Value::Array(rows).to_string()))
 }
 
 /// An array of arrays as one array of its elements.

@@ -117,6 +117,11 @@ async fn step_by_step(
                 .await
                 .unwrap()
                 .map_err(refused)?,
+            Step::DeferForeignKeys => transaction
+                .run(&token, Session::defer_foreign_keys)
+                .await
+                .unwrap()
+                .map_err(refused)?,
             Step::Run { sql, environment } => {
                 let values = if environment { vec![forebay::write::Value::Text(told.clone())] } else { Vec::new() };
                 let outcome = transaction
@@ -262,6 +267,25 @@ async fn what_a_view_reads_is_not_changed_under_it() {
     }
     world.run("alter table t add c int default 1, drop column b; insert into t values (7)").await.unwrap();
     assert_eq!(world.run("select * from v").await.unwrap(), ["7"]);
+    world.check().await;
+}
+
+#[tokio::test]
+async fn tables_that_refer_to_one_another_are_emptied_together() {
+    let world = World::new().await;
+    world
+        .run(
+            "create table p (id serial primary key); create table c (pid int references p);
+             insert into p values (default), (default); insert into c values (1)",
+        )
+        .await
+        .unwrap();
+    assert_eq!(world.state("truncate p").await, "0A000");
+    world.run("truncate c, p restart identity").await.unwrap();
+    assert_eq!(world.run("insert into p values (default) returning id").await.unwrap(), ["1"]);
+    world.run("insert into c values (1); truncate p cascade").await.unwrap();
+    assert_eq!(world.run("select count(*) from c").await.unwrap(), ["0"]);
+    assert_eq!(world.state("drop sequence p_id_seq").await, "2BP01");
     world.check().await;
 }
 

@@ -717,7 +717,7 @@ impl Session {
 
     /// Whether a foreign key is unsatisfied in the open transaction. Outside a shared transaction the statement would have
     /// failed for it, so it fails here too.
-    fn owes_foreign_keys(&self) -> bool {
+    pub fn owes_foreign_keys(&self) -> bool {
         let (mut current, mut highest) = (0, 0);
         // SAFETY: the handle is that of an open connection which this thread owns, and both out-pointers are to live
         // integers.

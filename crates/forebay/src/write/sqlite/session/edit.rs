@@ -80,6 +80,17 @@ impl Session {
         }
     }
 
+    /// Until the transaction ends, foreign keys are looked at only then.
+    ///
+    /// # Errors
+    /// SQLite's, which there is no reason for.
+    pub fn defer_foreign_keys(&mut self) -> Result<(), WriteError> {
+        let deferred = self
+            .policy
+            .trusting(|| self.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));
+        deferred.map_err(|error| self.explain(&error))
+    }
+
     /// Has SQLite read the schema again: a rollback may have made what it remembers untrue.
     pub(super) fn forget_schema(&self) {
         let forgotten = self

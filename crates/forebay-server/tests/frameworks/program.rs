@@ -1,0 +1,85 @@
+//! Frameworks' programs: how they are run, and what they must print.
+//!
+//! A test passes only when all checks it names were printed, in order: a program that ends early, or does nothing, does not pass.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use testbed::Program;
+
+use crate::{
+    installed::{below_target, on_path},
+    server::Server,
+};
+
+/// No program takes a quarter of it on a machine that does nothing else, unless something hangs.
+const ENDS_WITHIN: Duration = Duration::from_secs(180);
+
+pub(crate) fn check_python(program: &str, arguments: &[&str], checks: &[&str]) {
+    let python = below_target("frameworks/python/bin/python3");
+    // Without the files that Python would leave beside the sources.
+    let words = [OsString::from("-B"), sources("python").join(program).into()];
+    check(Program::new(python, words), arguments, checks);
+}
+
+/// A program in the folder of this name, with the packages that were installed for it.
+pub(crate) fn check_node(folder: &str, program: &str, checks: &[&str]) {
+    let mut node = Program::new(on_path("node"), [sources(folder).join(program)]);
+    let modules = below_target(&format!("frameworks/{folder}/node_modules"));
+    node.environment.push(("NODE_PATH".into(), modules.into()));
+    check(node, &[], checks);
+}
+
+pub(crate) fn check_go(framework: &str, checks: &[&str]) {
+    let program = below_target("frameworks/go/frameworks");
+    check(Program::new(program, [framework]), &[], checks);
+}
+
+pub(crate) fn check_java(class: &str, checks: &[&str]) {
+    let libraries = below_target("frameworks/java/libraries").join("*");
+    let classes = below_target("frameworks/java/classes");
+    let mut path = classes.into_os_string();
+    path.push(":");
+    path.push(libraries);
+    // Short-lived: its first compiler is enough.
+    let words = ["-XX:TieredStopAtLevel=1".into(), "-cp".into(), path, class.into()];
+    check(Program::new(on_path("java"), words), &[], checks);
+}
+
+pub(crate) fn check_php(program: &str, checks: &[&str]) {
+    check(
+        Program::new(on_path("php"), [sources("php").join(program)]),
+        &[],
+        checks,
+    );
+}
+
+/// The folder of what is run for a language, or of the tools.
+pub(crate) fn sources(language: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/frameworks")
+        .join(language)
+}
+
+/// Runs the program with the URL of a server of its own, then these arguments.
+fn check(mut program: Program, arguments: &[&str], checks: &[&str]) {
+    let server = Server::start();
+    program.arguments.push(server.url().into());
+    program.arguments.extend(arguments.iter().map(OsString::from));
+    let output = run(&server, &program);
+    let passed: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
+    assert_eq!(
+        passed, checks,
+        "the program ended without failure, yet not all checks were made:\n{output}"
+    );
+}
+
+/// Runs it to its end and returns what it printed; panics when it fails, with what the server printed too.
+pub(crate) fn run(server: &Server, program: &Program) -> String {
+    program
+        .run(ENDS_WITHIN)
+        .unwrap_or_else(|error| panic!("{error}\n--- the server said:\n{}", server.output()))
+}
