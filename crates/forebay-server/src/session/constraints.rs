@@ -14,14 +14,28 @@ use crate::wire::error::WireError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn set_constraints(&mut self, names: &[String], deferred: bool, token: &CancelToken) -> Result<(), Stop> {
-        if !names.is_empty() {
-            return Err(WireError::unsupported("SET CONSTRAINTS of single constraints is not supported")
-                .with_hint("Write SET CONSTRAINTS ALL.")
-                .into());
-        }
-        if self.block.as_ref().is_none_or(|block| block.implicit) {
+        if self.block.is_none() {
             self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
             return Ok(());
+        }
+        for name in names {
+            let source = self.source(token).await?;
+            let plain = name.rsplit('.').next().unwrap_or(name).to_owned();
+            let known = self.on_source(&source, token, move |connection| is_known(connection, &plain)).await?;
+            if !known.map_err(|error| WireError::internal(error.to_string()))? {
+                return Err(WireError::new("42704", format!("constraint \"{name}\" does not exist")).into());
+            }
+        }
+        if !deferred && !names.is_empty() {
+            // Which of the constraints is violated is not known. From then on it is looked at when the transaction commits.
+            let violated = self.look_at_constraints(token).await.is_err();
+            return if violated {
+                Err(WireError::unsupported("SET CONSTRAINTS of single constraints is not supported while any is violated")
+                    .with_hint("Write SET CONSTRAINTS ALL IMMEDIATE.")
+                    .into())
+            } else {
+                Ok(())
+            };
         }
         if deferred {
             let source = self.source(token).await?;
@@ -67,6 +81,21 @@ fn some_are_violated(connection: &mut Connection) -> bool {
         )
     };
     asked != ffi::SQLITE_OK || current != 0
+}
+
+/// Whether a table has a constraint of that name that may be deferred.
+#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+fn is_known(connection: &mut Connection, name: &str) -> rusqlite::Result<bool> {
+    let mut statement = connection
+        .connection()
+        .prepare_cached("SELECT sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%deferrable%'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if crate::sql::has_deferrable(&row.get::<_, String>(0)?, name) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a foreign key is deferrable and not deferred yet, by the definitions of the tables.

@@ -441,6 +441,12 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
     })
 }
 
+/// Whether SQLite's text of a table has a foreign key of that name that may be deferred.
+pub(crate) fn has_deferrable(sql: &str, name: &str) -> bool {
+    Definition::read(sql)
+        .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && key.name == name))
+}
+
 /// A column of a table, for COPY.
 #[derive(Debug, Clone)]
 pub(crate) struct CopiedColumn {
