@@ -87,6 +87,7 @@ fn deadlocks_are_found() {
     one.run("SELECT pg_advisory_lock(1)");
     two.run("SELECT pg_advisory_lock(2)");
     two.send(&query("SELECT pg_advisory_lock(1)"));
+    assert!(two.read_within(Duration::from_millis(300)).is_none(), "it waits");
     one.send(&query("SELECT pg_advisory_lock(2)"));
     assert_eq!(two.answer().sqlstate(), "40P01", "who has waited for longer looks first");
     two.run("SELECT pg_advisory_unlock_all()");
