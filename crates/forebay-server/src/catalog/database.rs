@@ -122,6 +122,21 @@ impl Catalog {
         *self.settings.write() = settings;
     }
 
+    /// Lets `pg_settings` show them.
+    ///
+    /// # Errors
+    /// When SQLite is out of memory.
+    pub fn show_settings(&self) -> rusqlite::Result<()> {
+        self.connection.execute("DELETE FROM pg_catalog.pg_settings", [])?;
+        let sql =
+            "INSERT INTO pg_catalog.pg_settings (name, setting, reset_val, pending_restart) VALUES (?1, ?2, ?2, 0)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for (name, value) in &*self.settings.read() {
+            statement.execute([name, value])?;
+        }
+        Ok(())
+    }
+
     /// The name behind an OID of a `reg…` type, which is how it is written as text; `None` for a type that has no names.
     ///
     /// # Errors

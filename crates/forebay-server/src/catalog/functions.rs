@@ -98,7 +98,9 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         ))
     })?;
     lookup("pg_get_serial_sequence", |directory, context| {
-        Ok(text(directory.serial_sequence(&string(context, 0)?, &string(context, 1)?)))
+        Ok(text(
+            directory.serial_sequence(&string(context, 0)?, &string(context, 1)?),
+        ))
     })?;
     lookup("pg_get_viewdef", |directory, context| {
         Ok(text(directory.view_definition(oid(context, 0)?)))
@@ -186,6 +188,7 @@ fn register_text(connection: &Connection) -> Result<()> {
         }
         bounded(whole)
     })?;
+    pure("forebay_keywords", |_| Ok(Value::Text(keywords())))?;
     pure("forebay_json_text", |context| {
         Ok(Value::Text(Json::from(string(context, 0)?).to_string()))
     })?;
@@ -338,6 +341,25 @@ fn register_text(connection: &Connection) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// PostgreSQL's keywords as it listed them: word, category, whether it may be a label without AS, and both in words.
+fn keywords() -> String {
+    let lines = include_str!("data/keywords.txt").lines();
+    let rows = lines.map(|line| {
+        let mut fields = line.split(' ');
+        let mut field = || fields.next().expect("a line of keywords.txt has three fields");
+        let (word, category, bare) = (field(), field(), field() == "t");
+        let described = match category {
+            "U" => "unreserved",
+            "C" => "unreserved (cannot be function or type name)",
+            "T" => "reserved (can be function or type name)",
+            _ => "reserved",
+        };
+        let label = if bare { "can be bare label" } else { "requires AS" };
+        serde_json::json!([word, category, i32::from(bare), described, label])
+    });
+    Json::Array(rows.collect()).to_string()
 }
 
 fn compile(

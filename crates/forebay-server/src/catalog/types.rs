@@ -95,7 +95,11 @@ pub(super) fn catalog_type(name: &str) -> Type {
 /// The OID a type name means in SQL: `int8`, `bigint`, `pg_catalog.text`, `text[]`, `varchar(20)`.
 pub(super) fn type_oid(name: &str) -> Option<u32> {
     let name = name.trim();
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let schemas = ["pg_catalog.", "\"pg_catalog\"."];
+    let name = schemas
+        .iter()
+        .find_map(|schema| name.strip_prefix(schema))
+        .unwrap_or(name);
     let folded = name.to_ascii_lowercase();
     if let Some(element) = folded.strip_suffix("[]") {
         let element = type_oid(element)?;

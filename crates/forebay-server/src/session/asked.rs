@@ -51,7 +51,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(row)
     }
 
-    async fn arguments(&mut self, portal: &mut Portal, statement: &Statement, token: &CancelToken) -> Result<Vec<Value>, Stop> {
+    async fn arguments(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+    ) -> Result<Vec<Value>, Stop> {
         self.next_cursor += 1;
         let (number, bytes_max) = (self.next_cursor, self.shared.limits.result_bytes_max);
         let plan = portal.prepared.shape.plan.as_ref();
@@ -107,12 +112,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             [Value::Integer(one), Value::Integer(two)] => Key::Two(narrow(*one), narrow(*two)),
             _ => return Err(WireError::internal("an advisory lock without a key").into()),
         };
-        let mode = if name.ends_with("_shared") { Mode::Shared } else { Mode::Exclusive };
-        let scope = if name.contains("_xact_") { Scope::Transaction } else { Scope::Session };
+        let mode = if name.ends_with("_shared") {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        };
+        let scope = if name.contains("_xact_") {
+            Scope::Transaction
+        } else {
+            Scope::Session
+        };
         if name.contains("_unlock") {
             let held = self.locks.give_back(key, mode);
             if !held {
-                let kind = if mode == Mode::Shared { "ShareLock" } else { "ExclusiveLock" };
+                let kind = if mode == Mode::Shared {
+                    "ShareLock"
+                } else {
+                    "ExclusiveLock"
+                };
                 self.warn("01000", &format!("you don't own a lock of type {kind}"));
             }
             return Ok(Value::Integer(held.into()));

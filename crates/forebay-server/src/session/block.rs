@@ -41,6 +41,8 @@ pub(super) struct Block {
     pub(super) changed_schema: bool,
     /// SET CONSTRAINTS ALL IMMEDIATE: foreign keys are looked at after each statement, deferred ones too.
     pub(super) constraints_are_immediate: bool,
+    /// SET CONSTRAINTS name IMMEDIATE, of some of them.
+    pub(super) some_constraints_are_immediate: bool,
     /// Settings that SET LOCAL changed: a commit puts them back too.
     local: Vec<String>,
 }
@@ -62,6 +64,7 @@ impl Block {
             began_micros: clock_micros(),
             changed_schema: false,
             constraints_are_immediate: false,
+            some_constraints_are_immediate: false,
             local: Vec::new(),
         }
     }

@@ -158,6 +158,9 @@ fn query(
     parameters: &Parameters,
     columns: &[(Type, i16)],
 ) -> Result<Vec<Vec<Value>>, WireError> {
+    if sql.contains("\"pg_settings\"") {
+        catalog.show_settings().map_err(|error| failed(&error))?;
+    }
     let mut statement = catalog
         .connection()
         .prepare_cached(sql)

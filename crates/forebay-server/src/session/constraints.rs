@@ -13,29 +13,25 @@ use super::{Session, Stop};
 use crate::wire::error::WireError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    pub(super) async fn set_constraints(&mut self, names: &[String], deferred: bool, token: &CancelToken) -> Result<(), Stop> {
+    pub(super) async fn set_constraints(
+        &mut self,
+        names: &[String],
+        deferred: bool,
+        token: &CancelToken,
+    ) -> Result<(), Stop> {
+        if !names.is_empty() && deferred {
+            return Err(
+                WireError::unsupported("SET CONSTRAINTS of single constraints is not supported")
+                    .with_hint("Write SET CONSTRAINTS ALL.")
+                    .into(),
+            );
+        }
         if self.block.is_none() {
             self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
             return Ok(());
         }
-        for name in names {
-            let source = self.source(token).await?;
-            let plain = name.rsplit('.').next().unwrap_or(name).to_owned();
-            let known = self.on_source(&source, token, move |connection| is_known(connection, &plain)).await?;
-            if !known.map_err(|error| WireError::internal(error.to_string()))? {
-                return Err(WireError::new("42704", format!("constraint \"{name}\" does not exist")).into());
-            }
-        }
-        if !deferred && !names.is_empty() {
-            // Which of the constraints is violated is not known. From then on it is looked at when the transaction commits.
-            let violated = self.look_at_constraints(token).await.is_err();
-            return if violated {
-                Err(WireError::unsupported("SET CONSTRAINTS of single constraints is not supported while any is violated")
-                    .with_hint("Write SET CONSTRAINTS ALL IMMEDIATE.")
-                    .into())
-            } else {
-                Ok(())
-            };
+        if !names.is_empty() {
+            return self.make_immediate(names, token).await;
         }
         if deferred {
             let source = self.source(token).await?;
@@ -50,6 +46,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         if let Some(block) = &mut self.block {
             block.constraints_are_immediate = !deferred;
+            block.some_constraints_are_immediate = false;
+        }
+        Ok(())
+    }
+
+    /// SQLite does not tell which foreign key is violated: that these are immediate and others are not matters, and is refused, as soon
+    /// as any is.
+    async fn make_immediate(&mut self, names: &[String], token: &CancelToken) -> Result<(), Stop> {
+        let source = self.source(token).await?;
+        for name in names {
+            let wanted = name.clone();
+            let known = self
+                .on_source(&source, token, move |connection| is_deferrable(connection, &wanted))
+                .await?;
+            if !known.map_err(|error| WireError::internal(error.to_string()))? {
+                return Err(WireError::unsupported(format!(
+                    "SET CONSTRAINTS of \"{name}\", which is not a constraint that was declared DEFERRABLE under this name, is not supported"
+                ))
+                .into());
+            }
+        }
+        if let Some(block) = &mut self.block {
+            block.some_constraints_are_immediate = true;
+        }
+        self.look_at_some_constraints(token).await
+    }
+
+    /// Refuses to go on if a foreign key is violated while some are immediate.
+    pub(super) async fn look_at_some_constraints(&mut self, token: &CancelToken) -> Result<(), Stop> {
+        if self.block.as_ref().is_none_or(|block| block.write().is_none()) {
+            return Ok(());
+        }
+        if self.on_source(&Source::Block, token, some_are_violated).await? {
+            return Err(WireError::unsupported(
+                "a violated foreign key while SET CONSTRAINTS has made some immediate is not supported",
+            )
+            .with_hint("Write SET CONSTRAINTS ALL.")
+            .into());
         }
         Ok(())
     }
@@ -66,8 +100,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
+/// Whether a table was declared with a constraint of this name, and with one that is deferrable.
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "jobs are given their connection like this"
+)]
+fn is_deferrable(connection: &mut Connection, name: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'
+        AND (instr(sql, 'CONSTRAINT \"' || replace(?1, '\"', '\"\"') || '\"') OR instr(sql, 'CONSTRAINT ' || ?1 || ' '))
+        AND instr(upper(sql), 'DEFERRABLE INITIALLY')";
+    connection
+        .connection()
+        .query_row(sql, [name], |row| row.get::<_, i64>(0))
+        .map(|count| count > 0)
+}
+
 /// Whether a foreign key is violated that will be looked at when the transaction commits.
-#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "jobs are given their connection like this"
+)]
 fn some_are_violated(connection: &mut Connection) -> bool {
     let (mut current, mut highest) = (0, 0);
     // SAFETY: the handle is that of an open connection, used on the thread that owns it; both pointers are to live integers.
@@ -83,23 +135,11 @@ fn some_are_violated(connection: &mut Connection) -> bool {
     asked != ffi::SQLITE_OK || current != 0
 }
 
-/// Whether a table has a constraint of that name that may be deferred.
-#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
-fn is_known(connection: &mut Connection, name: &str) -> rusqlite::Result<bool> {
-    let mut statement = connection
-        .connection()
-        .prepare_cached("SELECT sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%deferrable%'")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        if crate::sql::has_deferrable(&row.get::<_, String>(0)?, name) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Whether a foreign key is deferrable and not deferred yet, by the definitions of the tables.
-#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "jobs are given their connection like this"
+)]
 fn some_are_deferrable_only(connection: &mut Connection) -> rusqlite::Result<bool> {
     let mut statement = connection
         .connection()

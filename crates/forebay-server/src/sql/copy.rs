@@ -275,7 +275,10 @@ fn forced(cursor: &mut Cursor<'_>, name: &str, star: bool) -> Result<Forced, Sql
     if cursor.take_sign("(") {
         return names(cursor).map(Forced::Columns);
     }
-    fault("22023", format!("argument to option \"{name}\" must be a list of column names"))
+    fault(
+        "22023",
+        format!("argument to option \"{name}\" must be a list of column names"),
+    )
 }
 
 /// `name value` of the list in parentheses.
@@ -405,13 +408,19 @@ fn finish(subject: Subject, from: bool, options: Options) -> Result<Copy, SqlErr
         [byte] => Ok(*byte),
         _ => fault("0A000", format!("COPY {what} must be a single one-byte character")),
     };
-    let delimiter = one_byte("delimiter", options.delimiter.as_deref().unwrap_or(if csv { "," } else { "\t" }))?;
+    let delimiter = one_byte(
+        "delimiter",
+        options.delimiter.as_deref().unwrap_or(if csv { "," } else { "\t" }),
+    )?;
     if matches!(delimiter, b'\n' | b'\r') {
         return fault("22023", "COPY delimiter cannot be newline or carriage return");
     }
     let null = options.null.unwrap_or_else(|| if csv { "" } else { "\\N" }.to_owned());
     if null.contains(['\n', '\r']) {
-        return fault("22023", "COPY null representation cannot use newline or carriage return");
+        return fault(
+            "22023",
+            "COPY null representation cannot use newline or carriage return",
+        );
     }
     let shown = char::from(delimiter);
     if !csv && (delimiter.is_ascii_lowercase() || delimiter.is_ascii_digit() || matches!(delimiter, b'\\' | b'.')) {
@@ -464,7 +473,9 @@ fn finish(subject: Subject, from: bool, options: Options) -> Result<Copy, SqlErr
         return Err(SqlError::unsupported("COPY FREEZE"));
     }
     if let Some(encoding) = options.encoding
-        && !["utf8", "utf-8", "unicode"].iter().any(|name| encoding.eq_ignore_ascii_case(name))
+        && !["utf8", "utf-8", "unicode"]
+            .iter()
+            .any(|name| encoding.eq_ignore_ascii_case(name))
     {
         return Err(SqlError::unsupported(format!("COPY in the encoding \"{encoding}\"")));
     }

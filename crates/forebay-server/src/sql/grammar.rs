@@ -5,14 +5,15 @@
 
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::error::SqlError;
 use super::TOKENS_MAX;
 use super::dialect::ForebayDialect;
+use super::error::SqlError;
 use super::lexer::{self, Kind};
+use super::sequence_options;
 
 /// Parentheses, subqueries and prefix operators inside one another.
 const NESTING_MAX: usize = 250;
@@ -24,6 +25,10 @@ const CHAIN_MAX: usize = 2_500;
 pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
     let spaced = spaced(text)?;
     let text = spaced.as_deref().unwrap_or(text);
+    let unlocked = row_locks(text)?;
+    let text = unlocked.as_deref().unwrap_or(text);
+    let ordered = sequence_options::ordered(text)?;
+    let text = ordered.as_deref().unwrap_or(text);
     let parsed = tokens_of(text).and_then(|tokens| {
         Parser::new(&ForebayDialect)
             .with_recursion_limit(NESTING_MAX)
@@ -47,7 +52,9 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
 fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     let mut tokens = Tokenizer::new(&ForebayDialect, text).tokenize_with_location()?;
     let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
-    let mut words = tokens.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let mut words = tokens
+        .iter_mut()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)));
     if words.next().is_some_and(|first| is(first, Keyword::ALTER))
         && let Some(second) = words.next().filter(|second| is(second, Keyword::VIEW))
     {
@@ -114,6 +121,29 @@ fn spaced(text: &str) -> Result<Option<String>, SqlError> {
     Ok(Some(out))
 }
 
+/// The text with FOR NO KEY UPDATE and FOR KEY SHARE as the stronger locks that the parser knows: rows have no locks of their own
+/// here, and all of these lock the same. `None` if there is none.
+fn row_locks(text: &str) -> Result<Option<String>, SqlError> {
+    if !text.as_bytes().windows(3).any(|part| part.eq_ignore_ascii_case(b"key")) {
+        return Ok(None);
+    }
+    let tokens = lexer::tokens(text, TOKENS_MAX)?;
+    let mut out = None;
+    for place in 0..tokens.len() {
+        let is = |ahead: usize, word: &str| tokens.get(place + ahead).is_some_and(|token| token.is_word(text, word));
+        let words = match (is(0, "FOR"), is(1, "NO"), is(1, "KEY")) {
+            (true, true, _) if is(2, "KEY") && is(3, "UPDATE") => 1..3,
+            (true, _, true) if is(2, "SHARE") => 1..2,
+            _ => continue,
+        };
+        let text = out.get_or_insert_with(|| text.to_owned());
+        for token in &tokens[place + words.start..place + words.end] {
+            text.replace_range(token.range.clone(), &" ".repeat(token.range.len()));
+        }
+    }
+    Ok(out)
+}
+
 /// The tree of an expression by itself.
 pub(crate) fn expression(text: &str) -> Option<Expr> {
     let mut parser = Parser::new(&ForebayDialect)
@@ -155,7 +185,11 @@ fn syntax_error(text: &str, message: &str) -> SqlError {
         let words = message.split(", found: EOF").next().unwrap_or(message);
         let at_end = words.len() < message.len();
         return SqlError::Syntax {
-            message: if at_end { "syntax error at end of input".to_owned() } else { format!("syntax error: {message}") },
+            message: if at_end {
+                "syntax error at end of input".to_owned()
+            } else {
+                format!("syntax error: {message}")
+            },
             position: at_end.then(|| text.chars().count() + 1),
         };
     };

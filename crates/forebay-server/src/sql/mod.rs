@@ -22,6 +22,7 @@ pub(crate) mod functions;
 mod grammar;
 mod lexer;
 mod pragma;
+mod sequence_options;
 mod split;
 mod tag;
 #[cfg(test)]
@@ -441,12 +442,6 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
     })
 }
 
-/// Whether SQLite's text of a table has a foreign key of that name that may be deferred.
-pub(crate) fn has_deferrable(sql: &str, name: &str) -> bool {
-    Definition::read(sql)
-        .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && key.name == name))
-}
-
 /// A column of a table, for COPY.
 #[derive(Debug, Clone)]
 pub(crate) struct CopiedColumn {
@@ -497,8 +492,7 @@ pub(crate) fn copied_columns(
 
 /// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.
 pub(crate) fn is_deferrable_only(sql: &str) -> bool {
-    Definition::read(sql)
-        .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
+    Definition::read(sql).is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
 }
 
 /// The highest parameter number. Names have no place in the protocol.

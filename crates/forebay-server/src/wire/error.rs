@@ -181,9 +181,10 @@ impl WireError {
         self
     }
 
-    /// The same, naming the table.
+    /// The same, naming the table, which is in the one schema there is.
     #[must_use]
     pub fn with_table(mut self, table: impl Into<String>) -> Self {
+        self.schema.get_or_insert_with(|| "public".to_owned());
         self.table = Some(table.into());
         self
     }
@@ -310,7 +311,7 @@ mod tests {
             .with_column("c")
             .with_constraint("k")
             .encode(&mut out);
-        let body = b"SERROR\0VERROR\0C23505\0Mduplicate\0Dd\0Hh\0P7\0tt\0cc\0nk\0\0";
+        let body = b"SERROR\0VERROR\0C23505\0Mduplicate\0Dd\0Hh\0P7\0spublic\0tt\0cc\0nk\0\0";
         let mut expected = vec![b'E'];
         expected.extend((body.len() as u32 + 4).to_be_bytes());
         expected.extend(body);

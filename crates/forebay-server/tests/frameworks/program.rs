@@ -1,6 +1,7 @@
 //! Frameworks' programs: how they are run, and what they must print.
 //!
-//! A test passes only when all checks it names were printed, in order: a program that ends early, or does nothing, does not pass.
+//! A test passes only when all checks it names were printed, in order, and exactly those failed that are known to ([`refused`]): a
+//! program that ends early, or does nothing, does not pass.
 
 use std::{
     ffi::OsString,
@@ -8,10 +9,11 @@ use std::{
     time::Duration,
 };
 
-use testbed::Program;
+use testbed::{Error, Program};
 
 use crate::{
     installed::{below_target, on_path},
+    refused,
     server::Server,
 };
 
@@ -69,12 +71,51 @@ fn check(mut program: Program, arguments: &[&str], checks: &[&str]) {
     let server = Server::start();
     program.arguments.push(server.url().into());
     program.arguments.extend(arguments.iter().map(OsString::from));
-    let output = run(&server, &program);
-    let passed: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
-    assert_eq!(
-        passed, checks,
-        "the program ended without failure, yet not all checks were made:\n{output}"
+    let (output, succeeded) = match program.run(ENDS_WITHIN) {
+        Ok(output) => (output, true),
+        Err(Error::Failed { output, .. }) => (output, false),
+        Err(error) => panic!("{error}\n--- the server said:\n{}", server.output()),
+    };
+    let made: Vec<&str> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("ok ").or_else(|| line.strip_prefix("FAILED ")))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let failures = failures(&output);
+    assert!(
+        made == checks && succeeded == failures.is_empty(),
+        "the program did not make all checks, or hides how they ended:\n{output}\n--- the server said:\n{}",
+        server.output()
     );
+    refused::compare(&name_of_test(), &failures, false);
+}
+
+/// The checks that failed, each with the first thing that was said of it.
+fn failures(output: &str) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut lines = output.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(told) = line.strip_prefix("FAILED ") else {
+            continue;
+        };
+        let (check, mut reason) = told.split_once(' ').unwrap_or((told, ""));
+        while let Some(line) = lines.next_if(|line| !line.starts_with("ok ") && !line.starts_with("FAILED ")) {
+            // Python tells the error last, the others first; behind it stands where to read more.
+            let is_last_word = !line.starts_with([' ', '(', '[']) && line.contains(": ");
+            if reason.is_empty() || reason.starts_with("Traceback") && is_last_word {
+                reason = line;
+            }
+        }
+        failures.push(format!("{check}: {}", reason.trim()));
+    }
+    failures
+}
+
+/// The last part of the path of the test that runs in this thread.
+pub(crate) fn name_of_test() -> String {
+    let thread = std::thread::current();
+    let name = thread.name().expect("a test runs in a thread of its name");
+    name.rsplit("::").next().unwrap_or(name).to_owned()
 }
 
 /// Runs it to its end and returns what it printed; panics when it fails, with what the server printed too.

@@ -1,14 +1,15 @@
 //! Tools for people: what they ask of a server, as a file that psql runs, beside what a real PostgreSQL answered.
 //!
-//! The answers are compared word for word; what no two servers have equal (versions, roles, settings) a file only asks for.
+//! The answers are compared word for word, group by group (`FOREBAY_SHOW_DIFFERENCES=1` prints those that differ); what no two servers have equal (versions, roles, settings) a file only asks for.
 
-use std::{fmt::Write, fs};
+use std::{env, fmt::Write, fs};
 
 use testbed::Program;
 
 use crate::{
     installed::on_path,
-    program::{run, sources},
+    program::{name_of_test, run, sources},
+    refused,
     server::Server,
 };
 
@@ -21,23 +22,52 @@ pub(crate) fn check(name: &str) {
     psql.environment.push(("PGOPTIONS".into(), "".into()));
     let found = run(&server, &psql);
     let expected = fs::read_to_string(sources("tools").join(format!("{name}.expected"))).unwrap();
-    assert!(
-        found == expected,
-        "other answers than PostgreSQL's, group by group:\n{}",
-        differences(&found, &expected)
-    );
-}
-
-/// The groups of lines, each up to its `ok NAME`, that differ.
-fn differences(found: &str, expected: &str) -> String {
-    let mut told = String::new();
-    let mut found = found.split_inclusive("\nok ");
-    for expected in expected.split_inclusive("\nok ") {
-        let found = found.next().unwrap_or("(nothing)");
-        if found != expected {
-            writeln!(told, "--- PostgreSQL:\n{expected}\n--- found:\n{found}")
-                .expect("a String takes all that is written");
+    let differing = differences(&found, &expected);
+    if env::var_os("FOREBAY_SHOW_DIFFERENCES").is_some() {
+        for (_, told) in &differing {
+            println!("{told}");
         }
     }
-    told
+    let differing: Vec<String> = differing.into_iter().map(|(group, _)| group).collect();
+    refused::compare(&name_of_test(), &differing, false);
+}
+
+/// The groups of lines, each up to its `ok NAME`, that differ: with what tells them apart, and both in full.
+fn differences(found: &str, expected: &str) -> Vec<(String, String)> {
+    let groups = |text: &str| -> Vec<(String, String)> {
+        let mut groups = Vec::new();
+        let mut lines = String::new();
+        for line in text.lines() {
+            match line.strip_prefix("ok ") {
+                Some(name) => groups.push((name.to_owned(), std::mem::take(&mut lines))),
+                None => writeln!(lines, "{line}").expect("a String takes all that is written"),
+            }
+        }
+        groups.push(("end".to_owned(), lines));
+        groups
+    };
+    let (found, expected) = (groups(found), groups(expected));
+    let names = |groups: &[(String, String)]| groups.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        names(&found),
+        names(&expected),
+        "psql did not come to the end of the file"
+    );
+    let mut differing = Vec::new();
+    for ((name, found), (_, expected)) in found.into_iter().zip(expected) {
+        if found == expected {
+            continue;
+        }
+        let refusal = found.lines().find_map(|line| line.split_once("ERROR:  "));
+        let first = found.lines().find(|line| !expected.lines().any(|known| known == *line));
+        let reason = match (refusal, first) {
+            (Some((_, message)), _) => message,
+            (None, Some(line)) => line.trim(),
+            (None, None) => "lines are missing",
+        };
+        let shown: String = reason.chars().take(160).collect();
+        let told = format!("--- PostgreSQL:\n{expected}\n--- found:\n{found}");
+        differing.push((format!("{name}: {shown}"), told));
+    }
+    differing
 }

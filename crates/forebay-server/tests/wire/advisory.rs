@@ -11,9 +11,17 @@ fn locks_are_held_between_sessions() {
     let mut one = Client::connect(server.address());
     let mut two = Client::connect(server.address());
     assert_eq!(one.ask("SELECT pg_advisory_lock(7)"), "");
-    assert_eq!(one.ask("SELECT * FROM pg_try_advisory_lock(7)"), "t", "again by the same");
+    assert_eq!(
+        one.ask("SELECT * FROM pg_try_advisory_lock(7)"),
+        "t",
+        "again by the same"
+    );
     assert_eq!(two.ask("SELECT pg_try_advisory_lock(7)"), "f");
-    assert_eq!(two.ask("SELECT pg_try_advisory_lock(0, 7)"), "t", "two numbers are another key");
+    assert_eq!(
+        two.ask("SELECT pg_try_advisory_lock(0, 7)"),
+        "t",
+        "two numbers are another key"
+    );
     assert_eq!(two.ask("SELECT pg_try_advisory_lock_shared(7)"), "f");
     assert_eq!(one.ask("SELECT pg_advisory_unlock(7)"), "t");
     assert_eq!(two.ask("SELECT pg_try_advisory_lock(7)"), "f", "held once more");
@@ -21,14 +29,21 @@ fn locks_are_held_between_sessions() {
     let answer = one.query("SELECT pg_advisory_unlock(7)");
     assert_eq!(answer.value().unwrap(), "f");
     let warning = answer.notice().unwrap();
-    assert_eq!((warning.sqlstate(), warning.message()), ("01000", "you don't own a lock of type ExclusiveLock"));
+    assert_eq!(
+        (warning.sqlstate(), warning.message()),
+        ("01000", "you don't own a lock of type ExclusiveLock")
+    );
     one.run("SELECT pg_advisory_lock_shared(7)");
     assert_eq!(two.ask("SELECT pg_try_advisory_lock_shared(7)"), "t");
     assert_eq!(two.ask("SELECT pg_try_advisory_lock(7)"), "f");
     assert_eq!(one.query("SELECT pg_advisory_lock(NULL)").rows(), [[None]], "strict");
     assert_eq!(one.query("SELECT pg_advisory_lock('x')").sqlstate(), "22P02");
     assert_eq!(one.query("SELECT pg_advisory_lock(1.5)").sqlstate(), "42883");
-    assert_eq!(one.query("SELECT 1 WHERE pg_try_advisory_lock(1)").sqlstate(), "0A000", "only as a column");
+    assert_eq!(
+        one.query("SELECT 1 WHERE pg_try_advisory_lock(1)").sqlstate(),
+        "0A000",
+        "only as a column"
+    );
     drop(one);
     two.run("SELECT pg_advisory_lock(7)");
 }
@@ -39,8 +54,14 @@ fn locks_of_a_transaction_end_with_it() {
     let mut one = Client::connect(server.address());
     let mut two = Client::connect(server.address());
     one.run("SELECT pg_advisory_xact_lock(1)");
-    assert_eq!(two.ask("SELECT pg_try_advisory_xact_lock(1)"), "t", "outside of a transaction it lasts for the statement");
-    one.run("BEGIN; SELECT pg_advisory_xact_lock(1); SAVEPOINT a; SELECT pg_advisory_xact_lock(2), pg_advisory_lock(3)");
+    assert_eq!(
+        two.ask("SELECT pg_try_advisory_xact_lock(1)"),
+        "t",
+        "outside of a transaction it lasts for the statement"
+    );
+    one.run(
+        "BEGIN; SELECT pg_advisory_xact_lock(1); SAVEPOINT a; SELECT pg_advisory_xact_lock(2), pg_advisory_lock(3)",
+    );
     let free = |client: &mut Client, key: i32| client.ask(&format!("SELECT pg_try_advisory_xact_lock({key})"));
     assert_eq!([1, 2, 3].map(|key| free(&mut two, key)), ["f", "f", "f"]);
     one.run("ROLLBACK TO a");
@@ -66,8 +87,14 @@ fn who_waits_gets_it_in_turn_or_gives_up() {
     one.run("SELECT pg_advisory_unlock(1)");
     two.answer().expect("its turn");
     let began = Instant::now();
-    let error = three.query("SET lock_timeout = 300; SELECT pg_advisory_lock(1)").error().unwrap();
-    assert_eq!((error.sqlstate(), error.message()), ("55P03", "canceling statement due to lock timeout"));
+    let error = three
+        .query("SET lock_timeout = 300; SELECT pg_advisory_lock(1)")
+        .error()
+        .unwrap();
+    assert_eq!(
+        (error.sqlstate(), error.message()),
+        ("55P03", "canceling statement due to lock timeout")
+    );
     assert!(began.elapsed() >= Duration::from_millis(250));
     three.run("SET lock_timeout = 0; SET statement_timeout = 200");
     assert_eq!(three.query("SELECT pg_advisory_lock(1)").sqlstate(), "57014");
@@ -75,7 +102,11 @@ fn who_waits_gets_it_in_turn_or_gives_up() {
     three.send(&query("SELECT pg_advisory_lock(1)"));
     assert_eq!(three.cancel_until_answered().sqlstate(), "57014");
     two.run("SELECT pg_advisory_unlock(1)");
-    assert_eq!(three.ask("SELECT pg_try_advisory_lock(1)"), "t", "who gave up is in nobody's way");
+    assert_eq!(
+        three.ask("SELECT pg_try_advisory_lock(1)"),
+        "t",
+        "who gave up is in nobody's way"
+    );
 }
 
 #[test]
@@ -89,7 +120,11 @@ fn deadlocks_are_found() {
     two.send(&query("SELECT pg_advisory_lock(1)"));
     assert!(two.read_within(Duration::from_millis(300)).is_none(), "it waits");
     one.send(&query("SELECT pg_advisory_lock(2)"));
-    assert_eq!(two.answer().sqlstate(), "40P01", "who has waited for longer looks first");
+    assert_eq!(
+        two.answer().sqlstate(),
+        "40P01",
+        "who has waited for longer looks first"
+    );
     two.run("SELECT pg_advisory_unlock_all()");
     one.answer().expect("the other goes on");
     one.run("SELECT pg_advisory_unlock_all()");
@@ -120,12 +155,18 @@ fn sessions_tell_one_another() {
     let mut two = Client::connect(server.address());
     one.run("LISTEN news");
     two.run("BEGIN; NOTIFY news, 'a'; NOTIFY news, 'a'; SAVEPOINT s; NOTIFY news, 'lost'; ROLLBACK TO s; SELECT pg_notify('news', 'b')");
-    assert!(one.read_within(Duration::from_millis(200)).is_none(), "nothing before the commit");
+    assert!(
+        one.read_within(Duration::from_millis(200)).is_none(),
+        "nothing before the commit"
+    );
     two.run("COMMIT");
     for payload in ["a", "b"] {
         let told = one.read().unwrap();
         assert_eq!(told.kind, b'A');
-        assert!(told.body[4..].starts_with(format!("news\0{payload}\0").as_bytes()), "{told:?}");
+        assert!(
+            told.body[4..].starts_with(format!("news\0{payload}\0").as_bytes()),
+            "{told:?}"
+        );
     }
     // Inside a transaction it is kept until the end.
     one.run("BEGIN");
@@ -137,7 +178,10 @@ fn sessions_tell_one_another() {
     one.run("BEGIN; LISTEN news; ROLLBACK");
     two.run("NOTIFY news");
     assert_eq!(one.run("SELECT 1").kinds(), "TDC");
-    assert_eq!(two.query(&format!("NOTIFY news, '{}'", "x".repeat(8000))).sqlstate(), "22023");
+    assert_eq!(
+        two.query(&format!("NOTIFY news, '{}'", "x".repeat(8000))).sqlstate(),
+        "22023"
+    );
 }
 
 #[test]

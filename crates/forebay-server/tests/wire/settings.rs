@@ -24,12 +24,18 @@ fn time_zones_are_taken_and_spelled_as_postgresql_does() {
         let answer = client.run(set);
         assert_eq!(client.ask("SHOW TimeZone"), shown, "{set}");
         let reported = answer.settings();
-        assert!(reported.contains(&("TimeZone".to_owned(), shown.to_owned())), "{set}: {reported:?}");
+        assert!(
+            reported.contains(&("TimeZone".to_owned(), shown.to_owned())),
+            "{set}: {reported:?}"
+        );
     }
     for refused in ["x", "", "default", "z"] {
         let error = client.query(&format!("SET TimeZone TO '{refused}'")).error().unwrap();
         assert_eq!(error.sqlstate(), "22023");
-        assert_eq!(error.message(), format!("invalid value for parameter \"TimeZone\": \"{refused}\""));
+        assert_eq!(
+            error.message(),
+            format!("invalid value for parameter \"TimeZone\": \"{refused}\"")
+        );
     }
 }
 
@@ -46,8 +52,14 @@ fn a_time_zone_is_what_timestamps_are_shown_in() {
     client.run("BEGIN; SET TIME ZONE 2; ROLLBACK");
     assert_eq!(client.ask("SHOW timezone"), "Europe/Berlin");
     client.run("SET TIME ZONE 2");
-    assert_eq!(client.ask("SELECT '2024-01-01 12:00'::timestamptz"), "2024-01-01 12:00:00+02");
-    assert_eq!(client.ask("SELECT '2024-01-01 12:00'::timestamptz::timestamp::text"), "2024-01-01 12:00:00");
+    assert_eq!(
+        client.ask("SELECT '2024-01-01 12:00'::timestamptz"),
+        "2024-01-01 12:00:00+02"
+    );
+    assert_eq!(
+        client.ask("SELECT '2024-01-01 12:00'::timestamptz::timestamp::text"),
+        "2024-01-01 12:00:00"
+    );
     let refused = Client::connect_with(server.address(), &[("TimeZone", "Nowhere/Land")]).unwrap_err();
     assert_eq!(refused.sqlstate(), "22023");
     let mut client = Client::connect_with(server.address(), &[("options", "-c timezone=Asia/Tokyo")]).unwrap();
@@ -63,9 +75,17 @@ fn values_are_taken_or_refused_as_postgresql_does() {
         ("SET NAMES 'UTF8'", "client_encoding", "UTF8"),
         ("SET NAMES", "client_encoding", "UTF8"),
         ("SET client_encoding TO unicode", "client_encoding", "UTF8"),
-        ("SET search_path TO public, foo, \"Abc\"", "search_path", "public, foo, \"Abc\""),
+        (
+            "SET search_path TO public, foo, \"Abc\"",
+            "search_path",
+            "public, foo, \"Abc\"",
+        ),
         ("SET search_path = 'a,b'", "search_path", "\"a,b\""),
-        ("SET search_path TO \"$user\", PUBLIC", "search_path", "\"$user\", public"),
+        (
+            "SET search_path TO \"$user\", PUBLIC",
+            "search_path",
+            "\"$user\", public",
+        ),
         ("SET statement_timeout = '1min'", "statement_timeout", "1min"),
         ("SET statement_timeout = 1500", "statement_timeout", "1500ms"),
         ("SET statement_timeout = '1.5s'", "statement_timeout", "1500ms"),
@@ -78,9 +98,21 @@ fn values_are_taken_or_refused_as_postgresql_does() {
         ("RESET SESSION AUTHORIZATION", "session_authorization", "ann"),
         ("SET extra_float_digits = 3", "extra_float_digits", "3"),
         ("SET DateStyle TO iso, us", "DateStyle", "ISO, MDY"),
-        ("SET standard_conforming_strings = tr", "standard_conforming_strings", "on"),
-        ("SET default_transaction_isolation = 'Serializable'", "default_transaction_isolation", "serializable"),
-        ("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED", "default_transaction_isolation", "read committed"),
+        (
+            "SET standard_conforming_strings = tr",
+            "standard_conforming_strings",
+            "on",
+        ),
+        (
+            "SET default_transaction_isolation = 'Serializable'",
+            "default_transaction_isolation",
+            "serializable",
+        ),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "default_transaction_isolation",
+            "read committed",
+        ),
         ("SET my.own = Foo", "my.own", "foo"),
     ] {
         client.run(set);
@@ -126,11 +158,26 @@ fn set_config_sets() {
     client.run("SELECT set_config('app.tenant', 'x' || 7, true)");
     assert_eq!(client.ask("SELECT current_setting('app.tenant')"), "x7");
     client.run("COMMIT");
-    assert_ne!(client.query("SELECT current_setting('app.tenant', true)").value().as_deref(), Some("x7"));
+    assert_ne!(
+        client
+            .query("SELECT current_setting('app.tenant', true)")
+            .value()
+            .as_deref(),
+        Some("x7")
+    );
     // Outside of a transaction it lasts for the statement.
-    assert_eq!(client.ask("SELECT set_config('application_name', 'short', true)"), "short");
+    assert_eq!(
+        client.ask("SELECT set_config('application_name', 'short', true)"),
+        "short"
+    );
     assert_eq!(client.ask("SHOW application_name"), "");
-    assert_eq!(client.query("SELECT 1 + length(set_config('a.b', 'c', false))").sqlstate(), "0A000", "not inside an expression");
+    assert_eq!(
+        client
+            .query("SELECT 1 + length(set_config('a.b', 'c', false))")
+            .sqlstate(),
+        "0A000",
+        "not inside an expression"
+    );
 }
 
 #[test]
@@ -161,7 +208,10 @@ fn constraints_are_looked_at_when_they_are_to_be() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
     client.run("CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int REFERENCES p DEFERRABLE INITIALLY DEFERRED)");
-    assert_eq!(client.run("SET CONSTRAINTS ALL DEFERRED").notice().unwrap().sqlstate(), "25P01");
+    assert_eq!(
+        client.run("SET CONSTRAINTS ALL DEFERRED").notice().unwrap().sqlstate(),
+        "25P01"
+    );
     client.run("BEGIN; SET CONSTRAINTS ALL DEFERRED; INSERT INTO c VALUES (1); INSERT INTO p VALUES (1); SET CONSTRAINTS ALL IMMEDIATE");
     assert_eq!(client.query("INSERT INTO c VALUES (2)").sqlstate(), "23503", "at once");
     client.run("ROLLBACK");
@@ -172,7 +222,11 @@ fn constraints_are_looked_at_when_they_are_to_be() {
     assert_eq!(client.query("COMMIT").sqlstate(), "23503");
     client.run("CREATE TABLE d (a int REFERENCES p DEFERRABLE)");
     client.run("BEGIN");
-    assert_eq!(client.query("SET CONSTRAINTS ALL DEFERRED").sqlstate(), "0A000", "SQLite cannot defer only that one");
+    assert_eq!(
+        client.query("SET CONSTRAINTS ALL DEFERRED").sqlstate(),
+        "0A000",
+        "SQLite cannot defer only that one"
+    );
 }
 
 #[test]
@@ -182,10 +236,26 @@ fn notices_have_postgresqls_codes() {
     client.run("CREATE TABLE t (a int); CREATE INDEX i ON t (a)");
     client.run("BEGIN");
     for (sql, sqlstate, message) in [
-        ("CREATE TABLE IF NOT EXISTS t (a int)", "42P07", "relation \"t\" already exists, skipping"),
-        ("CREATE INDEX IF NOT EXISTS i ON t (a)", "42P07", "relation \"i\" already exists, skipping"),
-        ("DROP TABLE IF EXISTS absent", "00000", "table \"absent\" does not exist, skipping"),
-        ("CREATE SCHEMA IF NOT EXISTS public", "42P06", "schema \"public\" already exists, skipping"),
+        (
+            "CREATE TABLE IF NOT EXISTS t (a int)",
+            "42P07",
+            "relation \"t\" already exists, skipping",
+        ),
+        (
+            "CREATE INDEX IF NOT EXISTS i ON t (a)",
+            "42P07",
+            "relation \"i\" already exists, skipping",
+        ),
+        (
+            "DROP TABLE IF EXISTS absent",
+            "00000",
+            "table \"absent\" does not exist, skipping",
+        ),
+        (
+            "CREATE SCHEMA IF NOT EXISTS public",
+            "42P06",
+            "schema \"public\" already exists, skipping",
+        ),
     ] {
         let notice = client.run(sql).notice().unwrap();
         assert_eq!((notice.sqlstate(), notice.message()), (sqlstate, message));

@@ -215,7 +215,11 @@ impl Translator {
                 let mut pieces = pieces.into_iter();
                 while let (Some(key), Some(value)) = (pieces.next(), pieces.next()) {
                     let key = self.text_of(key)?;
-                    members.push(format!("forebay_json_key({}) || ' : ' || {}", key.sql, self.json_of(value)?));
+                    members.push(format!(
+                        "forebay_json_key({}) || ' : ' || {}",
+                        key.sql,
+                        self.json_of(value)?
+                    ));
                 }
                 Ok(Piece::new(
                     format!("('{{' || {} || '}}')", members.join(" || ', ' || ")),
@@ -278,7 +282,9 @@ impl Translator {
         let sql = match family(&piece.kind) {
             Family::Boolean => format!("(CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END)", piece.sql),
             Family::Integer if !is_registered(&piece.kind) => format!("CAST({} AS TEXT)", piece.sql),
-            Family::Integer | Family::Text | Family::Unknown => format!("forebay_json_text({})", self.text_of(piece)?.sql),
+            Family::Integer | Family::Text | Family::Unknown => {
+                format!("forebay_json_text({})", self.text_of(piece)?.sql)
+            }
             _ => return Err(CatalogError::unsupported(format!("{} in JSON", piece.kind))),
         };
         Ok(format!("coalesce({sql}, 'null')"))
@@ -369,7 +375,12 @@ impl Translator {
         let name = function_name(function)?;
         if !matches!(
             name.as_str(),
-            "unnest" | "_pg_expandarray" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors"
+            "unnest"
+                | "_pg_expandarray"
+                | "generate_subscripts"
+                | "generate_series"
+                | "pg_partition_ancestors"
+                | "pg_get_keywords"
         ) {
             return Ok(None);
         }
@@ -381,6 +392,20 @@ impl Translator {
         self.sets.pop();
         let mut pieces = pieces?.into_iter();
         let (first, rest) = (pieces.next(), pieces.collect::<Vec<_>>());
+        if name == "pg_get_keywords" && first.is_none() {
+            let text = |name: &'static str, position: usize| (name, Type::TEXT, format!("$[{position}]"));
+            return Ok(Some(Set {
+                json: "forebay_keywords()".to_owned(),
+                element: Type::RECORD,
+                fields: vec![
+                    text("word", 0),
+                    ("catcode", Type::CHAR, "$[1]".to_owned()),
+                    ("barelabel", Type::BOOL, "$[2]".to_owned()),
+                    text("catdesc", 3),
+                    text("baredesc", 4),
+                ],
+            }));
+        }
         let Some(first) = first else {
             return Err(CatalogError::unsupported(format!(
                 "the function {name} without arguments"

@@ -64,7 +64,11 @@ impl Rows {
         let mut rest = self.buffer.as_ref();
         let Ok(count) = rest.try_get_i16() else {
             // PostgreSQL takes data without a trailer too.
-            return if self.finished && self.buffer.is_empty() { Ok(None) } else { self.incomplete() };
+            return if self.finished && self.buffer.is_empty() {
+                Ok(None)
+            } else {
+                self.incomplete()
+            };
         };
         if count == -1 {
             self.ended = true;
@@ -79,7 +83,9 @@ impl Rows {
         }
         let mut lengths = Vec::with_capacity(self.columns);
         for _ in 0..count {
-            let Ok(length) = rest.try_get_i32() else { return self.incomplete() };
+            let Ok(length) = rest.try_get_i32() else {
+                return self.incomplete();
+            };
             let length = match usize::try_from(length) {
                 Ok(length) => Some(length),
                 Err(_) if length == -1 => None,

@@ -99,7 +99,8 @@ impl<'a> Reader<'a> {
         };
         self.line += 1;
         if std::mem::take(&mut self.header_is_due) {
-            self.header(&line).map_err(|error| at_line(error, self.table, self.line, Some(&line)))?;
+            self.header(&line)
+                .map_err(|error| at_line(error, self.table, self.line, Some(&line)))?;
             return self.next();
         }
         let fields = self
@@ -175,7 +176,10 @@ impl<'a> Reader<'a> {
         let mut values = Vec::with_capacity(fields.len());
         for (column, field) in self.columns.iter().zip(fields) {
             let value = decode_parameter(&column.kind, 1, field.as_deref(), &self.environment).map_err(|error| {
-                error.with_context(format!("COPY {}, line {}, column {}", self.table, self.line, column.name))
+                error.with_context(format!(
+                    "COPY {}, line {}, column {}",
+                    self.table, self.line, column.name
+                ))
             })?;
             values.push(value);
         }
@@ -289,7 +293,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// Stores some rows in the transaction.
-    async fn store(&mut self, rows: Vec<Row>, prepared: &Prepared, table: &str, token: &CancelToken) -> Result<u64, Stop> {
+    async fn store(
+        &mut self,
+        rows: Vec<Row>,
+        prepared: &Prepared,
+        table: &str,
+        token: &CancelToken,
+    ) -> Result<u64, Stop> {
         let (Some(plan), Some(statement)) = (&prepared.shape.plan, &prepared.statement) else {
             return Err(WireError::internal("a COPY without a statement").into());
         };

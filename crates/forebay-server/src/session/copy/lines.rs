@@ -166,7 +166,8 @@ impl Lines {
 
 fn stray(is_csv: bool, what: &str, escaped: &str) -> WireError {
     if is_csv {
-        bad_format(format!("unquoted {what} found in data")).with_hint(format!("Use quoted CSV field to represent {what}."))
+        bad_format(format!("unquoted {what} found in data"))
+            .with_hint(format!("Use quoted CSV field to represent {what}."))
     } else {
         bad_format(format!("literal {what} found in data")).with_hint(format!("Use \"{escaped}\" to represent {what}."))
     }
@@ -219,7 +220,12 @@ mod tests {
                 .map(|lines| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>())
                 .map_err(str::to_owned);
             for pieces in 1..=data.len() {
-                assert_eq!(cut(data, csv, pieces), wanted, "{} by {pieces}", String::from_utf8_lossy(data));
+                assert_eq!(
+                    cut(data, csv, pieces),
+                    wanted,
+                    "{} by {pieces}",
+                    String::from_utf8_lossy(data)
+                );
             }
         }
     }

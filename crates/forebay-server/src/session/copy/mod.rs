@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::prepared::{Prepared, Shape};
 use super::{Session, Stop};
 use crate::errors;
-use crate::sql::{self, Copy, CopiedColumn, Forced, Script, Subject};
+use crate::sql::{self, CopiedColumn, Copy, Forced, Script, Subject};
 use crate::wire::error::WireError;
 
 /// A piece of data is stored when it has so many rows.
@@ -130,7 +130,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(WireError::new("42601", "COPY takes one query").into());
         };
         let shape: Shape = self.shape(&statement, &script, &[]).await?;
-        if statement.kind != sql::Kind::Sql || shape.plan.as_ref().is_none_or(|plan| plan.steps.len() != 1 || !plan.asked.is_empty()) {
+        if statement.kind != sql::Kind::Sql
+            || shape
+                .plan
+                .as_ref()
+                .is_none_or(|plan| plan.steps.len() != 1 || !plan.asked.is_empty())
+        {
             return Err(WireError::unsupported("COPY of this query is not supported").into());
         }
         if !shape.parameters.is_empty() && statement.tag != sql::Tag::Insert {
@@ -180,11 +185,16 @@ fn chosen(table: &str, known: Vec<CopiedColumn>, listed: Option<&[String]>) -> R
             return Err(WireError::new("42703", message));
         };
         if found.generated {
-            return Err(WireError::new("42P10", format!("column \"{name}\" is a generated column"))
-                .with_detail("Generated columns cannot be used in COPY."));
+            return Err(
+                WireError::new("42P10", format!("column \"{name}\" is a generated column"))
+                    .with_detail("Generated columns cannot be used in COPY."),
+            );
         }
         if columns.iter().any(|column| column.name == *name) {
-            return Err(WireError::new("42701", format!("column \"{name}\" specified more than once")));
+            return Err(WireError::new(
+                "42701",
+                format!("column \"{name}\" specified more than once"),
+            ));
         }
         columns.push(column(found));
     }
@@ -196,7 +206,9 @@ fn forced(mut columns: Vec<Column>, copy: &Copy) -> Result<Vec<Column>, WireErro
     type Mark = fn(&mut Column);
     let options: [(&str, &Forced, Mark); 3] = [
         ("FORCE_QUOTE", &copy.force_quote, |column| column.force_quote = true),
-        ("FORCE_NOT_NULL", &copy.force_not_null, |column| column.force_not_null = true),
+        ("FORCE_NOT_NULL", &copy.force_not_null, |column| {
+            column.force_not_null = true
+        }),
         ("FORCE_NULL", &copy.force_null, |column| column.force_null = true),
     ];
     for (option, forced, mark) in options {

@@ -56,7 +56,13 @@ impl Writer {
             match self.copy.format {
                 Format::Binary => line.put_slice(&value),
                 Format::Text => text::write(&value[4..], self.copy.delimiter, line),
-                Format::Csv => csv::write(&value[4..], &self.copy, column.force_quote, self.columns.len() == 1, line),
+                Format::Csv => csv::write(
+                    &value[4..],
+                    &self.copy,
+                    column.force_quote,
+                    self.columns.len() == 1,
+                    line,
+                ),
             }
         }
         if !binary {

@@ -67,7 +67,9 @@ pub(super) fn split(line: &[u8], delimiter: u8, null: &[u8]) -> Vec<Option<Vec<u
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "slices give references")]
 fn hex_digit(byte: &u8) -> Option<u8> {
-    char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    char::from(*byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
 }
 
 /// Appends a value.

@@ -94,7 +94,16 @@ fn columns(query: &Query) -> Option<Vec<(String, Wanted<'_>)>> {
         return None;
     }
     if let [table] = select.from.as_slice() {
-        let (TableFactor::Table { name, alias, args: Some(args), .. }, true) = (&table.relation, table.joins.is_empty()) else {
+        let (
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                ..
+            },
+            true,
+        ) = (&table.relation, table.joins.is_empty())
+        else {
             return None;
         };
         let name = known(&types::object_name(name).ok()?)?;
@@ -103,7 +112,9 @@ fn columns(query: &Query) -> Option<Vec<(String, Wanted<'_>)>> {
         {
             return None;
         }
-        let column = alias.as_ref().map_or_else(|| name.to_owned(), |alias| folded(&alias.name));
+        let column = alias
+            .as_ref()
+            .map_or_else(|| name.to_owned(), |alias| folded(&alias.name));
         return Some(vec![(column, Wanted::Call(name, &args.args))]);
     }
     if !select.from.is_empty() {

@@ -118,10 +118,38 @@ pub(super) fn decode(kind: &Type, form: Form, bytes: &[u8], environment: &Enviro
     })
 }
 
+/// A vector of the catalog, which is held as it is written, `1 2`: in binary format an array whose first subscript is 0.
+fn encode_vector(kind: &Type, text: &[u8], out: &mut impl BufMut) -> Result<(), WireError> {
+    let (element, width) = if *kind == Type::INT2_VECTOR {
+        (Type::INT2, 2)
+    } else {
+        (Type::OID, 4)
+    };
+    let parsed: Result<Vec<i64>, _> = String::from_utf8_lossy(text)
+        .split_ascii_whitespace()
+        .map(str::parse)
+        .collect();
+    let values = parsed.map_err(|_| no_binary_format(kind))?;
+    let count = i32::try_from(values.len()).map_err(|_| no_binary_format(kind))?;
+    out.put_i32(1);
+    out.put_i32(0);
+    out.put_u32(element.oid());
+    out.put_i32(count);
+    out.put_i32(0);
+    for value in values {
+        out.put_i32(width);
+        out.put_int(value, if width == 2 { 2 } else { 4 });
+    }
+    Ok(())
+}
+
 /// Appends a stored value in binary format.
 pub(super) fn encode(kind: &Type, form: Form, value: ValueRef<'_>, out: &mut impl BufMut) -> Result<(), WireError> {
     let scalar = match (form, value) {
         (Form::Scalar(scalar), _) => scalar,
+        (Form::Other, ValueRef::Text(text)) if matches!(*kind, Type::INT2_VECTOR | Type::OID_VECTOR) => {
+            return encode_vector(kind, text, out);
+        }
         (Form::OidAlias, ValueRef::Integer(_)) => Kind::Oid,
         (Form::Void, _) => return Ok(()),
         (Form::OidAlias | Form::Array(_) | Form::Other, _) => return Err(no_binary_format(kind)),
