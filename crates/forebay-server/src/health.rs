@@ -46,8 +46,8 @@ impl Health {
             return Some(error.to_string());
         }
         let fault = sqlite.last_fault()?;
-        let is_full =
-            matches!(&fault, WriteError::Statement(error) if error.kind == StatementErrorKind::Full) && self.has_no_space();
+        let is_full = matches!(&fault, WriteError::Statement(error) if error.kind == StatementErrorKind::Full)
+            && self.has_no_space();
         if !is_full && self.is_time_to_probe() {
             // One that does not come to its turn in time has shown nothing: what is known stays.
             let _ = tokio::time::timeout(PROBE_WAIT, sqlite.probe()).await;

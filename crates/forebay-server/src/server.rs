@@ -290,6 +290,7 @@ fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
 fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, OpenError> {
     let sequences = Arc::clone(sequences);
     let result_bytes_max = options.max_result_bytes;
+    forebay_pg_values::text::limit_results(result_bytes_max);
     Sqlite::builder(&options.database)
         .synchronous(durability(options.synchronous))
         .busy_timeout(options.busy_timeout)

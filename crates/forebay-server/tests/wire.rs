@@ -5,12 +5,16 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "wire/advisory.rs"]
+mod advisory;
 #[path = "wire/alter.rs"]
 mod alter;
 #[path = "wire/bytes.rs"]
 mod bytes;
 #[path = "wire/cancel.rs"]
 mod cancel;
+#[path = "wire/copy.rs"]
+mod copy;
 #[path = "wire/errors.rs"]
 mod errors;
 #[path = "wire/extended.rs"]
@@ -19,6 +23,8 @@ mod extended;
 mod literals;
 #[path = "wire/portals.rs"]
 mod portals;
+#[path = "wire/settings.rs"]
+mod settings;
 #[path = "wire/sharing.rs"]
 mod sharing;
 #[path = "wire/simple.rs"]

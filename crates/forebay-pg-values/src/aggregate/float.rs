@@ -309,7 +309,9 @@ impl Accumulator for Extreme {
     fn add(&mut self, arguments: Arguments<'_>) -> Result<()> {
         if !arguments.is_null(0) {
             let value = arguments.real(0)?;
-            let keeps = self.best.is_some_and(|best| if self.greatest { best > value } else { best < value });
+            let keeps = self
+                .best
+                .is_some_and(|best| if self.greatest { best > value } else { best < value });
             if !keeps {
                 self.best = Some(value);
             }

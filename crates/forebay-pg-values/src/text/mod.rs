@@ -17,6 +17,8 @@ pub mod search;
 pub mod slice;
 
 pub(crate) use aggregate::AGGREGATES;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 pub use input::{parse_bpchar, parse_char, parse_name, parse_text, parse_varchar};
 
 /// The byte offset of a character, or the text's end if it has no so many.
@@ -33,6 +35,23 @@ fn offset_of(text: &str, characters: usize) -> usize {
 
 /// PostgreSQL's largest allocation, which bounds what some functions may make.
 const ALLOCATION_BYTES_MAX: i64 = 0x3fff_ffff;
+
+/// The longest result of functions that make much out of little; see [`limit_results`].
+static RESULT_BYTES_MAX: AtomicI64 = AtomicI64::new(ALLOCATION_BYTES_MAX);
+
+/// Bounds the results of functions that make much out of little (`repeat`, `lpad`, `replace`), in the whole process: memory is the
+/// process's. PostgreSQL's own limit holds in any case.
+pub fn limit_results(bytes_max: usize) {
+    let bytes_max = i64::try_from(bytes_max).unwrap_or(i64::MAX);
+    RESULT_BYTES_MAX.store(bytes_max.min(ALLOCATION_BYTES_MAX), Ordering::Relaxed);
+}
+
+fn check_length(bytes: i64) -> Result<(), crate::ValueError> {
+    if bytes > RESULT_BYTES_MAX.load(Ordering::Relaxed) {
+        return Err(too_large());
+    }
+    Ok(())
+}
 
 /// What PostgreSQL says of a result beyond its largest allocation.
 fn too_large() -> crate::ValueError {

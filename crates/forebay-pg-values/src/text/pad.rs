@@ -1,6 +1,6 @@
 //! lpad, rpad, ltrim, rtrim, btrim.
 
-use super::{ALLOCATION_BYTES_MAX, length, offset_of, too_large};
+use super::{ALLOCATION_BYTES_MAX, check_length, length, offset_of, too_large};
 use crate::{Arguments, Function, Owned, Result};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
@@ -34,6 +34,7 @@ fn pad(arguments: Arguments<'_>, side: Side, fill: &str) -> Result<Owned> {
     if wanted * 4 + 4 > ALLOCATION_BYTES_MAX {
         return Err(too_large());
     }
+    check_length(wanted)?;
     let missing = usize::try_from(wanted - there).unwrap_or(0);
     let kept = &text[..offset_of(text, usize::try_from(wanted).unwrap_or(0))];
     let padding = fill.chars().cycle().take(missing);

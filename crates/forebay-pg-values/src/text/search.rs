@@ -14,7 +14,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
             arguments.text(0)?,
             arguments.text(1)?,
             arguments.text(2)?,
-        )))
+        )?))
     }),
     Function::new("translate", |arguments| {
         Ok(Owned::Text(translate(
@@ -47,12 +47,16 @@ pub fn position(text: &str, part: &str) -> i64 {
     memmem::find(text.as_bytes(), part.as_bytes()).map_or(0, |at| length(&text[..at]) + 1)
 }
 
-fn replace(text: &str, from: &str, to: &str) -> String {
+fn replace(text: &str, from: &str, to: &str) -> Result<String> {
     if from.is_empty() {
         // Rust would find the empty text between all characters.
-        return text.to_owned();
+        return Ok(text.to_owned());
     }
-    text.replace(from, to)
+    if to.len() > from.len() {
+        let grown = text.matches(from).count().saturating_mul(to.len() - from.len());
+        super::check_length(i64::try_from(text.len().saturating_add(grown)).unwrap_or(i64::MAX))?;
+    }
+    Ok(text.replace(from, to))
 }
 
 /// Each character of `from` becomes the one at its place in `to`, or nothing.
@@ -113,8 +117,8 @@ mod tests {
             (3, 1, 0)
         );
         assert_eq!(translate("12345é", "143é", "ax"), "a2x5");
-        assert_eq!(replace("aaa", "aa", "b"), "ba");
-        assert_eq!(replace("aaa", "", "b"), "aaa");
+        assert_eq!(replace("aaa", "aa", "b").as_deref(), Ok("ba"));
+        assert_eq!(replace("aaa", "", "b").as_deref(), Ok("aaa"));
         assert_eq!(split_part("a,b,c", ",", -1), Ok("c"));
         assert_eq!(split_part("aaa", "aa", -1), Ok("a"));
         assert_eq!(split_part("a,b,c", ",", 4), Ok(""));

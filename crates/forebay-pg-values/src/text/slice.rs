@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{ALLOCATION_BYTES_MAX, length, offset_of, too_large};
+use super::{ALLOCATION_BYTES_MAX, check_length, length, offset_of, too_large};
 use crate::{Arguments, Function, Owned, Result, ValueError};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
@@ -128,6 +128,7 @@ fn repeat(text: &str, count: i64) -> Result<Owned> {
     if bytes(text.len()).saturating_mul(count).saturating_add(4) > ALLOCATION_BYTES_MAX {
         return Err(too_large());
     }
+    check_length(bytes(text.len()).saturating_mul(count))?;
     Ok(Owned::Text(text.repeat(usize::try_from(count).unwrap_or(0))))
 }
 

@@ -128,7 +128,8 @@ impl Catalog {
     /// When SQLite is out of memory.
     pub fn show_settings(&self) -> rusqlite::Result<()> {
         self.connection.execute("DELETE FROM pg_catalog.pg_settings", [])?;
-        let sql = "INSERT INTO pg_catalog.pg_settings (name, setting, reset_val, pending_restart) VALUES (?1, ?2, ?2, 0)";
+        let sql =
+            "INSERT INTO pg_catalog.pg_settings (name, setting, reset_val, pending_restart) VALUES (?1, ?2, ?2, 0)";
         let mut statement = self.connection.prepare_cached(sql)?;
         for (name, value) in &*self.settings.read() {
             statement.execute([name, value])?;

@@ -86,9 +86,10 @@ impl Directory {
         for sequence in &schema.sequences {
             directory.name(sequence.oid, "public", &sequence.name);
             if let Some(owner) = &sequence.owner {
-                directory
-                    .serials
-                    .insert((owner.table, owner.column_name.clone()), format!("public.{}", quote_identifier(&sequence.name)));
+                directory.serials.insert(
+                    (owner.table, owner.column_name.clone()),
+                    format!("public.{}", quote_identifier(&sequence.name)),
+                );
             }
         }
         directory

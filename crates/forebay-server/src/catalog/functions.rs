@@ -98,7 +98,9 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         ))
     })?;
     lookup("pg_get_serial_sequence", |directory, context| {
-        Ok(text(directory.serial_sequence(&string(context, 0)?, &string(context, 1)?)))
+        Ok(text(
+            directory.serial_sequence(&string(context, 0)?, &string(context, 1)?),
+        ))
     })?;
     lookup("pg_get_viewdef", |directory, context| {
         Ok(text(directory.view_definition(oid(context, 0)?)))

@@ -66,7 +66,10 @@ pub(super) fn describe(names: &mut Names, table: &mut Table, own: &Definition) {
 }
 
 fn described(own: &Definition, column: &ColumnDefinition) -> source::Column {
-    let in_key = own.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.name));
+    let in_key = own
+        .primary_key
+        .as_ref()
+        .is_some_and(|key| key.columns.contains(&column.name));
     let generated = column.generated.as_ref();
     let default = column.default.as_ref().filter(|_| column.identity.is_none());
     source::Column {
@@ -103,9 +106,15 @@ fn default_text(text: &str, column: &ColumnDefinition) -> Option<String> {
                 "t" | "true" | "yes" | "on" | "y" | "1" => "true".to_owned(),
                 _ => "false".to_owned(),
             },
-            oid::INT2 | oid::INT4 | oid::INT8 if text[1..].trim_matches('\'').bytes().all(|byte| byte.is_ascii_digit()) => {
+            oid::INT2 | oid::INT4 | oid::INT8
+                if text[1..].trim_matches('\'').bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 let digits = text.trim_matches('\'');
-                if column.oid == oid::INT4 { digits.to_owned() } else { format!("'{digits}'::{kind}") }
+                if column.oid == oid::INT4 {
+                    digits.to_owned()
+                } else {
+                    format!("'{digits}'::{kind}")
+                }
             }
             _ => format!("{text}::{kind}"),
         });
@@ -113,11 +122,13 @@ fn default_text(text: &str, column: &ColumnDefinition) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     Some(match lower.as_str() {
         "true" | "false" => lower,
-        "current_timestamp" | "current_date" | "current_time" | "localtimestamp" | "localtime" | "current_user" | "session_user" => {
-            lower.to_ascii_uppercase()
-        }
+        "current_timestamp" | "current_date" | "current_time" | "localtimestamp" | "localtime" | "current_user"
+        | "session_user" => lower.to_ascii_uppercase(),
         "now()" | "gen_random_uuid()" | "random()" | "clock_timestamp()" => lower,
-        _ if text.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())) => {
+        _ if text
+            .strip_prefix('-')
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())) =>
+        {
             format!("'{text}'::integer")
         }
         _ => parenthesized(text),
@@ -167,11 +178,23 @@ pub(super) fn add_keys(names: &mut Names, table: &mut Table, own: &Definition) {
                 oid
             }
         };
-        add_key(names, table, key, ConstraintKind::Primary { index }, "PRIMARY KEY", columns);
+        add_key(
+            names,
+            table,
+            key,
+            ConstraintKind::Primary { index },
+            "PRIMARY KEY",
+            columns,
+        );
     }
     for key in &own.uniques {
         let columns = numbers(table, &key.columns);
-        let Some(index) = table.indexes.iter().find(|index| index.name == key.name).map(|index| index.oid) else {
+        let Some(index) = table
+            .indexes
+            .iter()
+            .find(|index| index.name == key.name)
+            .map(|index| index.oid)
+        else {
             continue;
         };
         add_key(names, table, key, ConstraintKind::Unique { index }, "UNIQUE", columns);
@@ -246,7 +269,9 @@ pub(super) fn foreign_keys(names: &mut Names, tables: &[Table], index: usize, ow
 
 fn has_sequences(source: &Connection) -> rusqlite::Result<bool> {
     source
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'forebay_sequence')")?
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'forebay_sequence')",
+        )?
         .query_row([], |row| row.get(0))
 }
 

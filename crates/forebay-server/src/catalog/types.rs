@@ -96,7 +96,10 @@ pub(super) fn catalog_type(name: &str) -> Type {
 pub(super) fn type_oid(name: &str) -> Option<u32> {
     let name = name.trim();
     let schemas = ["pg_catalog.", "\"pg_catalog\"."];
-    let name = schemas.iter().find_map(|schema| name.strip_prefix(schema)).unwrap_or(name);
+    let name = schemas
+        .iter()
+        .find_map(|schema| name.strip_prefix(schema))
+        .unwrap_or(name);
     let folded = name.to_ascii_lowercase();
     if let Some(element) = folded.strip_suffix("[]") {
         let element = type_oid(element)?;

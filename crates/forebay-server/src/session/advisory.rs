@@ -73,10 +73,12 @@ struct Lock {
 
 impl Lock {
     fn held(&self, session: SessionNumber, mode: Mode) -> bool {
-        self.holders.get(&session).is_some_and(|(exclusive, shared)| match mode {
-            Mode::Exclusive => *exclusive > 0,
-            Mode::Shared => *shared > 0,
-        })
+        self.holders
+            .get(&session)
+            .is_some_and(|(exclusive, shared)| match mode {
+                Mode::Exclusive => *exclusive > 0,
+                Mode::Shared => *shared > 0,
+            })
     }
 
     /// Sessions that one must wait for; `ticket` is its place in the queue.
@@ -84,7 +86,8 @@ impl Lock {
         if self.held(session, mode) {
             return Vec::new();
         }
-        let conflicting = |(exclusive, shared): &(usize, usize)| *exclusive > 0 || (mode == Mode::Exclusive && *shared > 0);
+        let conflicting =
+            |(exclusive, shared): &(usize, usize)| *exclusive > 0 || (mode == Mode::Exclusive && *shared > 0);
         let holders = self
             .holders
             .iter()
@@ -141,7 +144,9 @@ impl State {
         let mut seen = HashSet::new();
         let mut next = vec![session];
         while let Some(one) = next.pop() {
-            let Some((key, mode)) = self.waiting.get(&one) else { continue };
+            let Some((key, mode)) = self.waiting.get(&one) else {
+                continue;
+            };
             let ticket = self.locks.get(key).and_then(|lock| {
                 let mut queue = lock.queue.iter();
                 queue.find(|(_, waiter, _)| *waiter == one).map(|(ticket, ..)| *ticket)
@@ -200,7 +205,8 @@ impl Held {
         if self.of_session.len() + self.of_transaction.len() < LOCKS_MAX {
             return Ok(());
         }
-        Err(WireError::new("53200", "out of shared memory").with_detail(format!("A session has at most {LOCKS_MAX} advisory locks.")))
+        Err(WireError::new("53200", "out of shared memory")
+            .with_detail(format!("A session has at most {LOCKS_MAX} advisory locks.")))
     }
 
     /// Takes a lock if nobody is in the way.
@@ -370,7 +376,12 @@ impl Place {
         let mut state = locks.state.lock();
         state.last_ticket += 1;
         let ticket = state.last_ticket;
-        state.locks.entry(key).or_default().queue.push_back((ticket, session, mode));
+        state
+            .locks
+            .entry(key)
+            .or_default()
+            .queue
+            .push_back((ticket, session, mode));
         state.waiting.insert(session, (key, mode));
         drop(state);
         Self {

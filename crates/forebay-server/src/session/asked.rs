@@ -13,8 +13,7 @@ use super::prepared::Portal;
 use super::settings::unknown;
 use super::{Session, Stop, rows};
 use crate::errors;
-use crate::sql::Step;
-use crate::sql::{Asked, Statement};
+use crate::sql::{Asked, Statement, Step};
 use crate::wire::error::WireError;
 
 /// The longest sleep: longer than any session lives.
@@ -52,11 +51,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(row)
     }
 
-    async fn arguments(&mut self, portal: &mut Portal, statement: &Statement, token: &CancelToken) -> Result<Vec<Value>, Stop> {
+    async fn arguments(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+    ) -> Result<Vec<Value>, Stop> {
         self.next_cursor += 1;
         let (number, bytes_max) = (self.next_cursor, self.shared.limits.result_bytes_max);
-        let steps = portal.prepared.shape.plan.as_ref().map(|plan| plan.steps.clone()).unwrap_or_default();
-        let sql = Sql::from(steps.first().and_then(Step::sql).unwrap_or_default().to_owned());
+        let plan = portal.prepared.shape.plan.as_ref();
+        let step = plan.and_then(|plan| plan.steps.first()).and_then(Step::sql);
+        let sql = Sql::from(step.unwrap_or_default().to_owned());
         let parameters = self.take_parameters(portal);
         let source = self.source(token).await?;
         let watched = token.clone();
@@ -107,12 +112,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             [Value::Integer(one), Value::Integer(two)] => Key::Two(narrow(*one), narrow(*two)),
             _ => return Err(WireError::internal("an advisory lock without a key").into()),
         };
-        let mode = if name.ends_with("_shared") { Mode::Shared } else { Mode::Exclusive };
-        let scope = if name.contains("_xact_") { Scope::Transaction } else { Scope::Session };
+        let mode = if name.ends_with("_shared") {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        };
+        let scope = if name.contains("_xact_") {
+            Scope::Transaction
+        } else {
+            Scope::Session
+        };
         if name.contains("_unlock") {
             let held = self.locks.give_back(key, mode);
             if !held {
-                let kind = if mode == Mode::Shared { "ShareLock" } else { "ExclusiveLock" };
+                let kind = if mode == Mode::Shared {
+                    "ShareLock"
+                } else {
+                    "ExclusiveLock"
+                };
                 self.warn("01000", &format!("you don't own a lock of type {kind}"));
             }
             return Ok(Value::Integer(held.into()));

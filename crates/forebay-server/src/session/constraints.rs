@@ -13,11 +13,18 @@ use super::{Session, Stop};
 use crate::wire::error::WireError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    pub(super) async fn set_constraints(&mut self, names: &[String], deferred: bool, token: &CancelToken) -> Result<(), Stop> {
+    pub(super) async fn set_constraints(
+        &mut self,
+        names: &[String],
+        deferred: bool,
+        token: &CancelToken,
+    ) -> Result<(), Stop> {
         if !names.is_empty() && deferred {
-            return Err(WireError::unsupported("SET CONSTRAINTS of single constraints is not supported")
-                .with_hint("Write SET CONSTRAINTS ALL.")
-                .into());
+            return Err(
+                WireError::unsupported("SET CONSTRAINTS of single constraints is not supported")
+                    .with_hint("Write SET CONSTRAINTS ALL.")
+                    .into(),
+            );
         }
         if self.block.as_ref().is_none_or(|block| block.implicit) {
             self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
@@ -72,9 +79,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Ok(());
         }
         if self.on_source(&Source::Block, token, some_are_violated).await? {
-            return Err(WireError::unsupported("a violated foreign key while SET CONSTRAINTS has made some immediate is not supported")
-                .with_hint("Write SET CONSTRAINTS ALL.")
-                .into());
+            return Err(WireError::unsupported(
+                "a violated foreign key while SET CONSTRAINTS has made some immediate is not supported",
+            )
+            .with_hint("Write SET CONSTRAINTS ALL.")
+            .into());
         }
         Ok(())
     }
@@ -92,16 +101,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 }
 
 /// Whether a table was declared with a constraint of this name, and with one that is deferrable.
-#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "jobs are given their connection like this"
+)]
 fn is_deferrable(connection: &mut Connection, name: &str) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'
         AND (instr(sql, 'CONSTRAINT \"' || replace(?1, '\"', '\"\"') || '\"') OR instr(sql, 'CONSTRAINT ' || ?1 || ' '))
         AND instr(upper(sql), 'DEFERRABLE INITIALLY')";
-    connection.connection().query_row(sql, [name], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+    connection
+        .connection()
+        .query_row(sql, [name], |row| row.get::<_, i64>(0))
+        .map(|count| count > 0)
 }
 
 /// Whether a foreign key is violated that will be looked at when the transaction commits.
-#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "jobs are given their connection like this"
+)]
 fn some_are_violated(connection: &mut Connection) -> bool {
     let (mut current, mut highest) = (0, 0);
     // SAFETY: the handle is that of an open connection, used on the thread that owns it; both pointers are to live integers.
@@ -118,7 +136,10 @@ fn some_are_violated(connection: &mut Connection) -> bool {
 }
 
 /// Whether a foreign key is deferrable and not deferred yet, by the definitions of the tables.
-#[allow(clippy::needless_pass_by_ref_mut, reason = "jobs are given their connection like this")]
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "jobs are given their connection like this"
+)]
 fn some_are_deferrable_only(connection: &mut Connection) -> rusqlite::Result<bool> {
     let mut statement = connection
         .connection()

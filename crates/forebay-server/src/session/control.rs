@@ -123,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.open_implicit_block();
         }
         match kind {
-            Kind::Sql | Kind::Catalog => return Ok(Controlled::NotMine),
+            Kind::Sql | Kind::Catalog | Kind::Copy(_) => return Ok(Controlled::NotMine),
             Kind::Begin { isolation, read_only } => self.begin(*isolation, *read_only),
             Kind::Commit { chain } => {
                 let tag = self.end(*chain, true).await?;

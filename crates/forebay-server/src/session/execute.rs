@@ -11,13 +11,13 @@ use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::Controlled;
+use super::plans::Key;
 use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::rows::{self, Failed, Piece};
 use super::violation;
 use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
-use super::plans::Key;
 use crate::sql::{self, Kind, Plan, Statement, Step, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
@@ -75,6 +75,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Controlled::NotMine => {
                     if let Some(block) = &mut self.block {
                         block.started = true;
+                    }
+                    if let Kind::Copy(copy) = &statement.kind {
+                        let count = self.copy(copy, &token).await?;
+                        portal.state = PortalState::Done;
+                        backend::command_complete(&mut self.output.pending, &format!("COPY {count}"));
+                        return Ok(());
                     }
                     self.start(portal, statement, &token, rows_max, describe).await?;
                     if !matches!(portal.state, PortalState::Gathered { .. }) {
@@ -194,7 +200,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// When the transaction began, or would begin now.
     pub(super) fn now_micros(&self) -> i64 {
-        self.block.as_ref().map_or_else(sql::clock_micros, |block| block.began_micros)
+        self.block
+            .as_ref()
+            .map_or_else(sql::clock_micros, |block| block.began_micros)
     }
 
     async fn write(
@@ -243,7 +251,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         Ok(transaction) => match step {
                             Step::Run { sql, environment } => {
                                 // Of several, only those that ask take the one parameter there can be.
-                                let given = if several && !environment { Parameters::default() } else { parameters.clone() };
+                                let given = if several && !environment {
+                                    Parameters::default()
+                                } else {
+                                    parameters.clone()
+                                };
                                 transaction.execute_with(Sql::from(sql), given, token.clone()).await
                             }
                             Step::Edit(edit) => transaction
@@ -270,8 +282,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Some(Step::Run { sql, .. }) => {
                     let mut write = Write::new(sql, parameters).cancel(token.clone());
                     if !portal.prepared.shape.columns.is_empty() {
-                        let (encoding, found) =
-                            (portal.prepared.shape.encoding(&portal.formats, self.value_environment()), Arc::clone(&unsendable));
+                        let (encoding, found) = (
+                            portal
+                                .prepared
+                                .shape
+                                .encoding(&portal.formats, self.value_environment()),
+                            Arc::clone(&unsendable),
+                        );
                         write = write.accept_if(move |outcome| {
                             let mut scratch = BytesMut::new();
                             outcome.rows.iter().try_for_each(|row| {
@@ -299,7 +316,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Ok(outcome) => {
                 if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
                     self.look_at_constraints(token).await?;
-                } else if self.block.as_ref().is_some_and(|block| block.some_constraints_are_immediate) {
+                } else if self
+                    .block
+                    .as_ref()
+                    .is_some_and(|block| block.some_constraints_are_immediate)
+                {
                     self.look_at_some_constraints(token).await?;
                 }
                 return Ok(outcome);
@@ -313,7 +334,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let violation = violation::Violation::of(&error);
         let answer = errors::write(error, statement, &portal.prepared.script);
         Err(match violation {
-            Some(violation) => self.explained(answer, violation, &portal.prepared, shown, token).await.into(),
+            Some(violation) => self
+                .explained(answer, violation, &portal.prepared, shown, token)
+                .await
+                .into(),
             None => answer.into(),
         })
     }
@@ -329,7 +353,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
-        let encoding = portal.prepared.shape.encoding(&portal.formats, self.value_environment());
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
         let sql = match &portal.prepared.shape.plan {
             Some(plan) => plan
                 .steps
@@ -492,8 +519,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     version: super::VERSION,
                     settings: &settings,
                 };
-                sql::compile(connection.connection(), &looked_at, &script, &environment, &values, &types)
-                    .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
+                sql::compile(
+                    connection.connection(),
+                    &looked_at,
+                    &script,
+                    &environment,
+                    &values,
+                    &types,
+                )
+                .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
             })
             .await??;
         let plan = Arc::new(plan);

@@ -162,12 +162,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let environment = self.value_environment();
         for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
             let format = format_at(parameter_formats, index);
-            let value = decode_parameter(kind, format, bytes.as_deref(), &environment)
-                .map_err(|error| match &error.detail {
-                    // PostgreSQL's own says more.
-                    Some(_) => error,
-                    None => error.with_detail(format!("In parameter ${}.", index + 1)),
-                })?;
+            let value = decode_parameter(kind, format, bytes.as_deref(), &environment).map_err(|error| match &error
+                .detail
+            {
+                // PostgreSQL's own says more.
+                Some(_) => error,
+                None => error.with_detail(format!("In parameter ${}.", index + 1)),
+            })?;
             if index < used {
                 values.push(value);
             }
@@ -200,7 +201,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let described: Vec<Column> = columns
             .iter()
             .enumerate()
-            .map(|(index, field)| Column::new(&field.name, field.kind.clone(), format_at(formats, index)).with_typmod(field.typmod))
+            .map(|(index, field)| {
+                Column::new(&field.name, field.kind.clone(), format_at(formats, index)).with_typmod(field.typmod)
+            })
             .collect();
         backend::row_description(&mut self.output.pending, &described)
     }

@@ -15,6 +15,7 @@ pub mod cancel;
 mod catalog;
 mod constraints;
 mod control;
+mod copy;
 mod execute;
 mod extended;
 mod notifications;

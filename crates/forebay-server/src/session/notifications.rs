@@ -114,7 +114,9 @@ impl Ears {
         for intent in &self.intents {
             if let Intent::Tell { channel, .. } = intent
                 && let Some(inboxes) = listeners.get(channel)
-                && inboxes.values().any(|inbox| inbox.waiting.lock().bytes > INBOX_BYTES_MAX)
+                && inboxes
+                    .values()
+                    .any(|inbox| inbox.waiting.lock().bytes > INBOX_BYTES_MAX)
             {
                 return Err(WireError::new("54000", "too many notifications in the NOTIFY queue"));
             }

@@ -127,7 +127,11 @@ const SETTINGS: &[Setting] = &[
     setting("maintenance_work_mem", "64MB", Rule::Free),
     setting("max_identifier_length", "63", Rule::Fixed),
     setting("max_index_keys", "32", Rule::Fixed),
-    setting("plan_cache_mode", "auto", Rule::OneOf(&["auto", "force_generic_plan", "force_custom_plan"])),
+    setting(
+        "plan_cache_mode",
+        "auto",
+        Rule::OneOf(&["auto", "force_generic_plan", "force_custom_plan"]),
+    ),
     setting("quote_all_identifiers", "off", Rule::Boolean),
     setting("role", "none", Rule::Oneself),
     setting("row_security", "on", Rule::Boolean),
@@ -226,7 +230,11 @@ impl Settings {
             Some(value) => self.taken(setting, value)?,
         };
         let report = setting.reported.then(|| {
-            let told = if setting.rule == Rule::Oneself { &self.user } else { &taken };
+            let told = if setting.rule == Rule::Oneself {
+                &self.user
+            } else {
+                &taken
+            };
             (setting.spelled, told.clone())
         });
         if taken == setting.default {
@@ -240,7 +248,12 @@ impl Settings {
     /// A value as it is kept and shown.
     fn taken(&self, setting: &Setting, value: &str) -> Result<String, WireError> {
         let spelled = setting.spelled;
-        let invalid = || WireError::new("22023", format!("invalid value for parameter \"{spelled}\": \"{value}\""));
+        let invalid = || {
+            WireError::new(
+                "22023",
+                format!("invalid value for parameter \"{spelled}\": \"{value}\""),
+            )
+        };
         let always = || {
             let always = setting.default;
             WireError::unsupported(format!("{spelled} = {value} is not supported: it is always {always}"))
@@ -306,7 +319,11 @@ impl Settings {
             },
             Rule::Oneself if value == self.user => value.to_owned(),
             Rule::Oneself if setting.name == "role" && value == "none" => value.to_owned(),
-            Rule::Oneself => return Err(WireError::unsupported(format!("{spelled} = {value} is not supported: nobody acts as another user"))),
+            Rule::Oneself => {
+                return Err(WireError::unsupported(format!(
+                    "{spelled} = {value} is not supported: nobody acts as another user"
+                )));
+            }
         })
     }
 
@@ -408,7 +425,11 @@ fn read_duration(name: &str, value: &str) -> Result<u32, WireError> {
         };
         return Err(WireError::new("22023", message));
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in the range")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is whole and in the range"
+    )]
     Ok(millis as u32)
 }
 
@@ -419,7 +440,11 @@ fn write_duration(millis: u32) -> String {
             return format!("{}{unit}", millis / each);
         }
     }
-    if millis == 0 { "0".to_owned() } else { format!("{millis}ms") }
+    if millis == 0 {
+        "0".to_owned()
+    } else {
+        format!("{millis}ms")
+    }
 }
 
 /// PostgreSQL's truth values: any beginning of a word that is no other's.
@@ -438,8 +463,8 @@ fn boolean(value: &str) -> Option<bool> {
 /// Whether that is a name of UTF-8; nothing if PostgreSQL knows no such encoding.
 fn encoding(value: &str) -> Option<bool> {
     const OTHERS: [&str; 20] = [
-        "abc", "alt", "big5", "euc", "gb18030", "gbk", "iso8859", "johab", "koi8", "latin", "mskanji", "mule", "shiftjis",
-        "sjis", "sqlascii", "tcvn", "uhc", "vscii", "win", "windows",
+        "abc", "alt", "big5", "euc", "gb18030", "gbk", "iso8859", "johab", "koi8", "latin", "mskanji", "mule",
+        "shiftjis", "sjis", "sqlascii", "tcvn", "uhc", "vscii", "win", "windows",
     ];
     let name: String = value
         .chars()
@@ -464,12 +489,21 @@ fn date_style(value: &str, now: &str) -> Result<String, Option<String>> {
             "dmy" => "DMY".clone_into(&mut order),
             "ymd" => "YMD".clone_into(&mut order),
             "default" => "MDY".clone_into(&mut order),
-            _ if ["sql", "postgres", "german"].iter().any(|style| lower.starts_with(style)) => return Err(None),
+            _ if ["sql", "postgres", "german"]
+                .iter()
+                .any(|style| lower.starts_with(style)) =>
+            {
+                return Err(None);
+            }
             _ => return Err(Some(word.to_owned())),
         }
     }
     // The order is what dates that are written as 01/02/2003 are read by, and those are read month first.
-    if order == "MDY" { Ok("ISO, MDY".to_owned()) } else { Err(None) }
+    if order == "MDY" {
+        Ok("ISO, MDY".to_owned())
+    } else {
+        Err(None)
+    }
 }
 
 /// A time zone as PostgreSQL spells it.
@@ -477,9 +511,13 @@ fn zone_name(value: &str) -> Result<String, WireError> {
     let zone = parse_zone(value)?;
     let trimmed = value.trim();
     let is_interval = trimmed.len() >= 8 && trimmed.as_bytes()[..8].eq_ignore_ascii_case(b"interval");
-    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    let is_number = value
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
     if !is_interval && !is_number {
-        return Ok(zone.iana_name().map_or_else(|| value.to_ascii_uppercase(), str::to_owned));
+        return Ok(zone
+            .iana_name()
+            .map_or_else(|| value.to_ascii_uppercase(), str::to_owned));
     }
     let seconds = zone.to_offset(jiff::Timestamp::UNIX_EPOCH).seconds();
     let write = |sign: char| {
@@ -510,7 +548,10 @@ mod tests {
             settings.set("client_encoding", Some("LATIN1")).unwrap_err().sqlstate,
             "0A000"
         );
-        assert_eq!(settings.set("client_encoding", Some("foo")).unwrap_err().sqlstate, "22023");
+        assert_eq!(
+            settings.set("client_encoding", Some("foo")).unwrap_err().sqlstate,
+            "22023"
+        );
         assert_eq!(settings.set("TimeZone", Some("x")).unwrap_err().sqlstate, "22023");
         assert_eq!(settings.set("DateStyle", Some("German")).unwrap_err().sqlstate, "0A000");
         assert_eq!(settings.set("DateStyle", Some("foo")).unwrap_err().sqlstate, "22023");
@@ -544,11 +585,15 @@ mod tests {
     #[test]
     fn other_words_for_the_same_are_taken() {
         let mut settings = Settings::new("ann");
-        for (name, value) in [("client_encoding", "utf-8"), ("timezone", "utc"), ("DateStyle", "iso")] {
+        for (name, value) in [
+            ("client_encoding", "utf-8"),
+            ("timezone", "etc/utc"),
+            ("DateStyle", "iso"),
+        ] {
             settings.set(name, Some(value)).unwrap();
         }
-        assert_eq!(settings.value("TimeZone").as_deref(), Some("UTC"));
-        assert!(settings.changed.is_empty());
+        assert_eq!(settings.value("TimeZone").as_deref(), Some("Etc/UTC"));
+        assert_eq!(settings.changed.len(), 1);
     }
 
     #[test]

@@ -80,10 +80,7 @@ impl Violation {
             table = Some(owner.to_owned());
             columns.push(column.to_owned());
         }
-        Some(Self {
-            table: table?,
-            columns,
-        })
+        Some(Self { table: table?, columns })
     }
 }
 
@@ -98,10 +95,19 @@ fn index_columns(connection: &rusqlite::Connection, index: &str) -> Option<Vec<S
 /// The name of the key of these columns: as declared, or that of the index.
 fn constraint_name(connection: &rusqlite::Connection, table: &str, columns: &[String]) -> Option<String> {
     let text: String = connection
-        .query_row("SELECT sql FROM sqlite_schema WHERE name = ?1 AND type = 'table'", [table], |row| row.get(0))
+        .query_row(
+            "SELECT sql FROM sqlite_schema WHERE name = ?1 AND type = 'table'",
+            [table],
+            |row| row.get(0),
+        )
         .ok()?;
     let definition = Definition::read(&text)?;
-    if let Some(key) = definition.primary_key.iter().chain(&definition.uniques).find(|key| key.columns == columns) {
+    if let Some(key) = definition
+        .primary_key
+        .iter()
+        .chain(&definition.uniques)
+        .find(|key| key.columns == columns)
+    {
         return Some(key.name.clone());
     }
     let mut statement = connection
@@ -136,7 +142,10 @@ fn key_of(
         {
             return None;
         }
-        parts.push(format!("\"forebay_write\"({}, '{}', ?{number})", inserted.sql, inserted.label));
+        parts.push(format!(
+            "\"forebay_write\"({}, '{}', ?{number})",
+            inserted.sql, inserted.label
+        ));
     }
     let mut statement = connection.prepare(&format!("SELECT {}", parts.join(", "))).ok()?;
     for index in 1..=statement.parameter_count() {
@@ -159,6 +168,10 @@ fn key_of(
     let mut rows = statement.raw_query();
     let row = rows.next().ok()??;
     (0..count)
-        .map(|column| row.get::<_, Option<String>>(column).ok().map(|text| text.unwrap_or_else(|| "null".to_owned())))
+        .map(|column| {
+            row.get::<_, Option<String>>(column)
+                .ok()
+                .map(|text| text.unwrap_or_else(|| "null".to_owned()))
+        })
         .collect()
 }

@@ -78,10 +78,15 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
         }
         "SHOW" => (Kind::Show(show(&mut cursor)?), "SHOW"),
         "DISCARD" => return discard(&mut cursor).map(Some),
+        "COPY" => (Kind::Copy(Box::new(super::copy::understand(&mut cursor)?)), "COPY"),
         "LISTEN" => (Kind::Listen(cursor.name("a channel")?), "LISTEN"),
         "UNLISTEN" => {
             let all = cursor.take_sign("*");
-            let channel = if all { None } else { Some(cursor.name("a channel or *")?) };
+            let channel = if all {
+                None
+            } else {
+                Some(cursor.name("a channel or *")?)
+            };
             (Kind::Unlisten(channel), "UNLISTEN")
         }
         "NOTIFY" => {
@@ -156,12 +161,8 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             &first,
             "Cursors are offered by the protocol: execute a portal with a row limit.",
         ),
-        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT"
-        | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN" | "IMPORT" => refused(&first),
-        "COPY" => refused_but(
-            "COPY",
-            "Use INSERT with several rows, or many INSERTs at once: they share commits.",
-        ),
+        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY"
+        | "REASSIGN" | "IMPORT" => refused(&first),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {
@@ -181,8 +182,8 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
                 "SEQUENCE" if first != "ALTER" => return None,
                 "SCHEMA" | "EXTENSION" if first == "CREATE" => return None,
                 "SEQUENCE" => refused_but("ALTER SEQUENCE", "Its next number is set by setval()."),
-                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE"
-                | "TYPE" | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
+                "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "TYPE"
+                | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
                 | "SUBSCRIPTION" | "SERVER" | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION"
                 | "TABLESPACE" | "UNLOGGED" | "SYSTEM" | "DEFAULT" | "OWNED" | "GROUP" | "STATISTICS" => {
                     refused(&format!("{first} {second}"))

@@ -103,7 +103,11 @@ impl Dialect for ForebayDialect {
         if let Some(is_null) = is_null_test(word.quote_style, &word.value) {
             parser.next_token();
             let inner = Box::new(left.clone());
-            return Some(Ok(if is_null { Expr::IsNull(inner) } else { Expr::IsNotNull(inner) }));
+            return Some(Ok(if is_null {
+                Expr::IsNull(inner)
+            } else {
+                Expr::IsNotNull(inner)
+            }));
         }
         if word.keyword == Keyword::COLLATE {
             parser.next_token();
@@ -195,7 +199,11 @@ fn symmetric(parser: &mut Parser, value: &Expr, negated: bool, precedence: u8) -
     };
     Ok(Expr::Nested(Box::new(Expr::BinaryOp {
         left: Box::new(between(&low, &high)),
-        op: if negated { BinaryOperator::And } else { BinaryOperator::Or },
+        op: if negated {
+            BinaryOperator::And
+        } else {
+            BinaryOperator::Or
+        },
         right: Box::new(between(&high, &low)),
     })))
 }

@@ -101,7 +101,9 @@ impl SqlError {
     /// Where in the text the client sent, as a character counted from 1.
     pub fn position(&self) -> Option<usize> {
         match self {
-            Self::Syntax { position, .. } | Self::NoSuchParameter { position, .. } | Self::Fault { position, .. } => *position,
+            Self::Syntax { position, .. } | Self::NoSuchParameter { position, .. } | Self::Fault { position, .. } => {
+                *position
+            }
             _ => None,
         }
     }

@@ -283,7 +283,9 @@ pub(crate) fn is_preferred(oid: Oid) -> bool {
 
 /// The type of an array's elements.
 pub(crate) fn element_of(array: Oid) -> Option<Oid> {
-    type_fact(array).map(|fact| fact.element).filter(|element| *element != 0)
+    type_fact(array)
+        .map(|fact| fact.element)
+        .filter(|element| *element != 0)
 }
 
 /// The array type of an element.
@@ -333,8 +335,14 @@ mod tests {
             include_str!("data/functions.txt").lines().count()
         );
         assert_eq!(CASTS.len(), include_str!("data/casts.txt").lines().count());
-        assert_eq!(display_name(array_of(oid::TIMESTAMPTZ).unwrap()), "timestamp with time zone[]");
-        assert_eq!(cast(oid::INT4, oid::INT8).unwrap().method, CastMethod::Function("int48"));
+        assert_eq!(
+            display_name(array_of(oid::TIMESTAMPTZ).unwrap()),
+            "timestamp with time zone[]"
+        );
+        assert_eq!(
+            cast(oid::INT4, oid::INT8).unwrap().method,
+            CastMethod::Function("int48")
+        );
         assert!(functions("now").iter().all(|function| function.volatility == b's'));
     }
 }

@@ -5,15 +5,15 @@
 
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::error::SqlError;
-use super::sequence_options;
 use super::TOKENS_MAX;
 use super::dialect::ForebayDialect;
+use super::error::SqlError;
 use super::lexer::{self, Kind};
+use super::sequence_options;
 
 /// Parentheses, subqueries and prefix operators inside one another.
 const NESTING_MAX: usize = 250;
@@ -52,7 +52,9 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
 fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     let mut tokens = Tokenizer::new(&ForebayDialect, text).tokenize_with_location()?;
     let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
-    let mut words = tokens.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let mut words = tokens
+        .iter_mut()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)));
     if words.next().is_some_and(|first| is(first, Keyword::ALTER))
         && let Some(second) = words.next().filter(|second| is(second, Keyword::VIEW))
     {
@@ -183,7 +185,11 @@ fn syntax_error(text: &str, message: &str) -> SqlError {
         let words = message.split(", found: EOF").next().unwrap_or(message);
         let at_end = words.len() < message.len();
         return SqlError::Syntax {
-            message: if at_end { "syntax error at end of input".to_owned() } else { format!("syntax error: {message}") },
+            message: if at_end {
+                "syntax error at end of input".to_owned()
+            } else {
+                format!("syntax error: {message}")
+            },
             position: at_end.then(|| text.chars().count() + 1),
         };
     };

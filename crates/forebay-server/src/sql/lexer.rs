@@ -294,7 +294,10 @@ impl Lexer<'_> {
         if rest.starts_with(b"::") {
             return self.take(2, Kind::Operator);
         }
-        let run = rest.iter().take_while(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte)).count();
+        let run = rest
+            .iter()
+            .take_while(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte))
+            .count();
         let comment = (1..run).find(|at| rest[*at..].starts_with(b"--") || rest[*at..].starts_with(b"/*"));
         let mut length = comment.unwrap_or(run);
         if !rest[..length].iter().any(|byte| b"~!@#%^&|`?".contains(byte)) {

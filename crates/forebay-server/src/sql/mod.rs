@@ -13,6 +13,7 @@
 mod catalog_query;
 mod command;
 pub(crate) mod compile;
+mod copy;
 mod cursor;
 mod dialect;
 mod error;
@@ -39,6 +40,7 @@ pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
 pub use split::Hints;
 pub use tag::Tag;
 
+pub use copy::{Copy, Forced, Format, Header, Subject};
 use cursor::Cursor;
 use error::character_position;
 use lexer::Token;
@@ -162,6 +164,8 @@ pub enum Kind {
         /// The payload, which may be empty.
         payload: String,
     },
+    /// COPY.
+    Copy(Box<Copy>),
     /// CLOSE cursor; `None` is ALL.
     Close(Option<String>),
     /// Understood and not offered.
@@ -438,10 +442,57 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
     })
 }
 
+/// A column of a table, for COPY.
+#[derive(Debug, Clone)]
+pub(crate) struct CopiedColumn {
+    pub(crate) name: String,
+    pub(crate) oid: u32,
+    pub(crate) typmod: i32,
+    /// Computed: neither copied from nor to.
+    pub(crate) generated: bool,
+}
+
+/// The columns of a table that is copied, `from` the client or to it.
+pub(crate) fn copied_columns(
+    connection: &rusqlite::Connection,
+    name: &str,
+    from: bool,
+) -> Result<Vec<CopiedColumn>, SqlError> {
+    let fault = |sqlstate: &'static str, message: String, hint: Option<&str>| SqlError::Fault {
+        sqlstate,
+        message,
+        detail: None,
+        hint: hint.map(str::to_owned),
+        position: None,
+    };
+    let found = compile::schema::Schema::new(connection).table(name)?;
+    let own = name.starts_with("sqlite_") || name.starts_with("forebay_");
+    let Some(table) = found.filter(|_| !own) else {
+        return Err(fault("42P01", format!("relation \"{name}\" does not exist"), None));
+    };
+    if table.view.is_some() || table.foreign_view {
+        return Err(if from {
+            fault("42809", format!("cannot copy to view \"{name}\""), None)
+        } else {
+            let hint = "Try the COPY (SELECT ...) TO variant.";
+            fault("42809", format!("cannot copy from view \"{name}\""), Some(hint))
+        });
+    }
+    Ok(table
+        .columns
+        .iter()
+        .map(|column| CopiedColumn {
+            name: column.name.clone(),
+            oid: column.kind.oid,
+            typmod: column.kind.typmod,
+            generated: column.generated,
+        })
+        .collect())
+}
+
 /// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.
 pub(crate) fn is_deferrable_only(sql: &str) -> bool {
-    Definition::read(sql)
-        .is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
+    Definition::read(sql).is_some_and(|table| table.foreign_keys.iter().any(|key| key.deferrable && !key.deferred))
 }
 
 /// The highest parameter number. Names have no place in the protocol.

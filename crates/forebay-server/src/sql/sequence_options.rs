@@ -9,7 +9,11 @@ use super::lexer::{self, Kind, Token, name_value};
 
 /// The text with its options in order; `None` if it has none.
 pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {
-    let has = |word: &[u8]| text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    let has = |word: &[u8]| {
+        text.as_bytes()
+            .windows(word.len())
+            .any(|part| part.eq_ignore_ascii_case(word))
+    };
     if !has(b"sequence") && !has(b"identity") {
         return Ok(None);
     }
@@ -17,20 +21,29 @@ pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {
     let is = |place: usize, word: &str| tokens.get(place).is_some_and(|token| token.is_word(text, word));
     if is(0, "CREATE") && is(1, "SEQUENCE") {
         let first = (2..tokens.len()).find(|place| rank(text, &tokens, *place).is_some());
-        let end = tokens.iter().position(|token| token.kind == Kind::Semicolon).unwrap_or(tokens.len());
+        let end = tokens
+            .iter()
+            .position(|token| token.kind == Kind::Semicolon)
+            .unwrap_or(tokens.len());
         return Ok(first.map(|first| in_order(text, &tokens, first, end, None)));
     }
     if !is(0, "CREATE") && !is(0, "ALTER") {
         return Ok(None);
     }
-    let table = tokens.iter().position(|token| token.kind == Kind::Open).and_then(|open| tokens.get(open.checked_sub(1)?));
+    let table = tokens
+        .iter()
+        .position(|token| token.kind == Kind::Open)
+        .and_then(|open| tokens.get(open.checked_sub(1)?));
     let table = table.and_then(|token| name_value(token.kind, token.text(text)));
     let (mut depth, mut column) = (0, None);
     for (place, token) in tokens.iter().enumerate() {
         match token.kind {
             Kind::Open if is(place.wrapping_sub(1), "IDENTITY") => {
                 let close = (place..tokens.len()).find(|place| tokens[*place].kind == Kind::Close);
-                let name = table.as_ref().zip(column.as_ref()).map(|(table, column)| format!("{table}_{column}_seq"));
+                let name = table
+                    .as_ref()
+                    .zip(column.as_ref())
+                    .map(|(table, column)| format!("{table}_{column}_seq"));
                 // One of them is enough for a table: PostgreSQL's own tools write no second.
                 return Ok(close.map(|close| in_order(text, &tokens, place + 1, close, name)));
             }
@@ -48,7 +61,16 @@ pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {
 
 /// Where the option that begins with this word stands in the parser's order.
 fn rank(text: &str, tokens: &[Token], place: usize) -> Option<usize> {
-    const ORDER: [&str; 8] = ["AS", "INCREMENT", "MINVALUE", "MAXVALUE", "START", "CACHE", "CYCLE", "OWNED"];
+    const ORDER: [&str; 8] = [
+        "AS",
+        "INCREMENT",
+        "MINVALUE",
+        "MAXVALUE",
+        "START",
+        "CACHE",
+        "CYCLE",
+        "OWNED",
+    ];
     let of = |place: usize| {
         let token = tokens.get(place)?;
         ORDER.iter().position(|word| token.is_word(text, word))
@@ -62,11 +84,17 @@ fn rank(text: &str, tokens: &[Token], place: usize) -> Option<usize> {
 }
 
 fn in_order(text: &str, tokens: &[Token], first: usize, end: usize, name: Option<String>) -> String {
-    let mut starts: Vec<usize> = (first..end).filter(|place| rank(text, tokens, *place).is_some()).collect();
+    let mut starts: Vec<usize> = (first..end)
+        .filter(|place| rank(text, tokens, *place).is_some())
+        .collect();
     let lead_end = starts.first().copied().unwrap_or(end);
     starts.push(end);
     let of = |from: usize, to: usize| {
-        let stop = if to > from { tokens[to - 1].range.end } else { tokens[from].range.start };
+        let stop = if to > from {
+            tokens[to - 1].range.end
+        } else {
+            tokens[from].range.start
+        };
         &text[tokens[from].range.start..stop]
     };
     // SEQUENCE NAME x, which only an identity column has.
@@ -74,7 +102,7 @@ fn in_order(text: &str, tokens: &[Token], first: usize, end: usize, name: Option
         ([word, second, last], Some(name))
             if word.is_word(text, "SEQUENCE")
                 && second.is_word(text, "NAME")
-                && name_value(last.kind, last.text(text)) .as_ref() == Some(name) =>
+                && name_value(last.kind, last.text(text)).as_ref() == Some(name) =>
         {
             ""
         }

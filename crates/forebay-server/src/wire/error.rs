@@ -95,6 +95,8 @@ pub struct ErrorFields {
     pub hint: Option<String>,
     /// Where in the statement, in characters, counted from 1.
     pub position: Option<u32>,
+    /// What was done when it happened.
+    pub context: Option<String>,
     /// The schema that the error is about.
     pub schema: Option<String>,
     /// The table that the error is about.
@@ -116,6 +118,7 @@ impl WireError {
             detail: None,
             hint: None,
             position: None,
+            context: None,
             schema: None,
             table: None,
             column: None,
@@ -161,6 +164,13 @@ impl WireError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// With what was done when it happened, as PostgreSQL's CONTEXT has it.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Self {
+        self.0.context = Some(context.into());
         self
     }
 
@@ -217,6 +227,7 @@ impl WireError {
             (b'D', &self.detail),
             (b'H', &self.hint),
             (b'P', &position),
+            (b'W', &self.context),
             (b's', &self.schema),
             (b't', &self.table),
             (b'c', &self.column),

@@ -193,12 +193,14 @@ pub(crate) fn is_order_of_evaluation(judged: &Judged) -> bool {
             .any(|symbol| words.iter().any(|word| symbol.starts_with(word)))
     };
     // Where PostgreSQL's planner has found NULL it need not evaluate the rest, which fails.
-    let only_null = judged.postgres.iter().all(|answer| {
-        answer.error.is_none() && answer.rows.iter().all(|row| row.iter().any(Option::is_none))
-    });
-    let null_here = judged.forebay.iter().all(|answer| {
-        answer.error.is_none() && answer.rows.iter().all(|row| row.iter().any(Option::is_none))
-    });
+    let only_null = judged
+        .postgres
+        .iter()
+        .all(|answer| answer.error.is_none() && answer.rows.iter().all(|row| row.iter().any(Option::is_none)));
+    let null_here = judged
+        .forebay
+        .iter()
+        .all(|answer| answer.error.is_none() && answer.rows.iter().all(|row| row.iter().any(Option::is_none)));
     // In the simple protocol PostgreSQL describes what its planner has made of a constant CASE or COALESCE, elsewhere what was written.
     let described_as_planned = how == "type modifier of a column"
         && judged.case.steps.iter().any(|step| step.is_simple)

@@ -32,11 +32,20 @@ pub(crate) fn compare(name: &str, found: &[String], whole: bool) {
     };
     let known: Vec<&str> = known.lines().collect();
     let mut told = String::new();
-    for line in found.iter().filter(|line| !known.iter().any(|known| key(known) == key(line))) {
+    for line in found
+        .iter()
+        .filter(|line| !known.iter().any(|known| key(known) == key(line)))
+    {
         writeln!(told, "fails, and is not known to: {line}").expect("a String takes all that is written");
     }
-    for line in known.iter().filter(|line| !found.iter().any(|found| key(found) == key(line))) {
+    for line in known
+        .iter()
+        .filter(|line| !found.iter().any(|found| key(found) == key(line)))
+    {
         writeln!(told, "is known to fail, and does not: {line}").expect("a String takes all that is written");
     }
-    assert!(told.is_empty(), "{name}: refused/{name}.txt is not what was found:\n{told}");
+    assert!(
+        told.is_empty(),
+        "{name}: refused/{name}.txt is not what was found:\n{told}"
+    );
 }

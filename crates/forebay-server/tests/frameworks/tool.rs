@@ -48,7 +48,11 @@ fn differences(found: &str, expected: &str) -> Vec<(String, String)> {
     };
     let (found, expected) = (groups(found), groups(expected));
     let names = |groups: &[(String, String)]| groups.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&found), names(&expected), "psql did not come to the end of the file");
+    assert_eq!(
+        names(&found),
+        names(&expected),
+        "psql did not come to the end of the file"
+    );
     let mut differing = Vec::new();
     for ((name, found), (_, expected)) in found.into_iter().zip(expected) {
         if found == expected {

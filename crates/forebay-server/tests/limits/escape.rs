@@ -1,6 +1,5 @@
 //! SQL that reaches beyond the database: files, settings of connections that all share, the schema's own tables.
 
-
 use rusqlite::Connection;
 use testbed::{Folder, Forebay};
 
@@ -105,7 +104,11 @@ fn what_is_refused_is_refused_inside_definitions() {
             let state = answer.sqlstate();
             assert!(state.starts_with("42") || state == "0A000", "{sql}: {state}");
         }
-        assert_eq!(client.ask("SELECT count(*) FROM pg_class WHERE relname = 'v'"), "0", "{sql}");
+        assert_eq!(
+            client.ask("SELECT count(*) FROM pg_class WHERE relname = 'v'"),
+            "0",
+            "{sql}"
+        );
     }
     client.run("INSERT INTO t VALUES ('x')");
     assert_eq!(client.ask("SELECT a FROM t"), "x");
@@ -116,12 +119,21 @@ fn what_is_refused_is_refused_inside_definitions() {
 fn texts_in_definitions_stay_texts() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
-    for (number, text) in ["*/ SELECT load_extension('x'); --", " :forebay */ x", "*\u{200b}/ */", "/* forebay: {} :forebay */", "\""]
-        .into_iter()
-        .enumerate()
+    for (number, text) in [
+        "*/ SELECT load_extension('x'); --",
+        " :forebay */ x",
+        "*\u{200b}/ */",
+        "/* forebay: {} :forebay */",
+        "\"",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let name: String = text.replace('"', "\"\"").chars().take(20).collect();
-        client.run(&format!("CREATE VIEW \"v{name}\" AS SELECT '{0}'::text AS \"c{name}\"", text.replace('\'', "''")));
+        client.run(&format!(
+            "CREATE VIEW \"v{name}\" AS SELECT '{0}'::text AS \"c{name}\"",
+            text.replace('\'', "''")
+        ));
         assert_eq!(client.ask(&format!("SELECT \"c{name}\" FROM \"v{name}\"")), text);
         client.run(&format!(
             "CREATE TABLE \"t{name}\" (\"c{name}\" text DEFAULT '{0}' CONSTRAINT \"k{name}\" CHECK (\"c{name}\" = '{0}'), n int DEFAULT {number})",
@@ -131,11 +143,16 @@ fn texts_in_definitions_stay_texts() {
         assert_eq!(answer.rows(), [[Some(text.to_owned()), Some(number.to_string())]]);
     }
     // Names that look like the definitions that stand in the file.
-    for name in ["/* forebay: {\"\"columns\"\":[]} :forebay */", "/* forebay view: SELECT 1 AS x :forebay */"] {
+    for name in [
+        "/* forebay: {\"\"columns\"\":[]} :forebay */",
+        "/* forebay view: SELECT 1 AS x :forebay */",
+    ] {
         client.run(&format!("CREATE TABLE \"{name}\" (a int, b text)"));
         let answer = client.run(&format!("INSERT INTO \"{name}\" VALUES (1, 'x') RETURNING *"));
         assert_eq!(answer.rows(), [[Some("1".to_owned()), Some("x".to_owned())]]);
-        client.run(&format!("CREATE VIEW \"{name} v\" AS SELECT 'x'::text AS \"{name}\", 'y'::text AS b"));
+        client.run(&format!(
+            "CREATE VIEW \"{name} v\" AS SELECT 'x'::text AS \"{name}\", 'y'::text AS b"
+        ));
         assert_eq!(client.ask(&format!("SELECT b FROM \"{name} v\"")), "y");
     }
 }

@@ -6,7 +6,8 @@ use crate::client::{Client, bind, execute, parse, query};
 use crate::server;
 
 /// Two hundred megabytes: more than any socket takes.
-const LARGE: &str = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 20000) SELECT repeat('x', 10000) FROM s";
+const LARGE: &str =
+    "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 20000) SELECT repeat('x', 10000) FROM s";
 
 #[test]
 fn clients_that_take_nothing_block_nobody() {

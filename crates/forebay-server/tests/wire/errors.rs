@@ -37,8 +37,8 @@ fn each_error_has_its_sqlstate() {
             None,
         ),
         ("SELECT $1", "42P02", None),
-        ("LISTEN x", "0A000", None),
-        ("COPY t FROM STDIN", "0A000", None),
+        ("LOAD 'x'", "0A000", None),
+        ("COPY t FROM '/tmp/x'", "0A000", None),
         ("SAVEPOINT x", "25P01", None),
         ("COMMIT AND CHAIN", "25P01", None),
     ] {
@@ -60,7 +60,10 @@ fn each_error_has_its_sqlstate() {
         }
     }
     let unique = client.query("INSERT INTO t VALUES (1, 'y', 1, NULL)").error().unwrap();
-    assert_eq!((unique.field(b't'), unique.field(b'n'), unique.field(b'D')), (Some("t"), Some("t_pkey"), Some("Key (a)=(1) already exists.")));
+    assert_eq!(
+        (unique.field(b't'), unique.field(b'n'), unique.field(b'D')),
+        (Some("t"), Some("t_pkey"), Some("Key (a)=(1) already exists."))
+    );
     for (sql, sqlstate) in [("ROLLBACK TO x", "3B001"), ("SELECT 1", "25P02")] {
         client.query("BEGIN");
         assert_eq!(

@@ -72,9 +72,15 @@ fn text_that_meets_no_typed_column_stays_as_it_is() {
     let mut client = Client::connect(server.address());
     client.run(TABLE);
     client.run("INSERT INTO t (id, n, name) VALUES (1, NULL, '0x10')");
-    assert_eq!(client.ask("SELECT coalesce(CAST(n AS TEXT), 'none') || name FROM t"), "none0x10");
+    assert_eq!(
+        client.ask("SELECT coalesce(CAST(n AS TEXT), 'none') || name FROM t"),
+        "none0x10"
+    );
     // Of two arguments the one that has a type says of which type the other is.
-    let error = client.query("SELECT coalesce(n, 'none') || name FROM t").error().unwrap();
+    let error = client
+        .query("SELECT coalesce(n, 'none') || name FROM t")
+        .error()
+        .unwrap();
     assert_eq!((error.sqlstate(), error.position()), ("22P02", Some(20)));
     let answer = client.run("SELECT CAST(id AS TEXT) FROM t UNION ALL SELECT 'abc'");
     assert_eq!(answer.rows().len(), 2);

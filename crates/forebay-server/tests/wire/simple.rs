@@ -80,7 +80,9 @@ fn the_status_byte_is_true() {
     step("ROLLBACK AND CHAIN", "00000", 'T');
     step("ROLLBACK", "00000", 'I');
     assert_eq!(
-        step("SELECT string_agg(a::text, ',' ORDER BY a) FROM t", "00000", 'I').value().unwrap(),
+        step("SELECT string_agg(a::text, ',' ORDER BY a) FROM t", "00000", 'I')
+            .value()
+            .unwrap(),
         "8"
     );
 }

@@ -215,7 +215,11 @@ impl Translator {
                 let mut pieces = pieces.into_iter();
                 while let (Some(key), Some(value)) = (pieces.next(), pieces.next()) {
                     let key = self.text_of(key)?;
-                    members.push(format!("forebay_json_key({}) || ' : ' || {}", key.sql, self.json_of(value)?));
+                    members.push(format!(
+                        "forebay_json_key({}) || ' : ' || {}",
+                        key.sql,
+                        self.json_of(value)?
+                    ));
                 }
                 Ok(Piece::new(
                     format!("('{{' || {} || '}}')", members.join(" || ', ' || ")),
@@ -289,7 +293,9 @@ impl Translator {
         let sql = match family(&piece.kind) {
             Family::Boolean => format!("(CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END)", piece.sql),
             Family::Integer if !is_registered(&piece.kind) => format!("CAST({} AS TEXT)", piece.sql),
-            Family::Integer | Family::Text | Family::Unknown => format!("forebay_json_text({})", self.text_of(piece)?.sql),
+            Family::Integer | Family::Text | Family::Unknown => {
+                format!("forebay_json_text({})", self.text_of(piece)?.sql)
+            }
             _ => return Err(CatalogError::unsupported(format!("{} in JSON", piece.kind))),
         };
         Ok(format!("coalesce({sql}, 'null')"))
@@ -380,7 +386,12 @@ impl Translator {
         let name = function_name(function)?;
         if !matches!(
             name.as_str(),
-            "unnest" | "_pg_expandarray" | "generate_subscripts" | "generate_series" | "pg_partition_ancestors" | "pg_get_keywords"
+            "unnest"
+                | "_pg_expandarray"
+                | "generate_subscripts"
+                | "generate_series"
+                | "pg_partition_ancestors"
+                | "pg_get_keywords"
         ) {
             return Ok(None);
         }

@@ -161,9 +161,7 @@ impl Translator {
                 let (text, from) = (self.expression(expr)?, self.expression(from)?);
                 let from = self.coerce(from, &Type::INT4)?;
                 // A start below 0 counts from the end in SQLite, and cuts the length in PostgreSQL. A text pattern is another function.
-                if family(&from.kind) != Family::Integer
-                    || from.sql.starts_with('-')
-                {
+                if family(&from.kind) != Family::Integer || from.sql.starts_with('-') {
                     return Err(CatalogError::unsupported(expression));
                 }
                 let mut arguments = vec![self.text_of(text)?.sql, from.sql];

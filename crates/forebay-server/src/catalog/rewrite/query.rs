@@ -110,11 +110,7 @@ impl Translator {
         Ok(())
     }
 
-    fn set_expression(
-        &mut self,
-        body: &SetExpr,
-        order: Option<&OrderBy>,
-    ) -> Result<(String, Columns), CatalogError> {
+    fn set_expression(&mut self, body: &SetExpr, order: Option<&OrderBy>) -> Result<(String, Columns), CatalogError> {
         match body {
             SetExpr::Select(select) => self.select(select, order_list(order)?),
             SetExpr::Query(query) if order.is_none() => {
@@ -203,11 +199,7 @@ impl Translator {
         Ok((format!("VALUES {}", texts.join(", ")), columns))
     }
 
-    fn select(
-        &mut self,
-        select: &Select,
-        order: &[OrderByExpr],
-    ) -> Result<(String, Columns), CatalogError> {
+    fn select(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<(String, Columns), CatalogError> {
         refuse_select(select)?;
         self.scopes.push(Scope::default());
         let result = self.select_inside(select, order);
@@ -215,11 +207,7 @@ impl Translator {
         result
     }
 
-    fn select_inside(
-        &mut self,
-        select: &Select,
-        order: &[OrderByExpr],
-    ) -> Result<(String, Columns), CatalogError> {
+    fn select_inside(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<(String, Columns), CatalogError> {
         let mut from = String::new();
         for (index, item) in select.from.iter().enumerate() {
             if index > 0 {

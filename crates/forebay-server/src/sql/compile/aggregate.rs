@@ -44,7 +44,10 @@ impl Compiler<'_> {
             return Err(Fault::new("42803", message));
         }
         if windowed && let Some(clause) = scope.no_windows.get() {
-            return Err(Fault::new("42P20", format!("window functions are not allowed in {clause}")));
+            return Err(Fault::new(
+                "42P20",
+                format!("window functions are not allowed in {clause}"),
+            ));
         }
         if !written.named.is_empty() {
             return Err(Fault::unsupported(format!("{name} with named arguments")));
@@ -64,7 +67,9 @@ impl Compiler<'_> {
             }
         }
         if windowed && (distinct || !order.is_empty()) {
-            return Err(Fault::unsupported("DISTINCT or ORDER BY in the arguments of a window function"));
+            return Err(Fault::unsupported(
+                "DISTINCT or ORDER BY in the arguments of a window function",
+            ));
         }
         let before = (scope.no_aggregates.get(), scope.no_windows.get(), scope.met.get());
         if !windowed {
@@ -135,7 +140,10 @@ impl Compiler<'_> {
         })?;
         let fact = chosen.function;
         if function.over.is_none() && fact.kind == b'w' {
-            return Err(Fault::new("42P20", format!("window function {name} requires an OVER clause")));
+            return Err(Fault::new(
+                "42P20",
+                format!("window function {name} requires an OVER clause"),
+            ));
         }
         if fact.kind == b'f' {
             return Err(Fault::new(
@@ -148,7 +156,11 @@ impl Compiler<'_> {
         let mut converted = Vec::new();
         for (argument, wanted) in arguments.into_iter().zip(&chosen.wanted) {
             let actual = polymorphism.actual(*wanted).unwrap_or(*wanted);
-            let argument = if actual == oid::ANY { self.or_text(argument)? } else { argument };
+            let argument = if actual == oid::ANY {
+                self.or_text(argument)?
+            } else {
+                argument
+            };
             converted.push(self.convert_type(argument, actual, Context::Implicit)?);
         }
         let result = polymorphism
@@ -165,7 +177,13 @@ impl Compiler<'_> {
         let compared = distinct || matches!(name, "min" | "max");
         let mut texts: Vec<String> = converted
             .iter()
-            .map(|argument| if compared { argument.compared() } else { argument.sql.clone() })
+            .map(|argument| {
+                if compared {
+                    argument.compared()
+                } else {
+                    argument.sql.clone()
+                }
+            })
             .collect();
         if distinct && !types::is_ordered(converted[0].oid) {
             return Err(Fault::unsupported(format!(
@@ -184,7 +202,11 @@ impl Compiler<'_> {
         }
         sql.push(')');
         self.filter(function.filter.as_deref(), scope, &mut sql)?;
-        let not_null = name == "count" || matches!(name, "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist");
+        let not_null = name == "count"
+            || matches!(
+                name,
+                "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist"
+            );
         Ok((sql, result, lowered, not_null))
     }
 
@@ -297,10 +319,16 @@ fn inherited(mut spec: WindowSpec, scope: &Scope<'_>) -> Result<WindowSpec> {
     if let Some(name) = spec.window_name.take() {
         let base = inherited(named_window(&folded(&name), scope)?, scope)?;
         if !spec.partition_by.is_empty() || (!spec.order_by.is_empty() && !base.order_by.is_empty()) {
-            return Err(Fault::new("42P20", format!("cannot override a clause of window \"{}\"", folded(&name))));
+            return Err(Fault::new(
+                "42P20",
+                format!("cannot override a clause of window \"{}\"", folded(&name)),
+            ));
         }
         if base.window_frame.is_some() {
-            return Err(Fault::new("42P20", format!("cannot copy window \"{}\" because it has a frame clause", folded(&name))));
+            return Err(Fault::new(
+                "42P20",
+                format!("cannot copy window \"{}\" because it has a frame clause", folded(&name)),
+            ));
         }
         spec.partition_by = base.partition_by;
         if spec.order_by.is_empty() {
@@ -321,7 +349,9 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
     };
     if fact.kind == b'w' {
         return match name {
-            "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "first_value" | "last_value" => native(name),
+            "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "first_value" | "last_value" => {
+                native(name)
+            }
             "lag" | "lead" | "ntile" | "nth_value" => native(name),
             _ => Err(Fault::unsupported(format!("the window function {name}"))),
         };
@@ -334,8 +364,7 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
         ("count", _) | ("sum", ["int2" | "int4"]) => return native(name),
         (
             "min" | "max",
-            ["int2" | "int4" | "int8" | "text" | "varchar" | "date" | "time" | "timestamp"
-            | "timestamptz" | "oid"],
+            ["int2" | "int4" | "int8" | "text" | "varchar" | "date" | "time" | "timestamp" | "timestamptz" | "oid"],
         ) => return native(name),
         _ => {}
     }
@@ -346,7 +375,10 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
         .collect();
     let symbol = format!("{name}({})", declared.join(","));
     let Some(known) = crate::sql::functions::aggregate(&symbol) else {
-        return Err(Fault::unsupported(format!("the aggregate {name}({})", types.join(", "))));
+        return Err(Fault::unsupported(format!(
+            "the aggregate {name}({})",
+            types.join(", ")
+        )));
     };
     let mut extra = Vec::new();
     if known.typed {

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr, GeneratedAs, Ident,
-    TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr,
+    GeneratedAs, Ident, TableConstraint,
 };
 
 use super::define::{self, parsed, plain_name, referring_tables, unreadable};
@@ -77,7 +77,8 @@ impl Compiler<'_> {
         if let [operation] = alter.operations.as_slice() {
             match operation {
                 Operation::RenameTable { table_name } => {
-                    let (sqlparser::ast::RenameTableNameKind::As(to) | sqlparser::ast::RenameTableNameKind::To(to)) = table_name;
+                    let (sqlparser::ast::RenameTableNameKind::As(to) | sqlparser::ast::RenameTableNameKind::To(to)) =
+                        table_name;
                     return self.rename_relation(&table.name, to);
                 }
                 Operation::RenameColumn {
@@ -91,8 +92,11 @@ impl Compiler<'_> {
             }
         }
         if table.view.is_some() || table.foreign_view {
-            return Err(Fault::new("42809", format!("ALTER action cannot be performed on relation \"{}\"", table.name))
-                .with_detail("This operation is not supported for views."));
+            return Err(Fault::new(
+                "42809",
+                format!("ALTER action cannot be performed on relation \"{}\"", table.name),
+            )
+            .with_detail("This operation is not supported for views."));
         }
         let mut operations: Vec<&Operation> = alter.operations.iter().collect();
         operations.retain(|operation| !matches!(operation, Operation::OwnerTo { .. }));
@@ -131,7 +135,10 @@ impl Compiler<'_> {
 
     pub(super) fn alteration(&mut self, table: &Table) -> Result<Alteration> {
         let Some(definition) = Definition::read(&table.definition) else {
-            return Err(Fault::unsupported(format!("ALTER TABLE of \"{}\", which something else has made", table.name)));
+            return Err(Fault::unsupported(format!(
+                "ALTER TABLE of \"{}\", which something else has made",
+                table.name
+            )));
         };
         Ok(Alteration {
             table: table.name.clone(),
@@ -164,7 +171,9 @@ impl Compiler<'_> {
                 .iter()
                 .try_for_each(|name| self.drop_column(alteration, name, *if_exists, is_cascade(*drop_behavior))),
             Operation::AlterColumn { column_name, op } => self.alter_column(alteration, column_name, op),
-            Operation::AddConstraint { constraint, not_valid } => self.add_constraint(alteration, constraint, *not_valid),
+            Operation::AddConstraint { constraint, not_valid } => {
+                self.add_constraint(alteration, constraint, *not_valid)
+            }
             Operation::DropConstraint {
                 if_exists,
                 name,
@@ -234,18 +243,20 @@ impl Compiler<'_> {
         self.fixed_parameters = fixed;
         let scalar = scalar?;
         let from = scalar.oid;
-        let converted = self.convert(scalar, column.kind(), Context::Assignment).map_err(|fault| match fault.sqlstate {
-            "42846" => Fault::new(
-                "42804",
-                format!(
-                    "column \"{}\" is of type {} but default expression is of type {}",
-                    column.name,
-                    facts::display_name(column.oid),
-                    facts::display_name(from)
+        let converted = self
+            .convert(scalar, column.kind(), Context::Assignment)
+            .map_err(|fault| match fault.sqlstate {
+                "42846" => Fault::new(
+                    "42804",
+                    format!(
+                        "column \"{}\" is of type {} but default expression is of type {}",
+                        column.name,
+                        facts::display_name(column.oid),
+                        facts::display_name(from)
+                    ),
                 ),
-            ),
-            _ => fault,
-        })?;
+                _ => fault,
+            })?;
         Ok(converted.sql)
     }
 
@@ -261,28 +272,41 @@ impl Compiler<'_> {
             return Err(Fault::new("42703", message).at(name));
         };
         let depends = |detail: String| {
-            Fault::new("2BP01", format!("cannot drop column {column} of table {table} because other objects depend on it"))
-                .with_detail(detail)
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+            Fault::new(
+                "2BP01",
+                format!("cannot drop column {column} of table {table} because other objects depend on it"),
+            )
+            .with_detail(detail)
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
         };
         if let Some(view) = self.view_of_column(&table, &column)? {
             if cascade {
-                return Err(Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first."));
+                return Err(
+                    Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first.")
+                );
             }
-            return Err(depends(format!("view {view} depends on column {column} of table {table}")));
+            return Err(depends(format!(
+                "view {view} depends on column {column} of table {table}"
+            )));
         }
         let mut dependents = Vec::new();
         let generated: Vec<String> = alteration
             .new
             .columns
             .iter()
-            .filter(|other| other.name != column && other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column)))
+            .filter(|other| {
+                other.name != column && other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column))
+            })
             .map(|other| other.name.clone())
             .collect();
         dependents.extend(generated.iter().map(|other| format!("column {other} of table {table}")));
         let mut foreign = self.foreign_keys_to(&table)?;
         foreign.retain(|(other, key)| key.referred.contains(&column) && *other != table);
-        dependents.extend(foreign.iter().map(|(other, key)| format!("constraint {} on table {other}", key.name)));
+        dependents.extend(
+            foreign
+                .iter()
+                .map(|(other, key)| format!("constraint {} on table {other}", key.name)),
+        );
         if !dependents.is_empty() && !cascade {
             let lines: Vec<String> = dependents
                 .iter()
@@ -313,19 +337,45 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn alter_column(&mut self, alteration: &mut Alteration, name: &Ident, operation: &AlterColumnOperation) -> Result<()> {
+    fn alter_column(
+        &mut self,
+        alteration: &mut Alteration,
+        name: &Ident,
+        operation: &AlterColumnOperation,
+    ) -> Result<()> {
         let column = folded(name);
         let table = alteration.table.clone();
-        let missing = || Fault::new("42703", format!("column \"{column}\" of relation \"{table}\" does not exist")).at(name);
+        let missing = || {
+            Fault::new(
+                "42703",
+                format!("column \"{column}\" of relation \"{table}\" does not exist"),
+            )
+            .at(name)
+        };
         let place = alteration.new.column(&column).ok_or_else(missing)?;
         let described = &mut alteration.new.columns[place];
-        let is_identity = || Fault::new("42601", format!("column \"{column}\" of relation \"{table}\" is an identity column"));
-        let is_generated = || Fault::new("42601", format!("column \"{column}\" of relation \"{table}\" is a generated column"));
+        let is_identity = || {
+            Fault::new(
+                "42601",
+                format!("column \"{column}\" of relation \"{table}\" is an identity column"),
+            )
+        };
+        let is_generated = || {
+            Fault::new(
+                "42601",
+                format!("column \"{column}\" of relation \"{table}\" is a generated column"),
+            )
+        };
         match operation {
             AlterColumnOperation::SetNotNull => described.not_null = true,
             AlterColumnOperation::DropNotNull => {
                 let identity = described.identity.is_some();
-                if alteration.new.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
+                if alteration
+                    .new
+                    .primary_key
+                    .as_ref()
+                    .is_some_and(|key| key.columns.contains(&column))
+                {
                     return Err(Fault::new("42P16", format!("column \"{column}\" is in a primary key")));
                 }
                 if identity {
@@ -362,9 +412,13 @@ impl Compiler<'_> {
                 generated_as,
                 sequence_options,
             } => {
-                let state = |what: &str| Fault::new("55000", format!("column \"{column}\" of relation \"{table}\" {what}"));
+                let state =
+                    |what: &str| Fault::new("55000", format!("column \"{column}\" of relation \"{table}\" {what}"));
                 if !matches!(described.oid, oid::INT2 | oid::INT4 | oid::INT8) {
-                    return Err(Fault::new("22023", "identity column type must be smallint, integer, or bigint"));
+                    return Err(Fault::new(
+                        "22023",
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
                 }
                 if !described.not_null {
                     return Err(state("must be declared NOT NULL before identity can be added"));
@@ -405,21 +459,30 @@ impl Compiler<'_> {
             return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(name));
         }
         if let Some(view) = self.view_of_column(&table, &column)? {
-            return Err(Fault::new("0A000", "cannot alter type of a column used by a view or rule")
-                .with_detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")));
+            return Err(
+                Fault::new("0A000", "cannot alter type of a column used by a view or rule")
+                    .with_detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")),
+            );
         }
         if before.generated.is_some() {
             return Err(Fault::unsupported("ALTER COLUMN … TYPE of a generated column"));
         }
-        let used = |other: &super::definition::ColumnDefinition| other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column));
+        let used = |other: &super::definition::ColumnDefinition| {
+            other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column))
+        };
         if let Some(other) = alteration.new.columns.iter().find(|other| used(other)) {
-            return Err(Fault::new("0A000", "cannot alter type of a column used by a generated column").with_detail(format!(
-                "Column \"{column}\" is used by generated column \"{}\".",
-                other.name
-            )));
+            return Err(
+                Fault::new("0A000", "cannot alter type of a column used by a generated column").with_detail(format!(
+                    "Column \"{column}\" is used by generated column \"{}\".",
+                    other.name
+                )),
+            );
         }
         if before.identity.is_some() && !matches!(kind.oid, oid::INT2 | oid::INT4 | oid::INT8) {
-            return Err(Fault::new("22023", "identity column type must be smallint, integer, or bigint"));
+            return Err(Fault::new(
+                "22023",
+                "identity column type must be smallint, integer, or bigint",
+            ));
         }
         let scope = scope_of(&table, &alteration.old);
         scope.no_aggregates.set(Some("transform expressions"));
@@ -444,31 +507,35 @@ impl Compiler<'_> {
         let converted = if whole {
             source
         } else {
-            self.convert(source, kind, Context::Assignment).map_err(|fault| match (fault.sqlstate, using) {
-                ("42846", None) => Fault::new(
-                    "42804",
-                    format!(
-                        "column \"{column}\" cannot be cast automatically to type {}",
-                        facts::display_name(kind.oid)
-                    ),
-                )
-                .with_hint(format!(
-                    "You might need to specify \"USING {}::{}\".",
-                    define::identifier_if_needed(&column),
-                    types::format_type(kind.oid, kind.typmod)
-                )),
-                ("42846", Some(_)) => Fault::new(
-                    "42804",
-                    format!(
-                        "result of USING clause for column \"{column}\" cannot be cast automatically to type {}",
-                        facts::display_name(kind.oid)
-                    ),
-                )
-                .with_hint("You might need to add an explicit cast."),
-                _ => fault,
-            })?
+            self.convert(source, kind, Context::Assignment)
+                .map_err(|fault| match (fault.sqlstate, using) {
+                    ("42846", None) => Fault::new(
+                        "42804",
+                        format!(
+                            "column \"{column}\" cannot be cast automatically to type {}",
+                            facts::display_name(kind.oid)
+                        ),
+                    )
+                    .with_hint(format!(
+                        "You might need to specify \"USING {}::{}\".",
+                        define::identifier_if_needed(&column),
+                        types::format_type(kind.oid, kind.typmod)
+                    )),
+                    ("42846", Some(_)) => Fault::new(
+                        "42804",
+                        format!(
+                            "result of USING clause for column \"{column}\" cannot be cast automatically to type {}",
+                            facts::display_name(kind.oid)
+                        ),
+                    )
+                    .with_hint("You might need to add an explicit cast."),
+                    _ => fault,
+                })?
         };
-        if before.default.is_some() && !super::resolve::converts(before.oid, kind.oid, Context::Assignment) && before.oid != kind.oid {
+        if before.default.is_some()
+            && !super::resolve::converts(before.oid, kind.oid, Context::Assignment)
+            && before.oid != kind.oid
+        {
             return Err(Fault::new(
                 "42804",
                 format!(
@@ -490,7 +557,12 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn add_constraint(&mut self, alteration: &mut Alteration, constraint: &TableConstraint, not_valid: bool) -> Result<()> {
+    fn add_constraint(
+        &mut self,
+        alteration: &mut Alteration,
+        constraint: &TableConstraint,
+        not_valid: bool,
+    ) -> Result<()> {
         let table = alteration.table.clone();
         let before = key_names(&alteration.new);
         if let TableConstraint::PrimaryKeyUsingIndex(_) | TableConstraint::UniqueUsingIndex(_) = constraint {
@@ -535,7 +607,13 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn drop_constraint(&mut self, alteration: &mut Alteration, name: &Ident, if_exists: bool, cascade: bool) -> Result<()> {
+    fn drop_constraint(
+        &mut self,
+        alteration: &mut Alteration,
+        name: &Ident,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
         let wanted = folded(name);
         let table = alteration.table.clone();
         let new = &mut alteration.new;
@@ -562,7 +640,9 @@ impl Compiler<'_> {
                 .filter(|other| other.name != wanted)
                 .map(|other| other.columns.clone())
                 .collect();
-            let same = |left: &[String], right: &[String]| left.len() == right.len() && left.iter().all(|name| right.contains(name));
+            let same = |left: &[String], right: &[String]| {
+                left.len() == right.len() && left.iter().all(|name| right.contains(name))
+            };
             for (other, foreign) in self.foreign_keys_to(&table)? {
                 if !same(&foreign.referred, &key.columns) || others.iter().any(|columns| same(columns, &key.columns)) {
                     continue;
@@ -572,7 +652,10 @@ impl Compiler<'_> {
                         "2BP01",
                         format!("cannot drop constraint {wanted} on table {table} because other objects depend on it"),
                     )
-                    .with_detail(format!("constraint {} on table {other} depends on index {wanted}", foreign.name))
+                    .with_detail(format!(
+                        "constraint {} on table {other} depends on index {wanted}",
+                        foreign.name
+                    ))
                     .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
                 }
                 self.tell_cascade(&[format!("constraint {} on table {other}", foreign.name)]);
@@ -636,7 +719,10 @@ impl Compiler<'_> {
         let mut found = Vec::new();
         for other in referring_tables(self.schema.connection(), table).map_err(unreadable)? {
             let described = self.schema.table(&other).map_err(unreadable)?;
-            let Some(definition) = described.as_ref().and_then(|described| Definition::read(&described.definition)) else {
+            let Some(definition) = described
+                .as_ref()
+                .and_then(|described| Definition::read(&described.definition))
+            else {
                 return Err(Fault::unsupported(format!(
                     "a change of what \"{other}\", which something else has made, refers to"
                 )));
@@ -650,7 +736,10 @@ impl Compiler<'_> {
     /// A view that reads this column.
     fn view_of_column(&mut self, table: &str, column: &str) -> Result<Option<String>> {
         let views = self.views_of(table)?;
-        Ok(views.into_iter().find(|(_, sql)| text_names(sql, column)).map(|(name, _)| name))
+        Ok(views
+            .into_iter()
+            .find(|(_, sql)| text_names(sql, column))
+            .map(|(name, _)| name))
     }
 
     fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
@@ -659,7 +748,11 @@ impl Compiler<'_> {
             let owner: Option<String> = self
                 .schema
                 .connection()
-                .query_row("SELECT owner_column FROM forebay_sequence WHERE name = ?1", [&sequence], |row| row.get(0))
+                .query_row(
+                    "SELECT owner_column FROM forebay_sequence WHERE name = ?1",
+                    [&sequence],
+                    |row| row.get(0),
+                )
                 .map_err(unreadable)?;
             if owner.as_deref() == Some(column) {
                 found.push(sequence);
@@ -677,7 +770,10 @@ fn drop_sequence(name: &str) -> [Step; 2] {
 }
 
 fn no_constraint(name: &str, table: &str) -> Fault {
-    Fault::new("42704", format!("constraint \"{name}\" of relation \"{table}\" does not exist"))
+    Fault::new(
+        "42704",
+        format!("constraint \"{name}\" of relation \"{table}\" does not exist"),
+    )
 }
 
 fn key_names(definition: &Definition) -> Vec<String> {
@@ -721,4 +817,3 @@ fn affinity(declared: &str) -> &'static str {
         "numeric"
     }
 }
-

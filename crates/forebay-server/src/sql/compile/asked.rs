@@ -13,7 +13,7 @@ use super::query::ResultColumn;
 use super::resolve;
 use super::scope::Scope;
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
+use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, Oid};
 
 /// A column of the result.
@@ -94,7 +94,16 @@ fn columns(query: &Query) -> Option<Vec<(String, Wanted<'_>)>> {
         return None;
     }
     if let [table] = select.from.as_slice() {
-        let (TableFactor::Table { name, alias, args: Some(args), .. }, true) = (&table.relation, table.joins.is_empty()) else {
+        let (
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                ..
+            },
+            true,
+        ) = (&table.relation, table.joins.is_empty())
+        else {
             return None;
         };
         let name = known(&types::object_name(name).ok()?)?;
@@ -103,7 +112,9 @@ fn columns(query: &Query) -> Option<Vec<(String, Wanted<'_>)>> {
         {
             return None;
         }
-        let column = alias.as_ref().map_or_else(|| name.to_owned(), |alias| folded(&alias.name));
+        let column = alias
+            .as_ref()
+            .map_or_else(|| name.to_owned(), |alias| folded(&alias.name));
         return Some(vec![(column, Wanted::Call(name, &args.args))]);
     }
     if !select.from.is_empty() {
@@ -123,7 +134,7 @@ fn columns(query: &Query) -> Option<Vec<(String, Wanted<'_>)>> {
 
 impl Compiler<'_> {
     /// Compiles a query that asks the session for something; nothing if it is none.
-    pub(super) fn asked(&mut self, query: &Query) -> Result<Option<(Vec<String>, Vec<ResultColumn>)>> {
+    pub(super) fn asked(&mut self, query: &Query) -> Result<Option<(Vec<Step>, Vec<ResultColumn>)>> {
         let Some(columns) = columns(query) else {
             return Ok(None);
         };
@@ -165,7 +176,7 @@ impl Compiler<'_> {
             sql.push("1".to_owned());
         }
         self.asked = asked;
-        Ok(Some((vec![format!("SELECT {}", sql.join(", "))], described)))
+        Ok(Some((vec![format!("SELECT {}", sql.join(", ")).into()], described)))
     }
 
     /// The arguments of a call; gives the type of its result, and whether it is strict.

@@ -66,7 +66,10 @@ impl Compiler<'_> {
             ));
         }
         if written.star {
-            return Err(Fault::new("42809", format!("{name}(*) specified, but {name} is not an aggregate function")));
+            return Err(Fault::new(
+                "42809",
+                format!("{name}(*) specified, but {name} is not an aggregate function"),
+            ));
         }
         if matches!(function.args, FunctionArguments::None) || written.positional.is_empty() {
             if let Some(scalar) = self.session_word(&name)? {
@@ -74,7 +77,9 @@ impl Compiler<'_> {
             }
         }
         let located = |fault: Fault| match function.name.0.last() {
-            Some(sqlparser::ast::ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => fault.at(name),
+            Some(sqlparser::ast::ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => {
+                fault.at(name)
+            }
             _ => fault,
         };
         let mut arguments = Vec::with_capacity(written.positional.len());
@@ -102,9 +107,16 @@ impl Compiler<'_> {
         named: &[(&Ident, &Expr)],
         scope: &Scope<'_>,
     ) -> Result<Vec<Scalar>> {
-        let fits = |fact: &&FunctionFact| named.iter().all(|(given, _)| fact.argument_names.contains(&folded(given).as_str()));
+        let fits = |fact: &&FunctionFact| {
+            named
+                .iter()
+                .all(|(given, _)| fact.argument_names.contains(&folded(given).as_str()))
+        };
         let Some(fact) = facts::functions(name).iter().find(fits) else {
-            return Err(Fault::new("42883", format!("function {name} with these argument names does not exist")));
+            return Err(Fault::new(
+                "42883",
+                format!("function {name} with these argument names does not exist"),
+            ));
         };
         for place in arguments.len()..fact.arguments.len() {
             let wanted = fact.argument_names.get(place).copied().unwrap_or("");
@@ -304,7 +316,10 @@ impl Compiler<'_> {
         let left = self.convert_type(left, to, Context::Implicit)?;
         Ok(Scalar {
             typmod: left.typmod,
-            ..Scalar::new(format!("(CASE WHEN {} THEN NULL ELSE {} END)", equal.sql, left.sql), left.oid)
+            ..Scalar::new(
+                format!("(CASE WHEN {} THEN NULL ELSE {} END)", equal.sql, left.sql),
+                left.oid,
+            )
         }
         .with_parts([&equal, &left]))
     }
@@ -314,14 +329,20 @@ impl Compiler<'_> {
         let arguments = self.unify(arguments, &upper)?;
         let kind = common_kind(&arguments);
         if !types::is_ordered(kind.oid) {
-            return Err(Fault::unsupported(format!("{upper} of {}", facts::display_name(kind.oid))));
+            return Err(Fault::unsupported(format!(
+                "{upper} of {}",
+                facts::display_name(kind.oid)
+            )));
         }
         let label = Type::from_oid(kind.oid).map_or_else(String::new, type_label);
         let list: Vec<&str> = arguments.iter().map(|argument| argument.sql.as_str()).collect();
         Ok(Scalar {
             typmod: kind.typmod,
             not_null: arguments.iter().any(|argument| argument.not_null),
-            ..Scalar::new(format!("\"forebay_{name}\"({}, {})", quoted(&label), list.join(", ")), kind.oid)
+            ..Scalar::new(
+                format!("\"forebay_{name}\"({}, {})", quoted(&label), list.join(", ")),
+                kind.oid,
+            )
         }
         .with_parts(&arguments))
     }
@@ -333,7 +354,10 @@ impl Compiler<'_> {
             _ => 1,
         };
         if arguments.len() != wanted {
-            return Err(Fault::new("42883", format!("function {name} with {} arguments does not exist", arguments.len())));
+            return Err(Fault::new(
+                "42883",
+                format!("function {name} with {} arguments does not exist", arguments.len()),
+            ));
         }
         if name != "currval" && name != "lastval" {
             self.writes = true;
@@ -418,7 +442,10 @@ impl Compiler<'_> {
             "version" => text(self.session.version, oid::TEXT),
             "pg_backend_pid" => {
                 self.session_bound = true;
-                Ok(Some(Scalar::constant(Owned::Integer(i64::from(self.session.pid)), oid::INT4)))
+                Ok(Some(Scalar::constant(
+                    Owned::Integer(i64::from(self.session.pid)),
+                    oid::INT4,
+                )))
             }
             "pg_is_in_recovery" => Ok(Some(Scalar::constant(false.into(), oid::BOOL))),
             "pg_my_temp_schema" => Ok(Some(Scalar::constant(Owned::Integer(0), oid::OID))),

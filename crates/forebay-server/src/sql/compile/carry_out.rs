@@ -6,8 +6,8 @@
 use forebay::write::sqlite::SchemaEdit;
 
 use super::alter::{Alteration, COPY, OLD};
-use super::definition::{ColumnDefinition, Definition};
 use super::define::unreadable;
+use super::definition::{ColumnDefinition, Definition};
 use super::fault::{Fault, Result};
 use super::rename::text_names;
 use super::scalar::{Scalar, identifier, quoted};
@@ -27,7 +27,10 @@ impl Compiler<'_> {
         if let Some(key) = &alteration.new.primary_key
             && alteration.copies
             && key.columns.iter().any(|name| alteration.retyped.contains(name))
-            && !key.columns.iter().all(|name| was_number(name) && alteration.new.is_row_number(name))
+            && !key
+                .columns
+                .iter()
+                .all(|name| was_number(name) && alteration.new.is_row_number(name))
             && let Some(key) = &mut alteration.new.primary_key
         {
             key.indexed = true;
@@ -71,7 +74,10 @@ impl Compiler<'_> {
             }
             steps.extend(Self::no_nulls(&alteration));
             let sql = alteration.new.create(&table);
-            steps.push(Step::Edit(SchemaEdit::TableText { table: table.clone(), sql }));
+            steps.push(Step::Edit(SchemaEdit::TableText {
+                table: table.clone(),
+                sql,
+            }));
         }
         steps.extend(self.validation(&alteration)?);
         if alteration.copies {
@@ -115,17 +121,22 @@ impl Compiler<'_> {
                 }
                 continue;
             }
-            let keys = sql.split_once(&format!(" ON {} (", identifier(&alteration.table))).map_or(sql.as_str(), |(_, keys)| keys);
+            let keys = sql
+                .split_once(&format!(" ON {} (", identifier(&alteration.table)))
+                .map_or(sql.as_str(), |(_, keys)| keys);
             if dropped.iter().any(|column| text_names(keys, column)) {
                 gone.push((name, sql));
                 continue;
             }
             for column in alteration.retyped.iter().filter(|column| text_names(keys, column)) {
-                let kind = |definition: &Definition| definition.column(column).map(|place| definition.columns[place].oid);
+                let kind =
+                    |definition: &Definition| definition.column(column).map(|place| definition.columns[place].oid);
                 let (before, after) = (kind(&alteration.old), kind(&alteration.new));
-                let is_plain = keys.trim_end_matches(')').split(", ").any(|key| {
-                    key.trim_end_matches(" DESC") == identifier(column)
-                }) && !keys.contains(" WHERE ");
+                let is_plain = keys
+                    .trim_end_matches(')')
+                    .split(", ")
+                    .any(|key| key.trim_end_matches(" DESC") == identifier(column))
+                    && !keys.contains(" WHERE ");
                 let same = before.and_then(types::collation) == after.and_then(types::collation);
                 if before != after && !(is_plain && same && after.is_some_and(types::is_ordered)) {
                     return Err(Fault::unsupported(format!(
@@ -147,9 +158,15 @@ impl Compiler<'_> {
         let mut pairs = Vec::new();
         for key in &alteration.new.foreign_keys {
             for (own, other) in key.columns.iter().zip(&key.referred) {
-                let mine = alteration.new.column(own).map(|place| alteration.new.columns[place].oid);
+                let mine = alteration
+                    .new
+                    .column(own)
+                    .map(|place| alteration.new.columns[place].oid);
                 let theirs = if key.table == alteration.table {
-                    alteration.new.column(other).map(|place| alteration.new.columns[place].oid)
+                    alteration
+                        .new
+                        .column(other)
+                        .map(|place| alteration.new.columns[place].oid)
                 } else {
                     let table = self.schema.table(&key.table).map_err(unreadable)?;
                     table.and_then(|table| table.column(other).map(|place| table.columns[place].kind.oid))
@@ -163,23 +180,32 @@ impl Compiler<'_> {
             }
             let table = self.schema.table(&other).map_err(unreadable)?;
             for (own, referred) in key.columns.iter().zip(&key.referred) {
-                let mine = table.as_ref().and_then(|table| table.column(own).map(|place| table.columns[place].kind.oid));
-                let theirs = alteration.new.column(referred).map(|place| alteration.new.columns[place].oid);
+                let mine = table
+                    .as_ref()
+                    .and_then(|table| table.column(own).map(|place| table.columns[place].kind.oid));
+                let theirs = alteration
+                    .new
+                    .column(referred)
+                    .map(|place| alteration.new.columns[place].oid);
                 pairs.push((key.name.clone(), own.clone(), referred.clone(), mine, theirs));
             }
         }
         for (name, own, other, mine, theirs) in pairs {
-            let (Some(mine), Some(theirs)) = (mine, theirs) else { continue };
+            let (Some(mine), Some(theirs)) = (mine, theirs) else {
+                continue;
+            };
             let integers = |oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
             let texts = |oid| matches!(oid, oid::TEXT | oid::VARCHAR);
             if mine != theirs && !(integers(mine) && integers(theirs)) && !(texts(mine) && texts(theirs)) {
-                return Err(
-                    Fault::new("42804", format!("foreign key constraint \"{name}\" cannot be implemented")).with_detail(format!(
-                        "Key columns \"{own}\" and \"{other}\" are of incompatible types: {} and {}.",
-                        facts::display_name(mine),
-                        facts::display_name(theirs)
-                    )),
-                );
+                return Err(Fault::new(
+                    "42804",
+                    format!("foreign key constraint \"{name}\" cannot be implemented"),
+                )
+                .with_detail(format!(
+                    "Key columns \"{own}\" and \"{other}\" are of incompatible types: {} and {}.",
+                    facts::display_name(mine),
+                    facts::display_name(theirs)
+                )));
             }
         }
         Ok(())
@@ -191,14 +217,22 @@ impl Compiler<'_> {
         let mut steps = Vec::new();
         for column in &new.columns {
             let never = |definition: &Definition| {
-                definition.column(&column.name).is_some_and(|place| definition.columns[place].not_null)
-                    || definition.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.name))
+                definition
+                    .column(&column.name)
+                    .is_some_and(|place| definition.columns[place].not_null)
+                    || definition
+                        .primary_key
+                        .as_ref()
+                        .is_some_and(|key| key.columns.contains(&column.name))
             };
             let changed = alteration.values.contains_key(&column.name);
             if !never(new) || never(old) && !changed || new.is_row_number(&column.name) {
                 continue;
             }
-            let message = format!("column \"{}\" of relation \"{table}\" contains null values", column.name);
+            let message = format!(
+                "column \"{}\" of relation \"{table}\" contains null values",
+                column.name
+            );
             let there = alteration.copies || old.column(&column.name).is_some();
             let condition = if there {
                 format!(" WHERE {} IS NULL", identifier(&column.name))
@@ -221,8 +255,16 @@ impl Compiler<'_> {
             if known && alteration.retyped.is_empty() {
                 continue;
             }
-            let message = format!("check constraint \"{}\" of relation \"{table}\" is violated by some row", check.name);
-            steps.push(fail("23514", &message, None, &format!("{own} WHERE NOT ({})", check.condition.sql)));
+            let message = format!(
+                "check constraint \"{}\" of relation \"{table}\" is violated by some row",
+                check.name
+            );
+            steps.push(fail(
+                "23514",
+                &message,
+                None,
+                &format!("{own} WHERE NOT ({})", check.condition.sql),
+            ));
         }
         for key in new.indexed_keys() {
             let touched = key.columns.iter().any(|column| alteration.retyped.contains(column));
@@ -234,10 +276,16 @@ impl Compiler<'_> {
                 .iter()
                 .filter_map(|name| new.column(name).map(|place| (identifier(name), new.columns[place].oid)))
                 .collect();
-            let values: Vec<String> = columns.iter().map(|(name, kind)| types::compared(name, *kind)).collect();
+            let values: Vec<String> = columns
+                .iter()
+                .map(|(name, kind)| types::compared(name, *kind))
+                .collect();
             let given: Vec<String> = columns.iter().map(|(name, _)| format!("{name} IS NOT NULL")).collect();
             let shown = self.shown(&key.columns, new, "")?;
-            let detail = format!("'Key ({})=(' || {shown} || ') is duplicated.'", key.columns.join(", ").replace('\'', "''"));
+            let detail = format!(
+                "'Key ({})=(' || {shown} || ') is duplicated.'",
+                key.columns.join(", ").replace('\'', "''")
+            );
             let message = format!("could not create unique index \"{}\"", key.name);
             let rows = format!(
                 "{own} WHERE {} GROUP BY {} HAVING count(*) > 1",
@@ -265,7 +313,10 @@ impl Compiler<'_> {
                 key.columns.join(", ").replace('\'', "''"),
                 key.table.replace('\'', "''")
             );
-            let message = format!("insert or update on table \"{table}\" violates foreign key constraint \"{}\"", key.name);
+            let message = format!(
+                "insert or update on table \"{table}\" violates foreign key constraint \"{}\"",
+                key.name
+            );
             let rows = format!(
                 "{own} AS c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS p WHERE {})",
                 given.join(" AND "),
@@ -281,7 +332,9 @@ impl Compiler<'_> {
     fn shown(&mut self, columns: &[String], definition: &Definition, prefix: &str) -> Result<String> {
         let mut parts = Vec::new();
         for name in columns {
-            let kind = definition.column(name).map_or(oid::TEXT, |place| definition.columns[place].oid);
+            let kind = definition
+                .column(name)
+                .map_or(oid::TEXT, |place| definition.columns[place].oid);
             let scalar = Scalar::new(format!("{prefix}{}", identifier(name)), kind);
             parts.push(self.write_as_text(scalar, oid::TEXT)?.sql);
         }
@@ -321,12 +374,21 @@ pub(super) fn unchanged(table: &str, text: &str) -> Step {
 /// Fails if there is such a row.
 fn fail(sqlstate: &str, message: &str, detail: Option<&str>, rows: &str) -> Step {
     let detail = detail.map(|detail| format!(", {detail}")).unwrap_or_default();
-    format!("SELECT \"forebay_fail\"('{sqlstate}', {}{detail}) FROM {rows} LIMIT 1", quoted(message)).into()
+    format!(
+        "SELECT \"forebay_fail\"('{sqlstate}', {}{detail}) FROM {rows} LIMIT 1",
+        quoted(message)
+    )
+    .into()
 }
 
 fn copy_rows(alteration: &Alteration) -> String {
     let (mut columns, mut values) = (Vec::new(), Vec::new());
-    for column in alteration.new.columns.iter().filter(|column| column.generated.is_none()) {
+    for column in alteration
+        .new
+        .columns
+        .iter()
+        .filter(|column| column.generated.is_none())
+    {
         let name = identifier(&column.name);
         let value = match alteration.values.get(&column.name) {
             Some(value) => value.clone(),
@@ -338,7 +400,12 @@ fn copy_rows(alteration: &Alteration) -> String {
     }
     if columns.is_empty() {
         // Only generated columns, or none.
-        let filler = alteration.new.columns.is_empty().then_some("\"forebay_no_column\"").unwrap_or("rowid");
+        let filler = alteration
+            .new
+            .columns
+            .is_empty()
+            .then_some("\"forebay_no_column\"")
+            .unwrap_or("rowid");
         columns.push(filler.to_owned());
         values.push("NULL".to_owned());
     }

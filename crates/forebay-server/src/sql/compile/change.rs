@@ -76,7 +76,10 @@ impl Compiler<'_> {
         };
         self.names += 1;
         let own = format!("\"r{}\"", self.names);
-        let target = conflict.map(|conflict| self.conflict_columns(conflict, &table)).transpose()?.flatten();
+        let target = conflict
+            .map(|conflict| self.conflict_columns(conflict, &table))
+            .transpose()?
+            .flatten();
         let may_collide = matches!(
             conflict,
             Some(OnConflict {
@@ -92,11 +95,26 @@ impl Compiler<'_> {
         let body = match insert.source.as_deref() {
             None => self.insert_defaults(&table)?,
             Some(source) => match plain_values(source) {
-                Some(rows) => self.insert_rows(&table, &places, listed, rows, may_collide.then_some(target.as_deref()).flatten())?,
-                None => self.insert_query(&table, &places, listed, source, may_collide.then_some(target.as_deref()).flatten())?,
+                Some(rows) => self.insert_rows(
+                    &table,
+                    &places,
+                    listed,
+                    rows,
+                    may_collide.then_some(target.as_deref()).flatten(),
+                )?,
+                None => self.insert_query(
+                    &table,
+                    &places,
+                    listed,
+                    source,
+                    may_collide.then_some(target.as_deref()).flatten(),
+                )?,
             },
         };
-        let body = body.replace("\"forebay_once\"(''", &format!("\"forebay_once\"({}", quoted(once_word)));
+        let body = body.replace(
+            "\"forebay_once\"(''",
+            &format!("\"forebay_once\"({}", quoted(once_word)),
+        );
         let mut sql = format!("{with}INSERT INTO {} AS {own} {body}", identifier(&table.name));
         if let Some(conflict) = conflict {
             let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
@@ -113,8 +131,12 @@ impl Compiler<'_> {
         match &column.default {
             Some(Default::Stored(_)) => Ok(None),
             Some(Default::Expression(text)) => {
-                let expression = grammar::expression(text)
-                    .ok_or_else(|| Fault::new("XX001", format!("the default of column \"{}\" cannot be read", column.name)))?;
+                let expression = grammar::expression(text).ok_or_else(|| {
+                    Fault::new(
+                        "XX001",
+                        format!("the default of column \"{}\" cannot be read", column.name),
+                    )
+                })?;
                 let scope = Scope::new(None);
                 let fixed = std::mem::replace(&mut self.fixed_parameters, true);
                 let scalar = self.expression(&expression, &scope);
@@ -149,22 +171,24 @@ impl Compiler<'_> {
     fn assigned(&mut self, scalar: Scalar, table: &Table, place: usize) -> Result<Scalar> {
         let column = &table.columns[place];
         let from = scalar.oid;
-        let converted = self.convert(scalar, column.kind, Context::Assignment).map_err(|fault| {
-            if fault.sqlstate == "42846" {
-                Fault::new(
-                    "42804",
-                    format!(
-                        "column \"{}\" is of type {} but expression is of type {}",
-                        column.name,
-                        facts::display_name(column.kind.oid),
-                        facts::display_name(from)
-                    ),
-                )
-                .with_hint("You will need to rewrite or cast the expression.")
-            } else {
-                fault
-            }
-        })?;
+        let converted = self
+            .convert(scalar, column.kind, Context::Assignment)
+            .map_err(|fault| {
+                if fault.sqlstate == "42846" {
+                    Fault::new(
+                        "42804",
+                        format!(
+                            "column \"{}\" is of type {} but expression is of type {}",
+                            column.name,
+                            facts::display_name(column.kind.oid),
+                            facts::display_name(from)
+                        ),
+                    )
+                    .with_hint("You will need to rewrite or cast the expression.")
+                } else {
+                    fault
+                }
+            })?;
         if table.is_key_of_rows(place) && !converted.not_null {
             return Ok(Scalar {
                 sql: format!(
@@ -183,13 +207,22 @@ impl Compiler<'_> {
     fn refuse_explicit(&self, column: &Column) -> Result<()> {
         let _ = self;
         if column.generated {
-            return Err(Fault::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name))
-                .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+            return Err(Fault::new(
+                "428C9",
+                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+            )
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
         }
         if column.identity == Some(Identity::Always) {
-            return Err(Fault::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name))
-                .with_detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name))
-                .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+            return Err(Fault::new(
+                "428C9",
+                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+            )
+            .with_detail(format!(
+                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                column.name
+            ))
+            .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
         }
         Ok(())
     }
@@ -226,7 +259,10 @@ impl Compiler<'_> {
         let omitted = self.omitted(table, places)?;
         // A column that no row says anything about is left to its default.
         let explicit: Vec<bool> = (0..width)
-            .map(|cell| rows.iter().any(|row| row.get(cell).is_some_and(|value| !is_default(value))))
+            .map(|cell| {
+                rows.iter()
+                    .any(|row| row.get(cell).is_some_and(|value| !is_default(value)))
+            })
             .collect();
         let mut columns = Vec::new();
         for (cell, place) in places.iter().enumerate() {
@@ -378,9 +414,11 @@ impl Compiler<'_> {
                 let mut places = Vec::new();
                 for name in names {
                     let folded = folded(name);
-                    places.push(table.column(&folded).ok_or_else(|| {
-                        Fault::new("42703", format!("column \"{folded}\" does not exist")).at(name)
-                    })?);
+                    places.push(
+                        table.column(&folded).ok_or_else(|| {
+                            Fault::new("42703", format!("column \"{folded}\" does not exist")).at(name)
+                        })?,
+                    );
                 }
                 Ok(Some(places))
             }
@@ -406,7 +444,10 @@ impl Compiler<'_> {
         alias: Option<&str>,
     ) -> Result<String> {
         let target = target.map_or_else(String::new, |places| {
-            let names: Vec<String> = places.iter().map(|place| identifier(&table.columns[*place].name)).collect();
+            let names: Vec<String> = places
+                .iter()
+                .map(|place| identifier(&table.columns[*place].name))
+                .collect();
             format!(" ({})", names.join(", "))
         });
         let update = match &conflict.action {
@@ -507,7 +548,10 @@ impl Compiler<'_> {
         scope.no_aggregates.set(Some("UPDATE"));
         scope.no_windows.set(Some("UPDATE"));
         let assignments = self.assignments(&update.assignments, &table, &scope)?;
-        let mut sql = format!("{with}UPDATE {} AS {own} SET {assignments}{from}", identifier(&table.name));
+        let mut sql = format!(
+            "{with}UPDATE {} AS {own} SET {assignments}{from}",
+            identifier(&table.name)
+        );
         if let Some(selection) = &update.selection {
             scope.no_aggregates.set(Some("WHERE"));
             let condition = self.filter_condition(selection, &scope, "WHERE")?;
@@ -521,7 +565,8 @@ impl Compiler<'_> {
     }
 
     pub(super) fn delete(&mut self, delete: &Delete, with: &str) -> Result<(String, Vec<ResultColumn>)> {
-        if !delete.tables.is_empty() || delete.limit.is_some() || !delete.order_by.is_empty() || delete.output.is_some() {
+        if !delete.tables.is_empty() || delete.limit.is_some() || !delete.order_by.is_empty() || delete.output.is_some()
+        {
             return Err(Fault::unsupported("DELETE with ORDER BY or LIMIT"));
         }
         let FromTable::WithFromKeyword(tables) = &delete.from else {
@@ -712,8 +757,7 @@ fn refuse_foreign(insert: &Insert) -> Result<()> {
         (insert.priority.is_some(), "a priority"),
     ];
     match foreign.iter().find(|(there, _)| *there) {
-        Some((_, what)) => Err(Fault::unsupported(what)
-            .with_hint("PostgreSQL's spelling is INSERT … ON CONFLICT.")),
+        Some((_, what)) => Err(Fault::unsupported(what).with_hint("PostgreSQL's spelling is INSERT … ON CONFLICT.")),
         None => Ok(()),
     }
 }

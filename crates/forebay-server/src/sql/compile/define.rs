@@ -4,9 +4,9 @@
 //! refused by name. One statement may take several steps, which are one transaction.
 
 use sqlparser::ast::{
-    CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView, DeferrableInitial,
-    Expr, ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, IndexColumn, ObjectName, ObjectType,
-    ReferentialAction, SequenceOptions, Statement as Tree, TableConstraint, Truncate,
+    CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateView,
+    DeferrableInitial, Expr, ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, IndexColumn, ObjectName,
+    ObjectType, ReferentialAction, SequenceOptions, Statement as Tree, TableConstraint, Truncate,
 };
 
 use super::definition::{Check, ColumnDefinition, Definition, ForeignKey, Key, Lowered};
@@ -146,9 +146,11 @@ impl Compiler<'_> {
         let found = |sql: &str| -> rusqlite::Result<bool> {
             connection.prepare_cached(sql)?.query_row([name], |row| row.get(0))
         };
-        let in_schema = found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE)").map_err(unreadable)?;
-        let has_sequences = found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'forebay_sequence' AND ?1 IS NOT NULL)")
-            .map_err(unreadable)?;
+        let in_schema =
+            found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE)").map_err(unreadable)?;
+        let has_sequences =
+            found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'forebay_sequence' AND ?1 IS NOT NULL)")
+                .map_err(unreadable)?;
         Ok(in_schema
             || (has_sequences
                 && found("SELECT EXISTS (SELECT 1 FROM forebay_sequence WHERE name = ?1)").map_err(unreadable)?))
@@ -192,7 +194,9 @@ impl Compiler<'_> {
         for column in &table.columns {
             let folded = folded(&column.name);
             if definition.column(&folded).is_some() {
-                return Err(Fault::new("42701", format!("column \"{folded}\" specified more than once")).at(&column.name));
+                return Err(
+                    Fault::new("42701", format!("column \"{folded}\" specified more than once")).at(&column.name),
+                );
             }
             let (described, sequence, options) = self.column(&name, column)?;
             if let Some(sequence) = sequence {
@@ -215,7 +219,12 @@ impl Compiler<'_> {
         Ok(steps)
     }
 
-    fn create_table_as(&mut self, name: &str, table: &CreateTable, query: &sqlparser::ast::Query) -> Result<Vec<String>> {
+    fn create_table_as(
+        &mut self,
+        name: &str,
+        table: &CreateTable,
+        query: &sqlparser::ast::Query,
+    ) -> Result<Vec<String>> {
         let compiled = self.query(query, None, None)?;
         let mut columns = compiled.columns;
         let names: Vec<String> = table.columns.iter().map(|column| folded(&column.name)).collect();
@@ -230,7 +239,10 @@ impl Compiler<'_> {
         };
         for column in &columns {
             if definition.column(&column.name).is_some() {
-                return Err(Fault::new("42701", format!("column \"{}\" specified more than once", column.name)));
+                return Err(Fault::new(
+                    "42701",
+                    format!("column \"{}\" specified more than once", column.name),
+                ));
             }
             if !types::has_values(column.kind.oid) {
                 return Err(Fault::unsupported(format!(
@@ -261,7 +273,11 @@ impl Compiler<'_> {
         &mut self,
         table: &str,
         column: &'c ColumnDef,
-    ) -> Result<(ColumnDefinition, Option<SequenceSteps>, Vec<(Option<String>, &'c ColumnOption)>)> {
+    ) -> Result<(
+        ColumnDefinition,
+        Option<SequenceSteps>,
+        Vec<(Option<String>, &'c ColumnOption)>,
+    )> {
         let name = folded(&column.name);
         let serial = serial(&column.data_type.to_string());
         let kind = match serial {
@@ -269,7 +285,9 @@ impl Compiler<'_> {
             None => types::resolve(&column.data_type)?,
         };
         if !types::has_values(kind.oid) || kind.oid == oid::UNKNOWN {
-            return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(&column.name));
+            return Err(
+                Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(&column.name),
+            );
         }
         if let Some(element) = facts::element_of(kind.oid)
             && kind.typmod >= 0
@@ -328,7 +346,10 @@ impl Compiler<'_> {
                     ..
                 } => {
                     if !matches!(kind.oid, oid::INT2 | oid::INT4 | oid::INT8) {
-                        return Err(Fault::new("22023", "identity column type must be smallint, integer, or bigint"));
+                        return Err(Fault::new(
+                            "22023",
+                            "identity column type must be smallint, integer, or bigint",
+                        ));
                     }
                     described.identity = Some(if *generated_as == GeneratedAs::Always {
                         Identity::Always
@@ -351,7 +372,13 @@ impl Compiler<'_> {
         Ok((described, sequence.map(SequenceSteps), constraints))
     }
 
-    pub(super) fn owned_sequence(&mut self, table: &str, column: &str, kind: Oid, options: &[SequenceOptions]) -> Result<Sequence> {
+    pub(super) fn owned_sequence(
+        &mut self,
+        table: &str,
+        column: &str,
+        kind: Oid,
+        options: &[SequenceOptions],
+    ) -> Result<Sequence> {
         let mut name = format!("{table}_{column}_seq");
         let mut number = 0;
         while self.is_taken(&name)? {
@@ -438,7 +465,12 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn table_constraint(&mut self, table: &str, definition: &mut Definition, constraint: &TableConstraint) -> Result<()> {
+    pub(super) fn table_constraint(
+        &mut self,
+        table: &str,
+        definition: &mut Definition,
+        constraint: &TableConstraint,
+    ) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
                 let columns = key_columns(definition, &key.columns)?;
@@ -521,7 +553,12 @@ impl Compiler<'_> {
                 ));
             }
         }
-        if key.match_kind.is_some() && !key.match_kind.as_ref().is_some_and(|kind| kind.to_string().contains("SIMPLE")) {
+        if key.match_kind.is_some()
+            && !key
+                .match_kind
+                .as_ref()
+                .is_some_and(|kind| kind.to_string().contains("SIMPLE"))
+        {
             return Err(Fault::unsupported("MATCH FULL and MATCH PARTIAL"));
         }
         let referred_table = plain_name(&key.foreign_table)?;
@@ -539,7 +576,11 @@ impl Compiler<'_> {
                     .iter()
                     .map(|place| other.columns[*place].name.clone())
                     .collect(),
-                None => definition.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default(),
+                None => definition
+                    .primary_key
+                    .as_ref()
+                    .map(|key| key.columns.clone())
+                    .unwrap_or_default(),
             };
             if referred.is_empty() {
                 return Err(Fault::new(
@@ -565,7 +606,9 @@ impl Compiler<'_> {
                     format!("column \"{column}\" referenced in foreign key constraint does not exist"),
                 ));
             };
-            let own_kind = definition.column(own).map_or(oid::TEXT, |place| definition.columns[place].oid);
+            let own_kind = definition
+                .column(own)
+                .map_or(oid::TEXT, |place| definition.columns[place].oid);
             let integers = |oid: Oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
             let texts = |oid: Oid| matches!(oid, oid::TEXT | oid::VARCHAR);
             if own_kind != kind && !(integers(own_kind) && integers(kind)) && !(texts(own_kind) && texts(kind)) {
@@ -689,21 +732,23 @@ impl Compiler<'_> {
                 }
                 let scalar = self.expression(&expression, &empty)?;
                 let from = scalar.oid;
-                let scalar = self.convert(scalar, column.kind(), Context::Assignment).map_err(|fault| {
-                    if fault.sqlstate == "42846" {
-                        Fault::new(
-                            "42804",
-                            format!(
-                                "column \"{}\" is of type {} but default expression is of type {}",
-                                column.name,
-                                facts::display_name(column.oid),
-                                facts::display_name(from)
-                            ),
-                        )
-                    } else {
-                        fault
-                    }
-                })?;
+                let scalar = self
+                    .convert(scalar, column.kind(), Context::Assignment)
+                    .map_err(|fault| {
+                        if fault.sqlstate == "42846" {
+                            Fault::new(
+                                "42804",
+                                format!(
+                                    "column \"{}\" is of type {} but default expression is of type {}",
+                                    column.name,
+                                    facts::display_name(column.oid),
+                                    facts::display_name(from)
+                                ),
+                            )
+                        } else {
+                            fault
+                        }
+                    })?;
                 definition.columns[place].default_stored =
                     matches!(scalar.form, Form::Constant(_)).then_some(scalar.sql);
             }
@@ -726,8 +771,10 @@ impl Compiler<'_> {
         }
         let table = self.table(&index.table_name)?;
         if table.view.is_some() || table.foreign_view {
-            return Err(Fault::new("42809", format!("cannot create index on relation \"{}\"", table.name))
-                .with_detail("This operation is not supported for views."));
+            return Err(
+                Fault::new("42809", format!("cannot create index on relation \"{}\"", table.name))
+                    .with_detail("This operation is not supported for views."),
+            );
         }
         let own = identifier(&table.name);
         let mut scope = Scope::new(None);
@@ -776,7 +823,11 @@ impl Compiler<'_> {
             }
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
-        let mut sql = format!("CREATE {unique}INDEX {} ON {own} ({})", identifier(&name), keys.join(", "));
+        let mut sql = format!(
+            "CREATE {unique}INDEX {} ON {own} ({})",
+            identifier(&name),
+            keys.join(", ")
+        );
         if let Some(predicate) = &index.predicate {
             let condition = self.condition(predicate, &scope, "WHERE")?;
             refuse_session(&condition.sql, "the predicate of an index")?;
@@ -790,17 +841,24 @@ impl Compiler<'_> {
         if let Some(class) = &column.operator_class {
             let class = types::object_name(class)?;
             let known = ["varchar_pattern_ops", "text_pattern_ops", "bpchar_pattern_ops"].contains(&class.as_str())
-                || class.ends_with("_ops") && !matches!(class.as_str(), "gin_trgm_ops" | "jsonb_path_ops" | "gist_trgm_ops");
+                || class.ends_with("_ops")
+                    && !matches!(class.as_str(), "gin_trgm_ops" | "jsonb_path_ops" | "gist_trgm_ops");
             if !known {
                 return Err(Fault::unsupported(format!("the operator class {class}")));
             }
         }
         let scalar = self.expression(&column.column.expr, scope)?;
         if scalar.volatile || scalar.sql.contains(super::scalar::ENVIRONMENT) {
-            return Err(Fault::new("42P17", "functions in index expression must be marked IMMUTABLE"));
+            return Err(Fault::new(
+                "42P17",
+                "functions in index expression must be marked IMMUTABLE",
+            ));
         }
         if !types::is_ordered(scalar.oid) {
-            return Err(Fault::unsupported(format!("an index of {}", facts::display_name(scalar.oid))));
+            return Err(Fault::unsupported(format!(
+                "an index of {}",
+                facts::display_name(scalar.oid)
+            )));
         }
         let descending = if matches!(column.column.options.sort, Some(sqlparser::ast::OrderBySort::Desc)) {
             " DESC"
@@ -836,10 +894,16 @@ impl Compiler<'_> {
         let mut columns: Vec<ResultColumn> = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, &name)?;
-        if let Some(text) = self.schema.table(&name).map_err(unreadable)?.and_then(|table| table.view.clone()) {
+        if let Some(text) = self
+            .schema
+            .table(&name)
+            .map_err(unreadable)?
+            .and_then(|table| table.view.clone())
+        {
             let known = self.schema.table(&name).map_err(unreadable)?;
-            let known_names: Vec<String> =
-                known.map(|table| table.columns.iter().map(|column| column.name.clone()).collect()).unwrap_or_default();
+            let known_names: Vec<String> = known
+                .map(|table| table.columns.iter().map(|column| column.name.clone()).collect())
+                .unwrap_or_default();
             let before = self.view(&text)?.columns;
             if columns.len() < before.len() {
                 return Err(Fault::new("42P16", "cannot drop columns from view"));
@@ -881,7 +945,10 @@ impl Compiler<'_> {
             let spelled = match plain_name(name) {
                 Ok(spelled) => spelled,
                 Err(_) if if_exists => {
-                    self.notice = Some(format!("{} \"{name}\" does not exist, skipping", kind.to_string().to_lowercase()));
+                    self.notice = Some(format!(
+                        "{} \"{name}\" does not exist, skipping",
+                        kind.to_string().to_lowercase()
+                    ));
                     continue;
                 }
                 Err(fault) => return Err(fault),
@@ -906,8 +973,13 @@ impl Compiler<'_> {
                 }
                 Some(other) => {
                     let article = if word == "index" { "an" } else { "a" };
-                    return Err(Fault::new("42809", format!("\"{spelled}\" is not {article} {word}"))
-                        .with_hint(format!("Use DROP {} to remove {} {other}.", other.to_uppercase(), if other == "index" { "an" } else { "a" })));
+                    return Err(
+                        Fault::new("42809", format!("\"{spelled}\" is not {article} {word}")).with_hint(format!(
+                            "Use DROP {} to remove {} {other}.",
+                            other.to_uppercase(),
+                            if other == "index" { "an" } else { "a" }
+                        )),
+                    );
                 }
             }
             match word {
@@ -922,7 +994,9 @@ impl Compiler<'_> {
                     if let Some(table) = sql {
                         return Err(Fault::new(
                             "2BP01",
-                            format!("cannot drop index {spelled} because constraint {spelled} on table {table} requires it"),
+                            format!(
+                                "cannot drop index {spelled} because constraint {spelled} on table {table} requires it"
+                            ),
                         )
                         .with_hint(format!("You can drop constraint {spelled} on table {table} instead.")));
                     }
@@ -950,8 +1024,14 @@ impl Compiler<'_> {
         let default = format!("nextval({})", quoted(&identifier_if_needed(name)));
         for table in tables {
             let described = self.schema.table(&table).map_err(unreadable)?;
-            let Some(definition) = described.and_then(|table| Definition::read(&table.definition)) else { continue };
-            let Some(column) = definition.columns.iter().find(|column| column.default.as_ref() == Some(&default)) else {
+            let Some(definition) = described.and_then(|table| Definition::read(&table.definition)) else {
+                continue;
+            };
+            let Some(column) = definition
+                .columns
+                .iter()
+                .find(|column| column.default.as_ref() == Some(&default))
+            else {
                 continue;
             };
             let column_name = &column.name;
@@ -963,13 +1043,18 @@ impl Compiler<'_> {
                 .with_hint(format!("You can drop column {column_name} of table {table} instead.")));
             }
             if cascade {
-                return Err(Fault::unsupported(format!("CASCADE to the default of the column \"{column_name}\"")));
+                return Err(Fault::unsupported(format!(
+                    "CASCADE to the default of the column \"{column_name}\""
+                )));
             }
-            return Err(
-                Fault::new("2BP01", format!("cannot drop sequence {name} because other objects depend on it"))
-                    .with_detail(format!("default value for column {column_name} of table {table} depends on sequence {name}"))
-                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
-            );
+            return Err(Fault::new(
+                "2BP01",
+                format!("cannot drop sequence {name} because other objects depend on it"),
+            )
+            .with_detail(format!(
+                "default value for column {column_name} of table {table} depends on sequence {name}"
+            ))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         Ok(())
     }
@@ -979,7 +1064,11 @@ impl Compiler<'_> {
         let table: Option<String> = self
             .schema
             .connection()
-            .query_row("SELECT tbl_name FROM sqlite_schema WHERE type = 'index' AND name = ?1", [index], |row| row.get(0))
+            .query_row(
+                "SELECT tbl_name FROM sqlite_schema WHERE type = 'index' AND name = ?1",
+                [index],
+                |row| row.get(0),
+            )
             .ok();
         let Some(table) = table else {
             return Ok(None);
@@ -1000,9 +1089,15 @@ impl Compiler<'_> {
         if !referring.is_empty() {
             let mut keys = self.foreign_keys_to(name)?;
             keys.retain(|(other, _)| referring.contains(other));
-            let dependents: Vec<String> = keys.iter().map(|(other, key)| format!("constraint {} on table {other}", key.name)).collect();
+            let dependents: Vec<String> = keys
+                .iter()
+                .map(|(other, key)| format!("constraint {} on table {other}", key.name))
+                .collect();
             if !cascade {
-                let lines: Vec<String> = dependents.iter().map(|dependent| format!("{dependent} depends on table {name}")).collect();
+                let lines: Vec<String> = dependents
+                    .iter()
+                    .map(|dependent| format!("{dependent} depends on table {name}"))
+                    .collect();
                 return Err(Fault::new(
                     "2BP01",
                     format!("cannot drop table {name} because other objects depend on it"),
@@ -1035,26 +1130,32 @@ impl Compiler<'_> {
         let gone: Vec<String> = together.iter().filter_map(|name| plain_name(name).ok()).collect();
         match views.iter().find(|view| !gone.contains(view)) {
             None => Ok(()),
-            Some(view) if cascade => Err(Fault::unsupported(format!("CASCADE to the view \"{view}\""))
-                .with_hint("Drop the view first.")),
-            Some(view) => Err(
-                Fault::new("2BP01", format!("cannot drop table {name} because other objects depend on it"))
-                    .with_detail(format!("view {view} depends on table {name}"))
-                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
-            ),
+            Some(view) if cascade => {
+                Err(Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first."))
+            }
+            Some(view) => Err(Fault::new(
+                "2BP01",
+                format!("cannot drop table {name} because other objects depend on it"),
+            )
+            .with_detail(format!("view {view} depends on table {name}"))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")),
         }
     }
 
     pub(super) fn kind_of(&mut self, name: &str) -> Result<Option<String>> {
         let connection = self.schema.connection();
         let found: Option<String> = connection
-            .query_row("SELECT type FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
+            .query_row("SELECT type FROM sqlite_schema WHERE name = ?1", [name], |row| {
+                row.get(0)
+            })
             .ok();
         if found.is_some() {
             return Ok(found);
         }
         let sequence = connection
-            .query_row("SELECT 1 FROM forebay_sequence WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
+            .query_row("SELECT 1 FROM forebay_sequence WHERE name = ?1", [name], |row| {
+                row.get::<_, i64>(0)
+            })
             .is_ok();
         Ok(sequence.then(|| "sequence".to_owned()))
     }
@@ -1073,9 +1174,14 @@ impl Compiler<'_> {
                     continue;
                 }
                 if !cascade {
-                    return Err(Fault::new("0A000", "cannot truncate a table referenced in a foreign key constraint")
-                        .with_detail(format!("Table \"{other}\" references \"{}\".", names[place]))
-                        .with_hint(format!("Truncate table \"{other}\" at the same time, or use TRUNCATE ... CASCADE.")));
+                    return Err(Fault::new(
+                        "0A000",
+                        "cannot truncate a table referenced in a foreign key constraint",
+                    )
+                    .with_detail(format!("Table \"{other}\" references \"{}\".", names[place]))
+                    .with_hint(format!(
+                        "Truncate table \"{other}\" at the same time, or use TRUNCATE ... CASCADE."
+                    )));
                 }
                 names.push(other);
             }
@@ -1086,10 +1192,13 @@ impl Compiler<'_> {
             steps.push(format!("DELETE FROM {}", identifier(name)).into());
             if restart {
                 for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {
-                    steps.push(format!(
-                        "UPDATE \"forebay_sequence\" SET last = start, called = 0 WHERE name = {}",
-                        quoted(&sequence)
-                    ).into());
+                    steps.push(
+                        format!(
+                            "UPDATE \"forebay_sequence\" SET last = start, called = 0 WHERE name = {}",
+                            quoted(&sequence)
+                        )
+                        .into(),
+                    );
                     steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)).into());
                 }
             }
@@ -1113,20 +1222,34 @@ impl Sequence {
             oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
             oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
             oid::INT8 => (i64::MIN, i64::MAX),
-            _ => return Err(Fault::new("22023", "sequence type must be smallint, integer, or bigint")),
+            _ => {
+                return Err(Fault::new(
+                    "22023",
+                    "sequence type must be smallint, integer, or bigint",
+                ));
+            }
         };
         let ascending = self.increment > 0;
         let minimum = self.minimum.unwrap_or(if ascending { 1 } else { low });
         let maximum = self.maximum.unwrap_or(if ascending { high } else { -1 });
         if minimum < low || maximum > high || minimum >= maximum {
-            return Err(Fault::new("22023", format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")));
+            return Err(Fault::new(
+                "22023",
+                format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})"),
+            ));
         }
         let start = self.start.unwrap_or(if ascending { minimum } else { maximum });
         if start < minimum {
-            return Err(Fault::new("22023", format!("START value ({start}) cannot be less than MINVALUE ({minimum})")));
+            return Err(Fault::new(
+                "22023",
+                format!("START value ({start}) cannot be less than MINVALUE ({minimum})"),
+            ));
         }
         if start > maximum {
-            return Err(Fault::new("22023", format!("START value ({start}) cannot be greater than MAXVALUE ({maximum})")));
+            return Err(Fault::new(
+                "22023",
+                format!("START value ({start}) cannot be greater than MAXVALUE ({maximum})"),
+            ));
         }
         let (table, column) = match &self.owner {
             Some((table, column)) => (quoted(table), quoted(column)),
@@ -1171,7 +1294,9 @@ pub(super) fn is_sequence_call(expression: &Expr) -> bool {
 
 fn refuse_session(sql: &str, what: &str) -> Result<()> {
     if sql.contains(super::scalar::ENVIRONMENT) {
-        return Err(Fault::unsupported(format!("an expression that depends on the session or the moment in {what}")));
+        return Err(Fault::unsupported(format!(
+            "an expression that depends on the session or the moment in {what}"
+        )));
     }
     Ok(())
 }
@@ -1265,7 +1390,12 @@ fn check_key_count(count: usize) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn set_primary_key(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
+pub(super) fn set_primary_key(
+    table: &str,
+    definition: &mut Definition,
+    name: Option<String>,
+    columns: Vec<String>,
+) -> Result<()> {
     check_key_count(columns.len())?;
     if definition.primary_key.is_some() {
         return Err(Fault::new(
@@ -1307,7 +1437,9 @@ fn key_columns(definition: &Definition, columns: &[IndexColumn]) -> Result<Vec<S
             Expr::Identifier(name) => {
                 let folded = folded(name);
                 if definition.column(&folded).is_none() {
-                    return Err(Fault::new("42703", format!("column \"{folded}\" named in key does not exist")).at(name));
+                    return Err(
+                        Fault::new("42703", format!("column \"{folded}\" named in key does not exist")).at(name),
+                    );
                 }
                 Ok(folded)
             }
@@ -1336,10 +1468,15 @@ fn only_column(expression: &Expr, definition: &Definition) -> Option<String> {
 }
 
 /// Unique indexes of a table: name and columns.
-pub(super) fn unique_keys(connection: &rusqlite::Connection, table: &str) -> rusqlite::Result<Vec<(String, Vec<String>)>> {
-    let mut statement = connection
-        .prepare_cached("SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1 AND partial = 0")?;
-    let names: Vec<String> = statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+pub(super) fn unique_keys(
+    connection: &rusqlite::Connection,
+    table: &str,
+) -> rusqlite::Result<Vec<(String, Vec<String>)>> {
+    let mut statement =
+        connection.prepare_cached("SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1 AND partial = 0")?;
+    let names: Vec<String> = statement
+        .query_map([table], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     let mut keys = Vec::new();
     for name in names {
         let mut statement = connection.prepare_cached("SELECT name FROM pragma_index_info(?1) ORDER BY seqno")?;

@@ -174,10 +174,18 @@ impl Definition {
             && !key.indexed
             && !key.columns.iter().any(|column| self.is_row_number(column))
         {
-            parts.push(format!("CONSTRAINT {} PRIMARY KEY ({})", identifier(&key.name), list(&key.columns)));
+            parts.push(format!(
+                "CONSTRAINT {} PRIMARY KEY ({})",
+                identifier(&key.name),
+                list(&key.columns)
+            ));
         }
         for check in &self.checks {
-            parts.push(format!("CONSTRAINT {} CHECK ({})", identifier(&check.name), check.condition.sql));
+            parts.push(format!(
+                "CONSTRAINT {} CHECK ({})",
+                identifier(&check.name),
+                check.condition.sql
+            ));
         }
         for key in &self.foreign_keys {
             let mut text = format!(
@@ -202,7 +210,11 @@ impl Definition {
             // PostgreSQL has tables without columns.
             parts.push("\"forebay_no_column\"".to_owned());
         }
-        format!("CREATE TABLE {} ({OPEN}{json}{CLOSE} {})", identifier(table), parts.join(", "))
+        format!(
+            "CREATE TABLE {} ({OPEN}{json}{CLOSE} {})",
+            identifier(table),
+            parts.join(", ")
+        )
     }
 
     fn column_text(&self, column: &ColumnDefinition) -> String {
@@ -212,7 +224,10 @@ impl Definition {
             return format!("{name} INTEGER CONSTRAINT {} PRIMARY KEY", identifier(key));
         }
         let mut text = format!("{name} {}", declared(column.kind()));
-        let in_key = self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.name));
+        let in_key = self
+            .primary_key
+            .as_ref()
+            .is_some_and(|key| key.columns.contains(&column.name));
         if column.not_null || in_key {
             text.push_str(" NOT NULL");
         }
@@ -324,7 +339,13 @@ mod tests {
             foreign_keys: Vec::new(),
         };
         assert_eq!(Definition::read(&definition.create(forged)), Some(definition));
-        assert_eq!(Definition::read(&format!("CREATE TABLE {} (a)", identifier(forged))), None);
-        assert_eq!(Definition::read("CREATE TABLE \"a\"\" (/* forebay: {} :forebay */\" (a)"), None);
+        assert_eq!(
+            Definition::read(&format!("CREATE TABLE {} (a)", identifier(forged))),
+            None
+        );
+        assert_eq!(
+            Definition::read("CREATE TABLE \"a\"\" (/* forebay: {} :forebay */\" (a)"),
+            None
+        );
     }
 }

@@ -43,7 +43,13 @@ impl Compiler<'_> {
     }
 
     /// An expression of a known type.
-    pub(super) fn expression_as(&mut self, expression: &Expr, scope: &Scope<'_>, to: Oid, context: Context) -> Result<Scalar> {
+    pub(super) fn expression_as(
+        &mut self,
+        expression: &Expr,
+        scope: &Scope<'_>,
+        to: Oid,
+        context: Context,
+    ) -> Result<Scalar> {
         let scalar = self.expression(expression, scope)?;
         self.convert_type(scalar, to, context)
     }
@@ -141,14 +147,26 @@ impl Compiler<'_> {
                 expr,
                 pattern,
                 escape_char,
-            } => self.like(if *negated { "!~~" } else { "~~" }, expr, pattern, escape_char.as_deref(), scope),
+            } => self.like(
+                if *negated { "!~~" } else { "~~" },
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                scope,
+            ),
             Expr::ILike {
                 negated,
                 any: false,
                 expr,
                 pattern,
                 escape_char,
-            } => self.like(if *negated { "!~~*" } else { "~~*" }, expr, pattern, escape_char.as_deref(), scope),
+            } => self.like(
+                if *negated { "!~~*" } else { "~~*" },
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                scope,
+            ),
             Expr::SimilarTo {
                 negated,
                 expr,
@@ -244,7 +262,8 @@ impl Compiler<'_> {
                             ..scalar
                         })
                     }
-                    _ => Err(Fault::unsupported(format!("the collation \"{name}\"")).with_hint("Texts are ordered by their bytes, as with collation \"C\".")),
+                    _ => Err(Fault::unsupported(format!("the collation \"{name}\""))
+                        .with_hint("Texts are ordered by their bytes, as with collation \"C\".")),
                 }
             }
             Expr::Function(function) => self.function_call(function, scope),
@@ -292,8 +311,12 @@ impl Compiler<'_> {
             };
             return Ok(Scalar::constant(Owned::Integer(integer), kind));
         }
-        let value = text_form::parse(Kind::Numeric, -1, digits, self.values)
-            .map_err(|_| Fault::new("42601", format!("trailing junk after numeric literal at or near \"{digits}\"")))?;
+        let value = text_form::parse(Kind::Numeric, -1, digits, self.values).map_err(|_| {
+            Fault::new(
+                "42601",
+                format!("trailing junk after numeric literal at or near \"{digits}\""),
+            )
+        })?;
         Ok(Scalar::constant(value, oid::NUMERIC))
     }
 
@@ -457,7 +480,11 @@ impl Compiler<'_> {
     pub(super) fn comparable(&mut self, name: &str, left: Scalar, right: Scalar) -> Result<(Scalar, Scalar)> {
         let operator = resolve::operator(name, Some(left.oid), right.oid)?;
         let polymorphism = resolve::polymorphism(&[left.oid, right.oid], &[operator.left, operator.right]);
-        let actual = |declared: Oid| polymorphism.and_then(|found| found.actual(declared)).unwrap_or(declared);
+        let actual = |declared: Oid| {
+            polymorphism
+                .and_then(|found| found.actual(declared))
+                .unwrap_or(declared)
+        };
         let (left_type, right_type) = (actual(operator.left), actual(operator.right));
         let left = self.convert_type(left, left_type, Context::Implicit)?;
         let right = self.convert_type(right, right_type, Context::Implicit)?;
@@ -492,18 +519,20 @@ impl Compiler<'_> {
         Ok(Scalar::truth(format!("({} {joiner} {})", lower.sql, upper.sql)).with_parts([&lower, &upper]))
     }
 
-    fn binary_expression(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
+    fn binary_expression(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+        scope: &Scope<'_>,
+    ) -> Result<Scalar> {
         match op {
             BinaryOperator::And | BinaryOperator::Or => {
                 let name = if *op == BinaryOperator::And { "AND" } else { "OR" };
                 // A chain leans to the left: walked without recursion, so that a long one is no deep one.
                 let mut parts = vec![right];
                 let mut rest = left;
-                while let Expr::BinaryOp {
-                    left,
-                    op: next,
-                    right,
-                } = rest
+                while let Expr::BinaryOp { left, op: next, right } = rest
                     && next == op
                 {
                     parts.push(right);
@@ -520,7 +549,8 @@ impl Compiler<'_> {
                     conditions.push(condition?);
                 }
                 self.lenient = before;
-                let mut sql = String::with_capacity(conditions.iter().map(|part| part.sql.len() + 5).sum::<usize>() + 2);
+                let mut sql =
+                    String::with_capacity(conditions.iter().map(|part| part.sql.len() + 5).sum::<usize>() + 2);
                 balanced(&conditions, name, &mut sql);
                 let not_null = conditions.iter().all(|part| part.not_null);
                 Ok(Scalar {
@@ -584,7 +614,11 @@ impl Compiler<'_> {
         }
         let given = [left.oid, right.oid];
         let polymorphism = resolve::polymorphism(&given, &[operator.left, operator.right]);
-        let actual = |declared: Oid| polymorphism.and_then(|found| found.actual(declared)).unwrap_or(declared);
+        let actual = |declared: Oid| {
+            polymorphism
+                .and_then(|found| found.actual(declared))
+                .unwrap_or(declared)
+        };
         let (left_type, right_type, result) = (actual(operator.left), actual(operator.right), actual(operator.result));
         match operator.symbol {
             "textanycat(text,anynonarray)" | "anytextcat(anynonarray,text)" => {
@@ -605,17 +639,18 @@ impl Compiler<'_> {
                 facts::display_name(given[1])
             )));
         }
-        self.call_symbol(operator.symbol, vec![left, right], result).map_err(|fault| {
-            if fault.sqlstate == "0A000" && fault.message.starts_with("the function") {
-                Fault::unsupported(format!(
-                    "the operator {} {name} {}",
-                    facts::display_name(left_type),
-                    facts::display_name(right_type)
-                ))
-            } else {
-                fault
-            }
-        })
+        self.call_symbol(operator.symbol, vec![left, right], result)
+            .map_err(|fault| {
+                if fault.sqlstate == "0A000" && fault.message.starts_with("the function") {
+                    Fault::unsupported(format!(
+                        "the operator {} {name} {}",
+                        facts::display_name(left_type),
+                        facts::display_name(right_type)
+                    ))
+                } else {
+                    fault
+                }
+            })
     }
 
     /// `(a, b) < (c, d)`, column by column.
@@ -661,7 +696,10 @@ impl Compiler<'_> {
 
     fn overlaps(&mut self, left: &Expr, right: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
         let (Expr::Tuple(left), Expr::Tuple(right)) = (unnested(left), unnested(right)) else {
-            return Err(Fault::new("42601", "wrong number of parameters on the sides of OVERLAPS expression"));
+            return Err(Fault::new(
+                "42601",
+                "wrong number of parameters on the sides of OVERLAPS expression",
+            ));
         };
         let mut arguments = Vec::new();
         for expression in left.iter().chain(right) {
@@ -718,7 +756,14 @@ impl Compiler<'_> {
         self.call_symbol(operator.symbol, vec![scalar], operator.result)
     }
 
-    fn like(&mut self, name: &str, text: &Expr, pattern: &Expr, escape: Option<&Expr>, scope: &Scope<'_>) -> Result<Scalar> {
+    fn like(
+        &mut self,
+        name: &str,
+        text: &Expr,
+        pattern: &Expr,
+        escape: Option<&Expr>,
+        scope: &Scope<'_>,
+    ) -> Result<Scalar> {
         let text = self.expression(text, scope)?;
         let mut pattern = self.expression(pattern, scope)?;
         if let Some(escape) = escape {
@@ -728,7 +773,14 @@ impl Compiler<'_> {
         self.binary(name, text, pattern)
     }
 
-    fn similar(&mut self, negated: bool, text: &Expr, pattern: &Expr, escape: Option<&Expr>, scope: &Scope<'_>) -> Result<Scalar> {
+    fn similar(
+        &mut self,
+        negated: bool,
+        text: &Expr,
+        pattern: &Expr,
+        escape: Option<&Expr>,
+        scope: &Scope<'_>,
+    ) -> Result<Scalar> {
         let text = self.expression(text, scope)?;
         let mut arguments = vec![self.expression(pattern, scope)?];
         if let Some(escape) = escape {
@@ -781,7 +833,12 @@ impl Compiler<'_> {
     }
 
     /// What ELSE gives, then what the branches give.
-    fn case_results(&mut self, conditions: &[CaseWhen], otherwise: Option<&Expr>, scope: &Scope<'_>) -> Result<Vec<Scalar>> {
+    fn case_results(
+        &mut self,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+        scope: &Scope<'_>,
+    ) -> Result<Vec<Scalar>> {
         let mut results = vec![match otherwise {
             Some(otherwise) => self.expression(otherwise, scope)?,
             None => Scalar::null(),
@@ -818,7 +875,13 @@ impl Compiler<'_> {
             .collect()
     }
 
-    fn substring(&mut self, text: &Expr, from: Option<&Expr>, length: Option<&Expr>, scope: &Scope<'_>) -> Result<Scalar> {
+    fn substring(
+        &mut self,
+        text: &Expr,
+        from: Option<&Expr>,
+        length: Option<&Expr>,
+        scope: &Scope<'_>,
+    ) -> Result<Scalar> {
         let mut arguments = vec![self.expression(text, scope)?];
         match (from, length) {
             (Some(from), length) => {
@@ -871,7 +934,14 @@ impl Compiler<'_> {
         let nested = elements.iter().any(|inner| matches!(unnested(inner), Expr::Array(_)));
         let mut scalars = Vec::new();
         for inner in elements {
-            let kind = if nested { to } else { TypeName { oid: element, typmod: to.typmod } };
+            let kind = if nested {
+                to
+            } else {
+                TypeName {
+                    oid: element,
+                    typmod: to.typmod,
+                }
+            };
             let scalar = match unnested(inner) {
                 Expr::Array(array) => self.array_as(&array.elem, element, to, scope)?,
                 other => self.expression(other, scope)?,
@@ -879,7 +949,10 @@ impl Compiler<'_> {
             scalars.push(self.cast_to(scalar, kind)?);
         }
         if !types::has_values(to.oid) {
-            return Err(Fault::unsupported(format!("an array of {}", facts::display_name(element))));
+            return Err(Fault::unsupported(format!(
+                "an array of {}",
+                facts::display_name(element)
+            )));
         }
         let label = if nested {
             "array".to_owned()
@@ -947,7 +1020,12 @@ impl Compiler<'_> {
         }
         let list: Vec<&str> = indexes.iter().map(|index| index.sql.as_str()).collect();
         let label = Type::from_oid(element).map_or_else(String::new, type_label);
-        let sql = format!("\"forebay_subscript\"({}, {}, {})", quoted(&label), array.sql, list.join(", "));
+        let sql = format!(
+            "\"forebay_subscript\"({}, {}, {})",
+            quoted(&label),
+            array.sql,
+            list.join(", ")
+        );
         Ok(Scalar {
             typmod: array.typmod,
             ..Scalar::new(sql, element)
@@ -982,9 +1060,9 @@ fn depends_on_a_row(sql: &str) -> bool {
 /// Whether a column stands in a text of SQLite's.
 pub(super) fn has_column(sql: &str) -> bool {
     let bytes = sql.as_bytes();
-    bytes.windows(3).any(|three| {
-            three[0] == b'"' && matches!(three[1], b'r' | b'w') && three[2].is_ascii_digit()
-        })
+    bytes
+        .windows(3)
+        .any(|three| three[0] == b'"' && matches!(three[1], b'r' | b'w') && three[2].is_ascii_digit())
 }
 
 /// The type of what has been unified, with its modifier if all agree on it.

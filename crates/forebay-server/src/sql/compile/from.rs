@@ -31,7 +31,11 @@ impl Compiler<'_> {
                 )
             });
             let sql = self.joined(item, scope)?;
-            parts.push(if outer_joins && items.len() > 1 { format!("({sql})") } else { sql });
+            parts.push(if outer_joins && items.len() > 1 {
+                format!("({sql})")
+            } else {
+                sql
+            });
         }
         if items.len() > 1 && !scope.merged.is_empty() {
             // Where merged columns stand in `*` is settled for one join tree only.
@@ -122,7 +126,10 @@ impl Compiler<'_> {
         Ok(sql)
     }
 
-    #[allow(clippy::unused_self, reason = "one of the questions asked while a FROM clause is built")]
+    #[allow(
+        clippy::unused_self,
+        reason = "one of the questions asked while a FROM clause is built"
+    )]
     fn visible(&self, scope: &Scope<'_>, from: usize, to: usize) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for relation in &scope.relations[from..to] {
@@ -199,7 +206,11 @@ impl Compiler<'_> {
             let right = scalar_of(scope, right_place);
             conditions.push(self.binary("=", left.clone(), right.clone())?.sql);
             let both = self.unify(vec![left, right], "JOIN/USING")?;
-            let typmod = if both[0].typmod == both[1].typmod { both[0].typmod } else { -1 };
+            let typmod = if both[0].typmod == both[1].typmod {
+                both[0].typmod
+            } else {
+                -1
+            };
             let scalar = match kind {
                 "RIGHT JOIN" => both[1].clone(),
                 "FULL JOIN" => Scalar {
@@ -318,7 +329,12 @@ impl Compiler<'_> {
         Ok(format!("{sql} AS {own}"))
     }
 
-    fn named_relation(&mut self, name: &ObjectName, alias: Option<&TableAlias>, scope: &mut Scope<'_>) -> Result<String> {
+    fn named_relation(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> Result<String> {
         let spelled = types::object_name(name)?;
         if name.0.len() == 1
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == spelled)
@@ -332,7 +348,13 @@ impl Compiler<'_> {
             let compiled = self.view(text)?;
             let mut described = compiled.columns;
             super::query::rename(&mut described, &columns, &table.name)?;
-            return self.enter(&format!("({})", compiled.sql), &described, alias, Some(table.name.clone()), scope);
+            return self.enter(
+                &format!("({})", compiled.sql),
+                &described,
+                alias,
+                Some(table.name.clone()),
+                scope,
+            );
         }
         self.names += 1;
         let own = relation_name(self.names);
@@ -515,7 +537,10 @@ impl Compiler<'_> {
                 let kind = scalars[0].oid;
                 let label = Type::from_oid(kind).map(type_label).unwrap_or_default();
                 self.zone_bound |= kind == oid::TIMESTAMPTZ;
-                one(format!("\"forebay_series\"({environment}, {}, {list})", quoted(&label)), kind)
+                one(
+                    format!("\"forebay_series\"({environment}, {}, {list})", quoted(&label)),
+                    kind,
+                )
             }
             "unnest" if scalars.len() == 1 => {
                 let element = facts::element_of(scalars[0].oid)
@@ -611,7 +636,10 @@ fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
     if let Some(name) = &relation.name
         && scope.relations.iter().any(|known| known.name.as_ref() == Some(name))
     {
-        return Err(Fault::new("42712", format!("table name \"{name}\" specified more than once")));
+        return Err(Fault::new(
+            "42712",
+            format!("table name \"{name}\" specified more than once"),
+        ));
     }
     scope.relations.push(relation);
     Ok(())

@@ -198,7 +198,9 @@ pub(crate) fn compile(
         .map(|known| known.unwrap_or(oid::TEXT))
         .collect();
     let number = parameters.len() + 1;
-    let uses_environment = steps.iter().any(|step| matches!(step, Step::Run { environment: true, .. }));
+    let uses_environment = steps
+        .iter()
+        .any(|step| matches!(step, Step::Run { environment: true, .. }));
     let mut used = 0;
     let steps: Vec<Step> = steps
         .into_iter()
@@ -239,31 +241,35 @@ fn code(sql: &str) -> impl Iterator<Item = (usize, u8)> {
     let bytes = sql.as_bytes();
     // What ends what is open: a quote, or the slash behind a star not before that place.
     let (mut closing, mut from) = (None, 0);
-    bytes.iter().copied().enumerate().filter(move |&(at, byte)| match closing {
-        Some(b'/') => {
-            if byte == b'/' && at >= from && bytes[at - 1] == b'*' {
-                closing = None;
-            }
-            false
-        }
-        Some(quote) => {
-            if byte == quote {
-                closing = None;
-            }
-            false
-        }
-        None => {
-            closing = match byte {
-                b'\'' | b'"' => Some(byte),
-                b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                    from = at + 3;
-                    Some(b'/')
+    bytes
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(move |&(at, byte)| match closing {
+            Some(b'/') => {
+                if byte == b'/' && at >= from && bytes[at - 1] == b'*' {
+                    closing = None;
                 }
-                _ => None,
-            };
-            closing.is_none()
-        }
-    })
+                false
+            }
+            Some(quote) => {
+                if byte == quote {
+                    closing = None;
+                }
+                false
+            }
+            None => {
+                closing = match byte {
+                    b'\'' | b'"' => Some(byte),
+                    b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                        from = at + 3;
+                        Some(b'/')
+                    }
+                    _ => None,
+                };
+                closing.is_none()
+            }
+        })
 }
 
 /// The text with the number of the parameter that is told the environment.
@@ -436,7 +442,11 @@ mod tests {
         for (sql, expected, highest) in [
             ("SELECT ?1, ?2, ?1", "SELECT ?, ?, ?1".to_owned(), 2),
             ("SELECT ?2, ?1, ?3", "SELECT ?2, ?1, ?".to_owned(), 3),
-            ("SELECT '?1' || \"?2\" /* ?3 it's */ || ?1", "SELECT '?1' || \"?2\" /* ?3 it's */ || ?".to_owned(), 1),
+            (
+                "SELECT '?1' || \"?2\" /* ?3 it's */ || ?1",
+                "SELECT '?1' || \"?2\" /* ?3 it's */ || ?".to_owned(),
+                1,
+            ),
             ("SELECT /*/ ?1 */ ?1", "SELECT /*/ ?1 */ ?".to_owned(), 1),
             ("SELECT 'it''s ?1', ?1", "SELECT 'it''s ?1', ?".to_owned(), 1),
             (
@@ -447,6 +457,9 @@ mod tests {
         ] {
             assert_eq!(numbered(sql, 7), (expected, highest));
         }
-        assert!(matches!(Step::from(format!("SELECT '{environment}'")), Step::Run { environment: false, .. }));
+        assert!(matches!(
+            Step::from(format!("SELECT '{environment}'")),
+            Step::Run { environment: false, .. }
+        ));
     }
 }

@@ -1,6 +1,8 @@
 //! The name of a result column that is an expression without an alias: PostgreSQL's `FigureColname`.
 
-use sqlparser::ast::{AccessExpr, CeilFloorKind, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField};
+use sqlparser::ast::{
+    AccessExpr, CeilFloorKind, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField,
+};
 
 use super::expression::unnested;
 use super::folded;

@@ -5,8 +5,8 @@
 
 use forebay_pg_values::Owned;
 use sqlparser::ast::{
-    Cte, Distinct, Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Values, With,
+    Cte, Distinct, Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Values, With,
 };
 
 use super::expression::unnested;
@@ -72,10 +72,7 @@ struct Leaf {
 
 enum Body {
     Leaf(Leaf),
-    Set {
-        sql: String,
-        columns: Vec<ResultColumn>,
-    },
+    Set { sql: String, columns: Vec<ResultColumn> },
 }
 
 impl Body {
@@ -199,7 +196,10 @@ impl Compiler<'_> {
                 limit = wanted.as_ref();
                 offset = skipped.as_ref().map(|offset| &offset.value);
             }
-            Some(_) => return Err(Fault::new("42601", "LIMIT #,# syntax is not supported").with_hint("Use separate LIMIT and OFFSET clauses.")),
+            Some(_) => {
+                return Err(Fault::new("42601", "LIMIT #,# syntax is not supported")
+                    .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
         }
         let one = Expr::value(sqlparser::ast::Value::Number("1".to_owned(), false));
         if let Some(fetch) = &query.fetch {
@@ -250,7 +250,10 @@ impl Compiler<'_> {
         if cte.from.is_some() {
             return Err(Fault::unsupported("this form of WITH"));
         }
-        if matches!(&*cte.query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)) {
+        if matches!(
+            &*cte.query.body,
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        ) {
             return Err(Fault::unsupported("a statement that writes inside WITH")
                 .with_hint("Run it as a statement of its own, with RETURNING, in the same transaction."));
         }
@@ -258,7 +261,11 @@ impl Compiler<'_> {
         let renamed: Vec<String> = cte.alias.columns.iter().map(|column| folded(&column.name)).collect();
         self.names += 1;
         let inner = format!("w{}", self.names);
-        let own = if recursive { recursive_parts(&cte.query, &name) } else { None };
+        let own = if recursive {
+            recursive_parts(&cte.query, &name)
+        } else {
+            None
+        };
         let (sql, mut columns) = match own {
             Some((base, distinct, step)) => {
                 let base = self.body(base, outer, &[], None)?;
@@ -279,7 +286,10 @@ impl Compiler<'_> {
                 self.ctes.pop();
                 let given = step.columns();
                 if given.len() != columns.len() {
-                    return Err(Fault::new("42601", "each UNION query must have the same number of columns"));
+                    return Err(Fault::new(
+                        "42601",
+                        "each UNION query must have the same number of columns",
+                    ));
                 }
                 let mut wanted = Vec::new();
                 for (place, (column, given)) in columns.iter().zip(&given).enumerate() {
@@ -301,7 +311,11 @@ impl Compiler<'_> {
                 let step = self.converted(step, &wanted)?;
                 let operator = if distinct { "UNION" } else { "UNION ALL" };
                 (
-                    format!("{} {operator} {}", render_compared(&base, distinct), render_compared(&step, distinct)),
+                    format!(
+                        "{} {operator} {}",
+                        render_compared(&base, distinct),
+                        render_compared(&step, distinct)
+                    ),
                     columns,
                 )
             }
@@ -391,7 +405,11 @@ impl Compiler<'_> {
             }
             other => {
                 let columns = other.columns();
-                if columns.iter().zip(wanted).all(|(column, wanted)| column.kind.oid == *wanted) {
+                if columns
+                    .iter()
+                    .zip(wanted)
+                    .all(|(column, wanted)| column.kind.oid == *wanted)
+                {
                     return Ok(other);
                 }
                 let body = self.wrapped(&render(&other), &columns);
@@ -423,7 +441,10 @@ impl Compiler<'_> {
         let right = self.body(right, outer, &[], None)?;
         let (left_columns, right_columns) = (left.columns(), right.columns());
         if left_columns.len() != right_columns.len() {
-            return Err(Fault::new("42601", format!("each {name} query must have the same number of columns")));
+            return Err(Fault::new(
+                "42601",
+                format!("each {name} query must have the same number of columns"),
+            ));
         }
         let _ = expected;
         let mut wanted = Vec::with_capacity(left_columns.len());
@@ -436,7 +457,10 @@ impl Compiler<'_> {
         if distinct && let Some(unordered) = wanted.iter().find(|oid| !types::is_ordered(**oid)) {
             return Err(Fault::new(
                 "42883",
-                format!("could not identify an equality operator for type {}", facts::display_name(*unordered)),
+                format!(
+                    "could not identify an equality operator for type {}",
+                    facts::display_name(*unordered)
+                ),
             ));
         }
         // SQLite groups set operations from the left, whatever they are: what stands right is put into a SELECT of its own.
@@ -456,16 +480,29 @@ impl Compiler<'_> {
                 name: named.name.clone(),
                 kind: TypeName {
                     oid: *wanted,
-                    typmod: if left.kind.typmod == right.kind.typmod { left.kind.typmod } else { -1 },
+                    typmod: if left.kind.typmod == right.kind.typmod {
+                        left.kind.typmod
+                    } else {
+                        -1
+                    },
                 },
                 not_null: left.not_null && right.not_null,
             })
             .collect();
-        let sql = format!("{} {operator} {}", render_compared(&left, distinct), render_compared(&right, distinct));
+        let sql = format!(
+            "{} {operator} {}",
+            render_compared(&left, distinct),
+            render_compared(&right, distinct)
+        );
         Ok(Body::Set { sql, columns })
     }
 
-    fn values_body(&mut self, values: &Values, outer: Option<&Scope<'_>>, expected: Option<&[TypeName]>) -> Result<Body> {
+    fn values_body(
+        &mut self,
+        values: &Values,
+        outer: Option<&Scope<'_>>,
+        expected: Option<&[TypeName]>,
+    ) -> Result<Body> {
         let scope = Scope::new(outer);
         scope.no_aggregates.set(Some("VALUES"));
         let mut rows: Vec<Vec<Scalar>> = Vec::with_capacity(values.rows.len());
@@ -596,7 +633,13 @@ impl Compiler<'_> {
     }
 
     /// GROUP BY, and what follows from it.
-    fn group(&mut self, select: &Select, order: &[OrderByExpr], scope: &mut Scope<'_>, rest: &mut String) -> Result<()> {
+    fn group(
+        &mut self,
+        select: &Select,
+        order: &[OrderByExpr],
+        scope: &mut Scope<'_>,
+        rest: &mut String,
+    ) -> Result<()> {
         let keys = match &select.group_by {
             GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => keys.as_slice(),
             _ => return Err(Fault::unsupported("GROUP BY ALL, ROLLUP, CUBE and GROUPING SETS")),
@@ -655,7 +698,9 @@ impl Compiler<'_> {
     /// A key of GROUP BY: a column of the tables first, then a name or number of the select list, else an expression.
     fn group_key(&mut self, key: &Expr, select: &Select, scope: &Scope<'_>) -> Result<Scalar> {
         let item = |place: usize| match select.projection.get(place) {
-            Some(SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) => Some(expression),
+            Some(SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) => {
+                Some(expression)
+            }
             _ => None,
         };
         if let Expr::Value(value) = unnested(key)
@@ -733,7 +778,12 @@ impl Compiler<'_> {
     }
 
     /// The keys of ORDER BY, each with the text of its expression.
-    fn select_order(&mut self, leaf: &mut Leaf, order: &[OrderByExpr], scope: &Scope<'_>) -> Result<Vec<(String, String)>> {
+    fn select_order(
+        &mut self,
+        leaf: &mut Leaf,
+        order: &[OrderByExpr],
+        scope: &Scope<'_>,
+    ) -> Result<Vec<(String, String)>> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
             if key.with_fill.is_some() {
@@ -757,7 +807,10 @@ impl Compiler<'_> {
                             .parse()
                             .map_err(|_| Fault::new("42601", "non-integer constant in ORDER BY"))?;
                         if number == 0 || number > leaf.items.len() {
-                            return Err(Fault::new("42P10", format!("ORDER BY position {number} is not in select list")));
+                            return Err(Fault::new(
+                                "42P10",
+                                format!("ORDER BY position {number} is not in select list"),
+                            ));
                         }
                         Some(number - 1)
                     }
@@ -803,12 +856,20 @@ impl Compiler<'_> {
         Ok(keys)
     }
 
-    fn distinct_on(&mut self, leaf: &mut Leaf, on: &[Expr], keys: &[(String, String)], scope: &Scope<'_>) -> Result<()> {
+    fn distinct_on(
+        &mut self,
+        leaf: &mut Leaf,
+        on: &[Expr],
+        keys: &[(String, String)],
+        scope: &Scope<'_>,
+    ) -> Result<()> {
         let mut on_keys = Vec::new();
         for expression in on {
             let place = match unnested(expression) {
                 Expr::Value(value) => match &value.value {
-                    sqlparser::ast::Value::Number(digits, _) => digits.parse::<usize>().ok().and_then(|n| n.checked_sub(1)),
+                    sqlparser::ast::Value::Number(digits, _) => {
+                        digits.parse::<usize>().ok().and_then(|n| n.checked_sub(1))
+                    }
                     _ => None,
                 },
                 Expr::Identifier(name) => {
@@ -823,12 +884,18 @@ impl Compiler<'_> {
             };
             let scalar = self.or_text(scalar)?;
             if !types::is_ordered(scalar.oid) {
-                return Err(Fault::unsupported(format!("DISTINCT ON a {}", facts::display_name(scalar.oid))));
+                return Err(Fault::unsupported(format!(
+                    "DISTINCT ON a {}",
+                    facts::display_name(scalar.oid)
+                )));
             }
             on_keys.push(scalar);
         }
         let leading = keys.iter().take(on_keys.len());
-        if !leading.clone().all(|(_, sql)| on_keys.iter().any(|key| key.sql == *sql)) {
+        if !leading
+            .clone()
+            .all(|(_, sql)| on_keys.iter().any(|key| key.sql == *sql))
+        {
             return Err(Fault::new(
                 "42P10",
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
@@ -870,7 +937,10 @@ pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions)
     if !types::is_ordered(scalar.oid) {
         return Err(Fault::new(
             "42883",
-            format!("could not identify an ordering operator for type {}", facts::display_name(scalar.oid)),
+            format!(
+                "could not identify an ordering operator for type {}",
+                facts::display_name(scalar.oid)
+            ),
         )
         .with_hint("Use an explicit ordering operator or modify the query."));
     }
@@ -950,8 +1020,15 @@ fn render_leaf(leaf: &Leaf, compared: bool) -> String {
     }
     if let Some((on, order)) = &leaf.first_of {
         let keys: Vec<&str> = order.iter().map(|(key, _)| key.as_str()).collect();
-        let window_order = if keys.is_empty() { String::new() } else { format!(" ORDER BY {}", keys.join(", ")) };
-        let row = format!("row_number() OVER (PARTITION BY {}{window_order}) AS \"row\"", on.join(", "));
+        let window_order = if keys.is_empty() {
+            String::new()
+        } else {
+            format!(" ORDER BY {}", keys.join(", "))
+        };
+        let row = format!(
+            "row_number() OVER (PARTITION BY {}{window_order}) AS \"row\"",
+            on.join(", ")
+        );
         let place = if keys.is_empty() {
             format!("row_number() OVER (ORDER BY {}) AS \"place\"", on.join(", "))
         } else {
@@ -983,7 +1060,9 @@ fn recursive_parts<'a>(query: &'a Query, name: &str) -> Option<(&'a SetExpr, boo
     else {
         return None;
     };
-    let mentions = format!("{right}").to_ascii_lowercase().contains(&name.to_ascii_lowercase());
+    let mentions = format!("{right}")
+        .to_ascii_lowercase()
+        .contains(&name.to_ascii_lowercase());
     mentions.then_some((left, !matches!(set_quantifier, SetQuantifier::All), right))
 }
 

@@ -40,7 +40,12 @@ pub(crate) fn is_operation(text: &str) -> bool {
     parsed(text).is_ok_and(|expression| {
         matches!(
             expression,
-            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Between { .. } | Expr::Like { .. }
+            Expr::BinaryOp { .. }
+                | Expr::UnaryOp { .. }
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::Between { .. }
+                | Expr::Like { .. }
         )
     })
 }
@@ -95,7 +100,11 @@ fn rename_expressions(definition: &mut Definition, names: Renamed<'_>) -> Result
     for check in &mut definition.checks {
         check.condition.text = renamed(&check.condition.text, names)?;
     }
-    for generated in definition.columns.iter_mut().filter_map(|column| column.generated.as_mut()) {
+    for generated in definition
+        .columns
+        .iter_mut()
+        .filter_map(|column| column.generated.as_mut())
+    {
         generated.text = renamed(&generated.text, names)?;
     }
     Ok(())
@@ -115,7 +124,9 @@ impl Compiler<'_> {
                 .schema
                 .connection()
                 .prepare_cached("SELECT name, sql FROM sqlite_schema WHERE type = 'view' AND name <> ?1")?;
-            statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            statement
+                .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
         })()
         .map_err(unreadable)?;
         // Views that something else has made may write names without quotes.
@@ -130,8 +141,10 @@ impl Compiler<'_> {
 
     fn refuse_views(&mut self, table: &str, what: &str) -> Result<()> {
         match self.views_of(table)?.first() {
-            Some((view, _)) => Err(Fault::unsupported(format!("another name for {what}, which the view \"{view}\" uses,"))
-                .with_hint("Drop the view first, and create it again.")),
+            Some((view, _)) => Err(Fault::unsupported(format!(
+                "another name for {what}, which the view \"{view}\" uses,"
+            ))
+            .with_hint("Drop the view first, and create it again.")),
             None => Ok(()),
         }
     }
@@ -142,7 +155,9 @@ impl Compiler<'_> {
             return Err(Fault::new("42P07", format!("relation \"{to}\" already exists")));
         }
         if to.eq_ignore_ascii_case(from) {
-            return Err(Fault::unsupported(format!("a name for \"{from}\" that differs in upper and lower case only")));
+            return Err(Fault::unsupported(format!(
+                "a name for \"{from}\" that differs in upper and lower case only"
+            )));
         }
         let Some(table) = self.schema.table(from).map_err(unreadable)? else {
             return Err(Fault::new("42P01", format!("relation \"{from}\" does not exist")));
@@ -174,7 +189,10 @@ impl Compiler<'_> {
                 })?);
             }
         }
-        if !owned_sequences(self.schema.connection(), from).map_err(unreadable)?.is_empty() {
+        if !owned_sequences(self.schema.connection(), from)
+            .map_err(unreadable)?
+            .is_empty()
+        {
             steps.push(
                 format!(
                     "UPDATE \"forebay_sequence\" SET owner_table = {} WHERE owner_table = {}",
@@ -190,7 +208,10 @@ impl Compiler<'_> {
     fn rename_view(&mut self, view: &Table, to: &str) -> Result<Vec<Step>> {
         let start = format!("CREATE VIEW {} ", identifier(&view.name));
         let Some(rest) = view.definition.strip_prefix(&start).filter(|_| view.view.is_some()) else {
-            return Err(Fault::unsupported(format!("another name for the view \"{}\", which something else has made,", view.name)));
+            return Err(Fault::unsupported(format!(
+                "another name for the view \"{}\", which something else has made,",
+                view.name
+            )));
         };
         Ok(vec![
             format!("DROP VIEW {}", identifier(&view.name)).into(),
@@ -219,13 +240,21 @@ impl Compiler<'_> {
     pub(super) fn rename_column(&mut self, table: &Table, from: &Ident, to: &Ident) -> Result<Vec<Step>> {
         let (old, new) = (folded(from), folded(to));
         if table.view.is_some() || table.foreign_view {
-            return Err(Fault::unsupported(format!("another name for a column of the view \"{}\"", table.name)));
+            return Err(Fault::unsupported(format!(
+                "another name for a column of the view \"{}\"",
+                table.name
+            )));
         }
         let mut alteration = self.alteration(table)?;
         let Some(place) = alteration.new.column(&old) else {
             return Err(Fault::new("42703", format!("column \"{old}\" does not exist")));
         };
-        if let Some(there) = alteration.new.columns.iter().find(|column| column.name.eq_ignore_ascii_case(&new)) {
+        if let Some(there) = alteration
+            .new
+            .columns
+            .iter()
+            .find(|column| column.name.eq_ignore_ascii_case(&new))
+        {
             if there.name == new {
                 return Err(Fault::new(
                     "42701",
@@ -276,7 +305,10 @@ impl Compiler<'_> {
                 })?);
             }
         }
-        if !owned_sequences(self.schema.connection(), &table.name).map_err(unreadable)?.is_empty() {
+        if !owned_sequences(self.schema.connection(), &table.name)
+            .map_err(unreadable)?
+            .is_empty()
+        {
             steps.push(
                 format!(
                     "UPDATE \"forebay_sequence\" SET owner_column = {} WHERE owner_table = {} AND owner_column = {}",
@@ -300,7 +332,11 @@ impl Compiler<'_> {
                 format!("constraint \"{old}\" for table \"{}\" does not exist", table.name),
             ));
         }
-        let is_key = definition.primary_key.iter().chain(&definition.uniques).any(|key| key.name == old);
+        let is_key = definition
+            .primary_key
+            .iter()
+            .chain(&definition.uniques)
+            .any(|key| key.name == old);
         if is_key && self.is_taken(&new)? {
             return Err(Fault::new("42P07", format!("relation \"{new}\" already exists")));
         }
@@ -311,7 +347,11 @@ impl Compiler<'_> {
             ));
         }
         let definition = &mut alteration.new;
-        let keys = definition.primary_key.iter_mut().chain(&mut definition.uniques).map(|key| &mut key.name);
+        let keys = definition
+            .primary_key
+            .iter_mut()
+            .chain(&mut definition.uniques)
+            .map(|key| &mut key.name);
         let checks = definition.checks.iter_mut().map(|check| &mut check.name);
         let foreign = definition.foreign_keys.iter_mut().map(|key| &mut key.name);
         for name in keys.chain(checks).chain(foreign).filter(|name| **name == old) {
@@ -354,11 +394,17 @@ impl Compiler<'_> {
         let sql: String = self
             .schema
             .connection()
-            .query_row("SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ?1", [&old], |row| row.get(0))
+            .query_row(
+                "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ?1",
+                [&old],
+                |row| row.get(0),
+            )
             .map_err(unreadable)?;
         let written = format!("INDEX {} ON ", identifier(&old));
         if !sql.contains(&written) {
-            return Err(Fault::unsupported(format!("another name for the index \"{old}\", which something else has made,")));
+            return Err(Fault::unsupported(format!(
+                "another name for the index \"{old}\", which something else has made,"
+            )));
         }
         Ok(vec![Step::Edit(SchemaEdit::IndexText {
             sql: sql.replacen(&written, &format!("INDEX {} ON ", identifier(&new)), 1),
@@ -378,7 +424,9 @@ impl Compiler<'_> {
         })()
         .map_err(unreadable)?;
         for table in tables {
-            let Some(table) = self.schema.table(&table).map_err(unreadable)? else { continue };
+            let Some(table) = self.schema.table(&table).map_err(unreadable)? else {
+                continue;
+            };
             let has = Definition::read(&table.definition).is_some_and(|definition| {
                 let mut keys = definition.primary_key.iter().chain(&definition.uniques);
                 keys.any(|key| key.name == name)

@@ -89,12 +89,13 @@ pub(crate) fn operator(name: &str, left: Option<Oid>, right: Oid) -> Result<&'st
     };
     match choose(&given, possible) {
         Choice::One(operator) => Ok(operator),
-        Choice::None => Err(Fault::new("42883", format!("operator does not exist: {}", spelled())).with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )),
-        Choice::Several => Err(Fault::new("42725", format!("operator is not unique: {}", spelled())).with_hint(
-            "Could not choose a best candidate operator. You might need to add explicit type casts.",
-        )),
+        Choice::None => Err(
+            Fault::new("42883", format!("operator does not exist: {}", spelled())).with_hint(
+                "No operator matches the given name and argument types. You might need to add explicit type casts.",
+            ),
+        ),
+        Choice::Several => Err(Fault::new("42725", format!("operator is not unique: {}", spelled()))
+            .with_hint("Could not choose a best candidate operator. You might need to add explicit type casts.")),
     }
 }
 
@@ -149,17 +150,22 @@ pub(crate) fn function(name: &str, given: &[Oid], spread: bool) -> Result<Option
     };
     match choose(given, possible) {
         Choice::One(index) => Ok(Some(shapes.swap_remove(index))),
-        Choice::None => Err(Fault::new("42883", format!("function {} does not exist", spelled())).with_hint(
-            "No function matches the given name and argument types. You might need to add explicit type casts.",
-        )),
-        Choice::Several => Err(Fault::new("42725", format!("function {} is not unique", spelled())).with_hint(
-            "Could not choose a best candidate function. You might need to add explicit type casts.",
-        )),
+        Choice::None => Err(
+            Fault::new("42883", format!("function {} does not exist", spelled())).with_hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            ),
+        ),
+        Choice::Several => Err(Fault::new("42725", format!("function {} is not unique", spelled()))
+            .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")),
     }
 }
 
 fn matches_all(given: &[Oid], wanted: &[Oid]) -> bool {
-    given.iter().zip(wanted).all(|(given, wanted)| implicitly(*given, *wanted)) && polymorphism(given, wanted).is_some()
+    given
+        .iter()
+        .zip(wanted)
+        .all(|(given, wanted)| implicitly(*given, *wanted))
+        && polymorphism(given, wanted).is_some()
 }
 
 /// What the polymorphic types of a declaration stand for.

@@ -4,10 +4,10 @@
 
 use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, function, text_form};
 
+use super::Compiler;
 use super::fault::{Fault, Result};
 use super::resolve::{self, converts};
 use super::types::{self, TypeName};
-use super::Compiler;
 use crate::sql::facts::{self, CastMethod, Context, Oid, oid};
 
 /// What stands for the parameter with which a statement is told of its session; replaced by its number when all others are known.
@@ -19,6 +19,9 @@ fn asks_for_letters(symbol: &str) -> bool {
         .iter()
         .any(|word| symbol.contains(word))
 }
+
+/// What calls of constants make is put in their place unless it is longer.
+const CONSTANT_BYTES_MAX: usize = 64 << 10;
 
 /// What is known of an expression before it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -255,7 +258,9 @@ impl Compiler<'_> {
     fn convert_unknown(&mut self, scalar: Scalar, to: Oid) -> Result<Scalar> {
         match &scalar.form {
             Form::Constant(Owned::Text(text)) => {
-                let value = self.read_text(text, to).map_err(|fault| fault.at_location(scalar.location))?;
+                let value = self
+                    .read_text(text, to)
+                    .map_err(|fault| fault.at_location(scalar.location))?;
                 Ok(Scalar::constant(value, to))
             }
             Form::Constant(_) => Ok(Scalar { oid: to, ..scalar }),
@@ -292,14 +297,25 @@ impl Compiler<'_> {
                 }
                 Ok(text_form::parse(kind, -1, text, self.values)?)
             }
-            Some(Type::Array(kind)) => Ok(Owned::Text(forebay_pg_values::array::parse(kind, -1, text, self.values)?)),
+            Some(Type::Array(kind)) => Ok(Owned::Text(forebay_pg_values::array::parse(
+                kind,
+                -1,
+                text,
+                self.values,
+            )?)),
             None if to == oid::REGCLASS => Err(Fault::unsupported("a name as regclass outside of catalog queries")),
-            None => Err(Fault::unsupported(format!("a value of type {}", facts::display_name(to)))),
+            None => Err(Fault::unsupported(format!(
+                "a value of type {}",
+                facts::display_name(to)
+            ))),
         }
     }
 
     /// `'now'` and its like are read once, when the statement is prepared; such a plan is not for others.
-    #[allow(clippy::unused_self, reason = "one of the questions a compiler is asked about literals")]
+    #[allow(
+        clippy::unused_self,
+        reason = "one of the questions a compiler is asked about literals"
+    )]
     fn depends_on_moment(&self, kind: Kind, text: &str) -> bool {
         const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
         matches!(
@@ -342,13 +358,13 @@ impl Compiler<'_> {
     pub(super) fn write_as_text(&mut self, scalar: Scalar, to: Oid) -> Result<Scalar> {
         let to = if facts::category(to) == b'S' { to } else { oid::TEXT };
         match Type::from_oid(scalar.oid) {
-            Some(Type::Scalar(Kind::Text | Kind::Varchar | Kind::Name | Kind::Char | Kind::Unknown | Kind::Json | Kind::Jsonb)) => {
-                Ok(Scalar {
-                    oid: to,
-                    typmod: -1,
-                    ..scalar
-                })
-            }
+            Some(Type::Scalar(
+                Kind::Text | Kind::Varchar | Kind::Name | Kind::Char | Kind::Unknown | Kind::Json | Kind::Jsonb,
+            )) => Ok(Scalar {
+                oid: to,
+                typmod: -1,
+                ..scalar
+            }),
             Some(from) => {
                 let name = type_label(from);
                 let sql = format!("\"forebay_write\"({}, '{name}', {ENVIRONMENT})", scalar.sql);
@@ -365,7 +381,9 @@ impl Compiler<'_> {
                         oid: to,
                         ..Scalar::null()
                     },
-                    (Form::Constant(value), Type::Scalar(kind)) if !matches!(kind, Kind::Timestamptz | Kind::Timetz) => {
+                    (Form::Constant(value), Type::Scalar(kind))
+                        if !matches!(kind, Kind::Timestamptz | Kind::Timetz) =>
+                    {
                         let mut text = String::new();
                         text_form::write(kind, value.as_datum(), self.values, &mut text)?;
                         Scalar::constant(Owned::Text(text), to)
@@ -383,7 +401,11 @@ impl Compiler<'_> {
     fn convert_array(&mut self, scalar: Scalar, to: Oid, element: Oid, context: Context) -> Result<Scalar> {
         let from = facts::element_of(scalar.oid).unwrap_or(oid::UNKNOWN);
         let binary = facts::cast(from, element).is_some_and(|cast| cast.method == CastMethod::Binary);
-        let same_form = binary || matches!((from, element), (oid::INT2 | oid::INT4 | oid::INT8, oid::INT8) | (oid::INT2, oid::INT4));
+        let same_form = binary
+            || matches!(
+                (from, element),
+                (oid::INT2 | oid::INT4 | oid::INT8, oid::INT8) | (oid::INT2, oid::INT4)
+            );
         if same_form {
             return Ok(Scalar {
                 oid: to,
@@ -401,7 +423,12 @@ impl Compiler<'_> {
                 kind.name(),
                 scalar.sql
             ),
-            _ => return Err(Fault::unsupported(format!("an array of {}", facts::display_name(element)))),
+            _ => {
+                return Err(Fault::unsupported(format!(
+                    "an array of {}",
+                    facts::display_name(element)
+                )));
+            }
         };
         let sql = format!("(CASE WHEN {} IS NOT NULL THEN {wrapped} END)", scalar.sql);
         Ok(Scalar::new(sql, to).with_parts([&scalar]))
@@ -425,7 +452,8 @@ impl Compiler<'_> {
             }
             return Ok(Scalar { typmod, ..scalar });
         }
-        let Some((CastMethod::Function(symbol), arguments)) = facts::cast(oid, oid).map(|cast| (cast.method, cast.arguments))
+        let Some((CastMethod::Function(symbol), arguments)) =
+            facts::cast(oid, oid).map(|cast| (cast.method, cast.arguments))
         else {
             return Ok(Scalar { typmod, ..scalar });
         };
@@ -440,9 +468,13 @@ impl Compiler<'_> {
     /// A call of one of PostgreSQL's functions, whose arguments have the types it wants; done at once if it can be.
     pub(super) fn call_symbol(&mut self, symbol: &str, arguments: Vec<Scalar>, result: Oid) -> Result<Scalar> {
         if asks_for_letters(symbol) && arguments.iter().any(|argument| argument.plain_letters) {
-            return Err(Fault::unsupported("the case and the class of letters under COLLATE \"C\""));
+            return Err(Fault::unsupported(
+                "the case and the class of letters under COLLATE \"C\"",
+            ));
         }
-        let no_value = arguments.iter().any(|argument| argument.form == Form::Constant(Owned::Null));
+        let no_value = arguments
+            .iter()
+            .any(|argument| argument.form == Form::Constant(Owned::Null));
         if no_value
             && match function(symbol) {
                 Some(known) => known.strict,
@@ -455,7 +487,9 @@ impl Compiler<'_> {
                 ..Scalar::null()
             });
         }
-        let constant = arguments.iter().all(|argument| matches!(argument.form, Form::Constant(_)));
+        let constant = arguments
+            .iter()
+            .all(|argument| matches!(argument.form, Form::Constant(_)));
         let folds = constant && function(symbol).is_some_and(|known| !known.in_session);
         if !folds && let Some(native) = super::native::lower(symbol, &arguments) {
             return Ok(Scalar {
@@ -465,11 +499,20 @@ impl Compiler<'_> {
             .with_parts(&arguments));
         }
         let Some(known) = function(symbol) else {
-            return Err(Fault::unsupported(format!("the function {}", readable(symbol, &arguments))));
+            return Err(Fault::unsupported(format!(
+                "the function {}",
+                readable(symbol, &arguments)
+            )));
         };
-        let argument_types: Vec<Type> = arguments.iter().filter_map(|argument| Type::from_oid(argument.oid)).collect();
+        let argument_types: Vec<Type> = arguments
+            .iter()
+            .filter_map(|argument| Type::from_oid(argument.oid))
+            .collect();
         if known.typed && argument_types.len() != arguments.len() {
-            return Err(Fault::unsupported(format!("the function {}", readable(symbol, &arguments))));
+            return Err(Fault::unsupported(format!(
+                "the function {}",
+                readable(symbol, &arguments)
+            )));
         }
         let constants: Option<Vec<Datum<'_>>> = arguments
             .iter()
@@ -485,7 +528,9 @@ impl Compiler<'_> {
                 environment: self.values,
             });
             match called {
-                Ok(value) => return Ok(Scalar::constant(value, result)),
+                Ok(value) if length(&value) <= CONSTANT_BYTES_MAX => return Ok(Scalar::constant(value, result)),
+                // Better made again than written down.
+                Ok(_) => {}
                 // PostgreSQL evaluates what is constant before it runs anything.
                 Err(error) if !self.lenient && facts::is_immutable(symbol) => return Err(error.into()),
                 Err(_) => {}
@@ -515,6 +560,14 @@ impl Compiler<'_> {
     }
 }
 
+fn length(value: &Owned) -> usize {
+    match value {
+        Owned::Text(text) => text.len(),
+        Owned::Blob(bytes) => bytes.len(),
+        Owned::Null | Owned::Integer(_) | Owned::Real(_) => 0,
+    }
+}
+
 /// The type's internal name: `int4`, `_int4`.
 pub(crate) fn type_label(kind: Type) -> String {
     match kind {
@@ -527,6 +580,9 @@ fn readable(symbol: &str, arguments: &[Scalar]) -> String {
     if symbol.contains('(') {
         return symbol.to_owned();
     }
-    let types: Vec<String> = arguments.iter().map(|argument| facts::display_name(argument.oid)).collect();
+    let types: Vec<String> = arguments
+        .iter()
+        .map(|argument| facts::display_name(argument.oid))
+        .collect();
     format!("{symbol}({})", types.join(", "))
 }

@@ -104,9 +104,9 @@ impl<'a> Schema<'a> {
     }
 
     fn read(&self, name: &str) -> rusqlite::Result<Option<Table>> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT type, name, sql FROM sqlite_schema WHERE name = ?1 AND type IN ('table', 'view')")?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT type, name, sql FROM sqlite_schema WHERE name = ?1 AND type IN ('table', 'view')",
+        )?;
         let found: Option<(String, String, String)> = statement
             .query_row([name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
@@ -153,7 +153,10 @@ impl<'a> Schema<'a> {
         }
         keys.sort_unstable();
         if let Some(key) = own.as_ref().and_then(|own| own.primary_key.as_ref()) {
-            let places = key.columns.iter().filter_map(|name| columns.iter().position(|column| column.name == *name));
+            let places = key
+                .columns
+                .iter()
+                .filter_map(|name| columns.iter().position(|column| column.name == *name));
             keys = (0..).zip(places).collect();
         }
         let view = (kind == "view").then(|| view_text(&definition)).flatten();
@@ -171,13 +174,18 @@ impl<'a> Schema<'a> {
 /// PostgreSQL's text of a view that a client made.
 pub(crate) fn view_text(definition: &str) -> Option<String> {
     let (text, _) = behind_marker(definition, VIEW_TEXT)?.split_once(VIEW_TEXT_END)?;
-    Some(text.replace("*\u{200b}/", "*/").replace("*\u{200b}\u{200b}", "*\u{200b}"))
+    Some(
+        text.replace("*\u{200b}/", "*/")
+            .replace("*\u{200b}\u{200b}", "*\u{200b}"),
+    )
 }
 
 /// A view's text as it stands in its definition.
 pub(crate) fn marked_view_text(text: &str) -> String {
     // The end of a comment inside the text would end the one around it.
-    let text = text.replace("*\u{200b}", "*\u{200b}\u{200b}").replace("*/", "*\u{200b}/");
+    let text = text
+        .replace("*\u{200b}", "*\u{200b}\u{200b}")
+        .replace("*/", "*\u{200b}/");
     format!("{VIEW_TEXT}{text}{VIEW_TEXT_END}")
 }
 
@@ -230,7 +238,10 @@ pub(crate) fn of_declared(declared: &str) -> (TypeName, bool) {
         Some((name, rest)) => (name.trim(), rest.split(')').next().unwrap_or("")),
         None => (lower.trim(), ""),
     };
-    let numbers: Vec<i32> = modifiers.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    let numbers: Vec<i32> = modifiers
+        .split(',')
+        .filter_map(|number| number.trim().parse().ok())
+        .collect();
     let first = numbers.first().copied();
     let own = |oid: Oid| (TypeName::plain(oid), false);
     if let Some(element) = name.strip_suffix("_array").and_then(facts::type_named) {

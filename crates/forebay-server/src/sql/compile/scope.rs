@@ -201,16 +201,20 @@ impl<'a> Scope<'a> {
         }
         match parts {
             [_] => Ok(None),
-            [.., table, _] => {
-                Err(Fault::new("42P01", format!("missing FROM-clause entry for table \"{}\"", folded(table))).at(&parts[0]))
-            }
+            [.., table, _] => Err(Fault::new(
+                "42P01",
+                format!("missing FROM-clause entry for table \"{}\"", folded(table)),
+            )
+            .at(&parts[0])),
             [] => Ok(None),
         }
     }
 
     /// Whether any relation, here or further out, has this name.
     pub(super) fn has_relation(&self, name: &str) -> bool {
-        self.relations.iter().any(|relation| relation.name.as_deref() == Some(name))
+        self.relations
+            .iter()
+            .any(|relation| relation.name.as_deref() == Some(name))
             || self.outer.is_some_and(|outer| outer.has_relation(name))
     }
 }

@@ -103,7 +103,9 @@ impl Compiler<'_> {
 
     /// The value in a list of one type; `None` if no type fits all.
     fn value_in_list(&mut self, value: &Scalar, items: &[Scalar], negated: bool) -> Result<Option<Scalar>> {
-        let types: Vec<Oid> = std::iter::once(value.oid).chain(items.iter().map(|item| item.oid)).collect();
+        let types: Vec<Oid> = std::iter::once(value.oid)
+            .chain(items.iter().map(|item| item.oid))
+            .collect();
         let Ok(common) = resolve::common_type(&types, "IN") else {
             return Ok(None);
         };
@@ -116,7 +118,8 @@ impl Compiler<'_> {
         let left = self.convert_type(value.clone(), left_type, Context::Implicit)?;
         let (left, right) = self.comparable("=", left, probe)?;
         let to = right.oid;
-        let mut sql = String::with_capacity(items.iter().map(|item| item.sql.len() + 2).sum::<usize>() + left.sql.len() + 16);
+        let mut sql =
+            String::with_capacity(items.iter().map(|item| item.sql.len() + 2).sum::<usize>() + left.sql.len() + 16);
         sql.push_str(&format!("({} {not}IN (", left.compared()));
         let mut flags = Scalar::truth("");
         for (place, item) in items.iter().enumerate() {
@@ -156,7 +159,13 @@ impl Compiler<'_> {
         Ok(Scalar::truth(format!("({not}({}))", sql.join(" OR "))).with_parts(&rows))
     }
 
-    pub(super) fn in_subquery(&mut self, value: &Expr, query: &Query, negated: bool, scope: &Scope<'_>) -> Result<Scalar> {
+    pub(super) fn in_subquery(
+        &mut self,
+        value: &Expr,
+        query: &Query,
+        negated: bool,
+        scope: &Scope<'_>,
+    ) -> Result<Scalar> {
         let not = if negated { "NOT " } else { "" };
         if let Expr::Tuple(items) = unnested(value) {
             let before = std::mem::replace(&mut self.null_is_false, false);
@@ -204,7 +213,12 @@ impl Compiler<'_> {
         let sql = if right.sql == "\"c1\"" {
             format!("({} {not}IN ({}))", left.compared(), compiled.sql)
         } else {
-            format!("({} {not}IN (SELECT {} FROM ({})))", left.compared(), right.sql, compiled.sql)
+            format!(
+                "({} {not}IN (SELECT {} FROM ({})))",
+                left.compared(),
+                right.sql,
+                compiled.sql
+            )
         };
         Ok(Scalar::truth(sql).with_parts([&left]))
     }
@@ -249,7 +263,11 @@ impl Compiler<'_> {
             Some(element) => element,
             None if array.oid == oid::UNKNOWN => {
                 let chosen = resolve::operator(name, Some(left.oid), oid::UNKNOWN)?;
-                if resolve::is_polymorphic(chosen.right) { left.oid } else { chosen.right }
+                if resolve::is_polymorphic(chosen.right) {
+                    left.oid
+                } else {
+                    chosen.right
+                }
             }
             None => {
                 return Err(Fault::new("42809", "op ANY/ALL (array) requires array on right side"));
@@ -288,7 +306,10 @@ impl Compiler<'_> {
             facts::array_of(element).filter(|array| types::has_values(*array)),
             forebay_pg_values::Type::from_oid(element),
         ) else {
-            return Err(Fault::unsupported(format!("an array of {}", facts::display_name(element))));
+            return Err(Fault::unsupported(format!(
+                "an array of {}",
+                facts::display_name(element)
+            )));
         };
         Ok(Scalar {
             not_null: true,
@@ -307,9 +328,13 @@ impl Compiler<'_> {
 /// Whether the test holds for any of the rows, or for all: NULL where it is not certain.
 fn three_valued(test: &str, source: &str, any: bool) -> String {
     if any {
-        format!("(SELECT CASE WHEN max(m) = 1 THEN 1 WHEN count(*) > count(m) THEN NULL ELSE 0 END FROM (SELECT {test} AS m FROM {source}))")
+        format!(
+            "(SELECT CASE WHEN max(m) = 1 THEN 1 WHEN count(*) > count(m) THEN NULL ELSE 0 END FROM (SELECT {test} AS m FROM {source}))"
+        )
     } else {
-        format!("(SELECT CASE WHEN min(m) = 0 THEN 0 WHEN count(*) > count(m) THEN NULL ELSE 1 END FROM (SELECT {test} AS m FROM {source}))")
+        format!(
+            "(SELECT CASE WHEN min(m) = 0 THEN 0 WHEN count(*) > count(m) THEN NULL ELSE 1 END FROM (SELECT {test} AS m FROM {source}))"
+        )
     }
 }
 

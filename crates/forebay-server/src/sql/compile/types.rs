@@ -5,7 +5,8 @@
 
 use forebay_pg_values::{Kind, Type};
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, IntervalFields, ObjectName, ObjectNamePart, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, IntervalFields, ObjectName, ObjectNamePart,
+    TimezoneInfo,
 };
 
 use super::fault::{Fault, Result};
@@ -57,7 +58,10 @@ pub(crate) fn resolve(data_type: &DataType) -> Result<TypeName> {
         DataType::Float(ExactNumberInfo::Precision(0)) => {
             Err(Fault::new("22023", "precision for type float must be at least 1 bit"))
         }
-        DataType::Float(_) => Err(Fault::new("22023", "precision for type float must be less than 54 bits")),
+        DataType::Float(_) => Err(Fault::new(
+            "22023",
+            "precision for type float must be less than 54 bits",
+        )),
         DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => numeric(*info),
         DataType::Text => plain(oid::TEXT),
         DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) => {
@@ -66,10 +70,9 @@ pub(crate) fn resolve(data_type: &DataType) -> Result<TypeName> {
         DataType::Char(length) | DataType::Character(length) => character(oid::BPCHAR, length.as_ref(), 5),
         DataType::Bytea => plain(oid::BYTEA),
         DataType::Date => plain(oid::DATE),
-        DataType::Time(precision, zone) => with_precision(
-            if has_zone(*zone) { oid::TIMETZ } else { oid::TIME },
-            *precision,
-        ),
+        DataType::Time(precision, zone) => {
+            with_precision(if has_zone(*zone) { oid::TIMETZ } else { oid::TIME }, *precision)
+        }
         DataType::Timestamp(precision, zone) => with_precision(
             if has_zone(*zone) {
                 oid::TIMESTAMPTZ
@@ -157,9 +160,10 @@ fn character(oid: Oid, length: Option<&CharacterLength>, without: i32) -> Result
     let name = if oid == oid::VARCHAR { "varchar" } else { "char" };
     match length {
         None => Ok(TypeName { oid, typmod: without }),
-        Some(CharacterLength::IntegerLength { length: 0, .. }) => {
-            Err(Fault::new("22023", format!("length for type {name} must be at least 1")))
-        }
+        Some(CharacterLength::IntegerLength { length: 0, .. }) => Err(Fault::new(
+            "22023",
+            format!("length for type {name} must be at least 1"),
+        )),
         Some(CharacterLength::IntegerLength { length, .. }) if *length <= LENGTH_MAX => Ok(TypeName {
             oid,
             typmod: *length as i32 + 4,
@@ -230,10 +234,17 @@ fn custom(name: &ObjectName, modifiers: &[String]) -> Result<TypeName> {
     let Some(oid) = resolved else {
         return Err(Fault::new("42704", format!("type \"{spelled}\" does not exist")));
     };
-    let modifier = |index: usize| modifiers.get(index).and_then(|modifier| modifier.trim().parse::<u64>().ok());
+    let modifier = |index: usize| {
+        modifiers
+            .get(index)
+            .and_then(|modifier| modifier.trim().parse::<u64>().ok())
+    };
     match oid {
         _ if modifiers.is_empty() => Ok(TypeName::plain(oid)),
-        oid::NUMERIC => match (modifier(0), modifiers.get(1).and_then(|scale| scale.trim().parse::<i64>().ok())) {
+        oid::NUMERIC => match (
+            modifier(0),
+            modifiers.get(1).and_then(|scale| scale.trim().parse::<i64>().ok()),
+        ) {
             (Some(precision), Some(scale)) => numeric(ExactNumberInfo::PrecisionAndScale(precision, scale)),
             (Some(precision), None) if modifiers.len() == 1 => numeric(ExactNumberInfo::Precision(precision)),
             _ => Err(Fault::new("22023", "invalid NUMERIC type modifier")),

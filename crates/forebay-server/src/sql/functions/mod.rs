@@ -67,7 +67,12 @@ impl fmt::Display for Carried {
         write!(formatter, "{MARKER}{}: {}", error.sqlstate, error.message)?;
         if error.detail.is_some() || error.hint.is_some() {
             let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
-            write!(formatter, "{SEPARATOR}{}{SEPARATOR}{}", detail.unwrap_or(""), hint.unwrap_or(""))?;
+            write!(
+                formatter,
+                "{SEPARATOR}{}{SEPARATOR}{}",
+                detail.unwrap_or(""),
+                hint.unwrap_or("")
+            )?;
         }
         Ok(())
     }
@@ -287,9 +292,9 @@ impl KnownAggregate {
         }
         let arguments = data(context, count)?;
         let environment: &Environment = match &session {
-        Some(told) => &told.values,
-        None => utc(),
-    };
+            Some(told) => &told.values,
+            None => utc(),
+        };
         group
             .0
             .add(Arguments {
@@ -329,6 +334,8 @@ impl WindowAggregate<Group, Value> for KnownAggregate {
     }
 
     fn inverse(&self, _: &mut Context<'_>, _: &mut Group) -> rusqlite::Result<()> {
-        Err(raised(ValueError::unsupported("a window whose start moves over this aggregate is")))
+        Err(raised(ValueError::unsupported(
+            "a window whose start moves over this aggregate is",
+        )))
     }
 }

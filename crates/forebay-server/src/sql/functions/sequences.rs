@@ -72,7 +72,9 @@ pub(super) fn register(connection: &Connection, sequences: &Arc<Sequences>) -> r
     ];
     for (name, body) in bodies {
         let sequences = Arc::clone(sequences);
-        connection.create_scalar_function(name, -1, FunctionFlags::SQLITE_UTF8, move |context| body(context, &sequences))?;
+        connection.create_scalar_function(name, -1, FunctionFlags::SQLITE_UTF8, move |context| {
+            body(context, &sequences)
+        })?;
     }
     Ok(())
 }
@@ -80,7 +82,10 @@ pub(super) fn register(connection: &Connection, sequences: &Arc<Sequences>) -> r
 fn text<'a>(context: &'a Context<'_>, index: usize) -> rusqlite::Result<&'a str> {
     match datum(context.get_raw(index))? {
         Datum::Text(text) => Ok(text),
-        _ => Err(raised(ValueError::new("XX000", "a sequence's function was called wrongly"))),
+        _ => Err(raised(ValueError::new(
+            "XX000",
+            "a sequence's function was called wrongly",
+        ))),
     }
 }
 
@@ -88,7 +93,10 @@ fn integer(context: &Context<'_>, index: usize) -> rusqlite::Result<Option<i64>>
     match datum(context.get_raw(index))? {
         Datum::Integer(integer) => Ok(Some(integer)),
         Datum::Null => Ok(None),
-        _ => Err(raised(ValueError::new("XX000", "a sequence's function was called wrongly"))),
+        _ => Err(raised(ValueError::new(
+            "XX000",
+            "a sequence's function was called wrongly",
+        ))),
     }
 }
 
@@ -114,7 +122,9 @@ fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> 
         return Err(missing(name));
     }
     connection
-        .prepare_cached("SELECT increment, minimum, maximum, cycle, last, called FROM forebay_sequence WHERE name = ?1")?
+        .prepare_cached(
+            "SELECT increment, minimum, maximum, cycle, last, called FROM forebay_sequence WHERE name = ?1",
+        )?
         .query_row([name], |row| {
             Ok(Sequence {
                 increment: row.get(0)?,
@@ -166,7 +176,11 @@ fn nextval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
                     if up { sequence.minimum } else { sequence.maximum }
                 }
                 _ => {
-                    let (word, bound) = if up { ("maximum", sequence.maximum) } else { ("minimum", sequence.minimum) };
+                    let (word, bound) = if up {
+                        ("maximum", sequence.maximum)
+                    } else {
+                        ("minimum", sequence.minimum)
+                    };
                     return Err(raised(ValueError::new(
                         "2200H",
                         format!("nextval: reached {word} value of sequence \"{name}\" ({bound})"),
@@ -176,10 +190,18 @@ fn nextval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
         } else {
             sequence.last
         };
-        let beyond = |bound: i64| if sequence.increment > 0 { next > bound } else { next < bound };
+        let beyond = |bound: i64| {
+            if sequence.increment > 0 {
+                next > bound
+            } else {
+                next < bound
+            }
+        };
         // What this transaction has raised may have been taken back by a savepoint, or by its end.
         let holds = match sequence.logged {
-            Some(bound) if !beyond(bound) => logged(connection, name)?.is_some_and(|(last, called)| called && !beyond(last)),
+            Some(bound) if !beyond(bound) => {
+                logged(connection, name)?.is_some_and(|(last, called)| called && !beyond(last))
+            }
             _ => false,
         };
         if !holds {
@@ -205,7 +227,11 @@ fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
     let told = told(text(context, 0)?)?;
     let name = text(context, 1)?;
     let state = sequences.state.lock();
-    match state.sessions.get(&told.session).and_then(|seen| seen.numbers.get(name)) {
+    match state
+        .sessions
+        .get(&told.session)
+        .and_then(|seen| seen.numbers.get(name))
+    {
         Some(number) => Ok(Value::Integer(*number)),
         None => {
             with_connection(context, |connection| from_file(connection, name))?;
@@ -234,7 +260,11 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
     let Some(number) = integer(context, 2)? else {
         return Ok(Value::Null);
     };
-    let called = if context.len() > 3 { integer(context, 3)?.unwrap_or(1) != 0 } else { true };
+    let called = if context.len() > 3 {
+        integer(context, 3)?.unwrap_or(1) != 0
+    } else {
+        true
+    };
     let mut state = sequences.state.lock();
     with_connection(context, |connection| {
         let mut sequence = from_file(connection, name)?;

@@ -28,7 +28,9 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let scalars: [(&str, FunctionFlags, fn(&Context<'_>) -> rusqlite::Result<Value>); 23] = [
         ("forebay_now", fixed, now),
         ("forebay_clock", moving, |_| Ok(Value::Text(moment(clock_micros())?))),
-        ("forebay_random", moving, |_| Ok(Value::Real(rand::rng().random::<f64>()))),
+        ("forebay_random", moving, |_| {
+            Ok(Value::Real(rand::rng().random::<f64>()))
+        }),
         ("forebay_uuid", moving, |_| Ok(Value::Text(random_uuid()))),
         ("forebay_write", fixed, write),
         ("forebay_read", fixed, read),
@@ -86,7 +88,10 @@ fn random_uuid() -> String {
 fn text_at<'a>(context: &'a Context<'_>, index: usize) -> rusqlite::Result<&'a str> {
     match datum(context.get_raw(index))? {
         Datum::Text(text) => Ok(text),
-        _ => Err(raised(ValueError::new("XX000", "a compiled statement is not as it should be"))),
+        _ => Err(raised(ValueError::new(
+            "XX000",
+            "a compiled statement is not as it should be",
+        ))),
     }
 }
 
@@ -139,8 +144,12 @@ fn stored(context: &Context<'_>) -> rusqlite::Result<Value> {
     let converted = match (type_at(context, 1)?, given) {
         (_, Datum::Null) => Ok(Owned::Null),
         (Type::Scalar(Kind::Numeric), Datum::Integer(integer)) => Ok(Owned::Text(integer.to_string())),
-        (Type::Scalar(Kind::Numeric), Datum::Real(real)) => text_form::parse(Kind::Numeric, -1, &real.to_string(), utc()),
-        (Type::Scalar(kind @ (Kind::Numeric | Kind::Json)), Datum::Text(text)) => text_form::parse(kind, -1, text, utc()),
+        (Type::Scalar(Kind::Numeric), Datum::Real(real)) => {
+            text_form::parse(Kind::Numeric, -1, &real.to_string(), utc())
+        }
+        (Type::Scalar(kind @ (Kind::Numeric | Kind::Json)), Datum::Text(text)) => {
+            text_form::parse(kind, -1, text, utc())
+        }
         (Type::Scalar(Kind::Json), Datum::Integer(integer)) => Ok(Owned::Text(integer.to_string())),
         (Type::Scalar(Kind::Json), Datum::Real(real)) => Ok(Owned::Text(real.to_string())),
         _ => Err(ValueError::new("XX001", "a stored value is none of its column's type")),
@@ -151,7 +160,11 @@ fn stored(context: &Context<'_>) -> rusqlite::Result<Value> {
 /// `(type of the elements, element, …)`; of `array`, the elements are arrays.
 fn make_array(context: &Context<'_>) -> rusqlite::Result<Value> {
     let label = text_at(context, 0)?;
-    let elements: Vec<Owned> = data(context, context.len())?.into_iter().skip(1).map(Owned::from).collect();
+    let elements: Vec<Owned> = data(context, context.len())?
+        .into_iter()
+        .skip(1)
+        .map(Owned::from)
+        .collect();
     if label == "array" {
         let mut parts = Vec::with_capacity(elements.len());
         for element in elements {
@@ -177,7 +190,10 @@ fn make_array(context: &Context<'_>) -> rusqlite::Result<Value> {
         Some(Type::Scalar(kind)) => kind,
         _ => return Err(raised(ValueError::new("XX000", "a compiled statement names no type"))),
     };
-    Array::of_elements(elements).into_stored(kind).map_err(raised).and_then(value)
+    Array::of_elements(elements)
+        .into_stored(kind)
+        .map_err(raised)
+        .and_then(value)
 }
 
 /// How many elements an array of scalars, as JSON, has.
@@ -207,8 +223,12 @@ fn abreast(context: &Context<'_>) -> rusqlite::Result<Value> {
     let mut arrays = Vec::new();
     for index in 0..context.len() {
         let elements: Vec<serde_json::Value> = match datum(context.get_raw(index))? {
-            Datum::Text(text) => serde_json::from_str(text)
-                .map_err(|error| raised(ValueError::new("XX001", format!("a stored array cannot be read: {error}"))))?,
+            Datum::Text(text) => serde_json::from_str(text).map_err(|error| {
+                raised(ValueError::new(
+                    "XX001",
+                    format!("a stored array cannot be read: {error}"),
+                ))
+            })?,
             _ => Vec::new(),
         };
         arrays.push(elements);
@@ -216,7 +236,9 @@ fn abreast(context: &Context<'_>) -> rusqlite::Result<Value> {
     let count = arrays.iter().map(Vec::len).max().unwrap_or(0);
     let rows: Vec<serde_json::Value> = (0..count)
         .map(|row| {
-            let of_row = arrays.iter_mut().map(|array| array.get_mut(row).map(serde_json::Value::take));
+            let of_row = arrays
+                .iter_mut()
+                .map(|array| array.get_mut(row).map(serde_json::Value::take));
             of_row.map(Option::unwrap_or_default).collect()
         })
         .collect();
@@ -258,7 +280,10 @@ fn bound(context: &Context<'_>, clause: &str, sqlstate: &'static str, none: i64)
     match datum(context.get_raw(0))? {
         Datum::Null => Ok(Value::Integer(none)),
         Datum::Integer(count) if count >= 0 => Ok(Value::Integer(count)),
-        _ => Err(raised(ValueError::new(sqlstate, format!("{clause} must not be negative")))),
+        _ => Err(raised(ValueError::new(
+            sqlstate,
+            format!("{clause} must not be negative"),
+        ))),
     }
 }
 
@@ -360,7 +385,10 @@ fn series(context: &Context<'_>) -> rusqlite::Result<Value> {
         return Ok(Value::Text("[]".to_owned()));
     }
     let made = series_of(kind, bounds, &told.values).map_err(raised)?;
-    Array::of_elements(made).into_stored(kind).map_err(raised).and_then(value)
+    Array::of_elements(made)
+        .into_stored(kind)
+        .map_err(raised)
+        .and_then(value)
 }
 
 fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::Environment) -> Result<Vec<Owned>> {
@@ -398,7 +426,10 @@ fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::
                 if matches!(bound, "NaN" | "Infinity" | "-Infinity") {
                     return Err(ValueError::new(
                         "22023",
-                        format!("{name} value cannot be {}", if bound == "NaN" { "NaN" } else { "infinity" }),
+                        format!(
+                            "{name} value cannot be {}",
+                            if bound == "NaN" { "NaN" } else { "infinity" }
+                        ),
                     ));
                 }
             }
@@ -446,7 +477,12 @@ fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::
                 current = next;
             }
         }
-        _ => return Err(ValueError::unsupported(format!("generate_series of {} is", kind.display_name()))),
+        _ => {
+            return Err(ValueError::unsupported(format!(
+                "generate_series of {} is",
+                kind.display_name()
+            )));
+        }
     }
     Ok(made)
 }
@@ -462,7 +498,11 @@ fn rows(context: &Context<'_>) -> rusqlite::Result<Value> {
     let Some(Datum::Text(first)) = given.get(1) else {
         return Err(raised(ValueError::unsupported(format!("{name} of this value is"))));
     };
-    let flavor = if name.starts_with("jsonb") { Flavor::Jsonb } else { Flavor::Json };
+    let flavor = if name.starts_with("jsonb") {
+        Flavor::Jsonb
+    } else {
+        Flavor::Json
+    };
     let list = |values: Vec<Owned>| serde_json::Value::Array(values.into_iter().map(plain).collect());
     let pairs = |pairs: Vec<(String, Owned)>| {
         serde_json::Value::Array(
@@ -555,7 +595,10 @@ impl Aggregate<(Vec<Owned>, Option<String>), Value> for Gather {
             return Ok(Value::Text("[]".to_owned()));
         };
         match Type::from_name(&label) {
-            Some(Type::Scalar(kind)) => Array::of_elements(elements).into_stored(kind).map_err(raised).and_then(value),
+            Some(Type::Scalar(kind)) => Array::of_elements(elements)
+                .into_stored(kind)
+                .map_err(raised)
+                .and_then(value),
             _ => Err(raised(ValueError::unsupported("an array of arrays here is"))),
         }
     }

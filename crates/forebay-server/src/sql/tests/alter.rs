@@ -64,12 +64,22 @@ impl World {
                     .map(Result::unwrap)
                     .filter(|line: &String| line != "ok")
                     .collect();
-                let mut keys = connection.prepare("SELECT \"table\" || rowid FROM pragma_foreign_key_check").unwrap();
-                found.extend(keys.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap));
+                let mut keys = connection
+                    .prepare("SELECT \"table\" || rowid FROM pragma_foreign_key_check")
+                    .unwrap();
+                found.extend(
+                    keys.query_map([], |row| row.get::<_, String>(0))
+                        .unwrap()
+                        .map(Result::unwrap),
+                );
                 let mut left = connection
                     .prepare("SELECT name FROM sqlite_schema WHERE name IN ('forebay_altered', 'forebay_replaced')")
                     .unwrap();
-                found.extend(left.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap));
+                found.extend(
+                    left.query_map([], |row| row.get::<_, String>(0))
+                        .unwrap()
+                        .map(Result::unwrap),
+                );
                 found
             })
             .await
@@ -123,7 +133,11 @@ async fn step_by_step(
                 .unwrap()
                 .map_err(refused)?,
             Step::Run { sql, environment } => {
-                let values = if environment { vec![forebay::write::Value::Text(told.clone())] } else { Vec::new() };
+                let values = if environment {
+                    vec![forebay::write::Value::Text(told.clone())]
+                } else {
+                    Vec::new()
+                };
                 let outcome = transaction
                     .execute_with(Sql::from(sql), Parameters::from(values), token.clone())
                     .await
@@ -153,11 +167,23 @@ fn shown(value: &forebay::write::Value) -> String {
 #[tokio::test]
 async fn a_default_that_comes_later_is_not_that_of_rows_before() {
     let world = World::new().await;
-    world.run("create table t (a int); insert into t values (1)").await.unwrap();
+    world
+        .run("create table t (a int); insert into t values (1)")
+        .await
+        .unwrap();
     world.run("alter table t add b int").await.unwrap();
-    world.run("alter table t alter b set default 5; insert into t (a) values (2)").await.unwrap();
-    world.run("alter table t alter b set default 6; insert into t (a) values (3)").await.unwrap();
-    world.run("alter table t add c text default 'x' not null, add d serial").await.unwrap();
+    world
+        .run("alter table t alter b set default 5; insert into t (a) values (2)")
+        .await
+        .unwrap();
+    world
+        .run("alter table t alter b set default 6; insert into t (a) values (3)")
+        .await
+        .unwrap();
+    world
+        .run("alter table t add c text default 'x' not null, add d serial")
+        .await
+        .unwrap();
     let rows = world.run("select a, b, c, d from t order by a").await.unwrap();
     assert_eq!(rows, ["1||x|1", "2|5|x|2", "3|6|x|3"]);
     world.check().await;
@@ -197,13 +223,19 @@ async fn a_key_that_is_added_later_is_one() {
         .run("create table t (id int, a text); insert into t values (1, 'a'), (2, 'b'); alter table t add primary key (id)")
         .await
         .unwrap();
-    world.run("create table c (x int references t on delete cascade); insert into c values (2)").await.unwrap();
+    world
+        .run("create table c (x int references t on delete cascade); insert into c values (2)")
+        .await
+        .unwrap();
     world
         .run("insert into t values (1, 'z') on conflict (id) do update set a = excluded.a")
         .await
         .unwrap();
     assert_eq!(world.state("alter table t drop constraint t_pkey").await, "2BP01");
-    world.run("alter table t drop constraint t_pkey cascade; delete from t where id = 2").await.unwrap();
+    world
+        .run("alter table t drop constraint t_pkey cascade; delete from t where id = 2")
+        .await
+        .unwrap();
     assert_eq!(world.run("select x from c").await.unwrap(), ["2"]);
     world.run("insert into t values (1, 'second')").await.unwrap();
     world.check().await;
@@ -219,22 +251,37 @@ async fn a_parent_whose_rows_are_copied_keeps_its_children() {
         )
         .await
         .unwrap();
-    world.run("alter table p alter x type int using x::int, alter id type bigint").await.unwrap();
-    world.run("alter table p drop column x, add y text default 'y'").await.unwrap();
+    world
+        .run("alter table p alter x type int using x::int, alter id type bigint")
+        .await
+        .unwrap();
+    world
+        .run("alter table p drop column x, add y text default 'y'")
+        .await
+        .unwrap();
     assert_eq!(world.run("select count(*) from c").await.unwrap(), ["2"]);
     world.run("delete from p where id = 1").await.unwrap();
     assert_eq!(world.run("select pid from c").await.unwrap(), ["2"]);
-    world.run("alter table p rename to q; alter table q rename id to number").await.unwrap();
+    world
+        .run("alter table p rename to q; alter table q rename id to number")
+        .await
+        .unwrap();
     world.run("delete from q").await.unwrap();
     assert_eq!(world.run("select count(*) from c").await.unwrap(), ["0"]);
-    world.run("insert into c values (null); drop table q cascade; insert into c values (77)").await.unwrap();
+    world
+        .run("insert into c values (null); drop table q cascade; insert into c values (77)")
+        .await
+        .unwrap();
     world.check().await;
 }
 
 #[tokio::test]
 async fn a_rollback_takes_the_texts_back() {
     let world = World::new().await;
-    world.run("create table t (a int not null, b text); insert into t values (1, 'x')").await.unwrap();
+    world
+        .run("create table t (a int not null, b text); insert into t values (1, 'x')")
+        .await
+        .unwrap();
     for alteration in [
         "alter table t alter a drop not null",
         "alter table t drop column b",
@@ -248,7 +295,10 @@ async fn a_rollback_takes_the_texts_back() {
         }
         transaction.rollback().await.unwrap();
         assert_eq!(world.run("select a, b from t").await.unwrap(), ["1|x"], "{alteration}");
-        assert!(world.run("insert into t (b) values ('x')").await.is_err(), "{alteration}");
+        assert!(
+            world.run("insert into t (b) values ('x')").await.is_err(),
+            "{alteration}"
+        );
     }
     world.check().await;
 }
@@ -256,7 +306,10 @@ async fn a_rollback_takes_the_texts_back() {
 #[tokio::test]
 async fn what_a_view_reads_is_not_changed_under_it() {
     let world = World::new().await;
-    world.run("create table t (a int, b int); create view v as select a from t").await.unwrap();
+    world
+        .run("create table t (a int, b int); create view v as select a from t")
+        .await
+        .unwrap();
     for (script, sqlstate) in [
         ("alter table t drop column a", "2BP01"),
         ("alter table t alter a type text", "0A000"),
@@ -265,7 +318,10 @@ async fn what_a_view_reads_is_not_changed_under_it() {
     ] {
         assert_eq!(world.state(script).await, sqlstate, "{script}");
     }
-    world.run("alter table t add c int default 1, drop column b; insert into t values (7)").await.unwrap();
+    world
+        .run("alter table t add c int default 1, drop column b; insert into t values (7)")
+        .await
+        .unwrap();
     assert_eq!(world.run("select * from v").await.unwrap(), ["7"]);
     world.check().await;
 }
@@ -282,7 +338,10 @@ async fn tables_that_refer_to_one_another_are_emptied_together() {
         .unwrap();
     assert_eq!(world.state("truncate p").await, "0A000");
     world.run("truncate c, p restart identity").await.unwrap();
-    assert_eq!(world.run("insert into p values (default) returning id").await.unwrap(), ["1"]);
+    assert_eq!(
+        world.run("insert into p values (default) returning id").await.unwrap(),
+        ["1"]
+    );
     world.run("insert into c values (1); truncate p cascade").await.unwrap();
     assert_eq!(world.run("select count(*) from c").await.unwrap(), ["0"]);
     assert_eq!(world.state("drop sequence p_id_seq").await, "2BP01");

@@ -120,8 +120,15 @@ pub(super) fn decode(kind: &Type, form: Form, bytes: &[u8], environment: &Enviro
 
 /// A vector of the catalog, which is held as it is written, `1 2`: in binary format an array whose first subscript is 0.
 fn encode_vector(kind: &Type, text: &[u8], out: &mut impl BufMut) -> Result<(), WireError> {
-    let (element, width) = if *kind == Type::INT2_VECTOR { (Type::INT2, 2) } else { (Type::OID, 4) };
-    let parsed: Result<Vec<i64>, _> = String::from_utf8_lossy(text).split_ascii_whitespace().map(str::parse).collect();
+    let (element, width) = if *kind == Type::INT2_VECTOR {
+        (Type::INT2, 2)
+    } else {
+        (Type::OID, 4)
+    };
+    let parsed: Result<Vec<i64>, _> = String::from_utf8_lossy(text)
+        .split_ascii_whitespace()
+        .map(str::parse)
+        .collect();
     let values = parsed.map_err(|_| no_binary_format(kind))?;
     let count = i32::try_from(values.len()).map_err(|_| no_binary_format(kind))?;
     out.put_i32(1);

@@ -233,6 +233,24 @@ impl Session {
         self.execute_prepared(&mut statement, &program, parameters, token, None, Transaction::Own)
     }
 
+    /// Executes one statement of a transaction that is its caller's own once for each of these parameters, up to the first that
+    /// fails.
+    ///
+    /// # Errors
+    /// The statement's own, with the place of the parameters it failed for. Those before have been executed.
+    pub fn execute_many(
+        &mut self,
+        sql: &Sql,
+        parameters: &[Parameters],
+        token: &CancelToken,
+    ) -> Result<(), (usize, WriteError)> {
+        for (place, parameters) in parameters.iter().enumerate() {
+            self.execute_in_own_transaction(sql, parameters, Some(token))
+                .map_err(|failure| (place, failure.error))?;
+        }
+        Ok(())
+    }
+
     /// Executes one statement: whole, or not at all, and reports what it did.
     pub(super) fn execute_prepared(
         &mut self,

@@ -55,7 +55,8 @@ impl Session {
     /// SQLite's, if what the texts describe is no schema; nothing has changed then.
     pub fn edit_schema(&mut self, edit: &SchemaEdit) -> Result<(), WriteError> {
         self.close_cursors();
-        self.trusted("SAVEPOINT forebay_edit").map_err(|failure| failure.error)?;
+        self.trusted("SAVEPOINT forebay_edit")
+            .map_err(|failure| failure.error)?;
         let edited = self.policy.trusting(|| edit_texts(&self.connection, edit));
         self.programs.clear();
         self.schema_changed = true;
@@ -176,7 +177,9 @@ fn edit_texts(connection: &Connection, edit: &SchemaEdit) -> rusqlite::Result<()
     // Behind RESET, so that SQLite knows at a rollback that the schema has changed in between.
     let version: i64 = connection.query_row("PRAGMA main.schema_version", (), |row| row.get(0))?;
     connection.execute_batch(&format!("PRAGMA main.schema_version = {}", (version + 1) & 0x7fff_ffff))?;
-    connection.prepare(&format!("SELECT * FROM main.\"{quoted}\"")).map(|_| ())
+    connection
+        .prepare(&format!("SELECT * FROM main.\"{quoted}\""))
+        .map(|_| ())
 }
 
 /// Under another name in the schema, with the indexes of its constraints.
