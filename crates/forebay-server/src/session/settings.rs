@@ -436,7 +436,7 @@ fn read_duration(name: &str, value: &str) -> Result<u32, WireError> {
 /// In the largest unit that it is a whole number of.
 fn write_duration(millis: u32) -> String {
     for (unit, each) in [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)] {
-        if millis > 0 && millis % each == 0 {
+        if millis > 0 && millis.is_multiple_of(each) {
             return format!("{}{unit}", millis / each);
         }
     }

@@ -101,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Subject::Table { written, name, columns } => {
                 let known = self.copied_columns(name, copy.from, token).await?;
-                let columns = chosen(name, known, columns.as_deref())?;
+                let columns = chosen(name, &known, columns.as_deref())?;
                 let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
                 let list = list.join(", ");
                 let text = if copy.from {
@@ -166,7 +166,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// The columns that were listed, or all that are not generated.
-fn chosen(table: &str, known: Vec<CopiedColumn>, listed: Option<&[String]>) -> Result<Vec<Column>, WireError> {
+fn chosen(table: &str, known: &[CopiedColumn], listed: Option<&[String]>) -> Result<Vec<Column>, WireError> {
     let column = |known: &CopiedColumn| Column {
         name: known.name.clone(),
         kind: Type::from_oid(known.oid).unwrap_or(Type::TEXT),
