@@ -26,7 +26,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     .into(),
             );
         }
-        if self.block.as_ref().is_none_or(|block| block.implicit) {
+        if self.block.is_none() {
             self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
             return Ok(());
         }

@@ -119,3 +119,33 @@ fn in_order(text: &str, tokens: &[Token], first: usize, end: usize, name: Option
     let rest = tokens.get(end).map_or(text.len(), |token| token.range.start);
     format!("{}{lead} {} {}", &text[..from], options.join(" "), &text[rest..])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ordered;
+
+    fn words(text: &str) -> Option<String> {
+        let ordered = ordered(text).unwrap()?;
+        Some(ordered.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn options_come_in_the_order_that_the_parser_knows() {
+        assert_eq!(
+            words("CREATE SEQUENCE s START WITH 1 NO CYCLE INCREMENT BY 20").unwrap(),
+            "CREATE SEQUENCE s INCREMENT BY 20 START WITH 1 NO CYCLE"
+        );
+        assert_eq!(words("CREATE SEQUENCE s"), None);
+        assert_eq!(words("SELECT 'identity'"), None);
+    }
+
+    #[test]
+    fn only_the_name_that_postgresql_would_choose_is_left_out() {
+        assert_eq!(
+            words("CREATE TABLE \"t\" (a int, \"id\" int GENERATED ALWAYS AS IDENTITY (sequence name \"t_id_seq\" START 5 INCREMENT 1), b int)").unwrap(),
+            "CREATE TABLE \"t\" (a int, \"id\" int GENERATED ALWAYS AS IDENTITY ( INCREMENT 1 START 5 ), b int)"
+        );
+        let other = "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME mine START 5))";
+        assert!(words(other).unwrap().contains("SEQUENCE NAME mine"));
+    }
+}

@@ -118,6 +118,7 @@ fn deadlocks_are_found() {
     one.run("SELECT pg_advisory_lock(1)");
     two.run("SELECT pg_advisory_lock(2)");
     two.send(&query("SELECT pg_advisory_lock(1)"));
+    assert!(two.read_within(Duration::from_millis(300)).is_none(), "it waits");
     one.send(&query("SELECT pg_advisory_lock(2)"));
     assert_eq!(
         two.answer().sqlstate(),

@@ -105,7 +105,7 @@ fn constant(name: &str) -> Option<(&'static [Argument], usize, &'static str, Typ
         "pg_is_in_recovery" => (&[], 0, "0", Type::BOOL),
         "pg_tablespace_location" => (&[Oid], 1, "''", Type::TEXT),
         // Not known here, and NULL says so.
-        "obj_description" | "shobj_description" => (&[Oid, Text], 1, "NULL", Type::TEXT),
+        "shobj_description" => (&[Oid, Text], 1, "NULL", Type::TEXT),
         "col_description" => (&[Oid, Integer], 2, "NULL", Type::TEXT),
         "pg_get_ruledef" => (&[Oid, Boolean], 1, "NULL", Type::TEXT),
         "pg_get_statisticsobjdef_columns" | "pg_get_statisticsobjdef" | "pg_get_partkeydef" | "pg_get_functiondef" => {
@@ -224,6 +224,17 @@ impl Translator {
                 Ok(Piece::new(
                     format!("('{{' || {} || '}}')", members.join(" || ', ' || ")),
                     Type::JSON,
+                ))
+            }
+            ("obj_description", 1 | 2) => {
+                let object = pieces.into_iter().next().ok_or_else(wrong)?;
+                let object = self.coerce(object, &Type::OID)?;
+                Ok(Piece::new(
+                    format!(
+                        "(SELECT description FROM pg_catalog.pg_description WHERE objoid = {} AND objsubid = 0)",
+                        object.sql
+                    ),
+                    Type::TEXT,
                 ))
             }
             ("char_length" | "character_length", 1) => {

@@ -338,10 +338,21 @@ fn types_not_known_pass_as_text() {
     assert_eq!(decode_text_form(&Type::POINT, "(1,2)").unwrap(), Value::from("(1,2)"));
     assert_eq!(text_of(&Type::POINT, "(1,2)"), "(1,2)");
     assert_eq!(text_of(&Type::INT2_VECTOR, "1 2"), "1 2");
-    assert_eq!(state(encode(&Type::INT2_VECTOR, 1, &Value::from("1 2"))), "0A000");
+    assert_eq!(state(encode(&Type::POINT, 1, &Value::from("(1,2)"))), "0A000");
     assert_eq!(text_of(&Type::REGPROC, "boolin"), "boolin");
     assert_eq!(encode(&Type::REGPROC, 1, &Value::from(7)).unwrap(), [0, 0, 0, 7]);
     assert_eq!(encode(&Type::VOID, 1, &Value::from("")).unwrap(), b"");
+}
+
+/// Bytes as PostgreSQL's int2vectorsend and oidvectorsend give them.
+#[test]
+fn vectors_are_arrays_whose_first_subscript_is_zero() {
+    let binary = |kind: &Type, text: &str| encode(kind, 1, &Value::from(text)).unwrap();
+    let two = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 0, 2, 0, 2];
+    assert_eq!(binary(&Type::INT2_VECTOR, "1 2"), two);
+    assert_eq!(binary(&Type::INT2_VECTOR, ""), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let one = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 23];
+    assert_eq!(binary(&Type::OID_VECTOR, "23"), one);
 }
 
 #[test]

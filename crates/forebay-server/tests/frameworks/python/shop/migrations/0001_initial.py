@@ -4,6 +4,8 @@ import uuid
 
 from django.db import migrations, models
 
+from shop.models import ADDRESSES
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -52,7 +54,7 @@ class Migration(migrations.Migration):
                 ("span", models.DurationField(null=True)),
                 ("doc", models.JSONField(null=True)),
                 ("uid", models.UUIDField(null=True)),
-                ("address", models.GenericIPAddressField(null=True)),
+                *([("address", models.GenericIPAddressField(null=True))] if ADDRESSES else []),
                 ("email", models.EmailField(max_length=254, null=True)),
                 ("link", models.URLField(null=True)),
             ],
