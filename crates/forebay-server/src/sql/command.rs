@@ -231,7 +231,7 @@ pub(super) fn unread_alteration(cursor: &Cursor<'_>) -> Option<SqlError> {
     while rest.next().is_some() {
         for words in &UNREAD {
             if rest.clone().take_words(words) {
-                return Some(SqlError::unsupported(&format!("{what} {object} … {}", words.join(" "))));
+                return Some(SqlError::unsupported(format!("{what} {object} … {}", words.join(" "))));
             }
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {
                     .zip(column.as_ref())
                     .map(|(table, column)| format!("{table}_{column}_seq"));
                 // One of them is enough for a table: PostgreSQL's own tools write no second.
-                return Ok(close.map(|close| in_order(text, &tokens, place + 1, close, name)));
+                return Ok(close.map(|close| in_order(text, &tokens, place + 1, close, name.as_deref())));
             }
             Kind::Open => depth += 1,
             Kind::Close => depth -= 1,
@@ -83,7 +83,7 @@ fn rank(text: &str, tokens: &[Token], place: usize) -> Option<usize> {
     of(place).filter(|_| !negated)
 }
 
-fn in_order(text: &str, tokens: &[Token], first: usize, end: usize, name: Option<String>) -> String {
+fn in_order(text: &str, tokens: &[Token], first: usize, end: usize, name: Option<&str>) -> String {
     let mut starts: Vec<usize> = (first..end)
         .filter(|place| rank(text, tokens, *place).is_some())
         .collect();
@@ -98,11 +98,11 @@ fn in_order(text: &str, tokens: &[Token], first: usize, end: usize, name: Option
         &text[tokens[from].range.start..stop]
     };
     // SEQUENCE NAME x, which only an identity column has.
-    let lead = match (&tokens[first..lead_end], &name) {
+    let lead = match (&tokens[first..lead_end], name) {
         ([word, second, last], Some(name))
             if word.is_word(text, "SEQUENCE")
                 && second.is_word(text, "NAME")
-                && name_value(last.kind, last.text(text)).as_ref() == Some(name) =>
+                && name_value(last.kind, last.text(text)).as_deref() == Some(name) =>
         {
             ""
         }

@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn lines_are_the_same_however_the_data_is_cut() {
-        let cases: [(&[u8], bool, Result<&[&str], &str>); 12] = [
+        type Case<'a> = (&'a [u8], bool, Result<&'a [&'a str], &'a str>);
+        let cases: [Case<'_>; 12] = [
             (b"a\nb\n", false, Ok(&["a", "b"])),
             (b"a\r\nb\r\n", false, Ok(&["a", "b"])),
             (b"a\rb", false, Ok(&["a", "b"])),

@@ -207,7 +207,7 @@ fn forced(mut columns: Vec<Column>, copy: &Copy) -> Result<Vec<Column>, WireErro
     let options: [(&str, &Forced, Mark); 3] = [
         ("FORCE_QUOTE", &copy.force_quote, |column| column.force_quote = true),
         ("FORCE_NOT_NULL", &copy.force_not_null, |column| {
-            column.force_not_null = true
+            column.force_not_null = true;
         }),
         ("FORCE_NULL", &copy.force_null, |column| column.force_null = true),
     ];

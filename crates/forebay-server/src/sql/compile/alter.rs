@@ -328,7 +328,7 @@ impl Compiler<'_> {
         new.uniques.retain(|key| !key.columns.contains(&column));
         new.checks.retain(|check| !mentions(&check.condition.text, &column));
         new.foreign_keys
-            .retain(|key| !key.columns.contains(&column) && !(key.table == table && key.referred.contains(&column)));
+            .retain(|key| !(key.columns.contains(&column) || key.table == table && key.referred.contains(&column)));
         let owned = self.sequences_of_column(&table, &column)?;
         for sequence in owned {
             alteration.last.extend(drop_sequence(&sequence));

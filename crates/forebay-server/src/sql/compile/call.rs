@@ -71,10 +71,10 @@ impl Compiler<'_> {
                 format!("{name}(*) specified, but {name} is not an aggregate function"),
             ));
         }
-        if matches!(function.args, FunctionArguments::None) || written.positional.is_empty() {
-            if let Some(scalar) = self.session_word(&name)? {
-                return Ok(scalar);
-            }
+        if (matches!(function.args, FunctionArguments::None) || written.positional.is_empty())
+            && let Some(scalar) = self.session_word(&name)?
+        {
+            return Ok(scalar);
         }
         let located = |fault: Fault| match function.name.0.last() {
             Some(sqlparser::ast::ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => {
@@ -256,6 +256,7 @@ impl Compiler<'_> {
         })
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "a call takes its arguments along")]
     pub(super) fn array_of_scalars(&mut self, items: Vec<Scalar>, element: Oid) -> Result<Scalar> {
         let array = facts::array_of(element)
             .filter(|array| types::has_values(*array))
@@ -389,6 +390,7 @@ impl Compiler<'_> {
         })
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "a call takes its arguments along")]
     fn current_setting(&mut self, arguments: Vec<Scalar>) -> Result<Scalar> {
         let (Some(name), missing_ok) = (
             arguments.first().and_then(Scalar::unknown_text),

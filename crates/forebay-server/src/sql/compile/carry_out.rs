@@ -400,12 +400,11 @@ fn copy_rows(alteration: &Alteration) -> String {
     }
     if columns.is_empty() {
         // Only generated columns, or none.
-        let filler = alteration
-            .new
-            .columns
-            .is_empty()
-            .then_some("\"forebay_no_column\"")
-            .unwrap_or("rowid");
+        let filler = if alteration.new.columns.is_empty() {
+            "\"forebay_no_column\""
+        } else {
+            "rowid"
+        };
         columns.push(filler.to_owned());
         values.push("NULL".to_owned());
     }

@@ -1278,6 +1278,7 @@ fn steps_of(statements: Vec<String>) -> Vec<Step> {
     statements.into_iter().map(Step::from).collect()
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 pub(super) fn unreadable(error: rusqlite::Error) -> Fault {
     Fault::new("XX000", format!("the schema cannot be read: {error}"))
 }

@@ -357,7 +357,7 @@ impl<'a> Compiler<'a> {
                     | sqlparser::ast::SetExpr::Delete(inner) => self.change_with(query, inner),
                     _ => {
                         if let Some((steps, columns)) = self.asked(query)? {
-                            return Ok((steps.into_iter().map(Step::from).collect(), columns));
+                            return Ok((steps, columns));
                         }
                         let compiled = self.query(query, None, None)?;
                         Ok((vec![compiled.sql.into()], compiled.columns))

@@ -58,6 +58,9 @@ pub(super) struct Item {
     pub(super) scalar: Scalar,
 }
 
+/// DISTINCT ON: its keys, and the keys of the order with the text of each one's expression.
+type FirstOf = (Vec<String>, Vec<(String, String)>);
+
 /// One SELECT before its list is written out, so that its columns can still be converted.
 #[derive(Debug)]
 struct Leaf {
@@ -67,7 +70,7 @@ struct Leaf {
     rest: String,
     order: Option<String>,
     /// DISTINCT ON: its keys and the order that decides which row stays.
-    first_of: Option<(Vec<String>, Vec<(String, String)>)>,
+    first_of: Option<FirstOf>,
 }
 
 enum Body {
@@ -927,6 +930,7 @@ impl Compiler<'_> {
 }
 
 /// One key of an order: PostgreSQL puts NULL last, or first where the order descends.
+#[allow(clippy::needless_pass_by_value, reason = "the text is made for this key")]
 pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions) -> Result<String> {
     let descending = match &options.sort {
         None | Some(OrderBySort::Asc) => false,

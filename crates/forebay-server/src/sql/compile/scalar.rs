@@ -466,6 +466,7 @@ impl Compiler<'_> {
     }
 
     /// A call of one of PostgreSQL's functions, whose arguments have the types it wants; done at once if it can be.
+    #[allow(clippy::needless_pass_by_value, reason = "a call takes its arguments along")]
     pub(super) fn call_symbol(&mut self, symbol: &str, arguments: Vec<Scalar>, result: Oid) -> Result<Scalar> {
         if asks_for_letters(symbol) && arguments.iter().any(|argument| argument.plain_letters) {
             return Err(Fault::unsupported(

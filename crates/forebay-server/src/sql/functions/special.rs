@@ -25,7 +25,8 @@ type Result<T> = std::result::Result<T, ValueError>;
 pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
-    let scalars: [(&str, FunctionFlags, fn(&Context<'_>) -> rusqlite::Result<Value>); 23] = [
+    type Body = fn(&Context<'_>) -> rusqlite::Result<Value>;
+    let scalars: [(&str, FunctionFlags, Body); 23] = [
         ("forebay_now", fixed, now),
         ("forebay_clock", moving, |_| Ok(Value::Text(moment(clock_micros())?))),
         ("forebay_random", moving, |_| {
@@ -58,7 +59,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         ("forebay_fail", moving, fail),
     ];
     for (name, flags, body) in scalars {
-        connection.create_scalar_function(name, -1, flags, move |context| body(context))?;
+        connection.create_scalar_function(name, -1, flags, body)?;
     }
     connection.create_aggregate_function("forebay_gather", 2, fixed, Gather)
 }
