@@ -348,10 +348,17 @@ fn types_not_known_pass_as_text() {
 #[test]
 fn vectors_are_arrays_whose_first_subscript_is_zero() {
     let binary = |kind: &Type, text: &str| encode(kind, 1, &Value::from(text)).unwrap();
-    let two = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 0, 2, 0, 2];
+    let two = [
+        0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 0, 2, 0, 2,
+    ];
     assert_eq!(binary(&Type::INT2_VECTOR, "1 2"), two);
-    assert_eq!(binary(&Type::INT2_VECTOR, ""), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let one = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 23];
+    assert_eq!(
+        binary(&Type::INT2_VECTOR, ""),
+        [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+    let one = [
+        0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 23,
+    ];
     assert_eq!(binary(&Type::OID_VECTOR, "23"), one);
 }
 
