@@ -168,7 +168,7 @@ impl System {
         Ok(Self {
             name,
             url: server.url(),
-            id: "id INTEGER PRIMARY KEY",
+            id: "id bigserial PRIMARY KEY",
             afterwards: None,
             _server: Running::Forebay(server),
         })
