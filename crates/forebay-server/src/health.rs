@@ -1,7 +1,7 @@
 //! Whether the server is to be sent anything: asked by load balancers, through [`http`](crate::http).
 //!
 //! Promises: unwell while it drains, while the database's file is not in its place, and from a write that the disk did not take
-//! until one that it takes. Whoever asks brings that one about, at most once in [`PROBE_EVERY`]: a server that is not sent anything
+//! until one that it takes. Whoever asks brings that one about, at most once in `PROBE_EVERY`: a server that is not sent anything
 //! because it cannot write would never find out that it can again.
 
 use std::sync::Arc;

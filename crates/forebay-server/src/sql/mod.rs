@@ -5,8 +5,8 @@
 //!   PostgreSQL reports an error, a spelling of SQLite's own may stand instead: PRAGMA and VACUUM do.
 //! - What would change or read the state of a connection, which all clients share, is refused by name.
 //!
-//! [`compile()`] is the compiler, [`functions`] what its output calls, [`facts`] what PostgreSQL knows of its types and functions. Queries of
-//! PostgreSQL's catalog are told apart here ([`catalog_query`]) and answered elsewhere.
+//! `compile` is the compiler, `functions` what its output calls, `facts` what PostgreSQL knows of its types and functions. Queries of
+//! PostgreSQL's catalog are told apart here (`catalog_query`) and answered elsewhere.
 //!
 //! Knows nothing of sockets, messages or transactions.
 
