@@ -40,7 +40,7 @@ fn either(arguments: Arguments<'_>) -> Result<Owned> {
     Ok((arguments.truth(0)? || arguments.truth(1)?).into())
 }
 
-/// See [`crate::function`].
+/// See [`crate::function()`].
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("bool_int4", as_integer),
     Function::new("int4_bool", as_integer),

@@ -231,7 +231,7 @@ fn to_oid(arguments: Arguments<'_>) -> Result<Owned> {
     Ok(Owned::Integer(integer))
 }
 
-/// See [`crate::function`].
+/// See [`crate::function()`].
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("int2pl", |arguments| add(Width::Two, arguments)),
     Function::new("int2mi", |arguments| subtract(Width::Two, arguments)),

@@ -4,7 +4,7 @@
 //! Contract:
 //! - Equal to PostgreSQL 15 or an error, never different. Where PostgreSQL gives an error this gives one with the same SQLSTATE; where
 //!   this cannot give PostgreSQL's answer it gives [`ValueError::unsupported`], which names what is missing.
-//! - Functions are found by their *symbol* ([`function`]): the name of PostgreSQL's own internal function (`pg_proc.prosrc`), or, for
+//! - Functions are found by their *symbol* ([`function()`]): the name of PostgreSQL's own internal function (`pg_proc.prosrc`), or, for
 //!   those that PostgreSQL writes in SQL, `name(argument types)`. They depend on nothing but their arguments and the [`Environment`].
 //! - Every value given is in the stored form of its type, and so is every value that is given back:
 //!
@@ -25,7 +25,7 @@
 //! | interval | Text as PostgreSQL writes it (IntervalStyle postgres): one text for each (months, days, microseconds) | [`interval::compare`] |
 //! | uuid | Text, 36 characters, lower case | of bytes |
 //! | json | Text as it was given | none |
-//! | jsonb | Text as PostgreSQL writes it | [`jsonb::compare`] |
+//! | jsonb | Text as PostgreSQL writes it | [`json::jsonb::compare`] |
 //! | arrays | Text: a JSON array of the elements: integers and floats as numbers, bool as `true`/`false`, NULL as `null`, all else as strings of the stored form; arrays of arrays nested | none |
 //!
 //! Knows nothing of statements, SQLite, or the wire.

@@ -333,7 +333,7 @@ fn width_bucket(arguments: Arguments<'_>) -> Result<Owned> {
     Ok(Owned::Integer(bucket))
 }
 
-/// See [`crate::function`].
+/// See [`crate::function()`].
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("float4pl", |arguments| singles(Operation::Add, arguments)),
     Function::new("float4mi", |arguments| singles(Operation::Subtract, arguments)),

@@ -22,7 +22,7 @@ pub enum Value<'a> {
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
     Array(Vec<Value<'a>>),
-    /// In the order of [`key_order`], each key once.
+    /// In the order of `key_order`, each key once.
     Object(Vec<(Cow<'a, str>, Value<'a>)>),
 }
 

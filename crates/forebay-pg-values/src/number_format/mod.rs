@@ -270,7 +270,7 @@ fn multiplied(float: f64, places: usize, digits: usize) -> Result<f64> {
     Ok(product)
 }
 
-/// See [`crate::function`].
+/// See [`crate::function()`].
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("int4_to_char", from_int4),
     Function::new("int8_to_char", from_int8),

@@ -267,7 +267,7 @@ fn logarithm_base_ten(arguments: Arguments<'_>) -> Result<Owned> {
     Number::from(10).logarithm_of(&number(arguments, 0)?)?.store()
 }
 
-/// See [`crate::function`].
+/// See [`crate::function()`].
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("numeric_add", add),
     Function::new("numeric_sub", subtract),

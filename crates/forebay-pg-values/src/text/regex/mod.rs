@@ -4,8 +4,8 @@
 //! prefers that, with groups as PostgreSQL's rules place them. What cannot be answered is refused by name: back references, lookaround,
 //! named collating elements, basic expressions.
 //!
-//! How: [`syntax`] reads the expression as PostgreSQL does. Whether there is a match and where the first starts does not depend on
-//! preferences; the `regex` crate finds it in linear time. Where it ends, [`program`] says; which part is which group, [`tree`]. Both
+//! How: `syntax` reads the expression as PostgreSQL does. Whether there is a match and where the first starts does not depend on
+//! preferences; the `regex` crate finds it in linear time. Where it ends, `program` says; which part is which group, `tree`. Both
 //! run only when a caller asks for the extent of a match.
 
 mod functions;
