@@ -817,7 +817,10 @@ impl Compiler<'_> {
         let results = self.case_results(conditions, otherwise, scope);
         self.lenient = before;
         let results = results?;
-        let results = self.unify(results, "CASE")?;
+        self.lenient |= decided;
+        let results = self.unify(results, "CASE");
+        self.lenient = before;
+        let results = results?;
         let mut sql = "CASE".to_owned();
         for (when, result) in whens.iter().zip(&results[1..]) {
             sql.push_str(&format!(" WHEN {} THEN {}", when.sql, result.sql));
@@ -982,6 +985,15 @@ impl Compiler<'_> {
                     return Err(Fault::unsupported("this access to a part of a jsonb"));
                 };
                 let index = self.expression(index, scope)?;
+                // From the end a scalar is subscripted otherwise than by `->`.
+                if !matches!(&index.form, Form::Constant(Owned::Text(_)))
+                    && !matches!(&index.form, Form::Constant(Owned::Integer(0..)))
+                {
+                    return Err(
+                        Fault::unsupported("a subscript of jsonb that is no constant, or counts from the end")
+                            .with_hint("Use the operator ->."),
+                    );
+                }
                 json = self.binary("->", json, index)?;
             }
             return Ok(json);
