@@ -39,7 +39,7 @@ impl Compiler<'_> {
         }
         if items.len() > 1 && !scope.merged.is_empty() {
             // Where merged columns stand in `*` is settled for one join tree only.
-            self.star_is_unsettled = true;
+            scope.star_is_unsettled = true;
         }
         Ok(parts.join(" CROSS JOIN "))
     }

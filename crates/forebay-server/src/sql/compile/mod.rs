@@ -150,7 +150,6 @@ pub(crate) struct Compiler<'a> {
     locks: bool,
     zone_bound: bool,
     session_bound: bool,
-    star_is_unsettled: bool,
     /// Inside a condition that a NULL fails like a false.
     null_is_false: bool,
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
@@ -338,7 +337,6 @@ impl<'a> Compiler<'a> {
             locks: false,
             zone_bound: false,
             session_bound: false,
-            star_is_unsettled: false,
             null_is_false: false,
             lenient: false,
             notice: None,

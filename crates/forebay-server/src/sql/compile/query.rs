@@ -752,6 +752,12 @@ impl Compiler<'_> {
                     scalar: self.expression(expr, scope)?,
                 }),
                 SelectItem::Wildcard(options) if options.to_string().is_empty() => {
+                    if scope.star_is_unsettled {
+                        return Err(
+                            Fault::unsupported("* over a join with USING or NATURAL beside other tables")
+                                .with_hint("Name the columns."),
+                        );
+                    }
                     let all = scope.starred(None).unwrap_or_default();
                     if scope.relations.is_empty() {
                         return Err(Fault::new("42601", "SELECT * with no tables specified is not valid"));

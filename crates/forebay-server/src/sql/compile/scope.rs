@@ -53,6 +53,8 @@ pub(super) struct Scope<'a> {
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) relations: Vec<Relation>,
     pub(super) merged: Vec<Merged>,
+    /// Where merged columns stand in `*` is not known: they are of one of several join trees.
+    pub(super) star_is_unsettled: bool,
     pub(super) grouping: Option<Grouping>,
     /// Why there may be no aggregates here: the name of the clause.
     pub(super) no_aggregates: Cell<Option<&'static str>>,
@@ -70,6 +72,7 @@ impl<'a> Scope<'a> {
             outer,
             relations: Vec::new(),
             merged: Vec::new(),
+            star_is_unsettled: false,
             grouping: None,
             no_aggregates: Cell::new(None),
             no_windows: Cell::new(None),
