@@ -15,6 +15,8 @@ mod bytes;
 mod cancel;
 #[path = "wire/copy.rs"]
 mod copy;
+#[path = "wire/cursors.rs"]
+mod cursors;
 #[path = "wire/errors.rs"]
 mod errors;
 #[path = "wire/extended.rs"]

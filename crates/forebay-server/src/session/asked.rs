@@ -51,7 +51,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(row)
     }
 
-    async fn arguments(
+    /// The one row of what SQLite computes for a statement.
+    pub(super) async fn arguments(
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
@@ -68,13 +69,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let gathered = self
             .on_source(&source, token, move |connection: &mut Connection| {
                 connection.open_cursor(number, &sql, &parameters)?;
-                rows::gather(connection, number, &watched, bytes_max)
+                rows::gather(connection, number, &watched, u64::MAX, Some(bytes_max))
             })
             .await?
             .map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
         // What it read from is given back here: what follows may wait for others.
         drop(source);
-        let row = gathered.and_then(|(rows, _)| rows.into_iter().next());
+        let row = gathered.and_then(|gathered| gathered.rows.into_iter().next());
         Ok(row.ok_or_else(|| WireError::new("54000", "the arguments are too long"))?)
     }
 

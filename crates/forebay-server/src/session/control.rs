@@ -6,10 +6,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::block::Block;
 use super::notifications::Intent;
-use super::prepared::Field;
+use super::prepared::{Field, Life, Portal};
 use super::settings::{Settings, unknown};
 use super::{Session, Stop};
-use crate::sql::{Isolation, Kind, ResetTarget};
+use crate::sql::{Isolation, Kind, ResetTarget, Statement};
 use crate::wire::backend;
 use crate::wire::error::{Severity, WireError};
 
@@ -110,6 +110,8 @@ fn no_savepoint(name: &str) -> WireError {
 pub(super) enum Controlled {
     /// Done; this is the tag's own, where it differs from the statement's.
     Done(Option<&'static str>),
+    /// Done, with so many rows.
+    Counted(u64),
     /// Rows to send.
     Rows(Vec<Vec<Value>>),
     /// Not the session's business.
@@ -118,7 +120,13 @@ pub(super) enum Controlled {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Carries the command out, if it is one for the session itself.
-    pub(super) async fn control(&mut self, kind: &Kind, token: &CancelToken) -> Result<Controlled, Stop> {
+    pub(super) async fn control(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+    ) -> Result<Controlled, Stop> {
+        let kind = &statement.kind;
         if self.block.is_none() && matches!(kind, Kind::Listen(_) | Kind::Unlisten(_) | Kind::Notify { .. }) {
             self.open_implicit_block();
         }
@@ -156,6 +164,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         let left = block.savepoint_count();
                         self.locks.rolled_back_to(left);
                         self.ears.rolled_back_to(left);
+                        self.portals
+                            .retain(|_, portal| portal.life == Life::Held || portal.savepoints < left);
                     }
                     _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
                 }
@@ -168,6 +178,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     let left = block.savepoint_count();
                     self.locks.released_to(left);
                     self.ears.released_to(left);
+                    for portal in self.portals.values_mut() {
+                        portal.savepoints = portal.savepoints.min(left);
+                    }
                 }
                 _ => return Err(no_block("RELEASE SAVEPOINT").into()),
             },
@@ -211,6 +224,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     settings.reset_all();
                     self.restore_settings(settings);
                 }
+            }
+            Kind::Prepare { name, types } => {
+                self.refuse_prepared(name, portal.prepared.script.len())?;
+                let carried = statement.carried().expect("a PREPARE carries what is prepared");
+                self.prepare(name.clone(), Some((**carried).clone()), &portal.prepared.script, types)
+                    .await?;
+            }
+            Kind::Execute(_) => unreachable!("its portal stands for what it executes"),
+            Kind::Declare { name, scroll, hold } => {
+                self.declare(portal, statement, name, (*scroll, *hold), token).await?;
+            }
+            Kind::Fetch { name, direction, moves } => {
+                return self.fetch_from(portal, name, *direction, *moves, token).await;
             }
             Kind::Deallocate(None) => self.statements.clear(),
             Kind::Deallocate(Some(name)) => {
@@ -262,7 +288,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Ends the block by COMMIT or ROLLBACK; a failed one is always rolled back. Gives the tag.
     async fn end(&mut self, chain: bool, commit: bool) -> Result<&'static str, Stop> {
-        self.portals.clear();
+        let commits = commit && self.block.as_ref().is_some_and(|block| !block.failed);
+        let kept = if commits { self.keep_holdable().await } else { Ok(()) };
+        self.close_portals();
         let Some(block) = self.block.take() else {
             if chain {
                 let message = "COMMIT AND CHAIN or ROLLBACK AND CHAIN can only be used in transaction blocks";
@@ -275,14 +303,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.warn("25P01", "there is no transaction in progress");
         }
         let (isolation, read_only) = (block.isolation, block.read_only);
-        let commits = commit && !block.failed;
-        if commits {
+        if commits && kept.is_ok() {
             self.commit(block).await?;
         } else {
             self.ears.roll_back();
             self.locks.end_transaction();
             self.restore_settings(block.settings_before().clone());
             block.rollback().await?;
+            kept?;
         }
         if chain {
             self.block = Some(Block::open(false, isolation, read_only, &self.settings));

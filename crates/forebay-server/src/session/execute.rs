@@ -35,17 +35,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .with_hint("Parameters need the extended protocol.")
                 .into());
         }
-        let mut portal = Portal {
-            prepared: Arc::new(Prepared {
-                statement: Some(statement),
-                script: Arc::clone(script),
-                shape: Arc::new(shape),
-            }),
-            parameters: Parameters::default(),
-            parameter_bytes: 0,
-            formats: Vec::new(),
-            state: PortalState::Ready,
+        let prepared = Prepared {
+            statement: Some(statement),
+            script: Arc::clone(script),
+            shape: Arc::new(shape),
         };
+        let mut portal = Portal::new(Arc::new(prepared), Parameters::default(), Vec::new());
+        self.stand_in(&mut portal).await?;
         self.execute(&mut portal, u64::MAX, true).await
     }
 
@@ -59,17 +55,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let (token, _running) = self.statement_token();
         if let PortalState::Ready = portal.state {
             metrics::counter!("forebay_statements_total").increment(1);
-            match self.control(&statement.kind, &token).await? {
+            match self.control(portal, statement, &token).await? {
                 Controlled::Done(tag) => {
                     portal.state = PortalState::Done;
                     let rendered = tag.map_or_else(|| statement.tag.render(0), str::to_owned);
                     backend::command_complete(&mut self.output.pending, &rendered);
                     return Ok(());
                 }
+                Controlled::Counted(count) => {
+                    portal.state = PortalState::Done;
+                    backend::command_complete(&mut self.output.pending, &statement.tag.render(count));
+                    return Ok(());
+                }
                 Controlled::Rows(rows) => {
                     portal.state = PortalState::Gathered {
+                        count: Some(rows.len() as u64),
                         rows: rows.into(),
-                        count: None,
                     }
                 }
                 Controlled::NotMine => {
@@ -101,6 +102,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Err(WireError::new("55000", message).into())
             }
             PortalState::Expired => Err(too_old().into()),
+            PortalState::Failed => Err(WireError::new("55000", "portal cannot be run").into()),
+            PortalState::Scrollable { .. } => Err(WireError::unsupported(
+                "reading a SCROLL cursor by the protocol is not supported",
+            )
+            .with_hint("Use FETCH.")
+            .into()),
             PortalState::Ready | PortalState::Done => {
                 backend::command_complete(&mut self.output.pending, &statement.tag.render(0));
                 Ok(())
@@ -145,13 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             return Ok(());
         }
-        if shape.plan.as_ref().is_some_and(|plan| plan.locks)
-            && let Some(block) = self.block.as_mut().filter(|block| !block.read_only)
-        {
-            // What is locked must not change: here that is the right to write.
-            let _wanting = self.locks.wanting_to_write();
-            block.writing(&self.shared.sqlite, token).await?;
-        }
+        self.lock_rows(&shape, token).await?;
         if shape.read_only && !statement.runs_alone {
             return self.read(portal, statement, token, rows_max, describe).await;
         }
@@ -169,6 +170,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: outcome.rows.into(),
                 count: Some(count),
             };
+        }
+        Ok(())
+    }
+
+    /// FOR UPDATE and its like: what is locked must not change, and here that is the right to write.
+    pub(super) async fn lock_rows(&mut self, shape: &Shape, token: &CancelToken) -> Result<(), Stop> {
+        if shape.plan.as_ref().is_some_and(|plan| plan.locks)
+            && let Some(block) = self.block.as_mut().filter(|block| !block.read_only)
+        {
+            let _wanting = self.locks.wanting_to_write();
+            block.writing(&self.shared.sqlite, token).await?;
         }
         Ok(())
     }
@@ -357,14 +369,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .prepared
             .shape
             .encoding(&portal.formats, self.value_environment());
-        let sql = match &portal.prepared.shape.plan {
-            Some(plan) => plan
-                .steps
-                .first()
-                .and_then(Step::sql)
-                .map_or(Sql::Shared(Arc::clone(&statement.sql)), |sql| Sql::from(sql.to_owned())),
-            None => Sql::Shared(Arc::clone(&statement.sql)),
-        };
+        let sql = portal.prepared.shape.query(statement);
         let parameters = self.take_parameters(portal);
         let job = {
             let (token, encoding) = (token.clone(), encoding);
@@ -503,9 +508,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if !own_schema && let Some(plan) = self.shared.plans.find(&key) {
             return Ok(shape_of(plan, declared));
         }
+        let types = declared.to_vec();
+        let plan = self
+            .compile(
+                statement,
+                script,
+                move |connection, statement, script, environment, values| {
+                    sql::compile(connection, statement, script, environment, values, &types)
+                },
+            )
+            .await?;
+        let plan = Arc::new(plan);
+        if !own_schema {
+            self.shared.plans.keep(key, &plan);
+        }
+        Ok(shape_of(plan, declared))
+    }
+
+    /// Has `compile` do its work by the schema that this statement meets.
+    pub(super) async fn compile(
+        &mut self,
+        statement: &Statement,
+        script: &Arc<str>,
+        compile: impl FnOnce(
+            &rusqlite::Connection,
+            &Statement,
+            &str,
+            &sql::Environment<'_>,
+            &forebay_pg_values::Environment,
+        ) -> Result<Plan, sql::SqlError>
+        + Send
+        + 'static,
+    ) -> Result<Plan, Stop> {
         let (token, _running) = self.statement_token();
         let source = self.source(&token).await?;
-        let (looked_at, script, types) = (statement.clone(), Arc::clone(script), declared.to_vec());
+        let (statement, script) = (statement.clone(), Arc::clone(script));
         let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
         let values = self.value_environment();
         let plan = self
@@ -519,22 +556,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     version: super::VERSION,
                     settings: &settings,
                 };
-                sql::compile(
-                    connection.connection(),
-                    &looked_at,
-                    &script,
-                    &environment,
-                    &values,
-                    &types,
-                )
-                .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
+                compile(connection.connection(), &statement, &script, &environment, &values)
+                    .map_err(|error| errors::described(&error, connection.take_refusal(), &statement, &script))
             })
             .await??;
-        let plan = Arc::new(plan);
-        if !own_schema {
-            self.shared.plans.keep(key, &plan);
-        }
-        Ok(shape_of(plan, declared))
+        Ok(plan)
     }
 
     /// Where a statement that reads now reads from.
@@ -578,37 +604,65 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if self.block.as_ref().is_none_or(|block| block.write().is_none()) {
             return Ok(());
         }
-        let bytes_max = self.shared.limits.result_bytes_max;
-        let mut bytes_left = bytes_max;
         let mut portals = std::mem::take(&mut self.portals);
-        for portal in portals.values_mut() {
-            let PortalState::Open(OpenCursor {
-                number,
-                source: source @ Source::Block,
-                ..
-            }) = &portal.state
-            else {
-                continue;
-            };
-            let (number, watched) = (*number, token.clone());
-            let gathered = self
-                .on_source(source, token, move |connection| {
-                    rows::gather(connection, number, &watched, bytes_left)
+        let mut settled = Ok(());
+        for name in portals.keys().cloned().collect::<Vec<String>>() {
+            let bytes_left = self.bytes_left(portals.values());
+            let portal = portals.get_mut(&name).expect("it was there");
+            let inside = matches!(
+                portal.state,
+                PortalState::Open(OpenCursor {
+                    source: Source::Block,
+                    ..
                 })
-                .await?;
-            let Some((rows, bytes)) = gathered? else {
-                let message = format!("what is left to read of the open portals takes more than {bytes_max} bytes");
-                return Err(WireError::new("54000", message)
-                    .with_hint("Read them to their end before writing in the same transaction.")
-                    .into());
-            };
-            bytes_left -= bytes;
-            portal.state = PortalState::Gathered {
-                rows: rows.into(),
-                count: None,
-            };
+            );
+            if inside {
+                settled = self.gather_rest(portal, bytes_left, token).await;
+            }
+            if settled.is_err() {
+                break;
+            }
         }
         self.portals = portals;
+        settled
+    }
+
+    /// What these portals leave of the memory for rows that are gathered.
+    pub(super) fn bytes_left<'a>(&self, portals: impl Iterator<Item = &'a Portal>) -> usize {
+        let kept = portals.map(Portal::kept_bytes).sum::<usize>();
+        self.shared.limits.result_bytes_max.saturating_sub(kept)
+    }
+
+    /// Reads what is left of an open portal, and gives back what it read from.
+    pub(super) async fn gather_rest(
+        &self,
+        portal: &mut Portal,
+        bytes_left: usize,
+        token: &CancelToken,
+    ) -> Result<(), Stop> {
+        let PortalState::Open(OpenCursor { number, source, .. }) = &portal.state else {
+            return Ok(());
+        };
+        let (number, watched) = (*number, token.clone());
+        let gathered = self
+            .on_source(source, token, move |connection| {
+                rows::gather(connection, number, &watched, u64::MAX, Some(bytes_left))
+            })
+            .await?;
+        let Some(gathered) = gathered? else {
+            let bytes_max = self.shared.limits.result_bytes_max;
+            let message = format!("what is left to read of the open portals takes more than {bytes_max} bytes");
+            return Err(WireError::new("54000", message)
+                .with_hint(
+                    "Read them to their end before writing in the same transaction, and without SCROLL and WITH HOLD.",
+                )
+                .into());
+        };
+        portal.gathered_bytes = gathered.bytes;
+        portal.state = PortalState::Gathered {
+            rows: gathered.rows.into(),
+            count: None,
+        };
         Ok(())
     }
 
@@ -645,7 +699,7 @@ async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) ->
     }
 }
 
-fn shape_of(plan: Arc<Plan>, declared: &[u32]) -> Shape {
+pub(super) fn shape_of(plan: Arc<Plan>, declared: &[u32]) -> Shape {
     let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
     let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
     // A client may declare more than the statement has.

@@ -52,10 +52,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn parse(&mut self, name: String, sql: String, declared: &[u32]) -> Result<(), Stop> {
+        self.refuse_prepared(&name, sql.len())?;
+        let script: Arc<str> = sql.into();
+        let mut understood = self.understand(Arc::clone(&script)).await?;
+        if understood.statement_count() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(WireError::new("42601", message).into());
+        }
+        let statement = self.next_statement(&mut understood)?;
+        if let Some(statement) = &statement {
+            self.refuse_if_failed(&statement.kind)?;
+        }
+        self.prepare(name, statement, &script, declared).await?;
+        backend::parse_complete(&mut self.output.pending);
+        Ok(())
+    }
+
+    /// Whether there can be no prepared statement of that name and length.
+    pub(super) fn refuse_prepared(&self, name: &str, bytes: usize) -> Result<(), WireError> {
         if !name.is_empty() {
-            if self.statements.contains_key(&name) {
+            if self.statements.contains_key(name) {
                 let message = format!("prepared statement \"{name}\" already exists");
-                return Err(WireError::new("42P05", message).into());
+                return Err(WireError::new("42P05", message));
             }
             if self.statements.len() >= self.shared.limits.statements_max {
                 let message = format!(
@@ -63,10 +81,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     self.shared.limits.statements_max
                 );
                 return Err(WireError::new("53400", message)
-                    .with_hint("Close those that are no longer needed, or DEALLOCATE ALL.")
-                    .into());
+                    .with_hint("Close those that are no longer needed, or DEALLOCATE ALL."));
             }
-            let bytes = sql.len()
+            let bytes = bytes
                 + self
                     .statements
                     .values()
@@ -74,30 +91,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     .sum::<usize>();
             self.refuse_if_too_large(bytes, "prepared statements")?;
         }
-        let script: Arc<str> = sql.into();
-        let mut understood = self.understand(Arc::clone(&script)).await?;
-        if understood.statement_count() > 1 {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(WireError::new("42601", message).into());
-        }
-        let prepared = match self.next_statement(&mut understood)? {
-            None => Prepared {
-                statement: None,
-                script,
-                shape: Arc::default(),
-            },
-            Some(statement) => {
-                self.refuse_if_failed(&statement.kind)?;
-                let shape = self.shape(&statement, &script, declared).await?;
-                Prepared {
-                    statement: Some(statement),
-                    script,
-                    shape: Arc::new(shape),
-                }
-            }
+        Ok(())
+    }
+
+    /// Keeps a statement, described, under that name.
+    pub(super) async fn prepare(
+        &mut self,
+        name: String,
+        statement: Option<Statement>,
+        script: &Arc<str>,
+        declared: &[u32],
+    ) -> Result<(), Stop> {
+        let shape = match &statement {
+            None => Arc::default(),
+            Some(statement) => Arc::new(self.shape(statement, script, declared).await?),
+        };
+        let prepared = Prepared {
+            statement,
+            script: Arc::clone(script),
+            shape,
         };
         self.statements.insert(name, Arc::new(prepared));
-        backend::parse_complete(&mut self.output.pending);
         Ok(())
     }
 
@@ -116,20 +130,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if !name.is_empty() && self.portals.contains_key(&name) {
             return Err(WireError::new("42P03", format!("portal \"{name}\" already exists")).into());
         }
-        if self.portals.len() >= self.shared.limits.portals_max {
-            let message = format!("a session has at most {} portals open", self.shared.limits.portals_max);
-            return Err(WireError::new("53400", message)
-                .with_hint("Close those that are no longer needed.")
-                .into());
-        }
         let parameter_bytes = parameters.iter().flatten().map(Bytes::len).sum::<usize>();
-        let bytes = parameter_bytes
-            + self
-                .portals
-                .values()
-                .map(|portal| portal.parameter_bytes)
-                .sum::<usize>();
-        self.refuse_if_too_large(bytes, "the parameters of open portals")?;
+        self.refuse_portal(parameter_bytes)?;
         let shape = &prepared.shape;
         let (given, wanted) = (parameters.len(), shape.parameters.len());
         if given != wanted {
@@ -174,15 +176,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
         }
         let portal = Portal {
-            prepared,
-            parameters: Parameters::from(values),
             parameter_bytes,
-            formats: result_formats,
-            state: PortalState::Ready,
+            savepoints: self.savepoint_count(),
+            ..Portal::new(prepared, Parameters::from(values), result_formats)
         };
         self.portals.insert(name, portal);
         backend::bind_complete(&mut self.output.pending);
         Ok(())
+    }
+
+    /// Whether there can be no more portals, or none with so long parameters.
+    pub(super) fn refuse_portal(&self, parameter_bytes: usize) -> Result<(), WireError> {
+        if self.portals.len() >= self.shared.limits.portals_max {
+            let message = format!("a session has at most {} portals open", self.shared.limits.portals_max);
+            return Err(WireError::new("53400", message).with_hint("Close those that are no longer needed."));
+        }
+        let others = self.portals.values().map(|portal| portal.parameter_bytes);
+        let bytes = parameter_bytes + others.sum::<usize>();
+        self.refuse_if_too_large(bytes, "the parameters of open portals")
     }
 
     fn describe_statement(&mut self, name: &str) -> Result<(), Stop> {
@@ -221,6 +232,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
         if let Some(statement) = &portal.prepared.statement {
             self.refuse_if_failed(&statement.kind)?;
+        }
+        self.stand_in(&mut portal).await?;
+        if let Some(statement) = &portal.prepared.statement {
             let writes = matches!(statement.kind, Kind::Sql)
                 && (!portal.prepared.shape.read_only || statement.runs_alone)
                 && matches!(portal.state, PortalState::Ready);
@@ -257,7 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         )
     }
 
-    fn prepared(&self, name: &str) -> Result<Arc<Prepared>, WireError> {
+    pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>, WireError> {
         self.statements.get(name).cloned().ok_or_else(|| {
             let message = if name.is_empty() {
                 "unnamed prepared statement does not exist".to_owned()
@@ -270,6 +284,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// What goes in and comes out of a statement, by a look at the schema.
     pub(super) async fn shape(
+        &mut self,
+        statement: &Statement,
+        script: &Arc<str>,
+        declared: &[u32],
+    ) -> Result<Shape, Stop> {
+        match &statement.kind {
+            Kind::Declare { .. } => {
+                let query = statement.carried().expect("a DECLARE carries its query");
+                let shape = self.shape_of_query(query, script, declared).await?;
+                Ok(Shape {
+                    parameters: shape.parameters,
+                    read_only: true,
+                    ..Shape::default()
+                })
+            }
+            // What it names may be there only when it is executed.
+            Kind::Execute(name) => Ok(Shape {
+                columns: self
+                    .statements
+                    .get(name)
+                    .map_or_else(Vec::new, |prepared| prepared.shape.columns.clone()),
+                read_only: true,
+                ..Shape::default()
+            }),
+            Kind::Fetch { name, moves: false, .. } => Ok(Shape {
+                columns: self
+                    .portals
+                    .get(name)
+                    .map_or_else(Vec::new, |portal| portal.prepared.shape.columns.clone()),
+                read_only: true,
+                ..Shape::default()
+            }),
+            _ => self.shape_of_query(statement, script, declared).await,
+        }
+    }
+
+    /// [`Self::shape`] of a statement that speaks of no other.
+    pub(super) async fn shape_of_query(
         &mut self,
         statement: &Statement,
         script: &Arc<str>,

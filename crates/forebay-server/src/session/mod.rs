@@ -16,6 +16,7 @@ mod catalog;
 mod constraints;
 mod control;
 mod copy;
+mod cursors;
 mod execute;
 mod extended;
 mod notifications;
@@ -307,7 +308,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn fail(&mut self) -> Result<(), Stop> {
         match &mut self.block {
             Some(block) if block.implicit => {
-                self.portals.clear();
+                self.close_portals();
                 self.ears.roll_back();
                 self.locks.end_transaction();
                 if let Some(block) = self.block.take() {
@@ -318,9 +319,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Some(block) => {
                 block.fail();
                 self.locks.fail();
-                let whole = !block.holds_something();
+                let whole = block.savepoint_count() == 0;
                 if whole {
-                    self.portals.clear();
+                    self.close_portals();
                 }
             }
             None => {}
@@ -367,7 +368,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let ended = self.end_implicit_block().await;
         self.answer(ended).await?;
         if self.block.is_none() {
-            self.portals.clear();
+            self.close_portals();
         }
         self.ready();
         Ok(())
@@ -380,8 +381,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Commits what a group of statements did together.
     async fn end_implicit_block(&mut self) -> Result<(), Stop> {
+        if self.block.as_ref().is_some_and(|block| block.implicit) {
+            self.keep_holdable().await?;
+        }
         match self.block.take() {
-            Some(block) if block.implicit => self.commit(block).await,
+            Some(block) if block.implicit => {
+                self.close_portals();
+                self.commit(block).await
+            }
             other => {
                 self.block = other;
                 Ok(())

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::write::sqlite::Reader;
-use forebay::write::{Parameters, Value};
+use forebay::write::{Parameters, Sql, Value};
 use forebay_pg_values::Environment;
 use postgres_types::Type;
 
-use crate::sql::{Plan, Statement};
+use crate::sql::{Plan, Statement, Step};
 use crate::wire::frontend::format_at;
 
 /// A statement that has been understood and described.
@@ -61,6 +61,13 @@ pub(super) struct Encoding {
 }
 
 impl Shape {
+    /// What SQLite runs for this query.
+    pub(super) fn query(&self, statement: &Statement) -> Sql {
+        let step = self.plan.as_ref().and_then(|plan| plan.steps.first());
+        step.and_then(Step::sql)
+            .map_or(Sql::Shared(Arc::clone(&statement.sql)), |sql| Sql::from(sql.to_owned()))
+    }
+
     pub(super) fn encoding(&self, formats: &[i16], environment: Environment) -> Encoding {
         let columns = self.columns.iter().enumerate();
         Encoding {
@@ -80,9 +87,49 @@ pub(super) struct Portal {
     pub(super) parameter_bytes: usize,
     pub(super) formats: Vec<i16>,
     pub(super) state: PortalState,
+    /// How many savepoints its transaction had: a rollback to one of them leaves it.
+    pub(super) savepoints: usize,
+    /// SCROLL: its rows stay, so that it can be read in any direction.
+    pub(super) scroll: bool,
+    pub(super) life: Life,
+    /// What its rows took when they were gathered.
+    pub(super) gathered_bytes: usize,
+}
+
+/// How long a portal lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// As long as its transaction.
+    Transaction,
+    /// Longer, if its transaction commits (WITH HOLD).
+    Holdable,
+    /// Until it is closed: its transaction has committed.
+    Held,
 }
 
 impl Portal {
+    pub(super) fn new(prepared: Arc<Prepared>, parameters: Parameters, formats: Vec<i16>) -> Self {
+        Self {
+            prepared,
+            parameters,
+            parameter_bytes: 0,
+            formats,
+            state: PortalState::Ready,
+            savepoints: 0,
+            scroll: false,
+            life: Life::Transaction,
+            gathered_bytes: 0,
+        }
+    }
+
+    /// The memory that its rows take.
+    pub(super) fn kept_bytes(&self) -> usize {
+        match self.state {
+            PortalState::Gathered { .. } | PortalState::Scrollable { .. } => self.gathered_bytes,
+            _ => 0,
+        }
+    }
+
     /// Whether it keeps a reading connection that others may wait for.
     pub(super) fn holds_reader(&self) -> bool {
         matches!(
@@ -105,8 +152,16 @@ pub(super) enum PortalState {
         rows: VecDeque<Vec<Value>>,
         count: Option<u64>,
     },
+    /// All rows of a cursor that is read in any direction.
+    Scrollable {
+        rows: Vec<Vec<Value>>,
+        /// The row it stands on, counted from 1; 0 before the first, one more than there are behind the last.
+        position: usize,
+    },
     /// Executed to its end.
     Done,
+    /// It failed while it was read.
+    Failed,
     /// Its client kept it waiting for too long: what it read from was given up.
     Expired,
 }

@@ -66,38 +66,56 @@ pub(super) fn fetch(
     Piece { bytes, rows, end }
 }
 
-/// Rows, and the bytes they take.
-pub(super) type Gathered = (Vec<Vec<Value>>, usize);
+/// Rows that were read.
+pub(super) struct Gathered {
+    /// None if they were only counted.
+    pub(super) rows: Vec<Vec<Value>>,
+    pub(super) count: u64,
+    pub(super) bytes: usize,
+    /// Whether these are the last ones.
+    pub(super) is_end: bool,
+}
 
-/// Reads an open cursor to its end; nothing if that takes more than `bytes_max`.
+/// Reads up to `rows_max` rows of an open cursor; nothing if they take more than `bytes_max`, and the cursor is closed then. Without
+/// `bytes_max` they are only counted.
 pub(super) fn gather(
     connection: &mut Connection,
     cursor: u64,
     token: &CancelToken,
-    bytes_max: usize,
+    rows_max: u64,
+    bytes_max: Option<usize>,
 ) -> Result<Option<Gathered>, WriteError> {
-    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let (mut rows, mut count, mut bytes) = (Vec::new(), 0, 0);
+    let is_too_much = |bytes| bytes_max.is_some_and(|bytes_max| bytes > bytes_max);
     let progress = connection.fetch(cursor, Some(token), &mut |row| {
-        let count = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
-        let values: Vec<Value> = (0..count)
-            .map(|index| row.get_ref(index).map_or(Value::Null, super::catalog::owned))
-            .collect();
-        bytes += values
-            .iter()
-            .map(|value| size_of::<Value>() + heap_bytes(value))
-            .sum::<usize>();
-        rows.push(values);
-        if bytes > bytes_max {
+        count += 1;
+        if bytes_max.is_some() {
+            let columns = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
+            let values: Vec<Value> = (0..columns)
+                .map(|index| row.get_ref(index).map_or(Value::Null, super::catalog::owned))
+                .collect();
+            bytes += values
+                .iter()
+                .map(|value| size_of::<Value>() + heap_bytes(value))
+                .sum::<usize>();
+            rows.push(values);
+        }
+        if is_too_much(bytes) || count >= rows_max {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     })?;
-    if progress == Progress::Paused {
+    if is_too_much(bytes) {
         connection.close_cursor(cursor);
         return Ok(None);
     }
-    Ok(Some((rows, bytes)))
+    Ok(Some(Gathered {
+        rows,
+        count,
+        bytes,
+        is_end: progress == Progress::Done,
+    }))
 }
 
 fn heap_bytes(value: &Value) -> usize {
@@ -152,6 +170,6 @@ pub(super) fn reference(value: &Value) -> ValueRef<'_> {
     }
 }
 
-fn changed() -> WireError {
+pub(super) fn changed() -> WireError {
     WireError::unsupported("cached plan must not change result type").with_hint("Prepare the statement anew.")
 }

@@ -153,14 +153,6 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     let mut rest = cursor.clone();
     rest.next();
     Some(match first.as_str() {
-        "PREPARE" | "EXECUTE" => refused_but(
-            &first,
-            "Use the driver's prepared statements: they are part of the protocol, not of SQL.",
-        ),
-        "DECLARE" | "FETCH" | "MOVE" => refused_but(
-            &first,
-            "Cursors are offered by the protocol: execute a portal with a row limit.",
-        ),
         "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY"
         | "REASSIGN" | "IMPORT" => refused(&first),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),

@@ -28,6 +28,11 @@ impl<'a> Cursor<'a> {
         Some(first)
     }
 
+    /// What was not read yet.
+    pub(crate) fn rest(&self) -> &'a [Token] {
+        self.tokens
+    }
+
     pub(crate) fn is_at_end(&self) -> bool {
         self.tokens.is_empty()
     }

@@ -59,6 +59,18 @@ pub enum SqlError {
     Sqlite(#[from] rusqlite::Error),
 }
 
+impl From<super::compile::Fault> for SqlError {
+    fn from(fault: super::compile::Fault) -> Self {
+        Self::Fault {
+            sqlstate: fault.sqlstate,
+            message: fault.message,
+            detail: fault.detail,
+            hint: fault.hint,
+            position: None,
+        }
+    }
+}
+
 impl SqlError {
     /// An [`SqlError::Unsupported`] without a hint.
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {

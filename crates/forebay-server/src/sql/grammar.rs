@@ -3,7 +3,7 @@
 //! Contract: never overflows the stack, however deep the text nests or chains: what is deeper than SQLite itself would take is
 //! [`SqlError::TooComplex`]. What the grammar does not know is a syntax error with its place. Knows nothing of schemas.
 
-use sqlparser::ast::{Expr, Statement};
+use sqlparser::ast::{DataType, Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError, ParserOptions};
@@ -152,6 +152,16 @@ pub(crate) fn expression(text: &str) -> Option<Expr> {
         .ok()?;
     let expression = parser.parse_expr().ok()?;
     (parser.peek_token_ref().token == Token::EOF).then_some(expression)
+}
+
+/// A type by itself.
+pub(crate) fn data_type(text: &str) -> Option<DataType> {
+    let mut parser = Parser::new(&ForebayDialect)
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(text)
+        .ok()?;
+    let data_type = parser.parse_data_type().ok()?;
+    (parser.peek_token_ref().token == Token::EOF).then_some(data_type)
 }
 
 /// The tree of a catalog query, with its literals as they were written.

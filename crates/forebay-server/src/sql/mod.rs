@@ -10,6 +10,7 @@
 //!
 //! Knows nothing of sockets, messages or transactions.
 
+mod carrier;
 mod catalog_query;
 mod command;
 pub(crate) mod compile;
@@ -32,6 +33,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+pub use carrier::Direction;
 pub(crate) use compile::definition::Definition;
 pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
@@ -144,6 +146,33 @@ pub enum Kind {
         /// DISCARD ALL, which also forgets settings and prepared statements.
         all: bool,
     },
+    /// PREPARE name AS …; the statement is [`Statement::carried`].
+    Prepare {
+        /// The name.
+        name: String,
+        /// The types of its parameters, 0 for one that is left open.
+        types: Vec<u32>,
+    },
+    /// EXECUTE name; the arguments are in the tree.
+    Execute(String),
+    /// DECLARE name CURSOR FOR …; the query is [`Statement::carried`].
+    Declare {
+        /// The name.
+        name: String,
+        /// SCROLL: it can be read in any direction.
+        scroll: bool,
+        /// WITH HOLD: it outlives its transaction.
+        hold: bool,
+    },
+    /// FETCH and MOVE.
+    Fetch {
+        /// The cursor.
+        name: String,
+        /// Which rows.
+        direction: Direction,
+        /// MOVE: nobody wants to see them.
+        moves: bool,
+    },
     /// DEALLOCATE name; `None` is ALL.
     Deallocate(Option<String>),
     /// SET CONSTRAINTS.
@@ -195,9 +224,15 @@ pub struct Statement {
     /// The highest parameter number in it.
     parameter_count: usize,
     tree: Option<Arc<grammar::Tree>>,
+    carried: Option<Arc<Statement>>,
 }
 
 impl Statement {
+    /// The statement that it carries: of PREPARE what is prepared, of DECLARE the query.
+    pub fn carried(&self) -> Option<&Arc<Self>> {
+        self.carried.as_ref()
+    }
+
     /// Its syntax tree; `None` for what is not parsed (PRAGMA).
     pub fn tree(&self) -> Option<&sqlparser::ast::Statement> {
         self.tree.as_deref().map(grammar::Tree::statement)
@@ -338,7 +373,19 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         runs_alone: false,
         parameter_count: count_parameters(script, &segment.tokens)?,
         tree: None,
+        carried: None,
     };
+    if let Some(carrier) = carrier::understand(script, segment)? {
+        (statement.kind, statement.tag) = (carrier.kind, carrier.tag);
+        match statement.kind {
+            // Its parameters are not the client's to bind.
+            Kind::Prepare { .. } => statement.parameter_count = 0,
+            Kind::Execute(_) => statement.tree = parsed(script, segment)?,
+            _ => {}
+        }
+        statement.carried = carrier.carried.map(Arc::new);
+        return Ok(statement);
+    }
     if let Some((kind, tag)) = command::understand(&cursor)? {
         (statement.kind, statement.tag) = (kind, tag);
         return Ok(statement);
@@ -372,6 +419,16 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
     .map(|()| statement)
 }
 
+/// The tree of a statement that is not for SQLite.
+fn parsed(script: &str, segment: &Segment) -> Result<Option<Arc<grammar::Tree>>, SqlError> {
+    let depth = grammar::check_depth(script, &segment.tokens)?;
+    grammar::with_deep_stack(depth, || {
+        let tree =
+            grammar::parse(&script[segment.range.clone()]).map_err(|error| error.moved(script, segment.range.start))?;
+        Ok(tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth))))
+    })
+}
+
 /// What the parser reads as something else: the precision of an interval behind its name.
 fn refuse_misread(script: &str, tokens: &[Token]) -> Result<(), SqlError> {
     let misread = tokens.windows(5).any(|five| {
@@ -402,17 +459,38 @@ pub(crate) fn compile(
         return described_by_sqlite(connection, statement);
     };
     grammar::with_deep_stack(tree.depth(), || {
-        compile::compile(tree.statement(), connection, environment, values, declared).map_err(|fault| SqlError::Fault {
-            position: fault.location.map(|location| {
-                character_position(script, statement.offset) - 1
-                    + grammar::position_of(&statement.sql, location.line, location.column)
-            }),
-            sqlstate: fault.sqlstate,
-            message: fault.message,
-            detail: fault.detail,
-            hint: fault.hint,
-        })
+        compile::compile(tree.statement(), connection, environment, values, declared)
+            .map_err(|fault| placed(fault, statement, script))
     })
+}
+
+/// Compiles the arguments of an EXECUTE: a query of one row, its columns of these types.
+pub(crate) fn compile_arguments(
+    connection: &rusqlite::Connection,
+    statement: &Statement,
+    script: &str,
+    environment: &Environment<'_>,
+    values: &forebay_pg_values::Environment,
+    wanted: &[u32],
+) -> Result<Plan, SqlError> {
+    let tree = statement.tree.as_ref().expect("an EXECUTE is parsed");
+    grammar::with_deep_stack(tree.depth(), || {
+        compile::compile_arguments(tree.statement(), connection, environment, values, wanted)
+            .map_err(|fault| placed(fault, statement, script))
+    })
+}
+
+/// The compiler's error, with its place in the script.
+fn placed(fault: compile::Fault, statement: &Statement, script: &str) -> SqlError {
+    let place = fault.location.map(|location| {
+        character_position(script, statement.offset) - 1
+            + grammar::position_of(&statement.sql, location.line, location.column)
+    });
+    let mut error = SqlError::from(fault);
+    if let SqlError::Fault { position, .. } = &mut error {
+        *position = place;
+    }
+    error
 }
 
 /// PRAGMA, and what else is SQLite's own: as SQLite describes it.

@@ -1,6 +1,6 @@
 //! The command tag: the word or words with which a statement's completion is announced.
 //!
-//! Contract: the four that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
+//! Contract: those that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
 //! a statement runs.
 
 use std::borrow::Cow;
@@ -17,16 +17,20 @@ pub enum Tag {
     Delete,
     /// `SELECT n`: rows returned. VALUES counts here.
     Select,
+    /// `FETCH n`: rows returned.
+    Fetch,
+    /// `MOVE n`: rows that FETCH would have returned.
+    Move,
     /// Anything else: its words, in upper case, without a count.
     Words(Cow<'static, str>),
 }
 
 impl Tag {
-    /// The tag with its count: rows returned for [`Tag::Select`], rows changed for the writes, unused for others.
+    /// The tag with its count: rows returned for [`Tag::Select`] and its like, rows changed for the writes, unused for others.
     pub fn render(&self, rows: u64) -> String {
         match self {
             Self::Insert => format!("INSERT 0 {rows}"),
-            Self::Update | Self::Delete | Self::Select => format!("{} {rows}", self.words()),
+            Self::Update | Self::Delete | Self::Select | Self::Fetch | Self::Move => format!("{} {rows}", self.words()),
             Self::Words(words) => words.to_string(),
         }
     }
@@ -38,6 +42,8 @@ impl Tag {
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
             Self::Select => "SELECT",
+            Self::Fetch => "FETCH",
+            Self::Move => "MOVE",
             Self::Words(words) => words,
         }
     }
@@ -53,6 +59,8 @@ mod tests {
         assert_eq!(Tag::Update.render(0), "UPDATE 0");
         assert_eq!(Tag::Delete.render(7), "DELETE 7");
         assert_eq!(Tag::Select.render(1), "SELECT 1");
+        assert_eq!(Tag::Fetch.render(2), "FETCH 2");
+        assert_eq!(Tag::Move.render(4), "MOVE 4");
         assert_eq!(Tag::Words("CREATE TABLE".into()).render(9), "CREATE TABLE");
     }
 }

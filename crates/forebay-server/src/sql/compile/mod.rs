@@ -20,6 +20,7 @@ mod constraint;
 mod define;
 pub(crate) mod definition;
 mod drop;
+mod execute;
 mod expression;
 mod fault;
 mod from;
@@ -197,48 +198,20 @@ pub(crate) fn compile(
         .map(|oid| (*oid != 0 && *oid != oid::UNKNOWN).then_some(*oid))
         .collect();
     let (steps, columns) = compiler.statement(tree)?;
-    let parameters: Vec<Oid> = compiler
-        .parameters
-        .iter()
-        .map(|known| known.unwrap_or(oid::TEXT))
-        .collect();
-    let number = parameters.len() + 1;
-    let uses_environment = steps
-        .iter()
-        .any(|step| matches!(step, Step::Run { environment: true, .. }));
-    let mut used = 0;
-    let steps: Vec<Step> = steps
-        .into_iter()
-        .map(|step| match step {
-            Step::Run { sql, environment } => {
-                let (sql, highest) = numbered(&sql, number);
-                used = used.max(highest);
-                Step::Run { sql, environment }
-            }
-            other => other,
-        })
-        .collect();
-    Ok(Plan {
-        used,
-        steps,
-        environment: uses_environment.then_some(number),
-        parameters,
-        columns,
-        inserted: compiler
-            .inserted
-            .into_iter()
-            .map(|inserted| Inserted {
-                sql: with_environment(&inserted.sql, number),
-                ..inserted
-            })
-            .collect(),
-        writes: compiler.writes,
-        locks: compiler.locks,
-        zone_bound: compiler.zone_bound,
-        session_bound: compiler.session_bound,
-        notice: compiler.notice,
-        asked: compiler.asked,
-    })
+    Ok(compiler.plan(steps, columns))
+}
+
+/// Compiles the arguments of an EXECUTE of a statement whose parameters are of the `wanted` types: a query of one row, or nothing.
+pub(crate) fn compile_arguments(
+    tree: &Tree,
+    connection: &rusqlite::Connection,
+    session: &Environment<'_>,
+    values: &forebay_pg_values::Environment,
+    wanted: &[Oid],
+) -> Result<Plan> {
+    let mut compiler = Compiler::new(connection, session, values);
+    let (steps, columns) = compiler.arguments(tree, wanted)?;
+    Ok(compiler.plan(steps, columns))
 }
 
 /// The bytes of SQLite's text outside of literals, names and comments, each with its place.
@@ -348,6 +321,48 @@ impl<'a> Compiler<'a> {
             notice: None,
             inserted: Vec::new(),
             asked: Vec::new(),
+        }
+    }
+
+    /// What was compiled, with what was found out on the way.
+    fn plan(self, steps: Vec<Step>, columns: Vec<ResultColumn>) -> Plan {
+        let parameters: Vec<Oid> = self.parameters.iter().map(|known| known.unwrap_or(oid::TEXT)).collect();
+        let number = parameters.len() + 1;
+        let uses_environment = steps
+            .iter()
+            .any(|step| matches!(step, Step::Run { environment: true, .. }));
+        let mut used = 0;
+        let steps: Vec<Step> = steps
+            .into_iter()
+            .map(|step| match step {
+                Step::Run { sql, environment } => {
+                    let (sql, highest) = numbered(&sql, number);
+                    used = used.max(highest);
+                    Step::Run { sql, environment }
+                }
+                other => other,
+            })
+            .collect();
+        Plan {
+            used,
+            steps,
+            environment: uses_environment.then_some(number),
+            parameters,
+            columns,
+            inserted: self
+                .inserted
+                .into_iter()
+                .map(|inserted| Inserted {
+                    sql: with_environment(&inserted.sql, number),
+                    ..inserted
+                })
+                .collect(),
+            writes: self.writes,
+            locks: self.locks,
+            zone_bound: self.zone_bound,
+            session_bound: self.session_bound,
+            notice: self.notice,
+            asked: self.asked,
         }
     }
 
