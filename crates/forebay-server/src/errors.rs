@@ -218,6 +218,7 @@ fn database(error: &StatementError) -> WireError {
             let words = behind(message, "constraint failed: ")
                 .and_then(|column| column.rsplit_once('.'))
                 .map(|(table, column)| {
+                    let table = sql::shown(table);
                     format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")
                 });
             with_columns(
@@ -310,12 +311,13 @@ fn with_columns(answer: WireError, message: &str) -> WireError {
         return answer;
     };
     if columns.starts_with("index '") {
-        return answer.with_constraint(columns.trim_start_matches("index '").trim_end_matches('\''));
+        let index = columns.trim_start_matches("index '").trim_end_matches('\'');
+        return answer.with_constraint(sql::shown(index));
     }
     let Some((table, column)) = columns.split(", ").next().and_then(|first| first.split_once('.')) else {
         return answer;
     };
-    let answer = answer.with_table(table);
+    let answer = answer.with_table(sql::shown(table));
     if columns.contains(", ") {
         answer
     } else {
@@ -327,7 +329,7 @@ fn with_columns(answer: WireError, message: &str) -> WireError {
 fn unique_name(error: &StatementError) -> Option<String> {
     let columns = behind(&error.message, "constraint failed: ")?;
     if let Some(index) = columns.strip_prefix("index '") {
-        return Some(index.trim_end_matches('\'').to_owned());
+        return Some(sql::shown(index.trim_end_matches('\'')).to_owned());
     }
     let mut names = Vec::new();
     let mut owner = None;
@@ -336,7 +338,7 @@ fn unique_name(error: &StatementError) -> Option<String> {
         owner = Some(table);
         names.push(column);
     }
-    let table = owner?;
+    let table = sql::shown(owner?);
     let primary = matches!(
         error.code,
         ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID

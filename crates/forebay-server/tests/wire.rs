@@ -25,6 +25,8 @@ mod extended;
 mod literals;
 #[path = "wire/portals.rs"]
 mod portals;
+#[path = "wire/schemas.rs"]
+mod schemas;
 #[path = "wire/settings.rs"]
 mod settings;
 #[path = "wire/sharing.rs"]

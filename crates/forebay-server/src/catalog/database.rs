@@ -75,10 +75,10 @@ impl Catalog {
     pub fn refresh(&mut self, source: &Connection, identity: &Identity) -> rusqlite::Result<()> {
         let version: i64 = source.query_row("PRAGMA main.schema_version", [], |row| row.get(0))?;
         let file = source.path().unwrap_or_default();
-        // Sequences are rows, of which the schema's version tells nothing.
-        let sequences = own::sequences_text(source)?;
+        // Sequences and schemas are rows, of which the schema's version tells nothing.
+        let kept = own::rows_text(source)?;
         let current = |(filled, of, rows, whose): &(String, i64, String, Identity)| {
-            filled == file && *of == version && *rows == sequences && whose == identity
+            filled == file && *of == version && *rows == kept && whose == identity
         };
         // Databases without a file all look alike, so they are always read again.
         if !file.is_empty() && self.filled.as_ref().is_some_and(current) {
@@ -98,7 +98,7 @@ impl Catalog {
         // Inside a transaction the schema may hold what is rolled back later, and another change then takes the same number.
         self.filled = source
             .is_autocommit()
-            .then(|| (file.to_owned(), version, sequences, identity.clone()));
+            .then(|| (file.to_owned(), version, kept, identity.clone()));
         Ok(())
     }
 
@@ -119,6 +119,9 @@ impl Catalog {
 
     /// What `current_setting` answers from now on: the settings of the session that asks, by name in lower case.
     pub fn answer_settings(&self, settings: BTreeMap<String, String>) {
+        self.directory
+            .write()
+            .follow(settings.get("search_path").map_or("", String::as_str));
         *self.settings.write() = settings;
     }
 

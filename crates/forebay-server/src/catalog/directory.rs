@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::functions::quote_identifier;
 use super::relations::RELATIONS;
-use super::source::Schema;
+use super::source::{Namespace, Schema};
 use super::types;
 
 /// OIDs that PostgreSQL fixes, and the one role there is.
@@ -31,8 +31,12 @@ pub(super) struct Directory {
     pub(super) user: String,
     pub(super) version: String,
     /// Schema and name of every relation and index.
-    relations: HashMap<u32, (&'static str, String)>,
-    by_name: HashMap<(&'static str, String), u32>,
+    relations: HashMap<u32, (String, String)>,
+    by_name: HashMap<(String, String), u32>,
+    /// The schemas beside those that every database has.
+    namespaces: Vec<Namespace>,
+    /// The schemas in which names without one are looked up, after `pg_catalog`.
+    path: Vec<String>,
     /// Definition of an index, plain and pretty, and the text of each key.
     indexes: HashMap<u32, ([String; 2], Vec<String>)>,
     /// Plain and pretty.
@@ -49,28 +53,24 @@ impl Directory {
             database: database.to_owned(),
             user: user.to_owned(),
             version: version.to_owned(),
+            namespaces: schema.namespaces.clone(),
+            path: vec!["public".to_owned()],
             ..Self::default()
         };
         for relation in RELATIONS.iter() {
             directory.name(relation.oid, relation.schema, relation.name);
         }
         for table in &schema.tables {
-            directory.name(table.oid, "public", &table.name);
+            directory.name(table.oid, &table.namespace.name, &table.name);
             if let Some(view) = &table.view {
                 directory.views.insert(table.oid, view.clone());
             }
             for index in &table.indexes {
-                directory.name(index.oid, "public", &index.name);
+                directory.name(index.oid, &table.namespace.name, &index.name);
                 let keys = index.keys.iter().map(|key| key.text.clone()).collect();
                 directory.indexes.insert(
                     index.oid,
-                    (
-                        [
-                            index.definition(&table.name, false),
-                            index.definition(&table.name, true),
-                        ],
-                        keys,
-                    ),
+                    ([index.definition(table, false), index.definition(table, true)], keys),
                 );
             }
             for constraint in &table.constraints {
@@ -84,11 +84,15 @@ impl Directory {
             }
         }
         for sequence in &schema.sequences {
-            directory.name(sequence.oid, "public", &sequence.name);
+            directory.name(sequence.oid, &sequence.namespace.name, &sequence.name);
             if let Some(owner) = &sequence.owner {
                 directory.serials.insert(
                     (owner.table, owner.column_name.clone()),
-                    format!("public.{}", quote_identifier(&sequence.name)),
+                    format!(
+                        "{}.{}",
+                        quote_identifier(&sequence.namespace.name),
+                        quote_identifier(&sequence.name)
+                    ),
                 );
             }
         }
@@ -100,16 +104,32 @@ impl Directory {
         self.serials.get(&(self.relation(table)?, column.to_owned())).cloned()
     }
 
-    fn name(&mut self, oid: u32, schema: &'static str, name: &str) {
-        self.relations.insert(oid, (schema, name.to_owned()));
-        self.by_name.insert((schema, name.to_owned()), oid);
+    fn name(&mut self, oid: u32, schema: &str, name: &str) {
+        self.relations.insert(oid, (schema.to_owned(), name.to_owned()));
+        self.by_name.insert((schema.to_owned(), name.to_owned()), oid);
+    }
+
+    /// Looks names up as a session with this `search_path` does.
+    pub(super) fn follow(&mut self, search_path: &str) {
+        let is_there = |name: &str| name == "public" || self.namespaces.iter().any(|namespace| namespace.name == name);
+        self.path = crate::sql::search_path(search_path, &self.user, is_there);
+    }
+
+    /// `current_schema()`, and `current_schemas()` but for `pg_catalog`.
+    pub(super) fn path(&self) -> &[String] {
+        &self.path
     }
 
     /// Whether the relation is found without its schema. `None` for an OID that is no relation's.
     pub(super) fn is_visible(&self, oid: u32) -> Option<bool> {
-        self.relations
-            .get(&oid)
-            .map(|(schema, _)| *schema != "information_schema")
+        let (_, name) = self.relations.get(&oid)?;
+        Some(self.found(name) == Some(oid))
+    }
+
+    /// The relation that a name without a schema means.
+    fn found(&self, name: &str) -> Option<u32> {
+        let find = |schema: &str| self.by_name.get(&(schema.to_owned(), name.to_owned())).copied();
+        find("pg_catalog").or_else(|| self.path.iter().find_map(|schema| find(schema)))
     }
 
     /// `'name'::regclass`: a number is an OID, a name may carry a schema and quotes.
@@ -119,13 +139,9 @@ impl Directory {
             return Some(oid);
         }
         let parts = split_name(text)?;
-        let find = |schema: &'static str, name: &str| self.by_name.get(&(schema, name.to_owned())).copied();
         match parts.as_slice() {
-            [name] => find("pg_catalog", name).or_else(|| find("public", name)),
-            [schema, name] => NAMESPACES
-                .iter()
-                .find(|(_, known)| known == schema)
-                .and_then(|(_, known)| find(known, name)),
+            [name] => self.found(name),
+            [schema, name] => self.by_name.get(&(schema.clone(), name.clone())).copied(),
             _ => None,
         }
     }
@@ -135,11 +151,28 @@ impl Directory {
         match self.relations.get(&oid) {
             None if oid == 0 => "-".to_owned(),
             None => oid.to_string(),
-            Some(("information_schema", name)) => {
-                format!("information_schema.{}", quote_identifier(name))
-            }
-            Some((_, name)) => quote_identifier(name),
+            Some((_, name)) if self.found(name) == Some(oid) => quote_identifier(name),
+            Some((schema, name)) => format!("{}.{}", quote_identifier(schema), quote_identifier(name)),
         }
+    }
+
+    /// `'name'::regnamespace`.
+    pub(super) fn namespace(&self, text: &str) -> Option<u32> {
+        let name = single_name(text)?;
+        let own = || self.namespaces.iter().find(|namespace| namespace.name == name);
+        text.trim()
+            .parse()
+            .ok()
+            .or_else(|| NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid))
+            .or_else(|| own().map(|namespace| namespace.oid))
+    }
+
+    pub(super) fn namespace_text(&self, oid: u32) -> Option<String> {
+        let known = NAMESPACES.iter().find(|(known, _)| *known == oid);
+        let own = self.namespaces.iter().find(|namespace| namespace.oid == oid);
+        known
+            .map(|(_, name)| (*name).to_owned())
+            .or_else(|| own.map(|namespace| quote_identifier(&namespace.name)))
     }
 
     pub(super) fn index_definition(&self, oid: u32, column: usize, pretty: bool) -> Option<String> {
@@ -175,22 +208,6 @@ impl Directory {
             .ok()
             .or_else(|| (name == self.user).then_some(OWNER))
     }
-}
-
-/// `'name'::regnamespace`.
-pub(super) fn namespace(text: &str) -> Option<u32> {
-    let name = single_name(text)?;
-    text.trim()
-        .parse()
-        .ok()
-        .or_else(|| NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid))
-}
-
-pub(super) fn namespace_text(oid: u32) -> Option<&'static str> {
-    NAMESPACES
-        .iter()
-        .find(|(known, _)| *known == oid)
-        .map(|(_, name)| *name)
 }
 
 /// `'name'::regproc`. Of overloaded functions the catalog knows none.

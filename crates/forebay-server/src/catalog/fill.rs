@@ -6,7 +6,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params_from_iter};
 
-use super::directory::{DATABASE, INFORMATION_SCHEMA, NAMESPACES, OWNER, PG_CATALOG, PUBLIC};
+use super::directory::{DATABASE, INFORMATION_SCHEMA, NAMESPACES, OWNER, PG_CATALOG};
 use super::own::Sequence;
 use super::relations::{RELATIONS, create_table};
 use super::source::{Constraint, ConstraintKind, Index, Schema, Table};
@@ -60,15 +60,7 @@ pub(super) fn create(connection: &Connection) -> Result<()> {
          CREATE INDEX pg_catalog.forebay_type_oid ON pg_type (oid);",
     )?;
     for (oid, name) in NAMESPACES {
-        insert(
-            connection,
-            "pg_namespace",
-            [
-                ("oid", number(oid)),
-                ("nspname", text(name)),
-                ("nspowner", number(OWNER)),
-            ],
-        )?;
+        insert_namespace(connection, oid, name)?;
     }
     fill_types(connection)?;
     for procedure in types::PROCEDURES.iter() {
@@ -119,6 +111,18 @@ pub(super) fn create(connection: &Connection) -> Result<()> {
     connection.execute_batch(include_str!("data/fixed.sql"))
 }
 
+fn insert_namespace(connection: &Connection, oid: u32, name: &str) -> Result<()> {
+    insert(
+        connection,
+        "pg_namespace",
+        [
+            ("oid", number(oid)),
+            ("nspname", text(name)),
+            ("nspowner", number(OWNER)),
+        ],
+    )
+}
+
 fn fill_types(connection: &Connection) -> Result<()> {
     let columns = types::TYPE_COLUMNS;
     let sql = format!(
@@ -138,10 +142,14 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
         "DELETE FROM pg_catalog.pg_class WHERE oid >= 16384;
          DELETE FROM pg_catalog.pg_attribute WHERE attrelid >= 16384;
          DELETE FROM pg_catalog.pg_type WHERE oid >= 16384;
+         DELETE FROM pg_catalog.pg_namespace WHERE oid >= 16384;
          DELETE FROM pg_catalog.pg_index; DELETE FROM pg_catalog.pg_constraint; DELETE FROM pg_catalog.pg_attrdef;
          DELETE FROM pg_catalog.pg_trigger; DELETE FROM pg_catalog.pg_rewrite;
          DELETE FROM pg_catalog.pg_sequence; DELETE FROM pg_catalog.pg_depend;",
     )?;
+    for namespace in &schema.namespaces {
+        insert_namespace(connection, namespace.oid, &namespace.name)?;
+    }
     for table in &schema.tables {
         fill_table(connection, table, has_triggers(schema, table))?;
     }
@@ -184,7 +192,7 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
         connection,
         table.oid,
         &table.name,
-        PUBLIC,
+        table.namespace.oid,
         kind,
         table.columns.len(),
         facts,
@@ -199,7 +207,7 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
         [
             ("oid", number(table.row_type)),
             ("typname", text(table.name.as_str())),
-            ("typnamespace", number(PUBLIC)),
+            ("typnamespace", number(table.namespace.oid)),
             ("typowner", number(OWNER)),
             ("typlen", number(-1)),
             ("typtype", text("c")),
@@ -278,7 +286,16 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
 }
 
 fn fill_sequence(connection: &Connection, sequence: &Sequence) -> Result<()> {
-    insert_class(connection, sequence.oid, &sequence.name, PUBLIC, "S", 3, [false; 3], 0)?;
+    insert_class(
+        connection,
+        sequence.oid,
+        &sequence.name,
+        sequence.namespace.oid,
+        "S",
+        3,
+        [false; 3],
+        0,
+    )?;
     let columns = [
         ("last_value", postgres_types::Type::INT8),
         ("log_cnt", postgres_types::Type::INT8),
@@ -330,7 +347,7 @@ fn fill_index(connection: &Connection, table: &Table, index: &Index) -> Result<(
         connection,
         index.oid,
         &index.name,
-        PUBLIC,
+        table.namespace.oid,
         "i",
         index.keys.len(),
         [false; 3],
@@ -435,7 +452,7 @@ fn fill_constraint(connection: &Connection, table: &Table, constraint: &Constrai
         [
             ("oid", number(constraint.oid)),
             ("conname", text(constraint.name.as_str())),
-            ("connamespace", number(PUBLIC)),
+            ("connamespace", number(table.namespace.oid)),
             ("contype", text(kind)),
             ("condeferrable", flag(constraint.timing.deferrable)),
             ("condeferred", flag(constraint.timing.deferred)),

@@ -132,6 +132,33 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
     lookup("to_regclass", |directory, context| {
         Ok(number(directory.relation(&string(context, 0)?)))
     })?;
+    lookup("to_regnamespace", |directory, context| {
+        Ok(number(directory.namespace(&string(context, 0)?)))
+    })?;
+    lookup("forebay_regnamespace", |directory, context| {
+        let name = string(context, 0)?;
+        directory
+            .namespace(&name)
+            .map(|oid| number(Some(oid)))
+            .ok_or_else(|| RuntimeError::raise("3F000", format!("schema \"{name}\" does not exist")))
+    })?;
+    lookup("forebay_regnamespace_text", |directory, context| {
+        let oid = oid(context, 0)?;
+        Ok(Value::Text(
+            directory.namespace_text(oid).unwrap_or_else(|| oid.to_string()),
+        ))
+    })?;
+    lookup("forebay_current_schema", |directory, _| {
+        Ok(text(directory.path().first().cloned()))
+    })?;
+    lookup("forebay_current_schemas", |directory, context| {
+        let mut path = directory.path().to_vec();
+        if integer(context, 0)? != 0 {
+            path.insert(0, "pg_catalog".to_owned());
+        }
+        let names: Vec<String> = path.iter().map(|name| quote_identifier(name)).collect();
+        Ok(Value::Text(format!("{{{}}}", names.join(","))))
+    })?;
     lookup("to_regrole", |directory, context| {
         Ok(number(directory.role(&string(context, 0)?)))
     })?;
@@ -250,9 +277,6 @@ fn register_text(connection: &Connection) -> Result<()> {
     pure("to_regtype", |context| {
         Ok(number(registered_type(&string(context, 0)?)))
     })?;
-    pure("to_regnamespace", |context| {
-        Ok(number(directory::namespace(&string(context, 0)?)))
-    })?;
     pure("to_regproc", |context| {
         Ok(number(directory::procedure(&string(context, 0)?)))
     })?;
@@ -261,12 +285,6 @@ fn register_text(connection: &Connection) -> Result<()> {
         registered_type(&name)
             .map(|oid| number(Some(oid)))
             .ok_or_else(|| RuntimeError::raise("42704", format!("type \"{name}\" does not exist")))
-    })?;
-    pure("forebay_regnamespace", |context| {
-        let name = string(context, 0)?;
-        directory::namespace(&name)
-            .map(|oid| number(Some(oid)))
-            .ok_or_else(|| RuntimeError::raise("3F000", format!("schema \"{name}\" does not exist")))
     })?;
     pure("forebay_regproc", |context| {
         let name = string(context, 0)?;
@@ -278,12 +296,6 @@ fn register_text(connection: &Connection) -> Result<()> {
         let oid = oid(context, 0)?;
         let text = types::format_type(oid, None);
         Ok(Value::Text(if text == "???" { oid.to_string() } else { text }))
-    })?;
-    pure("forebay_regnamespace_text", |context| {
-        let oid = oid(context, 0)?;
-        Ok(Value::Text(
-            directory::namespace_text(oid).map_or_else(|| oid.to_string(), str::to_owned),
-        ))
     })?;
     pure("forebay_regproc_text", |context| {
         let oid = oid(context, 0)?;

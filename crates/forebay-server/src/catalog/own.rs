@@ -6,16 +6,17 @@
 use postgres_types::Type;
 use rusqlite::Connection;
 
-use super::functions::quote_identifier;
 use super::source::{self, Constraint, ConstraintKind, Index, Names, Table, Timing};
 use super::types;
 use crate::sql::compile::definition::{ColumnDefinition, Definition, Key};
+use crate::sql::compile::namespace::{parted, shown, stored};
 use crate::sql::compile::schema::Identity;
 use crate::sql::facts::oid;
 
 /// A sequence.
 #[derive(Debug)]
 pub(super) struct Sequence {
+    pub(super) namespace: source::Namespace,
     pub(super) oid: u32,
     pub(super) name: String,
     pub(super) kind: u32,
@@ -156,13 +157,13 @@ fn numbers(table: &Table, names: &[String]) -> Vec<usize> {
 pub(super) fn add_keys(names: &mut Names, table: &mut Table, own: &Definition) {
     if let Some(key) = &own.primary_key {
         let columns = numbers(table, &key.columns);
-        let index = match table.indexes.iter_mut().find(|index| index.name == key.name) {
+        let index = match table.indexes.iter_mut().find(|index| shown(&index.name) == key.name) {
             Some(index) => {
                 index.primary = true;
                 index.oid
             }
             None => {
-                let oid = names.oid("relation", "", &key.name);
+                let oid = names.oid("relation", "", &stored(parted(&table.name).0, &key.name));
                 let keys = columns.iter().map(|number| source::plain_key(table, *number)).collect();
                 table.indexes.insert(
                     0,
@@ -192,7 +193,7 @@ pub(super) fn add_keys(names: &mut Names, table: &mut Table, own: &Definition) {
         let Some(index) = table
             .indexes
             .iter()
-            .find(|index| index.name == key.name)
+            .find(|index| shown(&index.name) == key.name)
             .map(|index| index.oid)
         else {
             continue;
@@ -226,7 +227,7 @@ pub(super) fn foreign_keys(names: &mut Names, tables: &[Table], index: usize, ow
         let mut text = format!(
             "FOREIGN KEY ({}) REFERENCES {}({})",
             source::column_list(table, &columns),
-            quote_identifier(&parent.name),
+            source::spelled(&parent.name),
             source::column_list(parent, &targets)
         );
         for (clause, words) in [(" ON UPDATE ", update_words), (" ON DELETE ", delete_words)] {
@@ -275,8 +276,13 @@ fn has_sequences(source: &Connection) -> rusqlite::Result<bool> {
         .query_row([], |row| row.get(0))
 }
 
-/// All that is shown of sequences, to see whether it has changed.
-pub(super) fn sequences_text(source: &Connection) -> rusqlite::Result<String> {
+/// All that is shown of sequences and schemas, to see whether it has changed.
+pub(super) fn rows_text(source: &Connection) -> rusqlite::Result<String> {
+    let schemas = crate::sql::compile::namespace::schemas(source)?;
+    Ok(format!("{schemas:?} {}", sequences_text(source)?))
+}
+
+fn sequences_text(source: &Connection) -> rusqlite::Result<String> {
     if !has_sequences(source)? {
         return Ok(String::new());
     }
@@ -312,6 +318,7 @@ pub(super) fn sequences(source: &Connection, names: &mut Names, tables: &[Table]
             })
         });
         found.push(Sequence {
+            namespace: source::Namespace::public(),
             oid: names.oid("relation", "", &name),
             name,
             kind: types::type_oid(&kind).unwrap_or(oid::INT8),

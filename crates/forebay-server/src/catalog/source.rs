@@ -11,17 +11,38 @@ use rusqlite::Connection;
 use super::definition::{self, Named, TableDefinition};
 use super::functions::quote_identifier;
 use super::types;
+use crate::sql::compile::namespace::{parted, schemas};
 
-/// Everything `public` holds.
+/// Everything that clients have made.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
+    /// The schemas beside `public`.
+    pub(super) namespaces: Vec<Namespace>,
     pub(super) tables: Vec<Table>,
     pub(super) sequences: Vec<super::own::Sequence>,
+}
+
+/// A schema, in PostgreSQL's sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Namespace {
+    pub(super) oid: u32,
+    pub(super) name: String,
+}
+
+impl Namespace {
+    /// `public`.
+    pub(super) fn public() -> Self {
+        Self {
+            oid: super::directory::PUBLIC,
+            name: "public".to_owned(),
+        }
+    }
 }
 
 /// A table or a view.
 #[derive(Debug)]
 pub(super) struct Table {
+    pub(super) namespace: Namespace,
     pub(super) oid: u32,
     /// The OID of its row type, which every PostgreSQL relation has.
     pub(super) row_type: u32,
@@ -115,7 +136,7 @@ pub(super) struct Trigger {
 
 impl Index {
     /// `CREATE INDEX …`, as `pg_get_indexdef` prints it; when not pretty with the schema and more parentheses.
-    pub(super) fn definition(&self, table: &str, pretty: bool) -> String {
+    pub(super) fn definition(&self, table: &Table, pretty: bool) -> String {
         let unique = if self.unique { "UNIQUE " } else { "" };
         let keys: Vec<String> = self
             .keys
@@ -139,8 +160,13 @@ impl Index {
                 }
             })
             .unwrap_or_default();
-        let (name, table) = (quote_identifier(&self.name), quote_identifier(table));
-        let schema = if pretty { "" } else { "public." };
+        let (name, schema) = (quote_identifier(&self.name), &table.namespace);
+        let table = quote_identifier(&table.name);
+        let schema = if pretty && *schema == Namespace::public() {
+            String::new()
+        } else {
+            format!("{}.", quote_identifier(&schema.name))
+        };
         format!(
             "CREATE {unique}INDEX {name} ON {schema}{table} USING btree ({}){predicate}",
             keys.join(", ")
@@ -165,7 +191,7 @@ impl Constraint {
     }
 }
 
-/// Gives each object of `public` its OID and its name, no two the same.
+/// Gives each object its OID and its name, no two the same.
 pub(super) struct Names {
     oids: HashSet<u32>,
     relations: HashSet<String>,
@@ -246,6 +272,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             }
         }
         let mut table = Table {
+            namespace: Namespace::public(),
             oid,
             row_type: names.oid("type", "", name),
             name: name.clone(),
@@ -286,8 +313,45 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
         };
         tables[index].constraints.extend(keys);
     }
-    let sequences = super::own::sequences(source, &mut names, &tables)?;
-    Ok(Schema { tables, sequences })
+    let mut sequences = super::own::sequences(source, &mut names, &tables)?;
+    let namespaces: Vec<Namespace> = schemas(source)?
+        .into_iter()
+        .map(|name| Namespace {
+            oid: names.oid("schema", "", &name),
+            name,
+        })
+        .collect();
+    for table in &mut tables {
+        place(&namespaces, &mut table.namespace, &mut table.name);
+        for index in &mut table.indexes {
+            index.name = parted(&index.name).1.to_owned();
+        }
+    }
+    for sequence in &mut sequences {
+        place(&namespaces, &mut sequence.namespace, &mut sequence.name);
+    }
+    Ok(Schema {
+        namespaces,
+        tables,
+        sequences,
+    })
+}
+
+/// Takes a name in the file apart.
+fn place(namespaces: &[Namespace], namespace: &mut Namespace, name: &mut String) {
+    let (schema, shown) = parted(name);
+    if let Some(found) = namespaces.iter().find(|namespace| namespace.name == schema) {
+        *namespace = found.clone();
+        *name = shown.to_owned();
+    }
+}
+
+/// A relation as one would have to write it, by its name in the file.
+pub(super) fn spelled(stored: &str) -> String {
+    match parted(stored) {
+        ("public", name) => quote_identifier(name),
+        (schema, name) => format!("{}.{}", quote_identifier(schema), quote_identifier(name)),
+    }
 }
 
 /// The columns, and the numbers of those in the primary key in key order.

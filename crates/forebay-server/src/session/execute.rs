@@ -501,7 +501,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let key = Key {
             text: Arc::clone(&statement.sql),
             declared: declared.to_vec(),
-            zone: zone.clone(),
+            zone,
+            search_path: self.settings.value("search_path").unwrap_or_default(),
             epoch: self.shared.plans.epoch(),
         };
         let own_schema = self.block.as_ref().is_some_and(|block| block.changed_schema);

@@ -1,6 +1,6 @@
 //! Plans that are kept: what a text was compiled to, for whoever sends it next.
 //!
-//! Contract: a plan is found again only for the same text, declared types and time zone, under the schema it was made for. What holds
+//! Contract: a plan is found again only for the same text, declared types, time zone and search path, under the schema it was made for. What holds
 //! for one session only is never kept. Bounded by bytes.
 
 use std::collections::HashMap;
@@ -33,6 +33,7 @@ pub(super) struct Key {
     pub(super) text: Arc<str>,
     pub(super) declared: Vec<u32>,
     pub(super) zone: String,
+    pub(super) search_path: String,
     pub(super) epoch: u64,
 }
 

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
 use super::prepared::Prepared;
-use crate::sql::{Definition, Plan};
+use crate::sql::{self, Definition, Plan};
 use crate::wire::error::WireError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -39,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let Ok((table, columns, name, key)) = self.on_source(&source, token, job).await else {
             return answer;
         };
-        let mut answer = answer.with_table(&table);
+        let mut answer = answer.with_table(sql::shown(&table));
         answer.column = None;
         answer.detail = None;
         if let Some(name) = name {
@@ -121,6 +121,7 @@ fn constraint_name(connection: &rusqlite::Connection, table: &str, columns: &[St
     names
         .into_iter()
         .find(|name| index_columns(connection, name).as_deref() == Some(columns))
+        .map(|name| sql::shown(&name).to_owned())
 }
 
 /// The texts of the values that the statement wanted to store in these columns.

@@ -41,7 +41,9 @@ pub enum Subject {
     Table {
         /// As it was written.
         written: String,
-        /// Its name without a schema.
+        /// The schema, if one was written.
+        schema: Option<String>,
+        /// Its name.
         name: String,
         /// The columns that were listed, if any were.
         columns: Option<Vec<String>>,
@@ -195,10 +197,10 @@ fn subject(cursor: &mut Cursor<'_>) -> Result<Subject, SqlError> {
     }
     let start = cursor.peek().map_or(0, |token| token.range.start);
     let mut end = cursor.peek().map_or(0, |token| token.range.end);
-    let mut name = cursor.name("a table")?;
+    let (mut schema, mut name) = (None, cursor.name("a table")?);
     while cursor.take_sign(".") {
         end = cursor.peek().map_or(end, |token| token.range.end);
-        name = cursor.name("a table")?;
+        schema = Some(std::mem::replace(&mut name, cursor.name("a table")?));
     }
     let columns = if cursor.take_sign("(") {
         Some(names(cursor)?)
@@ -207,6 +209,7 @@ fn subject(cursor: &mut Cursor<'_>) -> Result<Subject, SqlError> {
     };
     Ok(Subject::Table {
         written: source[start..end].to_owned(),
+        schema,
         name,
         columns,
     })

@@ -35,6 +35,7 @@ use std::sync::Arc;
 
 pub use carrier::Direction;
 pub(crate) use compile::definition::Definition;
+pub(crate) use compile::namespace::{search_path, shown};
 pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
@@ -530,10 +531,12 @@ pub(crate) struct CopiedColumn {
     pub(crate) generated: bool,
 }
 
-/// The columns of a table that is copied, `from` the client or to it.
+/// The columns of a table that is copied, `from` the client or to it. `path` is the setting of `search_path`, and the user.
 pub(crate) fn copied_columns(
     connection: &rusqlite::Connection,
+    schema: Option<&str>,
     name: &str,
+    path: (&str, &str),
     from: bool,
 ) -> Result<Vec<CopiedColumn>, SqlError> {
     let fault = |sqlstate: &'static str, message: String, hint: Option<&str>| SqlError::Fault {
@@ -543,7 +546,18 @@ pub(crate) fn copied_columns(
         hint: hint.map(str::to_owned),
         position: None,
     };
-    let found = compile::schema::Schema::new(connection).table(name)?;
+    let others = compile::namespace::schemas(connection)?;
+    let is_there = |name: &str| name == "public" || others.iter().any(|known| known == name);
+    let schemas = match schema {
+        Some(schema) => vec![schema.to_owned()],
+        None => search_path(path.0, path.1, is_there),
+    };
+    let mut found = None;
+    for schema in schemas.iter().filter(|schema| is_there(schema)) {
+        if found.is_none() {
+            found = compile::schema::Schema::new(connection).table(&compile::namespace::stored(schema, name))?;
+        }
+    }
     let own = name.starts_with("sqlite_") || name.starts_with("forebay_");
     let Some(table) = found.filter(|_| !own) else {
         return Err(fault("42P01", format!("relation \"{name}\" does not exist"), None));

@@ -68,33 +68,38 @@ LEFT JOIN pg_catalog.pg_depend e ON e.deptype = 'i' AND e.refobjid = a.attrelid 
 WHERE c.relkind IN ('r', 'v');
 
 INSERT INTO information_schema.table_constraints (constraint_catalog, constraint_schema, constraint_name, table_catalog, table_schema, table_name, constraint_type, is_deferrable, initially_deferred, enforced, nulls_distinct)
-SELECT current_database(), 'public', k.conname, current_database(), 'public', c.relname,
+SELECT current_database(), n.nspname, k.conname, current_database(), n.nspname, c.relname,
        CASE k.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' WHEN 'f' THEN 'FOREIGN KEY' ELSE 'CHECK' END,
        CASE WHEN k.condeferrable THEN 'YES' ELSE 'NO' END, CASE WHEN k.condeferred THEN 'YES' ELSE 'NO' END, 'YES',
        CASE k.contype WHEN 'u' THEN 'YES' END
-FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid;
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace;
 
 INSERT INTO information_schema.key_column_usage (constraint_catalog, constraint_schema, constraint_name, table_catalog, table_schema, table_name, column_name, ordinal_position, position_in_unique_constraint)
-SELECT current_database(), 'public', k.conname, current_database(), 'public', c.relname, a.attname, e.key + 1,
+SELECT current_database(), n.nspname, k.conname, current_database(), n.nspname, c.relname, a.attname, e.key + 1,
        CASE k.contype WHEN 'f' THEN (SELECT u.key + 1 FROM pg_catalog.pg_index x, json_each('[' || replace(x.indkey, ' ', ',') || ']') u
             WHERE x.indexrelid = k.conindid AND u.value = (SELECT f.value FROM json_each('[' || trim(k.confkey, '{}') || ']') f WHERE f.key = e.key)) END
 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid JOIN json_each('[' || trim(k.conkey, '{}') || ']') e
-JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = e.value WHERE k.contype IN ('p', 'u', 'f');
+JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = e.value JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
+WHERE k.contype IN ('p', 'u', 'f');
 
 INSERT INTO information_schema.constraint_column_usage (table_catalog, table_schema, table_name, column_name, constraint_catalog, constraint_schema, constraint_name)
-SELECT current_database(), 'public', c.relname, a.attname, current_database(), 'public', k.conname
+SELECT current_database(), n.nspname, c.relname, a.attname, current_database(), o.nspname, k.conname
 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = CASE k.contype WHEN 'f' THEN k.confrelid ELSE k.conrelid END
 JOIN json_each('[' || trim(CASE k.contype WHEN 'f' THEN k.confkey ELSE k.conkey END, '{}') || ']') e
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = e.value;
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = e.value
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_namespace o ON o.oid = k.connamespace;
 
 INSERT INTO information_schema.referential_constraints (constraint_catalog, constraint_schema, constraint_name, unique_constraint_catalog, unique_constraint_schema, unique_constraint_name, match_option, update_rule, delete_rule)
-SELECT current_database(), 'public', k.conname, current_database(), CASE WHEN u.conname IS NOT NULL THEN 'public' END, u.conname, 'NONE',
+SELECT current_database(), n.nspname, k.conname, current_database(), o.nspname, u.conname, 'NONE',
        CASE k.confupdtype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' ELSE 'NO ACTION' END,
        CASE k.confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' ELSE 'NO ACTION' END
-FROM pg_catalog.pg_constraint k LEFT JOIN pg_catalog.pg_constraint u ON u.conindid = k.conindid AND k.conindid <> 0 AND u.contype IN ('p', 'u') WHERE k.contype = 'f';
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
+LEFT JOIN pg_catalog.pg_constraint u ON u.conindid = k.conindid AND k.conindid <> 0 AND u.contype IN ('p', 'u')
+LEFT JOIN pg_catalog.pg_namespace o ON o.oid = u.connamespace WHERE k.contype = 'f';
 
 INSERT INTO information_schema.check_constraints (constraint_catalog, constraint_schema, constraint_name, check_clause)
-SELECT current_database(), 'public', conname, conbin FROM pg_catalog.pg_constraint WHERE contype = 'c';
+SELECT current_database(), n.nspname, k.conname, k.conbin
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace WHERE k.contype = 'c';
 
 INSERT INTO pg_catalog.pg_sequences (schemaname, sequencename, sequenceowner, data_type, start_value, min_value, max_value, increment_by, cycle, cache_size)
 SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner), s.seqtypid, s.seqstart, s.seqmin, s.seqmax, s.seqincrement, s.seqcycle, s.seqcache

@@ -115,7 +115,7 @@ fn constant(name: &str) -> Option<(&'static [Argument], usize, &'static str, Typ
         "pg_total_relation_size" | "pg_table_size" | "pg_indexes_size" => (&[Relation], 1, "NULL", Type::INT8),
         "pg_relation_size" => (&[Relation, Text], 1, "NULL", Type::INT8),
         "pg_database_size" | "pg_tablespace_size" => (&[Any], 1, "NULL", Type::INT8),
-        "current_schema" => (&[], 0, "'public'", Type::NAME),
+        "current_schema" => (&[], 0, "forebay_current_schema()", Type::NAME),
         "getdatabaseencoding" => (&[], 0, "'UTF8'", Type::NAME),
         // Nobody waits for a lock that another session holds: those who write take turns.
         "pg_blocking_pids" => (&[Integer], 1, "'{}'", Type::INT4_ARRAY),
@@ -183,10 +183,7 @@ impl Translator {
                 let piece = pieces.into_iter().next().ok_or_else(wrong)?;
                 let implicit = self.coerce(piece, &Type::BOOL)?;
                 Ok(Piece::new(
-                    format!(
-                        "(CASE {} WHEN 1 THEN '{{pg_catalog,public}}' WHEN 0 THEN '{{public}}' END)",
-                        implicit.sql
-                    ),
+                    format!("forebay_current_schemas({})", implicit.sql),
                     Type::NAME_ARRAY,
                 ))
             }

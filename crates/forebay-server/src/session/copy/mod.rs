@@ -99,8 +99,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     .collect();
                 (prepared, String::new(), columns)
             }
-            Subject::Table { written, name, columns } => {
-                let known = self.copied_columns(name, copy.from, token).await?;
+            Subject::Table {
+                written,
+                schema,
+                name,
+                columns,
+            } => {
+                let known = self.copied_columns(schema.clone(), name, copy.from, token).await?;
                 let columns = chosen(name, &known, columns.as_deref())?;
                 let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
                 let list = list.join(", ");
@@ -148,13 +153,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         })
     }
 
-    async fn copied_columns(&mut self, name: &str, from: bool, token: &CancelToken) -> Result<Vec<CopiedColumn>, Stop> {
+    async fn copied_columns(
+        &mut self,
+        schema: Option<String>,
+        name: &str,
+        from: bool,
+        token: &CancelToken,
+    ) -> Result<Vec<CopiedColumn>, Stop> {
+        let path = self.settings.value("search_path").unwrap_or_default();
+        let user = self.identity.user.clone();
         let source = self.source(token).await?;
         let name = name.to_owned();
         let found = self
             .on_source(&source, token, move |connection: &mut Connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
-                sql::copied_columns(connection.connection(), &name, from).map_err(|error| errors::understood(&error))
+                let connection = connection.connection();
+                sql::copied_columns(connection, schema.as_deref(), &name, (&path, &user), from)
+                    .map_err(|error| errors::understood(&error))
             })
             .await?;
         Ok(found?)

@@ -14,9 +14,10 @@ use sqlparser::ast::{
 };
 
 use super::constraint::{self, referring_tables};
-use super::define::{self, parsed, plain_name, unreadable};
+use super::define::{self, parsed, unreadable};
 use super::definition::{Definition, ForeignKey, Key};
 use super::fault::{Fault, Result};
+use super::namespace::{parted, stored};
 use super::rename::{mentions, text_names};
 use super::scalar::{Scalar, identifier, quoted};
 use super::schema::{Identity, Table, declared};
@@ -76,6 +77,13 @@ impl Compiler<'_> {
             return Ok(Vec::new());
         };
         if let [operation] = alter.operations.as_slice() {
+            let renames = matches!(
+                operation,
+                Operation::RenameTable { .. } | Operation::RenameColumn { .. } | Operation::RenameConstraint { .. }
+            );
+            if renames && table.schema() != "public" {
+                return Err(Fault::unsupported("ALTER TABLE … RENAME in a schema beside public"));
+            }
             match operation {
                 Operation::RenameTable { table_name } => {
                     let (sqlparser::ast::RenameTableNameKind::As(to) | sqlparser::ast::RenameTableNameKind::To(to)) =
@@ -117,7 +125,7 @@ impl Compiler<'_> {
         if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
             return Err(Fault::unsupported(format!("ALTER TABLE {alter}")));
         }
-        let name = plain_name(&alter.name)?;
+        let name = self.name_of(&alter.name)?;
         match self.kind_of(&name)?.as_deref() {
             Some("table" | "view") => {
                 let found = self.schema.table(&name).map_err(unreadable)?;
@@ -601,7 +609,8 @@ impl Compiler<'_> {
             .collect();
         for name in added {
             // What this statement drops is out of the way by then.
-            if self.is_taken(&name)? && !alteration.old.indexed_keys().any(|key| key.name == name) {
+            let index = stored(parted(&alteration.table).0, &name);
+            if self.is_taken(&index)? && !alteration.old.indexed_keys().any(|key| key.name == name) {
                 return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
             }
         }
@@ -786,6 +795,7 @@ pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {
     let mut scope = Scope::new(None);
     scope.relations.push(Relation {
         name: Some(table.to_owned()),
+        schema: None,
         columns: definition
             .columns
             .iter()

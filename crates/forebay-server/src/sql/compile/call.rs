@@ -366,6 +366,7 @@ impl Compiler<'_> {
         let mut sql = format!("\"forebay_{name}\"({ENVIRONMENT}");
         if wanted > 0 {
             let sequence = arguments.remove(0);
+            self.refuse_other_path("a sequence")?;
             let named = match &sequence.form {
                 Form::Constant(Owned::Text(text)) => quoted(&sequence_name(text)?),
                 _ => {
@@ -440,7 +441,10 @@ impl Compiler<'_> {
                 self.session_bound = true;
                 text(self.session.database, oid::NAME)
             }
-            "current_schema" => text("public", oid::NAME),
+            "current_schema" => match self.path()?.first() {
+                Some(first) => text(first, oid::NAME),
+                None => Ok(Some(Scalar::new("NULL", oid::NAME))),
+            },
             "version" => text(self.session.version, oid::TEXT),
             "pg_backend_pid" => {
                 self.session_bound = true;
@@ -498,7 +502,7 @@ fn default_argument(fact: &FunctionFact, place: usize) -> Option<Scalar> {
     }
 }
 
-/// A sequence's name from a literal: folded unless quoted, `public.` taken off.
+/// The name in the file of a sequence, from a literal: folded unless quoted, in `public` unless it names a schema.
 pub(super) fn sequence_name(text: &str) -> Result<String> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -541,7 +545,7 @@ pub(super) fn sequence_name(text: &str) -> Result<String> {
     }
     match parts.as_slice() {
         [name] => Ok(name.clone()),
-        [schema, name] if schema == "public" => Ok(name.clone()),
+        [schema, name] => Ok(super::namespace::stored(schema, name)),
         _ => Err(Fault::new("42P01", format!("relation \"{text}\" does not exist"))),
     }
 }

@@ -9,6 +9,7 @@ use super::alter::{Alteration, COPY, OLD};
 use super::define::unreadable;
 use super::definition::{ColumnDefinition, Definition};
 use super::fault::{Fault, Result};
+use super::namespace::shown as shown_name;
 use super::rename::text_names;
 use super::scalar::{Scalar, identifier, quoted};
 use super::{Compiler, Step, types};
@@ -114,7 +115,7 @@ impl Compiler<'_> {
             .collect();
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         for (name, sql) in all {
-            if let Some(key) = alteration.old.indexed_keys().find(|key| key.name == name) {
+            if let Some(key) = alteration.old.indexed_keys().find(|key| key.name == shown_name(&name)) {
                 let stays = alteration.new.indexed_keys().any(|new| new == key);
                 if !stays || alteration.copies {
                     gone.push((name, sql));
@@ -214,6 +215,7 @@ impl Compiler<'_> {
     /// Looks for NULL where none may be from now on, while SQLite does not know that yet: it would not look.
     fn no_nulls(alteration: &Alteration) -> Vec<Step> {
         let (old, new, table) = (&alteration.old, &alteration.new, &alteration.table);
+        let relation = shown_name(table);
         let mut steps = Vec::new();
         for column in &new.columns {
             let never = |definition: &Definition| {
@@ -230,7 +232,7 @@ impl Compiler<'_> {
                 continue;
             }
             let message = format!(
-                "column \"{}\" of relation \"{table}\" contains null values",
+                "column \"{}\" of relation \"{relation}\" contains null values",
                 column.name
             );
             let there = alteration.copies || old.column(&column.name).is_some();
@@ -248,7 +250,7 @@ impl Compiler<'_> {
     /// Looks at the rows for what holds from now on.
     fn validation(&mut self, alteration: &Alteration) -> Result<Vec<Step>> {
         let (old, new, table) = (&alteration.old, &alteration.new, &alteration.table);
-        let own = identifier(table);
+        let (own, relation) = (identifier(table), shown_name(table));
         let mut steps = Vec::new();
         for check in new.checks.iter().filter(|check| !check.not_valid) {
             let known = old.checks.iter().any(|before| before == check);
@@ -256,7 +258,7 @@ impl Compiler<'_> {
                 continue;
             }
             let message = format!(
-                "check constraint \"{}\" of relation \"{table}\" is violated by some row",
+                "check constraint \"{}\" of relation \"{relation}\" is violated by some row",
                 check.name
             );
             steps.push(fail(
@@ -311,10 +313,10 @@ impl Compiler<'_> {
             let detail = format!(
                 "'Key ({})=(' || {shown} || ') is not present in table \"{}\".'",
                 key.columns.join(", ").replace('\'', "''"),
-                key.table.replace('\'', "''")
+                shown_name(&key.table).replace('\'', "''")
             );
             let message = format!(
-                "insert or update on table \"{table}\" violates foreign key constraint \"{}\"",
+                "insert or update on table \"{relation}\" violates foreign key constraint \"{}\"",
                 key.name
             );
             let rows = format!(

@@ -43,7 +43,7 @@ impl Compiler<'_> {
     fn changed_table(&mut self, name: &ObjectName, verb: &str) -> Result<std::rc::Rc<Table>> {
         let table = self.table(name)?;
         if table.view.is_some() || table.foreign_view {
-            return Err(Fault::unsupported(format!("{verb} of the view \"{}\"", table.name)));
+            return Err(Fault::unsupported(format!("{verb} of the view \"{}\"", table.shown())));
         }
         Ok(table)
     }
@@ -139,14 +139,16 @@ impl Compiler<'_> {
                 })?;
                 let scope = Scope::new(None);
                 let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+                let public_only = std::mem::replace(&mut self.public_only, true);
                 let scalar = self.expression(&expression, &scope);
+                self.public_only = public_only;
                 self.fixed_parameters = fixed;
                 self.assigned(scalar?, table, place).map(Some)
             }
             None if table.is_key_of_rows(place) => Ok(Some(Scalar::new(
                 format!(
                     "\"forebay_not_null\"(NULL, {}, {})",
-                    quoted(&table.name),
+                    quoted(table.shown()),
                     quoted(&column.name)
                 ),
                 column.kind.oid,
@@ -194,7 +196,7 @@ impl Compiler<'_> {
                 sql: format!(
                     "\"forebay_not_null\"({}, {}, {})",
                     converted.sql,
-                    quoted(&table.name),
+                    quoted(table.shown()),
                     quoted(&column.name)
                 ),
                 not_null: true,
@@ -428,7 +430,7 @@ impl Compiler<'_> {
                 columns.map(Some).ok_or_else(|| {
                     Fault::new(
                         "42704",
-                        format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+                        format!("constraint \"{name}\" for table \"{}\" does not exist", table.shown()),
                     )
                 })
             }
@@ -623,7 +625,8 @@ impl Compiler<'_> {
         scope.no_aggregates.set(Some("RETURNING"));
         scope.no_windows.set(Some("RETURNING"));
         scope.relations.push(Relation {
-            name: Some(alias.unwrap_or(&table.name).to_owned()),
+            name: Some(alias.unwrap_or(table.shown()).to_owned()),
+            schema: alias.is_none().then(|| table.schema().to_owned()),
             columns: table
                 .columns
                 .iter()
@@ -730,14 +733,14 @@ fn column_place(table: &Table, name: &ObjectName) -> Result<usize> {
     if name.0.len() > 1 {
         return Err(Fault::new(
             "42703",
-            format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+            format!("column \"{name}\" of relation \"{}\" does not exist", table.shown()),
         ));
     }
     let folded = folded(last);
     table.column(&folded).ok_or_else(|| {
         Fault::new(
             "42703",
-            format!("column \"{folded}\" of relation \"{}\" does not exist", table.name),
+            format!("column \"{folded}\" of relation \"{}\" does not exist", table.shown()),
         )
         .at(last)
     })

@@ -7,9 +7,10 @@ use sqlparser::ast::{
     IndexColumn, ReferentialAction, TableConstraint,
 };
 
-use super::define::{plain_name, unreadable};
+use super::define::unreadable;
 use super::definition::{Check, Definition, ForeignKey, Key, Lowered};
 use super::fault::{Fault, Result};
+use super::namespace::shown;
 use super::schema::Table;
 use super::{Compiler, folded};
 use crate::sql::facts::{self, Oid, oid};
@@ -85,8 +86,8 @@ impl Compiler<'_> {
                     None => only_column(&check.expr, definition),
                 };
                 let base = match mentioned {
-                    Some(column) => format!("{table}_{column}_check"),
-                    None => format!("{table}_check"),
+                    Some(column) => format!("{}_{column}_check", shown(table)),
+                    None => format!("{}_check", shown(table)),
                 };
                 unused(&base, definition)
             }
@@ -94,7 +95,7 @@ impl Compiler<'_> {
         if taken(&name, definition) {
             return Err(Fault::new(
                 "42710",
-                format!("constraint \"{name}\" for relation \"{table}\" already exists"),
+                format!("constraint \"{name}\" for relation \"{}\" already exists", shown(table)),
             ));
         }
         definition.checks.push(Check {
@@ -132,7 +133,7 @@ impl Compiler<'_> {
         {
             return Err(Fault::unsupported("MATCH FULL and MATCH PARTIAL"));
         }
-        let referred_table = plain_name(&key.foreign_table)?;
+        let referred_table = self.name_of(&key.foreign_table)?;
         let mut referred: Vec<String> = key.referred_columns.iter().map(folded).collect();
         // The table itself may be the one that is referred to, and is not there yet.
         let other = if referred_table == table {
@@ -156,7 +157,10 @@ impl Compiler<'_> {
             if referred.is_empty() {
                 return Err(Fault::new(
                     "42704",
-                    format!("there is no primary key for referenced table \"{referred_table}\""),
+                    format!(
+                        "there is no primary key for referenced table \"{}\"",
+                        shown(&referred_table)
+                    ),
                 ));
             }
         }
@@ -183,7 +187,7 @@ impl Compiler<'_> {
             let integers = |oid: Oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
             let texts = |oid: Oid| matches!(oid, oid::TEXT | oid::VARCHAR);
             if own_kind != kind && !(integers(own_kind) && integers(kind)) && !(texts(own_kind) && texts(kind)) {
-                let constraint = name.clone().unwrap_or_else(|| format!("{table}_{own}_fkey"));
+                let constraint = name.clone().unwrap_or_else(|| format!("{}_{own}_fkey", shown(table)));
                 return Err(Fault::new(
                     "42804",
                     format!("foreign key constraint \"{constraint}\" cannot be implemented"),
@@ -198,16 +202,19 @@ impl Compiler<'_> {
         if !self.is_key(other.as_deref(), definition, &referred)? {
             return Err(Fault::new(
                 "42830",
-                format!("there is no unique constraint matching given keys for referenced table \"{referred_table}\""),
+                format!(
+                    "there is no unique constraint matching given keys for referenced table \"{}\"",
+                    shown(&referred_table)
+                ),
             ));
         }
         let name = name
             .or_else(|| key.name.as_ref().map(folded))
-            .unwrap_or_else(|| unused(&format!("{table}_{}_fkey", columns.join("_")), definition));
+            .unwrap_or_else(|| unused(&format!("{}_{}_fkey", shown(table), columns.join("_")), definition));
         if taken(&name, definition) {
             return Err(Fault::new(
                 "42710",
-                format!("constraint \"{name}\" for relation \"{table}\" already exists"),
+                format!("constraint \"{name}\" for relation \"{}\" already exists", shown(table)),
             ));
         }
         let action = |action: Option<ReferentialAction>| {
@@ -293,7 +300,7 @@ pub(super) fn set_primary_key(
     if definition.primary_key.is_some() {
         return Err(Fault::new(
             "42P16",
-            format!("multiple primary keys for table \"{table}\" are not allowed"),
+            format!("multiple primary keys for table \"{}\" are not allowed", shown(table)),
         ));
     }
     for name in &columns {
@@ -302,7 +309,7 @@ pub(super) fn set_primary_key(
         }
     }
     definition.primary_key = Some(Key {
-        name: name.unwrap_or_else(|| format!("{table}_pkey")),
+        name: name.unwrap_or_else(|| format!("{}_pkey", shown(table))),
         columns,
         indexed: false,
     });
@@ -311,7 +318,7 @@ pub(super) fn set_primary_key(
 
 fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
     check_key_count(columns.len())?;
-    let name = name.unwrap_or_else(|| unused(&format!("{table}_{}_key", columns.join("_")), definition));
+    let name = name.unwrap_or_else(|| unused(&format!("{}_{}_key", shown(table), columns.join("_")), definition));
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
     }
@@ -388,14 +395,14 @@ pub(super) fn constraint_columns(
     let key_name = definition
         .as_ref()
         .and_then(|definition| definition.primary_key.as_ref())
-        .map_or_else(|| format!("{}_pkey", table.name), |key| key.name.clone());
+        .map_or_else(|| format!("{}_pkey", table.shown()), |key| key.name.clone());
     if name == key_name && !table.primary_key.is_empty() {
         return Ok(Some(table.primary_key.clone()));
     }
     let keys = unique_keys(connection, &table.name).map_err(unreadable)?;
     Ok(keys
         .into_iter()
-        .find(|(known, _)| known == name)
+        .find(|(known, _)| shown(known) == name)
         .map(|(_, columns)| columns.iter().filter_map(|column| table.column(column)).collect()))
 }
 

@@ -9,6 +9,7 @@
 use sqlparser::ast::{Expr, ObjectName, Statement as Tree};
 
 use super::fault::{Fault, Result};
+use super::namespace::{SCHEMAS, parted, schemas, shown, told};
 use super::scalar::identifier;
 use super::sequence::{SEQUENCES, owner_of};
 use super::types;
@@ -17,12 +18,17 @@ use crate::sql::facts::oid;
 
 impl Compiler<'_> {
     pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<Step>> {
-        let mut steps = self.definition_steps(tree)?;
-        // The table of sequences is made with the first one.
-        let mut there = self.kind_of("forebay_sequence")?.is_some();
-        steps.retain(|step| {
-            !matches!(step, Step::Run { sql, .. } if sql == SEQUENCES) || !std::mem::replace(&mut there, true)
-        });
+        let mut steps = self.definition_steps(tree).map_err(|fault| self.as_told(fault))?;
+        if let Some(notice) = &mut self.notice {
+            told(notice, &schemas(self.schema.connection()).map_err(unreadable)?);
+        }
+        // The tables of sequences and of schemas are made with the first one.
+        for (name, made) in [("forebay_sequence", SEQUENCES), ("forebay_schema", SCHEMAS)] {
+            let mut there = self.kind_of(name)?.is_some();
+            steps.retain(|step| {
+                !matches!(step, Step::Run { sql, .. } if sql == made) || !std::mem::replace(&mut there, true)
+            });
+        }
         Ok(steps)
     }
 
@@ -39,7 +45,7 @@ impl Compiler<'_> {
                 sequence_options,
                 owned_by,
             } => {
-                let name = plain_name(name)?;
+                let name = self.name_to_create(name)?;
                 if let Some(steps) = self.exists_already(&name, *if_not_exists)? {
                     return Ok(steps_of(steps));
                 }
@@ -70,17 +76,7 @@ impl Compiler<'_> {
                 schema_name,
                 if_not_exists,
                 ..
-            } => {
-                let name = schema_name.to_string().trim_matches('"').to_owned();
-                if name == "public" {
-                    if *if_not_exists {
-                        self.notice = Some("schema \"public\" already exists, skipping".to_owned());
-                        return Ok(Vec::new());
-                    }
-                    return Err(Fault::new("42P06", "schema \"public\" already exists"));
-                }
-                Err(Fault::unsupported("a schema beside public").with_hint("All tables are in the schema public."))
-            }
+            } => self.create_schema(schema_name, *if_not_exists),
             Tree::Comment { .. } => Ok(Vec::new()),
             Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned().into()]),
             Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned().into()]),
@@ -114,10 +110,13 @@ impl Compiler<'_> {
             return Ok(None);
         }
         if if_not_exists {
-            self.notice = Some(format!("relation \"{name}\" already exists, skipping"));
+            self.notice = Some(format!("relation \"{}\" already exists, skipping", shown(name)));
             return Ok(Some(Vec::new()));
         }
-        Err(Fault::new("42P07", format!("relation \"{name}\" already exists")))
+        Err(Fault::new(
+            "42P07",
+            format!("relation \"{}\" already exists", shown(name)),
+        ))
     }
 
     pub(super) fn is_taken(&self, name: &str) -> Result<bool> {
@@ -183,8 +182,9 @@ pub(super) fn plain_name(name: &ObjectName) -> Result<String> {
     let plain = match spelled.strip_prefix("public.") {
         Some(plain) if name.0.len() > 1 => plain.to_owned(),
         _ if name.0.len() > 1 => {
-            let schema = spelled.split('.').next().unwrap_or("").to_owned();
-            return Err(Fault::new("3F000", format!("schema \"{schema}\" does not exist")));
+            return Err(Fault::unsupported(format!(
+                "{name} at this place, in a schema beside public"
+            )));
         }
         _ => spelled,
     };
@@ -195,7 +195,12 @@ pub(super) fn plain_name(name: &ObjectName) -> Result<String> {
     Ok(plain)
 }
 
+/// A relation's name as one would have to write it.
 pub(super) fn identifier_if_needed(name: &str) -> String {
+    let (schema, within) = parted(name);
+    if schema != "public" {
+        return format!("{}.{}", identifier_if_needed(schema), identifier_if_needed(within));
+    }
     let plain = name
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');

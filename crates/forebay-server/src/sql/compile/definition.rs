@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::namespace::{parted, stored};
 use super::scalar::identifier;
 use super::schema::{Identity, declared};
 use super::types::TypeName;
@@ -261,7 +262,7 @@ impl Definition {
             .collect();
         format!(
             "CREATE UNIQUE INDEX {} ON {} ({})",
-            identifier(&key.name),
+            identifier(&stored(parted(table).0, &key.name)),
             identifier(table),
             columns.join(", ")
         )

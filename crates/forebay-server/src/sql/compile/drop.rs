@@ -5,9 +5,10 @@
 use sqlparser::ast::{ObjectName, ObjectType, Truncate};
 
 use super::constraint::referring_tables;
-use super::define::{identifier_if_needed, plain_name, unreadable};
+use super::define::{identifier_if_needed, unreadable};
 use super::definition::Definition;
 use super::fault::{Fault, Result};
+use super::namespace::shown;
 use super::scalar::{identifier, quoted};
 use super::sequence::owned_sequences;
 use super::{Compiler, Step};
@@ -20,15 +21,16 @@ impl Compiler<'_> {
         names: &[ObjectName],
         cascade: bool,
     ) -> Result<Vec<Step>> {
+        if *kind == ObjectType::Schema {
+            return self.drop_schemas(names, if_exists, cascade);
+        }
+        let gone: Vec<String> = names.iter().filter_map(|name| self.name_of(name).ok()).collect();
         let mut steps = Vec::new();
         for name in names {
-            let spelled = match plain_name(name) {
+            let spelled = match self.name_of(name) {
                 Ok(spelled) => spelled,
-                Err(_) if if_exists => {
-                    self.notice = Some(format!(
-                        "{} \"{name}\" does not exist, skipping",
-                        kind.to_string().to_lowercase()
-                    ));
+                Err(fault) if if_exists => {
+                    self.notice = Some(format!("{}, skipping", fault.message));
                     continue;
                 }
                 Err(fault) => return Err(fault),
@@ -44,26 +46,31 @@ impl Compiler<'_> {
             match found.as_deref() {
                 Some(found) if found == word => {}
                 None if if_exists => {
-                    self.notice = Some(format!("{word} \"{spelled}\" does not exist, skipping"));
+                    self.notice = Some(format!("{word} \"{}\" does not exist, skipping", shown(&spelled)));
                     continue;
                 }
                 None => {
                     let state = if word == "index" { "42704" } else { "42P01" };
-                    return Err(Fault::new(state, format!("{word} \"{spelled}\" does not exist")));
+                    return Err(Fault::new(
+                        state,
+                        format!("{word} \"{}\" does not exist", shown(&spelled)),
+                    ));
                 }
                 Some(other) => {
                     let article = if word == "index" { "an" } else { "a" };
                     return Err(
-                        Fault::new("42809", format!("\"{spelled}\" is not {article} {word}")).with_hint(format!(
-                            "Use DROP {} to remove {} {other}.",
-                            other.to_uppercase(),
-                            if other == "index" { "an" } else { "a" }
-                        )),
+                        Fault::new("42809", format!("\"{}\" is not {article} {word}", shown(&spelled))).with_hint(
+                            format!(
+                                "Use DROP {} to remove {} {other}.",
+                                other.to_uppercase(),
+                                if other == "index" { "an" } else { "a" }
+                            ),
+                        ),
                     );
                 }
             }
             match word {
-                "table" => steps.extend(self.drop_table(&spelled, names, cascade)?),
+                "table" => steps.extend(self.drop_table(&spelled, &gone, cascade)?),
                 "sequence" => {
                     self.refuse_used_sequence(&spelled, cascade)?;
                     steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
@@ -83,7 +90,7 @@ impl Compiler<'_> {
                     steps.push(format!("DROP INDEX {}", identifier(&spelled)).into());
                 }
                 _ => {
-                    self.refuse_dependent_views(&spelled, names, cascade)?;
+                    self.refuse_dependent_views(&spelled, &gone, cascade)?;
                     steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
@@ -156,14 +163,14 @@ impl Compiler<'_> {
         let described = self.schema.table(&table).map_err(unreadable)?;
         let carries = described
             .and_then(|table| Definition::read(&table.definition))
-            .is_some_and(|definition| definition.indexed_keys().any(|key| key.name == index));
+            .is_some_and(|definition| definition.indexed_keys().any(|key| key.name == shown(index)));
         Ok(carries.then_some(table))
     }
 
-    fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
+    /// `gone` goes with it.
+    pub(super) fn drop_table(&mut self, name: &str, gone: &[String], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
-        self.refuse_dependent_views(name, together, cascade)?;
-        let gone: Vec<String> = together.iter().filter_map(|name| plain_name(name).ok()).collect();
+        self.refuse_dependent_views(name, gone, cascade)?;
         let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         referring.retain(|other| other != name && !gone.contains(other));
         if !referring.is_empty() {

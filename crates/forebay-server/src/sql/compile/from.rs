@@ -319,6 +319,7 @@ impl Compiler<'_> {
             })
             .collect();
         let mut relation = Relation {
+            schema: None,
             name,
             columns: described,
             key: Vec::new(),
@@ -347,12 +348,12 @@ impl Compiler<'_> {
             let columns: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
             let compiled = self.view(text)?;
             let mut described = compiled.columns;
-            super::query::rename(&mut described, &columns, &table.name)?;
+            super::query::rename(&mut described, &columns, table.shown())?;
             return self.enter(
                 &format!("({})", compiled.sql),
                 &described,
                 alias,
-                Some(table.name.clone()),
+                Some(table.shown().to_owned()),
                 scope,
             );
         }
@@ -385,7 +386,8 @@ impl Compiler<'_> {
             })
             .collect();
         let mut relation = Relation {
-            name: Some(table.name.clone()),
+            name: Some(table.shown().to_owned()),
+            schema: Some(table.schema().to_owned()),
             columns,
             key: table.primary_key.clone(),
             merged: Vec::new(),
@@ -456,6 +458,7 @@ impl Compiler<'_> {
         }
         let mut relation = Relation {
             name: Some(name.to_owned()),
+            schema: None,
             columns,
             key: Vec::new(),
             merged: Vec::new(),
@@ -565,10 +568,6 @@ impl Compiler<'_> {
     /// The table of that name.
     pub(super) fn table(&mut self, name: &ObjectName) -> Result<std::rc::Rc<Table>> {
         let spelled = types::object_name(name)?;
-        let plain = match spelled.strip_prefix("public.") {
-            Some(plain) if name.0.len() > 1 => plain,
-            _ => spelled.as_str(),
-        };
         let missing = || {
             let fault = Fault::new("42P01", format!("relation \"{spelled}\" does not exist"));
             match name.0.first() {
@@ -576,14 +575,16 @@ impl Compiler<'_> {
                 _ => fault,
             }
         };
-        if plain.contains('.') && name.0.len() > 1 || plain.starts_with("sqlite_") || plain.starts_with("forebay_") {
-            return Err(missing());
+        for candidate in self.candidates(name)? {
+            let found = self
+                .schema
+                .table(&candidate)
+                .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
         }
-        let found = self
-            .schema
-            .table(plain)
-            .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
-        found.ok_or_else(missing)
+        Err(missing())
     }
 }
 
@@ -652,6 +653,7 @@ fn apply_alias(relation: &mut Relation, alias: Option<&TableAlias>) -> Result<()
     if alias.at.is_some() || alias.columns.iter().any(|column| column.data_type.is_some()) {
         return Err(Fault::unsupported("a list of column definitions"));
     }
+    relation.schema = None;
     let name = folded(&alias.name);
     if alias.columns.len() > relation.columns.len() {
         return Err(Fault::new(

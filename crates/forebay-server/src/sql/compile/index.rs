@@ -8,6 +8,7 @@ use super::Compiler;
 use super::constraint::check_key_count;
 use super::define::{plain_name, refuse_session};
 use super::fault::{Fault, Result};
+use super::namespace::{parted, stored};
 use super::scalar::identifier;
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types;
@@ -26,17 +27,19 @@ impl Compiler<'_> {
         }
         let table = self.table(&index.table_name)?;
         if table.view.is_some() || table.foreign_view {
-            return Err(
-                Fault::new("42809", format!("cannot create index on relation \"{}\"", table.name))
-                    .with_detail("This operation is not supported for views."),
-            );
+            return Err(Fault::new(
+                "42809",
+                format!("cannot create index on relation \"{}\"", table.shown()),
+            )
+            .with_detail("This operation is not supported for views."));
         }
         let own = identifier(&table.name);
         let mut scope = Scope::new(None);
         scope.no_aggregates.set(Some("index expressions"));
         scope.no_windows.set(Some("index expressions"));
         scope.relations.push(Relation {
-            name: Some(table.name.clone()),
+            name: Some(table.shown().to_owned()),
+            schema: Some(table.schema().to_owned()),
             columns: table
                 .columns
                 .iter()
@@ -60,7 +63,7 @@ impl Compiler<'_> {
         }
         let name = match &index.name {
             Some(name) => {
-                let name = plain_name(name)?;
+                let name = stored(parted(&table.name).0, &plain_name(name)?);
                 if let Some(steps) = self.exists_already(&name, index.if_not_exists)? {
                     return Ok(steps);
                 }

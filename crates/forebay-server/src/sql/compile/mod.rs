@@ -25,6 +25,7 @@ mod expression;
 mod fault;
 mod from;
 mod index;
+pub(crate) mod namespace;
 mod naming;
 mod native;
 mod query;
@@ -149,6 +150,8 @@ pub(crate) struct Compiler<'a> {
     parameters: Vec<Option<Oid>>,
     /// No parameters beyond those: the text is a definition, which has none.
     fixed_parameters: bool,
+    /// Names without a schema mean `public`: the text is a definition.
+    public_only: bool,
     /// How many relations have been given names.
     names: usize,
     depth: usize,
@@ -309,6 +312,7 @@ impl<'a> Compiler<'a> {
             values,
             parameters: Vec::new(),
             fixed_parameters: false,
+            public_only: false,
             names: 0,
             depth: 0,
             ctes: Vec::new(),
@@ -442,8 +446,10 @@ impl<'a> Compiler<'a> {
         };
         let ctes = std::mem::take(&mut self.ctes);
         let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+        let public_only = std::mem::replace(&mut self.public_only, true);
         let parameters = std::mem::take(&mut self.parameters);
         let compiled = self.query(&query, None, None);
+        self.public_only = public_only;
         self.parameters = parameters;
         self.fixed_parameters = fixed;
         self.ctes = ctes;

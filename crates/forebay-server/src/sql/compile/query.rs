@@ -767,9 +767,8 @@ impl Compiler<'_> {
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
                     if options.to_string().is_empty() =>
                 {
-                    let table = types::object_name(name)?;
-                    let table = table.strip_prefix("public.").unwrap_or(&table);
-                    let all = scope.starred(Some(table)).ok_or_else(|| {
+                    let (schema, table) = super::namespace::written(name)?;
+                    let all = scope.starred(Some((schema.as_deref(), &table))).ok_or_else(|| {
                         Fault::new("42P01", format!("missing FROM-clause entry for table \"{table}\""))
                     })?;
                     items.extend(all.into_iter().map(|(name, scalar)| Item { name, scalar }));

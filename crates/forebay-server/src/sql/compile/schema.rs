@@ -52,6 +52,7 @@ pub(crate) struct Column {
 /// A table, or a view with the text of its query.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Table {
+    /// Its name in the file.
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
     /// Places of the key's columns.
@@ -65,6 +66,15 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    pub(crate) fn schema(&self) -> &str {
+        super::namespace::parted(&self.name).0
+    }
+
+    /// Its name without its schema.
+    pub(crate) fn shown(&self) -> &str {
+        super::namespace::shown(&self.name)
+    }
+
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }

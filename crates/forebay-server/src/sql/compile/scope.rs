@@ -25,11 +25,20 @@ pub(super) struct RelationColumn {
 pub(super) struct Relation {
     /// The name it is known by, if it has one.
     pub(super) name: Option<String>,
+    /// The schema it is in, if it goes by its own name.
+    pub(super) schema: Option<String>,
     pub(super) columns: Vec<RelationColumn>,
     /// The places of a key: who groups by it may use all columns.
     pub(super) key: Vec<usize>,
     /// Columns that USING or NATURAL has merged with another's: not part of `*`, and not meant by the bare name.
     pub(super) merged: Vec<usize>,
+}
+
+impl Relation {
+    /// Whether this name means it.
+    fn is_called(&self, schema: Option<&str>, name: &str) -> bool {
+        self.name.as_deref() == Some(name) && (schema.is_none() || self.schema.as_deref() == schema)
+    }
 }
 
 /// A column that USING or NATURAL has made of two.
@@ -103,7 +112,7 @@ impl<'a> Scope<'a> {
     }
 
     /// All columns that a bare `*` stands for, or `name.*`.
-    pub(super) fn starred(&self, name: Option<&str>) -> Option<Vec<(String, Scalar)>> {
+    pub(super) fn starred(&self, name: Option<(Option<&str>, &str)>) -> Option<Vec<(String, Scalar)>> {
         let mut all = Vec::new();
         if name.is_none() {
             for merged in &self.merged {
@@ -112,7 +121,7 @@ impl<'a> Scope<'a> {
         }
         let mut found = name.is_none();
         for (place, relation) in self.relations.iter().enumerate() {
-            if name.is_some() && relation.name.as_deref() != name {
+            if name.is_some_and(|(schema, name)| !relation.is_called(schema, name)) {
                 continue;
             }
             found = true;
@@ -149,12 +158,12 @@ impl<'a> Scope<'a> {
         Ok(found)
     }
 
-    fn qualified(&self, table: &str, name: &str, written: &Ident) -> Result<Option<Scalar>> {
+    fn qualified(&self, schema: Option<&str>, table: &str, name: &str, written: &Ident) -> Result<Option<Scalar>> {
         let mut matching = self
             .relations
             .iter()
             .enumerate()
-            .filter(|(_, relation)| relation.name.as_deref() == Some(table));
+            .filter(|(_, relation)| relation.is_called(schema, table));
         let Some((place, relation)) = matching.next() else {
             return Ok(None);
         };
@@ -178,9 +187,9 @@ impl<'a> Scope<'a> {
         while let Some(scope) = level {
             let found = match parts {
                 [name] => scope.bare(&folded(name), name)?,
-                [table, name] => scope.qualified(&folded(table), &folded(name), table)?,
-                [schema, table, name] if folded(schema) == "public" => {
-                    scope.qualified(&folded(table), &folded(name), schema)?
+                [table, name] => scope.qualified(None, &folded(table), &folded(name), table)?,
+                [schema, table, name] => {
+                    scope.qualified(Some(&folded(schema)), &folded(table), &folded(name), schema)?
                 }
                 _ => None,
             };

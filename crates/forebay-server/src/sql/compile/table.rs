@@ -4,9 +4,10 @@
 
 use sqlparser::ast::{ColumnDef, ColumnOption, CreateTable, Expr, GeneratedAs, GeneratedExpressionMode};
 
-use super::define::{identifier_if_needed, parsed, plain_name, refuse_session};
+use super::define::{identifier_if_needed, parsed, refuse_session};
 use super::definition::{ColumnDefinition, Definition, Lowered};
 use super::fault::{Fault, Result};
+use super::namespace::{parted, shown};
 use super::scalar::{Form, identifier, quoted};
 use super::schema::Identity;
 use super::scope::{Relation, RelationColumn, Scope};
@@ -33,7 +34,7 @@ impl Compiler<'_> {
         if let Some((_, what)) = foreign.iter().find(|(there, _)| *there) {
             return Err(Fault::unsupported(what));
         }
-        let name = plain_name(&table.name)?;
+        let name = self.name_to_create(&table.name)?;
         if let Some(steps) = self.exists_already(&name, table.if_not_exists)? {
             return Ok(steps);
         }
@@ -236,7 +237,8 @@ impl Compiler<'_> {
     pub(super) fn settle_expressions(&mut self, table: &str, definition: &mut Definition) -> Result<()> {
         let mut scope = Scope::new(None);
         scope.relations.push(Relation {
-            name: Some(table.to_owned()),
+            name: Some(shown(table).to_owned()),
+            schema: Some(parted(table).0.to_owned()),
             columns: definition
                 .columns
                 .iter()

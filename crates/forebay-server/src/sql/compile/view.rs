@@ -2,9 +2,9 @@
 //!
 //! Contract: a view is kept in both languages; what it reads is not dropped under it.
 
-use sqlparser::ast::{CreateView, ObjectName};
+use sqlparser::ast::CreateView;
 
-use super::define::{plain_name, refuse_session, unreadable};
+use super::define::{refuse_session, unreadable};
 use super::fault::{Fault, Result};
 use super::query::ResultColumn;
 use super::scalar::identifier;
@@ -17,7 +17,8 @@ impl Compiler<'_> {
         if view.materialized || view.temporary {
             return Err(Fault::unsupported("a materialized or temporary view"));
         }
-        let name = plain_name(&view.name)?;
+        let name = self.name_to_create(&view.name)?;
+        self.refuse_other_path("CREATE VIEW")?;
         let mut steps = Vec::new();
         if self.is_taken(&name)? {
             let existing = self
@@ -83,7 +84,7 @@ impl Compiler<'_> {
     }
 
     /// Views read tables by their text: one that is left behind would be broken.
-    pub(super) fn refuse_dependent_views(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<()> {
+    pub(super) fn refuse_dependent_views(&mut self, name: &str, gone: &[String], cascade: bool) -> Result<()> {
         let views: Vec<String> = (|| -> rusqlite::Result<Vec<String>> {
             let mut statement = self.schema.connection().prepare_cached(
                 "SELECT name FROM sqlite_schema WHERE type = 'view' AND name <> ?1 AND instr(sql, '\"' || ?1 || '\" AS') > 0",
@@ -91,7 +92,6 @@ impl Compiler<'_> {
             statement.query_map([name], |row| row.get(0))?.collect()
         })()
         .map_err(unreadable)?;
-        let gone: Vec<String> = together.iter().filter_map(|name| plain_name(name).ok()).collect();
         match views.iter().find(|view| !gone.contains(view)) {
             None => Ok(()),
             Some(view) if cascade => {

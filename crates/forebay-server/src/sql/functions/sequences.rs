@@ -17,6 +17,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{datum, raised, told};
+use crate::sql::compile::namespace::parted;
 use crate::sql::compile::sequence_name;
 
 /// How many numbers the file is ahead of memory, as PostgreSQL's log is.
@@ -101,6 +102,10 @@ fn integer(context: &Context<'_>, index: usize) -> rusqlite::Result<Option<i64>>
 }
 
 fn missing(name: &str) -> rusqlite::Error {
+    let name = match parted(name) {
+        ("public", name) => name.to_owned(),
+        (schema, name) => format!("{schema}.{name}"),
+    };
     raised(ValueError::new("42P01", format!("relation \"{name}\" does not exist")))
 }
 
@@ -183,7 +188,10 @@ fn nextval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
                     };
                     return Err(raised(ValueError::new(
                         "2200H",
-                        format!("nextval: reached {word} value of sequence \"{name}\" ({bound})"),
+                        format!(
+                            "nextval: reached {word} value of sequence \"{}\" ({bound})",
+                            parted(name).1
+                        ),
                     )));
                 }
             }
@@ -237,7 +245,10 @@ fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
             with_connection(context, |connection| from_file(connection, name))?;
             Err(raised(ValueError::new(
                 "55000",
-                format!("currval of sequence \"{name}\" is not yet defined in this session"),
+                format!(
+                    "currval of sequence \"{}\" is not yet defined in this session",
+                    parted(name).1
+                ),
             )))
         }
     }
@@ -272,8 +283,10 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
             return Err(raised(ValueError::new(
                 "22003",
                 format!(
-                    "setval: value {number} is out of bounds for sequence \"{name}\" ({}..{})",
-                    sequence.minimum, sequence.maximum
+                    "setval: value {number} is out of bounds for sequence \"{}\" ({}..{})",
+                    parted(name).1,
+                    sequence.minimum,
+                    sequence.maximum
                 ),
             )));
         }
