@@ -2,7 +2,7 @@
 //!
 //! What it promises:
 //! - The relations are PostgreSQL 15's, column by column; they show the SQLite file's tables, views, indexes and triggers in the
-//!   namespace `public`, with OIDs that stay the same from one [`Catalog::refresh`] to the next as long as the name stays the same.
+//!   schemas that their names tell, with OIDs that stay the same from one [`Catalog::refresh`] to the next as long as the name stays the same.
 //! - A query is either translated to SQLite's SQL with the same meaning, or refused with a [`CatalogError`] that names what was not
 //!   understood. There is no third way: nothing is passed on by guessing.
 //! - [`Catalog::refresh`] costs one `PRAGMA schema_version` when the schema has not changed.

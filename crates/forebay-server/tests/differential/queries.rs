@@ -443,9 +443,12 @@ impl Maker<'_> {
             5 => one(
                 Node::clause(
                     "LATERAL",
-                    parts![
-                        "SELECT l.id, s.* FROM d_left l, LATERAL (SELECT r.id AS i, r.y FROM d_right r WHERE r.k = l.k ORDER BY r.id LIMIT 1) s ORDER BY l.id"
-                    ],
+                    parts![*self.make.random.pick(&[
+                        "SELECT l.id, s.* FROM d_left l LEFT JOIN LATERAL (SELECT r.id AS i, r.y FROM d_right r WHERE r.k = l.k ORDER BY r.id LIMIT 1) s ON true ORDER BY l.id",
+                        "SELECT l.id, s.n, s.y FROM d_left l LEFT JOIN LATERAL (SELECT count(*) AS n, max(r.y) AS y FROM d_right r WHERE r.k = l.k) s ON true ORDER BY s.n, l.id",
+                        "SELECT l.id FROM d_left l LEFT JOIN LATERAL (SELECT r.y FROM d_right r WHERE r.k = l.k) s ON true ORDER BY l.id",
+                        "SELECT l.id, s.* FROM d_left l, LATERAL (SELECT r.id AS i, r.y FROM d_right r WHERE r.k = l.k ORDER BY r.id LIMIT 1) s ORDER BY l.id",
+                    ])],
                 ),
                 true,
             ),

@@ -93,7 +93,24 @@ fn tables_of_the_same_name_are_told_apart() {
             ("CREATE VIEW x.v AS SELECT a FROM x.t", ""),
             ("SELECT a FROM x.v ORDER BY a", "1, 5"),
             ("COPY x.t (a) TO STDOUT", ""),
+            // What would be a name of another schema in the file is nobody's.
             ("CREATE TABLE \"a::b\" (a int)", "0A000 a name with :: is not supported"),
+            (
+                "CREATE INDEX \"x::i\" ON t (a)",
+                "0A000 a name with :: is not supported",
+            ),
+            (
+                "ALTER TABLE t_b RENAME TO \"x::b\"",
+                "0A000 a name with :: is not supported",
+            ),
+            (
+                "ALTER TABLE t_b ADD CONSTRAINT \"x::b\" UNIQUE (a)",
+                "0A000 a name with :: is not supported",
+            ),
+            (
+                "SELECT nextval('\"x::t_id_seq\"')",
+                "42P01 relation \"\"x::t_id_seq\"\" does not exist",
+            ),
             ("SELECT * FROM \"x::t\"", "42P01 relation \"x::t\" does not exist"),
         ],
     );

@@ -223,3 +223,41 @@ fn a_changed_table_is_seen_at_once() {
     let answer = client.run("SELECT * FROM t");
     assert!(columns(&answer).contains("renamed\0") && !columns(&answer).contains("added\0"));
 }
+
+#[test]
+fn a_lateral_subquery_gives_its_one_row() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE a (id integer); CREATE TABLE b (a integer, x text)");
+    client.run("INSERT INTO a VALUES (1), (2), (3); INSERT INTO b VALUES (1, 'p'), (1, 'q'), (2, 'r')");
+    let told = |client: &mut Client, sql: &str| {
+        let rows = client.run(sql).rows().into_iter();
+        let row = |row: Vec<Option<String>>| {
+            row.into_iter()
+                .map(Option::unwrap_or_default)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        rows.map(row).collect::<Vec<_>>().join(",")
+    };
+    let joined = |subquery: &str| {
+        format!("SELECT a.id, l.* FROM a LEFT JOIN LATERAL (SELECT {subquery}) l ON true ORDER BY a.id")
+    };
+    let one = joined("x FROM b WHERE b.a = a.id ORDER BY x DESC LIMIT 1");
+    assert_eq!(told(&mut client, &one), "1 q,2 r,3 ");
+    let aggregate = joined("count(*), max(x) AS m FROM b WHERE b.a = a.id");
+    assert_eq!(told(&mut client, &aggregate), "1 2 q,2 1 r,3 0 ");
+    let found_to_be_one = joined("x FROM b WHERE b.a = a.id AND x > 'p'");
+    assert_eq!(told(&mut client, &found_to_be_one), "1 q,2 r,3 ");
+    // Also where nobody asks for its columns.
+    let several = "SELECT a.id FROM a LEFT JOIN LATERAL (SELECT x FROM b WHERE b.a = a.id) l ON true";
+    for refused in [
+        several,
+        &joined("random() AS n"),
+        "SELECT 1 FROM a, LATERAL (SELECT a.id) l",
+        "SELECT 1 FROM a LEFT JOIN LATERAL (SELECT a.id LIMIT 1) l ON true RIGHT JOIN b ON false",
+        "SELECT 1 FROM b LEFT JOIN (a LEFT JOIN LATERAL (SELECT a.id LIMIT 1) l ON true) ON false",
+    ] {
+        assert_eq!(client.query(refused).sqlstate(), "0A000", "{refused}");
+    }
+}

@@ -544,6 +544,9 @@ pub(super) fn sequence_name(text: &str) -> Result<String> {
         }
     }
     match parts.as_slice() {
+        [_] | [_, _] if parts.iter().any(|part| part.contains("::")) => {
+            Err(Fault::new("42P01", format!("relation \"{text}\" does not exist")))
+        }
         [name] => Ok(name.clone()),
         [schema, name] => Ok(super::namespace::stored(schema, name)),
         _ => Err(Fault::new("42P01", format!("relation \"{text}\" does not exist"))),

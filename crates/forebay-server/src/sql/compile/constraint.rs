@@ -10,7 +10,7 @@ use sqlparser::ast::{
 use super::define::unreadable;
 use super::definition::{Check, Definition, ForeignKey, Key, Lowered};
 use super::fault::{Fault, Result};
-use super::namespace::shown;
+use super::namespace::{refuse_separator, shown};
 use super::schema::Table;
 use super::{Compiler, folded};
 use crate::sql::facts::{self, Oid, oid};
@@ -297,6 +297,7 @@ pub(super) fn set_primary_key(
     columns: Vec<String>,
 ) -> Result<()> {
     check_key_count(columns.len())?;
+    refuse_separator(name.as_deref().unwrap_or_default())?;
     if definition.primary_key.is_some() {
         return Err(Fault::new(
             "42P16",
@@ -319,6 +320,7 @@ pub(super) fn set_primary_key(
 fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
     check_key_count(columns.len())?;
     let name = name.unwrap_or_else(|| unused(&format!("{}_{}_key", shown(table), columns.join("_")), definition));
+    refuse_separator(&name)?;
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
     }

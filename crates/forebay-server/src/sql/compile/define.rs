@@ -9,7 +9,7 @@
 use sqlparser::ast::{Expr, ObjectName, Statement as Tree};
 
 use super::fault::{Fault, Result};
-use super::namespace::{SCHEMAS, parted, schemas, shown, told};
+use super::namespace::{SCHEMAS, parted, refuse_separator, schemas, shown, told};
 use super::scalar::identifier;
 use super::sequence::{SEQUENCES, owner_of};
 use super::types;
@@ -188,6 +188,7 @@ pub(super) fn plain_name(name: &ObjectName) -> Result<String> {
         }
         _ => spelled,
     };
+    refuse_separator(&plain)?;
     let lower = plain.to_ascii_lowercase();
     if lower.starts_with("sqlite_") || lower.starts_with("forebay_") {
         return Err(Fault::new("42939", format!("the name \"{plain}\" is reserved")));

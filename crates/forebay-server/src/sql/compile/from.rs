@@ -10,6 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::fault::{Fault, Result};
+use super::lateral::lateral;
 use super::query::{ResultColumn, relation_name};
 use super::resolve;
 use super::scalar::{Scalar, identifier, quoted, type_label};
@@ -30,7 +31,7 @@ impl Compiler<'_> {
                     JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
                 )
             });
-            let sql = self.joined(item, scope)?;
+            let sql = self.joined(item, false, scope)?;
             parts.push(if outer_joins && items.len() > 1 {
                 format!("({sql})")
             } else {
@@ -44,10 +45,17 @@ impl Compiler<'_> {
         Ok(parts.join(" CROSS JOIN "))
     }
 
-    fn joined(&mut self, item: &TableWithJoins, scope: &mut Scope<'_>) -> Result<String> {
+    fn joined(&mut self, item: &TableWithJoins, is_nested: bool, scope: &mut Scope<'_>) -> Result<String> {
         let start = scope.relations.len();
         let mut sql = self.factor(&item.relation, scope)?;
-        for join in &item.joins {
+        for (place, join) in item.joins.iter().enumerate() {
+            if let Some((subquery, alias)) = lateral(join) {
+                if is_nested {
+                    return Err(Fault::unsupported("LATERAL inside a join in parentheses"));
+                }
+                sql.push_str(&self.lateral_join(&item.joins, place, subquery, alias, scope)?);
+                continue;
+            }
             if join.global {
                 return Err(Fault::unsupported("GLOBAL JOIN"));
             }
@@ -282,8 +290,10 @@ impl Compiler<'_> {
                 sample: None,
             } => {
                 if *lateral {
-                    return Err(Fault::unsupported("LATERAL before a subquery")
-                        .with_hint("Join with the subquery, or put it into the select list."));
+                    return Err(
+                        Fault::unsupported("LATERAL before a subquery but in LEFT JOIN LATERAL … ON true")
+                            .with_hint("Join with the subquery, or put it into the select list."),
+                    );
                 }
                 let compiled = self.query(subquery, scope.outer, None)?;
                 let columns = compiled.columns;
@@ -292,7 +302,7 @@ impl Compiler<'_> {
             TableFactor::NestedJoin {
                 table_with_joins,
                 alias: None,
-            } => self.joined(table_with_joins, scope),
+            } => self.joined(table_with_joins, true, scope),
             other => Err(Fault::unsupported(format!("{other} in FROM"))),
         }
     }
@@ -633,7 +643,7 @@ fn side_by_side(arrays: &[Scalar]) -> Result<RowSource> {
     })
 }
 
-fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
+pub(super) fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
     if let Some(name) = &relation.name
         && scope.relations.iter().any(|known| known.name.as_ref() == Some(name))
     {
@@ -646,7 +656,7 @@ fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
     Ok(())
 }
 
-fn apply_alias(relation: &mut Relation, alias: Option<&TableAlias>) -> Result<()> {
+pub(super) fn apply_alias(relation: &mut Relation, alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else {
         return Ok(());
     };

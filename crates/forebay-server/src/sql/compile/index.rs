@@ -8,7 +8,7 @@ use super::Compiler;
 use super::constraint::check_key_count;
 use super::define::{plain_name, refuse_session};
 use super::fault::{Fault, Result};
-use super::namespace::{parted, stored};
+use super::namespace::{parted, refuse_separator, stored};
 use super::scalar::identifier;
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types;
@@ -61,6 +61,7 @@ impl Compiler<'_> {
             keys.push(text);
             names.push(name);
         }
+        refuse_separator(&names.join("_"))?;
         let name = match &index.name {
             Some(name) => {
                 let name = stored(parted(&table.name).0, &plain_name(name)?);

@@ -25,6 +25,7 @@ mod expression;
 mod fault;
 mod from;
 mod index;
+mod lateral;
 pub(crate) mod namespace;
 mod naming;
 mod native;

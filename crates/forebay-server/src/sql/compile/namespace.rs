@@ -186,9 +186,7 @@ impl Compiler<'_> {
         if is_reserved(&name) {
             return Err(Fault::new("42939", format!("the name \"{name}\" is reserved")));
         }
-        if name.contains(SEPARATOR) {
-            return Err(Fault::unsupported(format!("a name with {SEPARATOR}")));
-        }
+        refuse_separator(&name)?;
         let schema = match schema {
             Some(schema) if self.has_schema(&schema)? => schema,
             Some(schema) => return Err(missing(&schema)),
@@ -222,9 +220,7 @@ impl Compiler<'_> {
         if is_reserved(&name) {
             return Err(Fault::new("42939", format!("the name \"{name}\" is reserved")));
         }
-        if name.contains(SEPARATOR) {
-            return Err(Fault::unsupported(format!("a name with {SEPARATOR}")));
-        }
+        refuse_separator(&name)?;
         Ok(vec![
             SCHEMAS.to_owned().into(),
             format!("INSERT INTO \"forebay_schema\" VALUES ({})", quoted(&name)).into(),
@@ -324,6 +320,14 @@ impl Compiler<'_> {
         };
         Ok((views, tables, sequences))
     }
+}
+
+/// Refuses what would be a name of another schema in the file.
+pub(super) fn refuse_separator(name: &str) -> Result<()> {
+    if name.contains(SEPARATOR) {
+        return Err(Fault::unsupported(format!("a name with {SEPARATOR}")));
+    }
+    Ok(())
 }
 
 fn is_reserved(name: &str) -> bool {

@@ -433,10 +433,11 @@ impl Compiler<'_> {
         let (name, operator) = match (op, quantifier) {
             (SetOperator::Union, SetQuantifier::All) => ("UNION", "UNION ALL"),
             (SetOperator::Union, SetQuantifier::None | SetQuantifier::Distinct) => ("UNION", "UNION"),
-            (SetOperator::Intersect, SetQuantifier::None | SetQuantifier::Distinct) => ("INTERSECT", "INTERSECT"),
-            (SetOperator::Except, SetQuantifier::None | SetQuantifier::Distinct) => ("EXCEPT", "EXCEPT"),
-            (SetOperator::Intersect | SetOperator::Except, SetQuantifier::All) => {
-                return Err(Fault::unsupported(format!("{op} ALL")));
+            (SetOperator::Intersect, SetQuantifier::None | SetQuantifier::Distinct | SetQuantifier::All) => {
+                ("INTERSECT", "INTERSECT")
+            }
+            (SetOperator::Except, SetQuantifier::None | SetQuantifier::Distinct | SetQuantifier::All) => {
+                ("EXCEPT", "EXCEPT")
             }
             _ => return Err(Fault::unsupported(format!("{op} {quantifier}"))),
         };
@@ -475,7 +476,7 @@ impl Compiler<'_> {
             leaf => leaf,
         };
         let (left_kinds, right_kinds) = (left.columns(), right.columns());
-        let columns = left_columns
+        let columns: Vec<ResultColumn> = left_columns
             .iter()
             .zip(left_kinds.iter().zip(&right_kinds))
             .zip(&wanted)
@@ -492,11 +493,29 @@ impl Compiler<'_> {
                 not_null: left.not_null && right.not_null,
             })
             .collect();
-        let sql = format!(
-            "{} {operator} {}",
-            render_compared(&left, distinct),
-            render_compared(&right, distinct)
-        );
+        let (left, right) = (render_compared(&left, distinct), render_compared(&right, distinct));
+        let sql = if distinct && quantifier == SetQuantifier::All {
+            // Equal rows, numbered, are told apart: so each meets one of the other side. What is left of them looks like their first.
+            let names: Vec<String> = (1..=columns.len()).map(|place| format!("\"c{place}\"")).collect();
+            let firsts: Vec<String> = names
+                .iter()
+                .zip(&wanted)
+                .map(|(name, oid)| types::compared(&format!("first_value({name}) OVER equal"), *oid))
+                .zip(&names)
+                .map(|(first, name)| format!("{first} AS {name}"))
+                .collect();
+            let (names, firsts) = (names.join(", "), firsts.join(", "));
+            let numbered = |rows: &str| {
+                format!("SELECT {firsts}, row_number() OVER equal FROM ({rows}) WINDOW equal AS (PARTITION BY {names})")
+            };
+            format!(
+                "SELECT {names} FROM ({} {operator} {})",
+                numbered(&left),
+                numbered(&right)
+            )
+        } else {
+            format!("{left} {operator} {right}")
+        };
         Ok(Body::Set { sql, columns })
     }
 

@@ -326,6 +326,7 @@ impl Compiler<'_> {
 
     pub(super) fn rename_constraint(&mut self, table: &Table, from: &Ident, to: &Ident) -> Result<Vec<Step>> {
         let (old, new) = (folded(from), folded(to));
+        super::namespace::refuse_separator(&new)?;
         let mut alteration = self.alteration(table)?;
         let definition = &mut alteration.new;
         if !constraint::taken(&old, definition) {

@@ -6,6 +6,7 @@ use sqlparser::ast::{Expr, ObjectName, SequenceOptions};
 
 use super::define::{identifier_if_needed, steps_of};
 use super::fault::{Fault, Result};
+use super::namespace::refuse_separator;
 use super::scalar::{Form, quoted};
 use super::scope::Scope;
 use super::{Compiler, Step, folded};
@@ -36,6 +37,7 @@ impl Compiler<'_> {
         kind: Oid,
         options: &[SequenceOptions],
     ) -> Result<Sequence> {
+        refuse_separator(column)?;
         let mut name = format!("{table}_{column}_seq");
         let mut number = 0;
         while self.is_taken(&name)? {

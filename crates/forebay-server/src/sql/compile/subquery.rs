@@ -339,7 +339,7 @@ fn three_valued(test: &str, source: &str, any: bool) -> String {
 }
 
 /// Whether it is plain from the text that there is one row at most.
-fn gives_one_row(query: &Query) -> bool {
+pub(super) fn gives_one_row(query: &Query) -> bool {
     if let Some(LimitClause::LimitOffset { limit: Some(limit), .. }) = &query.limit_clause
         && let Expr::Value(value) = limit
         && let Value::Number(number, _) = &value.value

@@ -569,7 +569,7 @@ fn one_dimension(context: &Context<'_>) -> rusqlite::Result<Value> {
 
 /// `(SQLSTATE, message)` or `(SQLSTATE, message, detail)`: an error.
 fn fail(context: &Context<'_>) -> rusqlite::Result<Value> {
-    const KNOWN: [&str; 6] = ["42704", "23502", "23503", "23505", "23514", "40001"];
+    const KNOWN: [&str; 7] = ["0A000", "42704", "23502", "23503", "23505", "23514", "40001"];
     let given = text_at(context, 0)?;
     let sqlstate = KNOWN.into_iter().find(|known| *known == given).unwrap_or("XX000");
     let mut error = ValueError::new(sqlstate, text_at(context, 1)?);
