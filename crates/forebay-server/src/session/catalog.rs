@@ -55,6 +55,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             parameters,
             columns,
             read_only: true,
+            epoch: 0,
         })
     }
 

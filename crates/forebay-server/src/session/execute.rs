@@ -7,18 +7,17 @@ use bytes::BytesMut;
 use forebay::write::sqlite::{Progress, Reader, Session as Connection};
 use forebay::write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
 use parking_lot::Mutex;
-use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::Controlled;
-use super::plans::Key;
-use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
+use super::plans::Found;
+use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
 use super::rows::{self, Failed, Piece};
 use super::violation;
 use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
-use crate::sql::{self, Kind, Plan, Statement, Step, Tag};
+use crate::sql::{self, Kind, Statement, Step, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
 
@@ -26,22 +25,38 @@ use crate::wire::error::WireError;
 const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// One statement of a simple query: executed to its end, described if it gives rows.
-    pub(super) async fn execute_simple(&mut self, statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
+    /// One statement of a simple query: executed to its end, described if it gives rows. `alone`: it is the whole script.
+    pub(super) async fn execute_simple(
+        &mut self,
+        statement: Statement,
+        script: &Arc<str>,
+        alone: bool,
+    ) -> Result<(), Stop> {
         self.refuse_if_failed(&statement.kind)?;
-        let shape = self.shape(&statement, script, &[]).await?;
+        let shape = self.shape(&statement, script, &[], alone).await?;
         if !shape.parameters.is_empty() || statement.parameter_count() > 0 {
             return Err(WireError::new("42P02", "there is no parameter $1")
                 .with_hint("Parameters need the extended protocol.")
                 .into());
         }
+        self.execute_to_the_end(Found { statement, shape }, script, Parameters::default())
+            .await
+    }
+
+    /// A statement of a simple query that is compiled.
+    pub(super) async fn execute_to_the_end(
+        &mut self,
+        found: Found,
+        script: &Arc<str>,
+        parameters: Parameters,
+    ) -> Result<(), Stop> {
         let mut portal = Portal {
             prepared: Arc::new(Prepared {
-                statement: Some(statement),
+                statement: Some(found.statement),
                 script: Arc::clone(script),
-                shape: Arc::new(shape),
+                shape: found.shape,
             }),
-            parameters: Parameters::default(),
+            parameters,
             parameter_bytes: 0,
             formats: Vec::new(),
             state: PortalState::Ready,
@@ -193,9 +208,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// What statements are told of this session.
     pub(super) fn told(&self) -> String {
-        let zone = self.settings.value("timezone").unwrap_or_default();
         let session = u64::from(self.registration.process.unsigned_abs());
-        sql::Told::text(self.now_micros(), session, &zone)
+        sql::Told::text(self.now_micros(), session, self.settings.zone_name())
     }
 
     /// When the transaction began, or would begin now.
@@ -244,7 +258,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 return Err(WireError::new("25001", message).into());
             }
             Some(block) => {
-                block.changed_schema |= defines;
+                if defines {
+                    block.changes_schema(&self.shared.plans);
+                }
                 let mut done = Ok(Outcome::default());
                 for step in steps {
                     done = match block.writing(&self.shared.sqlite, token).await {
@@ -358,13 +374,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .shape
             .encoding(&portal.formats, self.value_environment());
         let sql = match &portal.prepared.shape.plan {
-            Some(plan) => plan
-                .steps
-                .first()
-                .and_then(Step::sql)
-                .map_or(Sql::Shared(Arc::clone(&statement.sql)), |sql| Sql::from(sql.to_owned())),
-            None => Sql::Shared(Arc::clone(&statement.sql)),
+            Some(plan) => plan.steps.first().and_then(Step::sql).unwrap_or(&statement.sql),
+            None => &statement.sql,
         };
+        let sql = Sql::Shared(Arc::clone(sql));
         let parameters = self.take_parameters(portal);
         let job = {
             let (token, encoding) = (token.clone(), encoding);
@@ -485,58 +498,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Compiles a statement by the schema it meets, unless somebody has done so already.
-    pub(super) async fn describe_sql(
-        &mut self,
-        statement: &Statement,
-        script: &Arc<str>,
-        declared: &[u32],
-    ) -> Result<Shape, Stop> {
-        let zone = self.settings.value("timezone").unwrap_or_default();
-        let key = Key {
-            text: Arc::clone(&statement.sql),
-            declared: declared.to_vec(),
-            zone: zone.clone(),
-            epoch: self.shared.plans.epoch(),
-        };
-        let own_schema = self.block.as_ref().is_some_and(|block| block.changed_schema);
-        if !own_schema && let Some(plan) = self.shared.plans.find(&key) {
-            return Ok(shape_of(plan, declared));
-        }
-        let (token, _running) = self.statement_token();
-        let source = self.source(&token).await?;
-        let (looked_at, script, types) = (statement.clone(), Arc::clone(script), declared.to_vec());
-        let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
-        let values = self.value_environment();
-        let plan = self
-            .on_source(&source, &token, move |connection| {
-                connection.refresh_schema().map_err(errors::unplaced)?;
-                let settings = |name: &str| settings.value(name);
-                let environment = sql::Environment {
-                    user: &identity.user,
-                    database: &identity.database,
-                    pid,
-                    version: super::VERSION,
-                    settings: &settings,
-                };
-                sql::compile(
-                    connection.connection(),
-                    &looked_at,
-                    &script,
-                    &environment,
-                    &values,
-                    &types,
-                )
-                .map_err(|error| errors::described(&error, connection.take_refusal(), &looked_at, &script))
-            })
-            .await??;
-        let plan = Arc::new(plan);
-        if !own_schema {
-            self.shared.plans.keep(key, &plan);
-        }
-        Ok(shape_of(plan, declared))
-    }
-
     /// Where a statement that reads now reads from.
     pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
         if let Some(block) = &mut self.block {
@@ -642,26 +603,5 @@ async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) ->
         biased;
         reader = sqlite.reader() => reader,
         error = token.fired() => Err(error),
-    }
-}
-
-fn shape_of(plan: Arc<Plan>, declared: &[u32]) -> Shape {
-    let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
-    let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
-    // A client may declare more than the statement has.
-    parameters.extend(declared.iter().skip(parameters.len()).map(|oid| kind(*oid)));
-    Shape {
-        parameters,
-        columns: plan
-            .columns
-            .iter()
-            .map(|column| Field {
-                name: column.name().to_owned(),
-                kind: kind(column.type_oid()),
-                typmod: column.typmod(),
-            })
-            .collect(),
-        read_only: !plan.writes,
-        plan: Some(plan),
     }
 }

@@ -7,7 +7,8 @@ use forebay::write::Parameters;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::ends_failure;
-use super::prepared::{Field, Portal, PortalState, Prepared, Shape};
+use super::plans::Found;
+use super::prepared::{Field, Portal, PortalState, Prepared};
 use super::{Session, Stop};
 use crate::sql::{Kind, Statement};
 use crate::wire::backend::{self, Column};
@@ -29,7 +30,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 parameter_formats,
                 parameters,
                 result_formats,
-            } => self.bind(portal, &statement, &parameter_formats, &parameters, result_formats),
+            } => {
+                self.bind(portal, &statement, &parameter_formats, &parameters, result_formats)
+                    .await
+            }
             Frontend::Describe {
                 target: Target::Statement,
                 name,
@@ -75,6 +79,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.refuse_if_too_large(bytes, "prepared statements")?;
         }
         let script: Arc<str> = sql.into();
+        if let Ok(Some(Found { statement, shape })) = self.known(&script, declared) {
+            self.refuse_if_failed(&statement.kind)?;
+            let prepared = Prepared {
+                statement: Some(statement),
+                script,
+                shape,
+            };
+            self.statements.insert(name, Arc::new(prepared));
+            backend::parse_complete(&mut self.output.pending);
+            return Ok(());
+        }
         let mut understood = self.understand(Arc::clone(&script)).await?;
         if understood.statement_count() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -88,11 +103,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             },
             Some(statement) => {
                 self.refuse_if_failed(&statement.kind)?;
-                let shape = self.shape(&statement, &script, declared).await?;
+                let shape = self.shape(&statement, &script, declared, true).await?;
                 Prepared {
                     statement: Some(statement),
                     script,
-                    shape: Arc::new(shape),
+                    shape,
                 }
             }
         };
@@ -101,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    fn bind(
+    async fn bind(
         &mut self,
         name: String,
         statement: &str,
@@ -130,6 +145,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .map(|portal| portal.parameter_bytes)
                 .sum::<usize>();
         self.refuse_if_too_large(bytes, "the parameters of open portals")?;
+        let known = prepared.shape.epoch;
+        let prepared = self.brought_up_to_date(prepared).await?;
+        if prepared.shape.epoch != known {
+            self.statements.insert(statement.to_owned(), Arc::clone(&prepared));
+        }
         let shape = &prepared.shape;
         let (given, wanted) = (parameters.len(), shape.parameters.len());
         if given != wanted {
@@ -266,27 +286,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             WireError::new("26000", message)
         })
-    }
-
-    /// What goes in and comes out of a statement, by a look at the schema.
-    pub(super) async fn shape(
-        &mut self,
-        statement: &Statement,
-        script: &Arc<str>,
-        declared: &[u32],
-    ) -> Result<Shape, Stop> {
-        match &statement.kind {
-            Kind::Sql => self.describe_sql(statement, script, declared).await,
-            Kind::Catalog => self.describe_catalog(statement, declared).await,
-            kind => {
-                let columns = super::control::columns(kind, &self.settings);
-                Ok(Shape {
-                    columns,
-                    read_only: true,
-                    ..Shape::default()
-                })
-            }
-        }
     }
 }
 

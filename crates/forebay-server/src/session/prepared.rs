@@ -30,10 +30,12 @@ pub(super) struct Shape {
     pub(super) read_only: bool,
     /// What SQLite runs, for a statement that is for it.
     pub(super) plan: Option<Arc<Plan>>,
+    /// The state of the schema that the plan is for.
+    pub(super) epoch: u64,
 }
 
 /// One column of a result.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: Type,

@@ -21,6 +21,7 @@ pub(crate) mod facts;
 pub(crate) mod functions;
 mod grammar;
 mod lexer;
+mod lift;
 mod pragma;
 mod sequence_options;
 mod split;
@@ -36,7 +37,7 @@ pub(crate) use compile::definition::Definition;
 pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
-pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
+pub use functions::{GIVE_BACK, Marked, Sequences, Told, marked_error, register, zone};
 pub use split::Hints;
 pub use tag::Tag;
 
@@ -44,6 +45,7 @@ pub use copy::{Copy, Forced, Format, Header, Subject};
 use cursor::Cursor;
 use error::character_position;
 use lexer::Token;
+pub(crate) use lift::lift;
 use split::Segment;
 
 /// More tokens than this in one script are refused: a tree of them takes some hundred bytes each.

@@ -42,7 +42,7 @@ impl Compiler<'_> {
         // The table of sequences is made with the first one.
         let mut there = self.kind_of("forebay_sequence")?.is_some();
         steps.retain(|step| {
-            !matches!(step, Step::Run { sql, .. } if sql == SEQUENCES) || !std::mem::replace(&mut there, true)
+            !matches!(step, Step::Run { sql, .. } if **sql == *SEQUENCES) || !std::mem::replace(&mut there, true)
         });
         Ok(steps)
     }

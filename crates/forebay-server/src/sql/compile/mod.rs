@@ -32,11 +32,15 @@ mod scope;
 mod subquery;
 pub(crate) mod types;
 
+use std::sync::Arc;
+
 use forebay::write::sqlite::SchemaEdit;
 use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
+#[cfg(test)]
+pub(crate) use define::SEQUENCES;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
 pub(crate) use rename::{is_operation, mentions};
@@ -81,13 +85,20 @@ pub struct Plan {
     pub asked: Vec<Asked>,
 }
 
+impl Plan {
+    /// The text of the first step; empty if it is none of SQLite's.
+    pub fn first_sql(&self) -> Arc<str> {
+        self.steps.first().and_then(Step::sql).cloned().unwrap_or_default()
+    }
+}
+
 /// What is to be done at once.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// A statement for SQLite.
     Run {
         /// Its text.
-        sql: String,
+        sql: Arc<str>,
         /// Whether it asks for the session's environment.
         environment: bool,
     },
@@ -100,13 +111,16 @@ pub enum Step {
 impl From<String> for Step {
     fn from(sql: String) -> Self {
         let environment = code(&sql).any(|(_, byte)| byte == scalar::ENVIRONMENT as u8);
-        Self::Run { sql, environment }
+        Self::Run {
+            sql: sql.into(),
+            environment,
+        }
     }
 }
 
 impl Step {
     /// The statement, if it is one.
-    pub fn sql(&self) -> Option<&str> {
+    pub fn sql(&self) -> Option<&Arc<str>> {
         match self {
             Self::Run { sql, .. } => Some(sql),
             Self::Edit(_) | Self::DeferForeignKeys => None,
@@ -207,6 +221,7 @@ pub(crate) fn compile(
             Step::Run { sql, environment } => {
                 let (sql, highest) = numbered(&sql, number);
                 used = used.max(highest);
+                let sql = sql.into();
                 Step::Run { sql, environment }
             }
             other => other,
