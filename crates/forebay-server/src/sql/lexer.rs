@@ -216,15 +216,14 @@ impl Lexer<'_> {
     /// From the opening quote at `self.at`; a doubled quote stands for itself.
     fn quoted(&mut self, start: usize, quote: u8, kind: Kind, message: &str) -> Result<Kind, SqlError> {
         self.at += 1;
-        while self.at < self.bytes.len() {
-            if self.byte(0) == quote {
-                if self.byte(1) != quote {
-                    return Ok(self.take(1, kind));
-                }
-                self.at += 1;
+        while let Some(length) = self.source[self.at..].find(char::from(quote)) {
+            self.at += length;
+            if self.byte(1) != quote {
+                return Ok(self.take(1, kind));
             }
-            self.at += 1;
+            self.at += 2;
         }
+        self.at = self.bytes.len();
         self.unterminated(start, message)
     }
 
