@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use forebay::write::Parameters;
+use forebay::write::Value;
 use forebay::write::sqlite::Session as Connection;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -53,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// The statement that is this whole simple query, and its parameters, if it or one with other literals was compiled before, or
     /// can be from now on.
-    pub(super) async fn known_or_lifted(&mut self, script: &str) -> Result<Option<(Found, Parameters)>, Stop> {
+    pub(super) async fn known_or_lifted(&mut self, script: &str) -> Result<Option<(Found, Vec<Value>)>, Stop> {
         if self.has_schema_of_its_own() {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             && found.shape.parameters.is_empty()
             && found.statement.parameter_count() == 0
         {
-            return Ok(Some((found, Parameters::default())));
+            return Ok(Some((found, Vec::new())));
         }
         let Some(lifted) = sql::lift(script) else {
             return Ok(None);
@@ -79,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let values: Result<Vec<_>, WireError> = values
             .map(|(kind, value)| decode_parameter(kind, 0, Some(value.as_bytes()), &environment))
             .collect();
-        Ok(values.ok().map(|values| (found, Parameters::from(values))))
+        Ok(values.ok().map(|values| (found, values)))
     }
 
     /// A text whose literals have become parameters; nothing if it cannot do without them.

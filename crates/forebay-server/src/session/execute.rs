@@ -39,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .with_hint("Parameters need the extended protocol.")
                 .into());
         }
-        self.execute_to_the_end(Found { statement, shape }, script, Parameters::default())
+        self.execute_to_the_end(Found { statement, shape }, script, Vec::new())
             .await
     }
 
@@ -48,7 +48,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         &mut self,
         found: Found,
         script: &Arc<str>,
-        parameters: Parameters,
+        parameters: Vec<Value>,
     ) -> Result<(), Stop> {
         let mut portal = Portal {
             prepared: Arc::new(Prepared {
@@ -190,19 +190,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
     pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
-        let parameters = std::mem::take(&mut portal.parameters);
-        let Some(plan) = &portal.prepared.shape.plan else {
-            return parameters;
-        };
-        if plan.environment.is_none() && parameters.values().len() == plan.used {
-            return parameters;
+        let mut values = std::mem::take(&mut portal.parameters);
+        if let Some(plan) = &portal.prepared.shape.plan {
+            if let Some(number) = plan.environment {
+                values.resize(number - 1, Value::Null);
+                values.push(Value::Text(self.told()));
+            }
+            values.truncate(plan.used);
         }
-        let mut values = parameters.values().to_vec();
-        if let Some(number) = plan.environment {
-            values.resize(number - 1, Value::Null);
-            values.push(Value::Text(self.told()));
-        }
-        values.truncate(plan.used);
         Parameters::from(values)
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forebay::write::Parameters;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::ends_failure;
@@ -195,7 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let portal = Portal {
             prepared,
-            parameters: Parameters::from(values),
+            parameters: values,
             parameter_bytes,
             formats: result_formats,
             state: PortalState::Ready,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::write::sqlite::Reader;
-use forebay::write::{Parameters, Value};
+use forebay::write::Value;
 use forebay_pg_values::Environment;
 use postgres_types::Type;
 
@@ -77,7 +77,7 @@ impl Shape {
 /// A statement with its parameters, ready to be executed in one or several steps.
 pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
-    pub(super) parameters: Parameters,
+    pub(super) parameters: Vec<Value>,
     /// What the parameters took in their message.
     pub(super) parameter_bytes: usize,
     pub(super) formats: Vec<i16>,
