@@ -48,7 +48,7 @@ use lexer::Token;
 pub(crate) use lift::lift;
 use split::Segment;
 
-/// More tokens than this in one script are refused: a tree of them takes some hundred bytes each.
+/// More tokens than this in one statement are refused: a tree of them takes some hundred bytes each.
 const TOKENS_MAX: usize = 1_000_000;
 /// So many statements at the beginning of a script are understood once: most scripts have no more.
 const UNDERSTOOD_ONCE_MAX: usize = 16;
@@ -263,7 +263,7 @@ impl Script {
     /// A script of which nothing was understood yet.
     ///
     /// # Errors
-    /// If it is no text of tokens, or of too many.
+    /// If it is no text of tokens, or a statement is one of too many.
     pub fn new(text: Arc<str>) -> Result<Self, SqlError> {
         if let Some(byte) = text.find('\0') {
             return Err(SqlError::Syntax {
@@ -271,9 +271,9 @@ impl Script {
                 position: Some(character_position(&text, byte)),
             });
         }
-        // A token takes a byte at least. Too many are refused before the work for the first of them.
+        // A token takes a byte at least. Too many are refused before the work for the first statement.
         if text.len() > TOKENS_MAX {
-            lexer::Lexer::starting_at(&text, 0, TOKENS_MAX).try_for_each(|token| token.map(|_| ()))?;
+            split::Segments::starting_at(&text, 0, TOKENS_MAX).try_for_each(|segment| segment.map(|_| ()))?;
         }
         Ok(Self {
             text,
