@@ -18,6 +18,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use test::Extent;
 
 #[derive(Parser)]
 #[command(
@@ -35,8 +36,11 @@ enum Chore {
     /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
     Test {
         /// Leave out what takes minutes: the models, the other compiler, the real clients and frameworks, the measurements and the browser.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "long")]
         quick: bool,
+        /// Behind all of it what takes an hour: a million statements beside PostgreSQL, and the lab's soaks.
+        #[arg(long)]
+        long: bool,
     },
     /// The fast part while writing: format, lints, cargo check.
     Check,
@@ -55,7 +59,9 @@ enum Chore {
 
 fn main() -> ExitCode {
     let passed = match Arguments::parse().chore {
-        Chore::Test { quick } => test::run(quick),
+        Chore::Test { quick: true, .. } => test::run(Extent::Quick),
+        Chore::Test { long: true, .. } => test::run(Extent::Long),
+        Chore::Test { .. } => test::run(Extent::Usual),
         Chore::Check => check::run(),
         Chore::Setup => setup::run(),
         Chore::Guide => guide::run(),

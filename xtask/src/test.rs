@@ -42,8 +42,24 @@ const LAB_SCENARIOS: &[&[&str]] = &[
 const THE_SERVER: &str = "{forebay}";
 const THE_EXAMPLE: &str = "{web}";
 
-/// Runs everything (or, `quick`, all that takes no minutes) and returns whether the run passed.
-pub(crate) fn run(quick: bool) -> bool {
+/// How many statements the long run compares with PostgreSQL's answers.
+const LONG_CASES: &str = "1000000";
+/// What the lab runs at its usual length in a long run.
+const SOAKS: &[&str] = &["cache-soak", "writes-soak"];
+
+/// How much is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All that takes no minutes.
+    Quick,
+    /// Everything that must hold before a change lands.
+    Usual,
+    /// Behind that, what takes long by its nature.
+    Long,
+}
+
+/// Runs everything to that extent and returns whether the run passed.
+pub(crate) fn run(extent: Extent) -> bool {
     let mut steps = Steps::default();
     check::format_and_lints(&mut steps);
     steps.step("sources of dependencies", sources);
@@ -90,7 +106,7 @@ pub(crate) fn run(quick: bool) -> bool {
     let documentation = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
     steps.step("guide", guide::step);
-    if !quick {
+    if extent != Extent::Quick {
         steps.step("promised compiler", promised_compiler);
         steps.step("models", models);
         for client in setup::CLIENTS {
@@ -101,6 +117,15 @@ pub(crate) fn run(quick: bool) -> bool {
         }
         steps.step("tiny measurements", tiny_measurements);
         steps.step("report in a browser", report_in_a_browser);
+    }
+    if extent == Extent::Long {
+        steps.step("a million statements", a_million_statements);
+        for soak in SOAKS {
+            steps.command(
+                soak,
+                cargo(["run", "--release", "--quiet", "--package", "lab", "--", soak]),
+            );
+        }
     }
     steps.run()
 }
@@ -276,6 +301,20 @@ fn tiny_measurements() -> Outcome {
     } else {
         Outcome::Failed(failed.join(", "))
     }
+}
+
+/// The differential test at its full length, of a seed that it prints; optimised, or it takes four times as long.
+fn a_million_statements() -> Outcome {
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "forebay-server",
+        "--test",
+        "differential",
+    ];
+    let test = cargo(test).set("FOREBAY_CASES", LONG_CASES);
+    run_tests(&test, &["generated_statements", "--nocapture"])
 }
 
 /// The lab's report as its readers see it.

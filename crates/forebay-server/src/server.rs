@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use forebay::write::Writer;
 use forebay::write::sqlite::{self, OpenError, Sqlite};
+use forebay::write::{Write, Writer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
@@ -24,7 +24,6 @@ use crate::denials::Denials;
 use crate::health::Health;
 use crate::http;
 use crate::session::cancel::{self, Cancels};
-use crate::session::plans::Plans;
 use crate::session::shared::{Limits, Phase, Shared};
 use crate::session::{Identity, Session};
 use crate::sql;
@@ -134,7 +133,7 @@ impl Server {
             writer,
             catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
             cancels,
-            plans: Plans::default(),
+            plans: Arc::default(),
             advisory: Arc::default(),
             channels: Arc::default(),
             sequences,
@@ -260,6 +259,8 @@ impl Server {
                 sessions.abort_all();
             }
         }
+        // There is no such table where there are no sequences.
+        let _given_back = shared.writer.submit(Write::new(sql::GIVE_BACK, ())).await;
         shared.writer.drain().await;
         shared.sqlite.close().await;
     }

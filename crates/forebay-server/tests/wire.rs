@@ -23,6 +23,8 @@ mod errors;
 mod extended;
 #[path = "wire/literals.rs"]
 mod literals;
+#[path = "wire/plans.rs"]
+mod plans;
 #[path = "wire/portals.rs"]
 mod portals;
 #[path = "wire/schemas.rs"]

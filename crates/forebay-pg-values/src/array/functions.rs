@@ -1,10 +1,12 @@
 //! The functions and operators of arrays, by symbol.
 
 use std::cmp::Ordering;
+use std::iter;
 
-use super::compare::{compare, equals, need_equality, same};
+use super::compare::{compare, compare_scalar, equals, need_equality, same};
 use super::text::too_many;
-use super::{Array, DIMENSIONS_MAX, damaged};
+use super::{Array, DIMENSIONS_MAX, check_bytes, check_count, damaged};
+use crate::text::check_length;
 use crate::{Arguments, Body, Datum, Function, Kind, Owned, Result, Type, ValueError, text_form};
 
 const fn of_arrays(symbol: &'static str, body: Body) -> Function {
@@ -109,23 +111,40 @@ fn order(arguments: Arguments<'_>) -> Result<Ordering> {
     compare(element_kind(arguments, 0)?, arguments.text(0)?, arguments.text(1)?)
 }
 
-/// NULL is in no array.
 fn contains(arguments: Arguments<'_>, whole: usize, part: usize) -> Result<bool> {
     let kind = element_kind(arguments, whole)?;
     need_equality(kind)?;
-    let (whole, part) = (read(arguments, whole)?, read(arguments, part)?);
+    let (whole, part) = (Members::of(kind, read(arguments, whole)?), read(arguments, part)?);
     let mut wanted = part.elements.iter();
-    Ok(wanted.all(|wanted| *wanted != Owned::Null && whole.elements.iter().any(|element| same(kind, element, wanted))))
+    Ok(wanted.all(|wanted| whole.contains(wanted)))
 }
 
 fn overlap(arguments: Arguments<'_>) -> Result<Owned> {
     let kind = element_kind(arguments, 0)?;
     need_equality(kind)?;
-    let (left, right) = (read(arguments, 0)?, read(arguments, 1)?);
+    let (left, right) = (Members::of(kind, read(arguments, 0)?), read(arguments, 1)?);
     let mut wanted = right.elements.iter();
-    let found =
-        wanted.any(|wanted| *wanted != Owned::Null && left.elements.iter().any(|element| same(kind, element, wanted)));
-    Ok(found.into())
+    Ok(wanted.any(|wanted| left.contains(wanted)).into())
+}
+
+/// What is in an array, in order: looking for all elements of another takes hardly longer than reading them.
+struct Members {
+    kind: Kind,
+    ordered: Vec<Owned>,
+}
+
+impl Members {
+    fn of(kind: Kind, array: Array) -> Self {
+        let mut ordered = array.elements;
+        ordered.sort_unstable_by(|left, right| compare_scalar(kind, left.as_datum(), right.as_datum()));
+        Self { kind, ordered }
+    }
+
+    /// NULL is in no array.
+    fn contains(&self, wanted: &Owned) -> bool {
+        let against = |element: &Owned| compare_scalar(self.kind, element.as_datum(), wanted.as_datum());
+        *wanted != Owned::Null && self.ordered.binary_search_by(against).is_ok()
+    }
 }
 
 fn add_element(arguments: Arguments<'_>, of_array: usize, of_element: usize) -> Result<Owned> {
@@ -226,9 +245,15 @@ fn replace(arguments: Arguments<'_>) -> Result<Owned> {
     need_equality(kind)?;
     let mut array = read(arguments, 0)?;
     let unwanted = arguments.values[1].into();
+    let replacement = Owned::from(arguments.values[2]);
+    let replaced = |element: &Owned| same(kind, element, &unwanted);
+    check_bytes(
+        &replacement,
+        array.elements.iter().filter(|element| replaced(element)).count(),
+    )?;
     for element in &mut array.elements {
-        if same(kind, element, &unwanted) {
-            *element = arguments.values[2].into();
+        if replaced(element) {
+            element.clone_from(&replacement);
         }
     }
     array.into_stored(kind)
@@ -248,9 +273,6 @@ fn lengths(arguments: Arguments<'_>, index: usize) -> Result<Vec<i64>> {
     });
     lengths.collect()
 }
-
-/// What `array_fill` makes at most: a short call must not take all memory.
-const FILLED_MAX: usize = 4_000_000;
 
 fn fill(arguments: Arguments<'_>) -> Result<Owned> {
     let Some(Type::Scalar(kind)) = arguments.types.first().copied() else {
@@ -292,12 +314,9 @@ fn fill(arguments: Arguments<'_>) -> Result<Owned> {
             .filter(|items| *items <= 134_217_727)
             .ok_or_else(too_large)?;
     }
-    if items > FILLED_MAX {
-        return Err(ValueError::unsupported(format_args!(
-            "array_fill of more than {FILLED_MAX} elements is"
-        )));
-    }
+    check_count(items)?;
     let value = Owned::from(arguments.values[0]);
+    check_bytes(&value, items)?;
     Array::new(dimensions, vec![value; items]).into_stored(kind)
 }
 
@@ -397,6 +416,7 @@ fn to_text(arguments: Arguments<'_>) -> Result<Owned> {
         if !std::mem::replace(&mut first, false) {
             out.push_str(separator);
         }
+        check_length(i64::try_from(out.len()).unwrap_or(i64::MAX))?;
         match (&element, for_null) {
             (Owned::Null, Some(for_null)) => out.push_str(for_null),
             _ => text_form::write(kind, element.as_datum(), arguments.environment, &mut out)?,
@@ -414,18 +434,20 @@ fn from_text(arguments: Arguments<'_>) -> Result<Owned> {
         Some(Datum::Text(text)) => Some(*text),
         _ => None,
     };
-    let parts: Vec<String> = match arguments.values[1] {
-        _ if text.is_empty() => Vec::new(),
-        Datum::Null => text.chars().map(String::from).collect(),
-        Datum::Text("") => vec![text.to_owned()],
-        _ => text.split(arguments.text(1)?).map(str::to_owned).collect(),
+    let parts: Box<dyn Iterator<Item = &str>> = match arguments.values[1] {
+        _ if text.is_empty() => Box::new(iter::empty()),
+        Datum::Null => Box::new(text.split("").filter(|part| !part.is_empty())),
+        Datum::Text("") => Box::new(iter::once(text)),
+        _ => Box::new(text.split(arguments.text(1)?)),
     };
-    let elements = parts.into_iter().map(|part| {
-        if for_null == Some(part.as_str()) {
+    let mut elements = Vec::new();
+    for part in parts {
+        check_count(elements.len() + 1)?;
+        elements.push(if for_null == Some(part) {
             Owned::Null
         } else {
             part.into()
-        }
-    });
-    Array::of_elements(elements.collect()).into_stored(Kind::Text)
+        });
+    }
+    Array::of_elements(elements).into_stored(Kind::Text)
 }

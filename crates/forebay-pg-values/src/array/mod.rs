@@ -22,6 +22,7 @@ pub use subscript::{Bounds, slice, subscript};
 pub use text::{parse, write};
 pub use wire::{Dimensions, decode, encode, read_dimensions};
 
+use crate::text::check_length;
 use crate::{Datum, Kind, Owned, Result, ValueError};
 
 /// PostgreSQL's limit.
@@ -34,6 +35,30 @@ pub struct Array {
     dimensions: Vec<usize>,
     /// As many as the product of the dimensions, the last dimension's together.
     elements: Vec<Owned>,
+}
+
+/// What an array has at most: each element takes some hundred bytes while one is read or made, and a short statement must not take
+/// all memory.
+const ELEMENTS_MAX: usize = 4_000_000;
+
+/// An error if an array of so many elements is too large.
+pub(crate) fn check_count(elements: usize) -> Result<()> {
+    if elements > ELEMENTS_MAX {
+        return Err(ValueError::unsupported(format_args!(
+            "an array of more than {ELEMENTS_MAX} elements is"
+        )));
+    }
+    Ok(())
+}
+
+/// An error if so many copies of a value are more than a result may be.
+pub(crate) fn check_bytes(value: &Owned, copies: usize) -> Result<()> {
+    let bytes = match value {
+        Owned::Text(text) => text.len(),
+        Owned::Blob(bytes) => bytes.len(),
+        Owned::Null | Owned::Integer(_) | Owned::Real(_) => 0,
+    };
+    check_length(i64::try_from(bytes.saturating_mul(copies)).unwrap_or(i64::MAX))
 }
 
 /// A stored text that is no array.

@@ -2,7 +2,7 @@
 //!
 //! Contract: reads what PostgreSQL 15 reads, if the lower bounds are 1; writes what it writes.
 
-use super::{Array, DIMENSIONS_MAX};
+use super::{Array, DIMENSIONS_MAX, check_count};
 use crate::{Environment, Kind, Owned, Result, ValueError, text_form};
 
 /// Reads a literal; the stored form.
@@ -267,7 +267,7 @@ impl Literal<'_> {
             self.unquoted()?
         };
         self.elements.push(element);
-        Ok(())
+        check_count(self.elements.len())
     }
 
     fn quoted(&mut self) -> Result<String> {

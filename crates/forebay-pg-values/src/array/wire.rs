@@ -4,7 +4,7 @@
 //! Contract: what a peer sends is not trusted; elements' own format is the caller's.
 
 use super::text::too_many;
-use super::{Array, DIMENSIONS_MAX};
+use super::{Array, DIMENSIONS_MAX, check_count};
 use crate::{Datum, Kind, Owned, Result, ValueError};
 
 /// What stands before the elements.
@@ -95,6 +95,7 @@ pub fn decode(kind: Kind, bytes: &[u8], mut element: impl FnMut(&[u8]) -> Result
             .ok_or_else(too_long)?;
         lengths.push(length);
     }
+    check_count(items)?;
     let mut elements = Vec::new();
     if count > 0 {
         for _ in 0..items {

@@ -1,6 +1,7 @@
 //! The functions and operators of json and jsonb, by symbol.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use super::jsonb::{self, Value};
 use super::path::{self, Change};
@@ -67,11 +68,21 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("jsonb_exists", |a| Ok(read(a, 0)?.exists(a.text(1)?).into())),
     Function::new("jsonb_exists_any", |a| {
         let document = read(a, 0)?;
-        Ok(keys(a, 1)?.iter().flatten().any(|key| document.exists(key)).into())
+        let there = document.keys();
+        Ok(keys(a, 1)?
+            .iter()
+            .flatten()
+            .any(|key| there.contains(key.as_str()))
+            .into())
     }),
     Function::new("jsonb_exists_all", |a| {
         let document = read(a, 0)?;
-        Ok(keys(a, 1)?.iter().flatten().all(|key| document.exists(key)).into())
+        let there = document.keys();
+        Ok(keys(a, 1)?
+            .iter()
+            .flatten()
+            .all(|key| there.contains(key.as_str()))
+            .into())
     }),
     // Changes.
     Function::new("jsonb_concat", |a| done(read(a, 0)?.concatenate(read(a, 1)?))),
@@ -242,7 +253,8 @@ fn array_length(arguments: Arguments<'_>) -> Result<Owned> {
 }
 
 fn delete_keys(arguments: Arguments<'_>, keys: &[String]) -> Result<Owned> {
-    let is_named = |name: &str| keys.iter().any(|key| key == name);
+    let keys: HashSet<&str> = keys.iter().map(String::as_str).collect();
+    let is_named = |name: &str| keys.contains(name);
     done(match read(arguments, 0)? {
         Value::Object(members) => Value::Object(members.into_iter().filter(|(key, _)| !is_named(key)).collect()),
         Value::Array(elements) => Value::Array(

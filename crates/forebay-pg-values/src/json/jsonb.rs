@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
 
 use super::number;
@@ -266,9 +267,18 @@ impl<'a> Value<'a> {
 
     fn contains_part(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Array(left), Self::Array(right)) => right
-                .iter()
-                .all(|wanted| left.iter().any(|element| element.contains_part(wanted))),
+            (Self::Array(left), Self::Array(right)) => {
+                let (mut scalars, nested): (Vec<_>, Vec<_>) = left.iter().partition(|element| element.is_scalar());
+                // In order, so that looking for many takes hardly longer than reading them.
+                scalars.sort_unstable_by(|one, other| one.order(other));
+                right.iter().all(|wanted| {
+                    if wanted.is_scalar() {
+                        scalars.binary_search_by(|element| element.order(wanted)).is_ok()
+                    } else {
+                        nested.iter().any(|element| element.contains_part(wanted))
+                    }
+                })
+            }
             (Self::Object(_), Self::Object(right)) => right
                 .iter()
                 .all(|(key, wanted)| self.member(key).is_some_and(|value| value.contains_part(wanted))),
@@ -286,6 +296,22 @@ impl<'a> Value<'a> {
                 .any(|element| matches!(element, Self::String(string) if string == key)),
             Self::String(string) => string == key,
             _ => false,
+        }
+    }
+
+    /// All that [`exists`](Self::exists).
+    pub(crate) fn keys(&self) -> HashSet<&str> {
+        match self {
+            Self::Object(members) => members.iter().map(|(key, _)| &**key).collect(),
+            Self::Array(elements) => elements
+                .iter()
+                .filter_map(|element| match element {
+                    Self::String(string) => Some(&**string),
+                    _ => None,
+                })
+                .collect(),
+            Self::String(string) => HashSet::from([&**string]),
+            _ => HashSet::new(),
         }
     }
 

@@ -6,6 +6,9 @@ use super::whole::Whole;
 use crate::integer::is_space;
 use crate::{Owned, Result, ValueError};
 
+/// The digits that a value has at most: PostgreSQL stores so many before the point, and so many behind it.
+const DIGITS_MAX: usize = 131_072 + 16_383;
+
 /// Reads the stored form; nothing if it is none.
 pub(super) fn stored(text: &str) -> Option<Number> {
     match text {
@@ -134,6 +137,11 @@ fn read(text: &str, typmod: i32) -> Result<Number> {
     }
     if !only_spaces(rest) {
         return Err(invalid());
+    }
+    // Before the work, which grows with their square.
+    let zeros = whole.iter().chain(fraction).take_while(|digit| **digit == b'0').count();
+    if whole.len() + fraction.len() - zeros > DIGITS_MAX {
+        return Err(overflow());
     }
     scaled(finite(negative, whole, fraction), exponent, typmod)
 }

@@ -51,6 +51,8 @@ impl Whole {
 
     /// Reads decimal digits and nothing else.
     pub(crate) fn from_digits(digits: &[u8]) -> Self {
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        let digits = &digits[zeros..];
         // 38 digits are below 2^127.
         if digits.len() <= 38 {
             return Self::Small(

@@ -139,10 +139,14 @@ fn ends_with_escape() -> ValueError {
     ValueError::new("22025", "LIKE pattern must not end with escape character")
 }
 
+/// So many bytes are compared in vain at most, which takes about a second: nothing could interrupt it.
+const COMPARED_MAX: usize = 1_000_000_000;
+
 fn matches<C: Characters>(text: &[u8], pattern: &[u8]) -> Result<bool> {
     let (mut text, mut pattern) = (text, pattern);
     // What the last `%` was followed by, and the text it has not yet been held against.
     let mut again: Option<(&[u8], &[u8])> = None;
+    let mut compared = 0_usize;
     loop {
         let matched = match (text, pattern) {
             // With the text at its end no later start can match either.
@@ -187,6 +191,12 @@ fn matches<C: Characters>(text: &[u8], pattern: &[u8]) -> Result<bool> {
         };
         if !matched {
             let Some((start, after)) = again else { return Ok(false) };
+            compared += start.len() - text.len();
+            if compared > COMPARED_MAX {
+                return Err(ValueError::unsupported(
+                    "a LIKE that nearly matches at so many places is",
+                ));
+            }
             let first = match after {
                 [b'\\', first, ..] | [first, ..] => C::fold(*first),
                 [] => unreachable!("a `%` at the end matches all"),

@@ -1,5 +1,7 @@
 //! lpad, rpad, ltrim, rtrim, btrim.
 
+use std::collections::HashSet;
+
 use super::{ALLOCATION_BYTES_MAX, check_length, length, offset_of, too_large};
 use crate::{Arguments, Function, Owned, Result};
 
@@ -46,7 +48,8 @@ fn pad(arguments: Arguments<'_>, side: Side, fill: &str) -> Result<Owned> {
 
 fn trim(arguments: Arguments<'_>, left: bool, right: bool) -> Result<Owned> {
     let (mut text, set) = (arguments.text(0)?, arguments.text(1)?);
-    let in_set = |character| set.contains(character);
+    let members: HashSet<char> = set.chars().collect();
+    let in_set = |character| members.contains(&character);
     if left {
         text = text.trim_start_matches(in_set);
     }

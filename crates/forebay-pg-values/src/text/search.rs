@@ -1,5 +1,7 @@
 //! Finding and changing parts of texts: position, replace, translate, split_part, starts_with; and single characters.
 
+use std::collections::HashMap;
+
 use memchr::memmem;
 
 use super::length;
@@ -61,11 +63,15 @@ fn replace(text: &str, from: &str, to: &str) -> Result<String> {
 
 /// Each character of `from` becomes the one at its place in `to`, or nothing.
 fn translate(text: &str, from: &str, to: &str) -> String {
+    let mut becomes = HashMap::new();
+    let mut to = to.chars();
+    for character in from.chars() {
+        let replacement = to.next();
+        // The first of its places counts.
+        becomes.entry(character).or_insert(replacement);
+    }
     text.chars()
-        .filter_map(|character| match from.chars().position(|other| other == character) {
-            Some(place) => to.chars().nth(place),
-            None => Some(character),
-        })
+        .filter_map(|character| becomes.get(&character).copied().unwrap_or(Some(character)))
         .collect()
 }
 

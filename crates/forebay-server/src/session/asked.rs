@@ -13,7 +13,7 @@ use super::prepared::Portal;
 use super::settings::unknown;
 use super::{Session, Stop, rows};
 use crate::errors;
-use crate::sql::{Asked, Statement, Step};
+use crate::sql::{Asked, Statement};
 use crate::wire::error::WireError;
 
 /// The longest sleep: longer than any session lives.
@@ -61,8 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let (number, bytes_max) = (self.next_cursor, self.shared.limits.result_bytes_max);
         let plan = portal.prepared.shape.plan.as_ref();
-        let step = plan.and_then(|plan| plan.steps.first()).and_then(Step::sql);
-        let sql = Sql::from(step.unwrap_or_default().to_owned());
+        let sql = Sql::from(plan.map(|plan| plan.first_sql()).unwrap_or_default());
         let parameters = self.take_parameters(portal);
         let source = self.source(token).await?;
         let watched = token.clone();

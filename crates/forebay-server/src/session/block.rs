@@ -5,11 +5,13 @@
 //! SERIALIZABLE blocks hold a snapshot if they only read, and the right to write from their first statement otherwise, so
 //! that none of them ever fails to serialize.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::write::sqlite::{Reader, Sqlite, Transaction};
 use forebay::write::{CancelToken, WriteError};
 
+use super::plans::Plans;
 use super::settings::Settings;
 use crate::sql::{Isolation, clock_micros};
 
@@ -38,7 +40,7 @@ pub(super) struct Block {
     /// When it began, in microseconds since 1970: `now()` for all of it.
     pub(super) began_micros: i64,
     /// A statement in it has changed the schema, which others do not see yet.
-    pub(super) changed_schema: bool,
+    schema_change: Option<SchemaChange>,
     /// SET CONSTRAINTS ALL IMMEDIATE: foreign keys are looked at after each statement, deferred ones too.
     pub(super) constraints_are_immediate: bool,
     /// SET CONSTRAINTS name IMMEDIATE, of some of them.
@@ -62,7 +64,7 @@ impl Block {
             savepoints: Vec::new(),
             settings_before: settings.clone(),
             began_micros: clock_micros(),
-            changed_schema: false,
+            schema_change: None,
             constraints_are_immediate: false,
             some_constraints_are_immediate: false,
             local: Vec::new(),
@@ -72,6 +74,16 @@ impl Block {
     /// The settings as they were when it began.
     pub(super) fn settings_before(&self) -> &Settings {
         &self.settings_before
+    }
+
+    /// A statement in it changes the schema: for others when the block ends, if it is not undone.
+    pub(super) fn changes_schema(&mut self, plans: &Arc<Plans>) {
+        self.schema_change
+            .get_or_insert_with(|| SchemaChange(Arc::clone(plans)));
+    }
+
+    pub(super) fn has_changed_schema(&self) -> bool {
+        self.schema_change.is_some()
     }
 
     /// This setting is changed until the end of the block only.
@@ -186,6 +198,9 @@ impl Block {
         }
         self.savepoints.truncate(place + 1);
         self.failed = false;
+        if let Some(SchemaChange(plans)) = &self.schema_change {
+            plans.schema_changed();
+        }
         Ok(true)
     }
 
@@ -223,6 +238,15 @@ impl Block {
             Some(transaction) => transaction.rollback().await,
             None => Ok(()),
         }
+    }
+}
+
+/// What was compiled in a block that changes the schema, or beside it, is not to be used behind it.
+struct SchemaChange(Arc<Plans>);
+
+impl Drop for SchemaChange {
+    fn drop(&mut self) {
+        self.0.schema_changed();
     }
 }
 

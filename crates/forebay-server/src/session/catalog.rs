@@ -55,13 +55,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             parameters,
             columns,
             read_only: true,
+            epoch: 0,
         })
     }
 
     pub(super) async fn query_catalog(
         &mut self,
         statement: &Statement,
-        parameters: &Parameters,
+        parameters: &[Value],
         kinds: &[Type],
         formats: Vec<i16>,
     ) -> Result<Vec<Vec<Value>>, Stop> {
@@ -139,8 +140,8 @@ fn on_refreshed<T>(
 }
 
 /// The catalog knows arrays as literals.
-fn with_literals(parameters: &Parameters, kinds: &[Type], environment: &Environment) -> Result<Parameters, WireError> {
-    let mut values = parameters.values().to_vec();
+fn with_literals(parameters: &[Value], kinds: &[Type], environment: &Environment) -> Result<Parameters, WireError> {
+    let mut values = parameters.to_vec();
     for (value, kind) in values.iter_mut().zip(kinds) {
         if let (Value::Text(stored), Some(ValueType::Array(element))) = (&mut *value, ValueType::from_oid(kind.oid())) {
             let mut literal = String::new();

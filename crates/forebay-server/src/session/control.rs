@@ -228,8 +228,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Kind::Prepare { name, types } => {
                 self.refuse_prepared(name, portal.prepared.script.len())?;
                 let carried = statement.carried().expect("a PREPARE carries what is prepared");
-                self.prepare(name.clone(), Some((**carried).clone()), &portal.prepared.script, types)
-                    .await?;
+                self.prepare(
+                    name.clone(),
+                    Some((**carried).clone()),
+                    &portal.prepared.script,
+                    types,
+                    false,
+                )
+                .await?;
             }
             Kind::Execute(_) => unreachable!("its portal stands for what it executes"),
             Kind::Declare { name, scroll, hold } => {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::write::sqlite::Session as Connection;
-use forebay::write::{CancelToken, Parameters, Value};
+use forebay::write::{CancelToken, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::block::Block;
+use super::compiled::shape_of;
 use super::control::Controlled;
-use super::execute::shape_of;
 use super::prepared::{Field, Life, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::waiting::too_old;
 use super::{Session, Stop, rows};
@@ -44,7 +44,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let Kind::Execute(name) = &statement.kind else {
             return Ok(());
         };
-        let executed = self.prepared(name)?;
+        let executed = self.brought_up_to_date(self.prepared(name)?).await?;
         if !matches!(
             &executed.statement,
             Some(statement) if matches!(statement.kind, Kind::Sql | Kind::Catalog)
@@ -68,14 +68,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let arguments = Prepared {
                 statement: None,
                 script: Arc::clone(&prepared.script),
-                shape: Arc::new(shape_of(Arc::new(plan), &[])),
+                shape: Arc::new(shape_of(plan, &[], 0)),
             };
-            let mut arguments = Portal::new(Arc::new(arguments), Parameters::default(), Vec::new());
+            let mut arguments = Portal::new(Arc::new(arguments), Vec::new(), Vec::new());
             let (token, _running) = self.statement_token();
             values = self.arguments(&mut arguments, statement, &token).await?;
         }
         portal.prepared = executed;
-        portal.parameters = Parameters::from(values);
+        portal.parameters = values;
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let prepared = Prepared {
             statement: Some((**query).clone()),
             script,
-            shape: Arc::new(shape),
+            shape,
         };
         let mut cursor = Portal {
             parameter_bytes: asking.parameter_bytes,

@@ -7,18 +7,17 @@ use bytes::BytesMut;
 use forebay::write::sqlite::{Progress, Reader, Session as Connection};
 use forebay::write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
 use parking_lot::Mutex;
-use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::Controlled;
-use super::plans::Key;
-use super::prepared::{Field, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
+use super::plans::Found;
+use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::rows::{self, Failed, Piece};
 use super::violation;
 use super::waiting::too_old;
 use super::{Session, Stop};
 use crate::errors;
-use crate::sql::{self, Kind, Plan, Statement, Step, Tag};
+use crate::sql::{self, Kind, Statement, Step, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
 
@@ -26,21 +25,37 @@ use crate::wire::error::WireError;
 const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// One statement of a simple query: executed to its end, described if it gives rows.
-    pub(super) async fn execute_simple(&mut self, statement: Statement, script: &Arc<str>) -> Result<(), Stop> {
+    /// One statement of a simple query: executed to its end, described if it gives rows. `alone`: it is the whole script.
+    pub(super) async fn execute_simple(
+        &mut self,
+        statement: Statement,
+        script: &Arc<str>,
+        alone: bool,
+    ) -> Result<(), Stop> {
         self.refuse_if_failed(&statement.kind)?;
-        let shape = self.shape(&statement, script, &[]).await?;
+        let shape = self.shape(&statement, script, &[], alone).await?;
         if !shape.parameters.is_empty() || statement.parameter_count() > 0 {
             return Err(WireError::new("42P02", "there is no parameter $1")
                 .with_hint("Parameters need the extended protocol.")
                 .into());
         }
+        self.execute_to_the_end(Found { statement, shape }, script, Vec::new())
+            .await
+    }
+
+    /// A statement of a simple query that is compiled.
+    pub(super) async fn execute_to_the_end(
+        &mut self,
+        found: Found,
+        script: &Arc<str>,
+        parameters: Vec<Value>,
+    ) -> Result<(), Stop> {
         let prepared = Prepared {
-            statement: Some(statement),
+            statement: Some(found.statement),
             script: Arc::clone(script),
-            shape: Arc::new(shape),
+            shape: found.shape,
         };
-        let mut portal = Portal::new(Arc::new(prepared), Parameters::default(), Vec::new());
+        let mut portal = Portal::new(Arc::new(prepared), parameters, Vec::new());
         self.stand_in(&mut portal).await?;
         self.execute(&mut portal, u64::MAX, true).await
     }
@@ -187,27 +202,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
     pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
-        let parameters = std::mem::take(&mut portal.parameters);
-        let Some(plan) = &portal.prepared.shape.plan else {
-            return parameters;
-        };
-        if plan.environment.is_none() && parameters.values().len() == plan.used {
-            return parameters;
+        let mut values = std::mem::take(&mut portal.parameters);
+        if let Some(plan) = &portal.prepared.shape.plan {
+            if let Some(number) = plan.environment {
+                values.resize(number - 1, Value::Null);
+                values.push(Value::Text(self.told()));
+            }
+            values.truncate(plan.used);
         }
-        let mut values = parameters.values().to_vec();
-        if let Some(number) = plan.environment {
-            values.resize(number - 1, Value::Null);
-            values.push(Value::Text(self.told()));
-        }
-        values.truncate(plan.used);
         Parameters::from(values)
     }
 
     /// What statements are told of this session.
     pub(super) fn told(&self) -> String {
-        let zone = self.settings.value("timezone").unwrap_or_default();
         let session = u64::from(self.registration.process.unsigned_abs());
-        sql::Told::text(self.now_micros(), session, &zone)
+        sql::Told::text(self.now_micros(), session, self.settings.zone_name())
     }
 
     /// When the transaction began, or would begin now.
@@ -256,7 +265,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 return Err(WireError::new("25001", message).into());
             }
             Some(block) => {
-                block.changed_schema |= defines;
+                if defines {
+                    block.changes_schema(&self.shared.plans);
+                }
                 let mut done = Ok(Outcome::default());
                 for step in steps {
                     done = match block.writing(&self.shared.sqlite, token).await {
@@ -490,80 +501,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Compiles a statement by the schema it meets, unless somebody has done so already.
-    pub(super) async fn describe_sql(
-        &mut self,
-        statement: &Statement,
-        script: &Arc<str>,
-        declared: &[u32],
-    ) -> Result<Shape, Stop> {
-        let zone = self.settings.value("timezone").unwrap_or_default();
-        let key = Key {
-            text: Arc::clone(&statement.sql),
-            declared: declared.to_vec(),
-            zone,
-            search_path: self.settings.value("search_path").unwrap_or_default(),
-            epoch: self.shared.plans.epoch(),
-        };
-        let own_schema = self.block.as_ref().is_some_and(|block| block.changed_schema);
-        if !own_schema && let Some(plan) = self.shared.plans.find(&key) {
-            return Ok(shape_of(plan, declared));
-        }
-        let types = declared.to_vec();
-        let plan = self
-            .compile(
-                statement,
-                script,
-                move |connection, statement, script, environment, values| {
-                    sql::compile(connection, statement, script, environment, values, &types)
-                },
-            )
-            .await?;
-        let plan = Arc::new(plan);
-        if !own_schema {
-            self.shared.plans.keep(key, &plan);
-        }
-        Ok(shape_of(plan, declared))
-    }
-
-    /// Has `compile` do its work by the schema that this statement meets.
-    pub(super) async fn compile(
-        &mut self,
-        statement: &Statement,
-        script: &Arc<str>,
-        compile: impl FnOnce(
-            &rusqlite::Connection,
-            &Statement,
-            &str,
-            &sql::Environment<'_>,
-            &forebay_pg_values::Environment,
-        ) -> Result<Plan, sql::SqlError>
-        + Send
-        + 'static,
-    ) -> Result<Plan, Stop> {
-        let (token, _running) = self.statement_token();
-        let source = self.source(&token).await?;
-        let (statement, script) = (statement.clone(), Arc::clone(script));
-        let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
-        let values = self.value_environment();
-        let plan = self
-            .on_source(&source, &token, move |connection| {
-                connection.refresh_schema().map_err(errors::unplaced)?;
-                let settings = |name: &str| settings.value(name);
-                let environment = sql::Environment {
-                    user: &identity.user,
-                    database: &identity.database,
-                    pid,
-                    version: super::VERSION,
-                    settings: &settings,
-                };
-                compile(connection.connection(), &statement, &script, &environment, &values)
-                    .map_err(|error| errors::described(&error, connection.take_refusal(), &statement, &script))
-            })
-            .await??;
-        Ok(plan)
-    }
-
     /// Where a statement that reads now reads from.
     pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
         if let Some(block) = &mut self.block {
@@ -697,26 +634,5 @@ async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) ->
         biased;
         reader = sqlite.reader() => reader,
         error = token.fired() => Err(error),
-    }
-}
-
-pub(super) fn shape_of(plan: Arc<Plan>, declared: &[u32]) -> Shape {
-    let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
-    let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
-    // A client may declare more than the statement has.
-    parameters.extend(declared.iter().skip(parameters.len()).map(|oid| kind(*oid)));
-    Shape {
-        parameters,
-        columns: plan
-            .columns
-            .iter()
-            .map(|column| Field {
-                name: column.name().to_owned(),
-                kind: kind(column.type_oid()),
-                typmod: column.typmod(),
-            })
-            .collect(),
-        read_only: !plan.writes,
-        plan: Some(plan),
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forebay::write::Parameters;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::ends_failure;
-use super::prepared::{Field, Portal, PortalState, Prepared, Shape};
+use super::plans::Found;
+use super::prepared::{Field, Portal, PortalState, Prepared};
 use super::{Session, Stop};
 use crate::sql::{Kind, Statement};
 use crate::wire::backend::{self, Column};
@@ -29,7 +29,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 parameter_formats,
                 parameters,
                 result_formats,
-            } => self.bind(portal, &statement, &parameter_formats, &parameters, result_formats),
+            } => {
+                self.bind(portal, &statement, &parameter_formats, &parameters, result_formats)
+                    .await
+            }
             Frontend::Describe {
                 target: Target::Statement,
                 name,
@@ -54,6 +57,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn parse(&mut self, name: String, sql: String, declared: &[u32]) -> Result<(), Stop> {
         self.refuse_prepared(&name, sql.len())?;
         let script: Arc<str> = sql.into();
+        if let Ok(Some(Found { statement, shape })) = self.known(&script, declared) {
+            self.refuse_if_failed(&statement.kind)?;
+            let prepared = Prepared {
+                statement: Some(statement),
+                script,
+                shape,
+            };
+            self.statements.insert(name, Arc::new(prepared));
+            backend::parse_complete(&mut self.output.pending);
+            return Ok(());
+        }
         let mut understood = self.understand(Arc::clone(&script)).await?;
         if understood.statement_count() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -63,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Some(statement) = &statement {
             self.refuse_if_failed(&statement.kind)?;
         }
-        self.prepare(name, statement, &script, declared).await?;
+        self.prepare(name, statement, &script, declared, true).await?;
         backend::parse_complete(&mut self.output.pending);
         Ok(())
     }
@@ -94,17 +108,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Keeps a statement, described, under that name.
+    /// Keeps a statement, described, under that name. `alone`: it is the whole script.
     pub(super) async fn prepare(
         &mut self,
         name: String,
         statement: Option<Statement>,
         script: &Arc<str>,
         declared: &[u32],
+        alone: bool,
     ) -> Result<(), Stop> {
         let shape = match &statement {
             None => Arc::default(),
-            Some(statement) => Arc::new(self.shape(statement, script, declared).await?),
+            Some(statement) => self.shape(statement, script, declared, alone).await?,
         };
         let prepared = Prepared {
             statement,
@@ -115,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    fn bind(
+    async fn bind(
         &mut self,
         name: String,
         statement: &str,
@@ -132,6 +147,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let parameter_bytes = parameters.iter().flatten().map(Bytes::len).sum::<usize>();
         self.refuse_portal(parameter_bytes)?;
+        let known = prepared.shape.epoch;
+        let prepared = self.brought_up_to_date(prepared).await?;
+        if prepared.shape.epoch != known {
+            self.statements.insert(statement.to_owned(), Arc::clone(&prepared));
+        }
         let shape = &prepared.shape;
         let (given, wanted) = (parameters.len(), shape.parameters.len());
         if given != wanted {
@@ -178,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let portal = Portal {
             parameter_bytes,
             savepoints: self.savepoint_count(),
-            ..Portal::new(prepared, Parameters::from(values), result_formats)
+            ..Portal::new(prepared, values, result_formats)
         };
         self.portals.insert(name, portal);
         backend::bind_complete(&mut self.output.pending);
@@ -280,65 +300,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             WireError::new("26000", message)
         })
-    }
-
-    /// What goes in and comes out of a statement, by a look at the schema.
-    pub(super) async fn shape(
-        &mut self,
-        statement: &Statement,
-        script: &Arc<str>,
-        declared: &[u32],
-    ) -> Result<Shape, Stop> {
-        match &statement.kind {
-            Kind::Declare { .. } => {
-                let query = statement.carried().expect("a DECLARE carries its query");
-                let shape = self.shape_of_query(query, script, declared).await?;
-                Ok(Shape {
-                    parameters: shape.parameters,
-                    read_only: true,
-                    ..Shape::default()
-                })
-            }
-            // What it names may be there only when it is executed.
-            Kind::Execute(name) => Ok(Shape {
-                columns: self
-                    .statements
-                    .get(name)
-                    .map_or_else(Vec::new, |prepared| prepared.shape.columns.clone()),
-                read_only: true,
-                ..Shape::default()
-            }),
-            Kind::Fetch { name, moves: false, .. } => Ok(Shape {
-                columns: self
-                    .portals
-                    .get(name)
-                    .map_or_else(Vec::new, |portal| portal.prepared.shape.columns.clone()),
-                read_only: true,
-                ..Shape::default()
-            }),
-            _ => self.shape_of_query(statement, script, declared).await,
-        }
-    }
-
-    /// [`Self::shape`] of a statement that speaks of no other.
-    pub(super) async fn shape_of_query(
-        &mut self,
-        statement: &Statement,
-        script: &Arc<str>,
-        declared: &[u32],
-    ) -> Result<Shape, Stop> {
-        match &statement.kind {
-            Kind::Sql => self.describe_sql(statement, script, declared).await,
-            Kind::Catalog => self.describe_catalog(statement, declared).await,
-            kind => {
-                let columns = super::control::columns(kind, &self.settings);
-                Ok(Shape {
-                    columns,
-                    read_only: true,
-                    ..Shape::default()
-                })
-            }
-        }
     }
 }
 

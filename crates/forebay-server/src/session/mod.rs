@@ -13,6 +13,7 @@ mod asked;
 mod block;
 pub mod cancel;
 mod catalog;
+mod compiled;
 mod constraints;
 mod control;
 mod copy;
@@ -37,7 +38,6 @@ use std::time::Instant;
 use bytes::BytesMut;
 use forebay::write::CancelToken;
 use forebay_pg_values::Environment;
-use forebay_pg_values::temporal::parse_zone;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::advisory::Held;
@@ -56,6 +56,9 @@ use crate::wire::frontend::{FrameError, FrameReader, Frontend};
 
 /// Statements of one script that are understood before other sessions on the same thread have a turn: about a millisecond.
 const CHECKED_AT_ONCE: usize = 64;
+
+/// Errors of running a statement tell where in a text of that length at most.
+const POSITIONED_BYTES_MAX: usize = 64 * 1024;
 
 /// What `version()` answers.
 const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
@@ -187,11 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// What values' text may depend on, as the session is now.
     fn value_environment(&self) -> Environment {
-        let zone = self.settings.value("timezone").expect("the setting is in the table");
-        Environment::new(
-            parse_zone(&zone).expect("the setting takes only zones that there are"),
-            self.now_micros(),
-        )
+        Environment::new(self.settings.zone(), self.now_micros())
     }
 
     /// What a client is told before its first message.
@@ -237,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn handle(&mut self, message: Frontend) -> Result<(), Stop> {
         match message {
             Frontend::Query(script) => {
-                let result = self.simple_query(script.into()).await;
+                let result = self.simple_query(script).await;
                 self.answer(result).await?;
                 self.ready();
                 Ok(())
@@ -343,24 +342,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         backend::ready_for_query(&mut self.output.pending, status);
     }
 
-    async fn simple_query(&mut self, script: Arc<str>) -> Result<(), Stop> {
-        let mut script = self.understand(script).await?;
+    async fn simple_query(&mut self, script: String) -> Result<(), Stop> {
+        if let Some((found, parameters)) = self.known_or_lifted(&script).await? {
+            self.forget_unnamed();
+            self.refuse_if_failed(&found.statement.kind)?;
+            // Of a long one the parameters have what is long.
+            let text = if script.len() > POSITIONED_BYTES_MAX {
+                Arc::clone(&found.statement.sql)
+            } else {
+                script.as_str().into()
+            };
+            drop(script);
+            self.execute_to_the_end(found, &text, parameters).await?;
+            return self.end_implicit_block().await;
+        }
+        let mut script = self.understand(script.into()).await?;
         if script.statement_count() == 0 {
             backend::empty_query_response(&mut self.output.pending);
             return Ok(());
         }
-        // The unnamed statement and portal do not outlive a simple query.
-        self.statements.remove("");
-        self.portals.remove("");
+        self.forget_unnamed();
         let several = script.statement_count() > 1;
         while let Some(statement) = self.next_statement(&mut script)? {
             if several && self.block.is_none() && !control::is_transaction_control(&statement.kind) {
                 self.open_implicit_block();
             }
-            self.execute_simple(statement, script.text()).await?;
+            self.execute_simple(statement, script.text(), !several).await?;
             self.send_if_large().await?;
         }
         self.end_implicit_block().await
+    }
+
+    /// The unnamed statement and portal do not outlive a simple query.
+    fn forget_unnamed(&mut self) {
+        self.statements.remove("");
+        self.portals.remove("");
     }
 
     async fn sync(&mut self) -> Result<(), Stop> {

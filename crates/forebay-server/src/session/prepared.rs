@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::write::sqlite::Reader;
-use forebay::write::{Parameters, Sql, Value};
+use forebay::write::{Sql, Value};
 use forebay_pg_values::Environment;
 use postgres_types::Type;
 
@@ -30,10 +30,12 @@ pub(super) struct Shape {
     pub(super) read_only: bool,
     /// What SQLite runs, for a statement that is for it.
     pub(super) plan: Option<Arc<Plan>>,
+    /// The state of the schema that the plan is for.
+    pub(super) epoch: u64,
 }
 
 /// One column of a result.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: Type,
@@ -64,8 +66,7 @@ impl Shape {
     /// What SQLite runs for this query.
     pub(super) fn query(&self, statement: &Statement) -> Sql {
         let step = self.plan.as_ref().and_then(|plan| plan.steps.first());
-        step.and_then(Step::sql)
-            .map_or(Sql::Shared(Arc::clone(&statement.sql)), |sql| Sql::from(sql.to_owned()))
+        Sql::Shared(Arc::clone(step.and_then(Step::sql).unwrap_or(&statement.sql)))
     }
 
     pub(super) fn encoding(&self, formats: &[i16], environment: Environment) -> Encoding {
@@ -82,7 +83,7 @@ impl Shape {
 /// A statement with its parameters, ready to be executed in one or several steps.
 pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
-    pub(super) parameters: Parameters,
+    pub(super) parameters: Vec<Value>,
     /// What the parameters took in their message.
     pub(super) parameter_bytes: usize,
     pub(super) formats: Vec<i16>,
@@ -108,7 +109,7 @@ pub(super) enum Life {
 }
 
 impl Portal {
-    pub(super) fn new(prepared: Arc<Prepared>, parameters: Parameters, formats: Vec<i16>) -> Self {
+    pub(super) fn new(prepared: Arc<Prepared>, parameters: Vec<Value>, formats: Vec<i16>) -> Self {
         Self {
             prepared,
             parameters,

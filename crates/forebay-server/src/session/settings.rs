@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use forebay_pg_values::temporal::parse_zone;
+use jiff::tz::TimeZone;
 
+use crate::sql;
 use crate::wire::error::WireError;
 
 /// The PostgreSQL version whose protocol and catalog are spoken.
@@ -166,6 +168,8 @@ pub struct Settings {
     /// Those with a dot in their name: anybody's own.
     custom: BTreeMap<String, String>,
     user: String,
+    /// What `timezone` names, if it is not the default.
+    zone: Option<TimeZone>,
 }
 
 fn find(name: &str) -> Option<&'static Setting> {
@@ -237,6 +241,9 @@ impl Settings {
             };
             (setting.spelled, told.clone())
         });
+        if setting.rule == Rule::Zone {
+            self.zone = (taken != setting.default).then(|| sql::zone(&taken));
+        }
         if taken == setting.default {
             self.changed.remove(setting.name);
         } else {
@@ -331,6 +338,7 @@ impl Settings {
     pub fn reset_all(&mut self) {
         self.changed.clear();
         self.custom.clear();
+        self.zone = None;
     }
 
     /// What is reported to the client: all at the start.
@@ -351,6 +359,23 @@ impl Settings {
                 self.value(setting.name).expect("the setting is in the table"),
             )
         })
+    }
+
+    /// The name of the time zone.
+    pub fn zone_name(&self) -> &str {
+        self.changed.get("timezone").map_or("UTC", String::as_str)
+    }
+
+    /// `search_path`.
+    pub fn search_path(&self) -> &str {
+        self.changed
+            .get("search_path")
+            .map_or("\"$user\", public", String::as_str)
+    }
+
+    /// The time zone.
+    pub fn zone(&self) -> TimeZone {
+        self.zone.clone().unwrap_or(TimeZone::UTC)
     }
 
     /// The session's own limit on a statement's time, if it set one.

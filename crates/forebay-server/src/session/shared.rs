@@ -25,7 +25,7 @@ pub struct Shared {
     /// PostgreSQL's catalog, as far as it is emulated; rebuilt when the schema has changed.
     pub catalog: Mutex<Catalog>,
     /// What texts were compiled to.
-    pub plans: Plans,
+    pub plans: Arc<Plans>,
     /// Advisory locks.
     pub advisory: Arc<AdvisoryLocks>,
     /// Who listens to what.

@@ -150,7 +150,11 @@ fn key_of(
     }
     let mut statement = connection.prepare(&format!("SELECT {}", parts.join(", "))).ok()?;
     for index in 1..=statement.parameter_count() {
-        let place: usize = statement.parameter_name(index)?.get(1..)?.parse().ok()?;
+        // A number that no value asks for has no name.
+        let Some(name) = statement.parameter_name(index) else {
+            continue;
+        };
+        let place: usize = name.get(1..)?.parse().ok()?;
         let value = if place == number {
             rusqlite::types::Value::Text(told.to_owned())
         } else {

@@ -75,7 +75,7 @@ pub(crate) fn tokens(source: &str, most: usize) -> Result<Vec<Token>, SqlError> 
     Lexer::starting_at(source, 0, most).collect()
 }
 
-/// The tokens of a text, comments included, one at a time; more than `most` are an error. Behind an error comes nothing of use.
+/// The tokens of a text, comments included, one at a time; more than `most` are an error, unless they are counted anew. Behind an error comes nothing of use.
 pub(crate) struct Lexer<'a> {
     source: &'a str,
     bytes: &'a [u8],
@@ -94,6 +94,11 @@ impl<'a> Lexer<'a> {
             most,
             found: 0,
         }
+    }
+
+    /// From here on there may be `most` again.
+    pub(crate) fn count_anew(&mut self) {
+        self.found = 0;
     }
 }
 
@@ -216,15 +221,14 @@ impl Lexer<'_> {
     /// From the opening quote at `self.at`; a doubled quote stands for itself.
     fn quoted(&mut self, start: usize, quote: u8, kind: Kind, message: &str) -> Result<Kind, SqlError> {
         self.at += 1;
-        while self.at < self.bytes.len() {
-            if self.byte(0) == quote {
-                if self.byte(1) != quote {
-                    return Ok(self.take(1, kind));
-                }
-                self.at += 1;
+        while let Some(length) = self.source[self.at..].find(char::from(quote)) {
+            self.at += length;
+            if self.byte(1) != quote {
+                return Ok(self.take(1, kind));
             }
-            self.at += 1;
+            self.at += 2;
         }
+        self.at = self.bytes.len();
         self.unterminated(start, message)
     }
 

@@ -22,6 +22,7 @@ pub(crate) mod facts;
 pub(crate) mod functions;
 mod grammar;
 mod lexer;
+mod lift;
 mod pragma;
 mod sequence_options;
 mod split;
@@ -39,7 +40,7 @@ pub(crate) use compile::namespace::{search_path, shown};
 pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
-pub use functions::{Marked, Sequences, Told, marked_error, register, zone};
+pub use functions::{GIVE_BACK, Marked, Sequences, Told, marked_error, register, zone};
 pub use split::Hints;
 pub use tag::Tag;
 
@@ -47,9 +48,10 @@ pub use copy::{Copy, Forced, Format, Header, Subject};
 use cursor::Cursor;
 use error::character_position;
 use lexer::Token;
+pub(crate) use lift::lift;
 use split::Segment;
 
-/// More tokens than this in one script are refused: a tree of them takes some hundred bytes each.
+/// More tokens than this in one statement are refused: a tree of them takes some hundred bytes each.
 const TOKENS_MAX: usize = 1_000_000;
 /// So many statements at the beginning of a script are understood once: most scripts have no more.
 const UNDERSTOOD_ONCE_MAX: usize = 16;
@@ -297,7 +299,7 @@ impl Script {
     /// A script of which nothing was understood yet.
     ///
     /// # Errors
-    /// If it is no text of tokens, or of too many.
+    /// If it is no text of tokens, or a statement is one of too many.
     pub fn new(text: Arc<str>) -> Result<Self, SqlError> {
         if let Some(byte) = text.find('\0') {
             return Err(SqlError::Syntax {
@@ -305,9 +307,9 @@ impl Script {
                 position: Some(character_position(&text, byte)),
             });
         }
-        // A token takes a byte at least. Too many are refused before the work for the first of them.
+        // A token takes a byte at least. Too many are refused before the work for the first statement.
         if text.len() > TOKENS_MAX {
-            lexer::Lexer::starting_at(&text, 0, TOKENS_MAX).try_for_each(|token| token.map(|_| ()))?;
+            split::Segments::starting_at(&text, 0, TOKENS_MAX).try_for_each(|segment| segment.map(|_| ()))?;
         }
         Ok(Self {
             text,

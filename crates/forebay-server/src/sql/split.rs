@@ -36,8 +36,8 @@ pub(crate) struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// The statements from that byte on, which must be the beginning or [`Self::at`] of another. All their tokens together are at
-    /// most `tokens_max`.
+    /// The statements from that byte on, which must be the beginning or [`Self::at`] of another. The tokens of one are at most
+    /// `tokens_max`.
     pub(crate) fn starting_at(source: &'a str, at: usize, tokens_max: usize) -> Self {
         Self {
             source,
@@ -70,6 +70,7 @@ impl Iterator for Segments<'_> {
             let end = token.range.end;
             if token.kind == Kind::Semicolon && open.ends_here(self.source) {
                 self.at = end;
+                self.tokens.count_anew();
                 if let Some(segment) = open.close(self.source) {
                     return Some(Ok(segment));
                 }

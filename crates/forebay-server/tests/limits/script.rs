@@ -17,6 +17,37 @@ fn a_long_script_takes_little_memory_and_gives_it_back() {
 }
 
 #[test]
+fn a_dump_of_very_many_inserts_is_taken() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a INTEGER)");
+    // More than a million words and signs in all, and few in each statement.
+    let script = "INSERT INTO t VALUES (1);".repeat(150_000);
+    let before = resident_bytes_max(&server);
+    assert_eq!(client.run(&script).tags().len(), 150_000);
+    let grown = resident_bytes_max(&server).saturating_sub(before);
+    assert!(grown < 64 << 20, "grew by {} MiB", grown >> 20);
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "150000");
+    let list = "1,".repeat(500_001);
+    assert_eq!(client.query(&format!("SELECT {list}1")).sqlstate(), "54001");
+}
+
+#[test]
+fn very_many_joins_are_refused_before_they_are_compiled() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let joined = |count: usize| {
+        let joins: String = (1..count)
+            .map(|number| format!(" JOIN (SELECT 1) t{number} ON true"))
+            .collect();
+        format!("SELECT 7 FROM (SELECT 1) t0{joins}")
+    };
+    assert_eq!(client.ask(&joined(50)), "7");
+    // Compiling all of it would take longer than the client waits.
+    assert_eq!(client.query(&joined(60_000)).sqlstate(), "54001");
+}
+
+#[test]
 fn an_error_anywhere_stops_all_before_the_first() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());

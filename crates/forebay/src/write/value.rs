@@ -4,6 +4,7 @@
 //! knows a dialect.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// One value of a parameter or of a returned row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -143,9 +144,9 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// The parameters of one statement, in the order of their numbers: `?1` and `$1` are the first.
+/// The parameters of one statement, in the order of their numbers: `?1` and `$1` are the first. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Parameters(Box<[Value]>);
+pub struct Parameters(Arc<[Value]>);
 
 impl Parameters {
     /// How many there are.
@@ -172,7 +173,7 @@ impl From<()> for Parameters {
 
 impl From<Vec<Value>> for Parameters {
     fn from(values: Vec<Value>) -> Self {
-        Self(values.into_boxed_slice())
+        Self(values.into())
     }
 }
 
@@ -187,7 +188,7 @@ macro_rules! tuples {
         impl<$($name: Into<Value>),+> From<($($name,)+)> for Parameters {
             #[allow(non_snake_case, reason = "the type parameters name the fields")]
             fn from(($($name,)+): ($($name,)+)) -> Self {
-                Self(Box::new([$($name.into()),+]))
+                Self(Arc::new([$($name.into()),+]))
             }
         }
     };

@@ -14,7 +14,7 @@ use super::super::{Session, Stop};
 use super::lines::{Lines, Quoting};
 use super::{Column, PIECE_BYTES, PIECE_ROWS, at_line, bad_format, binary, csv, shown, text};
 use crate::errors;
-use crate::sql::{Copy, Format, Header, Step};
+use crate::sql::{Copy, Format, Header};
 use crate::wire::backend;
 use crate::wire::error::WireError;
 use crate::wire::frontend::{FrameError, Frontend};
@@ -306,7 +306,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if rows.is_empty() {
             return Ok(0);
         }
-        let sql = Sql::from(plan.steps.first().and_then(Step::sql).unwrap_or_default().to_owned());
+        let sql = Sql::from(plan.first_sql());
         let told = plan.environment.map(|number| (number, self.told()));
         let mut parameters = Vec::with_capacity(rows.len());
         let mut places = Vec::with_capacity(rows.len());

@@ -20,7 +20,7 @@ use forebay::write::sqlite::Session as Connection;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::prepared::{Prepared, Shape};
+use super::prepared::Prepared;
 use super::{Session, Stop};
 use crate::errors;
 use crate::sql::{self, CopiedColumn, Copy, Forced, Script, Subject};
@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let Some(statement) = statement.filter(|_| understood.statement_count() == 1) else {
             return Err(WireError::new("42601", "COPY takes one query").into());
         };
-        let shape: Shape = self.shape(&statement, &script, &[]).await?;
+        let shape = self.shape(&statement, &script, &[], true).await?;
         if statement.kind != sql::Kind::Sql
             || shape
                 .plan
@@ -149,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(Prepared {
             statement: Some(statement),
             script,
-            shape: Arc::new(shape),
+            shape,
         })
     }
 

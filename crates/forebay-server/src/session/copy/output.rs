@@ -16,7 +16,7 @@ use super::super::rows::{Failed, Piece};
 use super::super::{Session, Stop};
 use super::{Column, binary, csv, text};
 use crate::errors;
-use crate::sql::{Copy, Format, Header, Step};
+use crate::sql::{Copy, Format, Header};
 use crate::wire::backend;
 use crate::wire::error::WireError;
 use crate::wire::values::encode_column;
@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             columns: columns.to_vec(),
             environment: self.value_environment(),
         });
-        let sql = Sql::from(plan.steps.first().and_then(Step::sql).unwrap_or_default().to_owned());
+        let sql = Sql::from(plan.first_sql());
         let mut values = Vec::new();
         if let Some(number) = plan.environment {
             values.resize(number - 1, Value::Null);

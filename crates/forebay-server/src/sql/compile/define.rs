@@ -26,7 +26,7 @@ impl Compiler<'_> {
         for (name, made) in [("forebay_sequence", SEQUENCES), ("forebay_schema", SCHEMAS)] {
             let mut there = self.kind_of(name)?.is_some();
             steps.retain(|step| {
-                !matches!(step, Step::Run { sql, .. } if sql == made) || !std::mem::replace(&mut there, true)
+                !matches!(step, Step::Run { sql, .. } if **sql == *made) || !std::mem::replace(&mut there, true)
             });
         }
         Ok(steps)

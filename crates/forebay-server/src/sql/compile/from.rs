@@ -643,7 +643,16 @@ fn side_by_side(arrays: &[Scalar]) -> Result<RowSource> {
     })
 }
 
+/// What SQLite takes in one FROM. It would say so itself, when all of a longer one was compiled, in the square of the time.
+const RELATIONS_MAX: usize = 200;
+
 pub(super) fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
+    if scope.relations.len() >= RELATIONS_MAX {
+        return Err(Fault::new(
+            "54001",
+            format!("too many FROM clause terms, max: {RELATIONS_MAX}"),
+        ));
+    }
     if let Some(name) = &relation.name
         && scope.relations.iter().any(|known| known.name.as_ref() == Some(name))
     {

@@ -41,6 +41,8 @@ mod table;
 pub(crate) mod types;
 mod view;
 
+use std::sync::Arc;
+
 use forebay::write::sqlite::SchemaEdit;
 use sqlparser::ast::{Ident, Statement as Tree};
 
@@ -50,6 +52,8 @@ pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
 pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
+#[cfg(test)]
+pub(crate) use sequence::SEQUENCES;
 use types::TypeName;
 
 use crate::sql::facts::{Oid, oid};
@@ -90,13 +94,20 @@ pub struct Plan {
     pub asked: Vec<Asked>,
 }
 
+impl Plan {
+    /// The text of the first step; empty if it is none of SQLite's.
+    pub fn first_sql(&self) -> Arc<str> {
+        self.steps.first().and_then(Step::sql).cloned().unwrap_or_default()
+    }
+}
+
 /// What is to be done at once.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// A statement for SQLite.
     Run {
         /// Its text.
-        sql: String,
+        sql: Arc<str>,
         /// Whether it asks for the session's environment.
         environment: bool,
     },
@@ -109,13 +120,16 @@ pub enum Step {
 impl From<String> for Step {
     fn from(sql: String) -> Self {
         let environment = code(&sql).any(|(_, byte)| byte == scalar::ENVIRONMENT as u8);
-        Self::Run { sql, environment }
+        Self::Run {
+            sql: sql.into(),
+            environment,
+        }
     }
 }
 
 impl Step {
     /// The statement, if it is one.
-    pub fn sql(&self) -> Option<&str> {
+    pub fn sql(&self) -> Option<&Arc<str>> {
         match self {
             Self::Run { sql, .. } => Some(sql),
             Self::Edit(_) | Self::DeferForeignKeys => None,
@@ -343,6 +357,7 @@ impl<'a> Compiler<'a> {
                 Step::Run { sql, environment } => {
                     let (sql, highest) = numbered(&sql, number);
                     used = used.max(highest);
+                    let sql = sql.into();
                     Step::Run { sql, environment }
                 }
                 other => other,

@@ -130,19 +130,21 @@ impl Compiler<'_> {
     }
 
     /// The schemas in which a name without one is looked up.
-    pub(super) fn path(&self) -> Result<Vec<String>> {
+    pub(super) fn path(&mut self) -> Result<Vec<String>> {
         let setting = (self.session.settings)("search_path").filter(|_| !self.public_only);
         let Some(setting) = setting else {
             return Ok(vec![PUBLIC.to_owned()]);
         };
         let others = schemas(self.schema.connection()).map_err(unreadable)?;
+        // Who has a schema of their own means something else by a name than others do.
+        self.session_bound |= setting.contains("$user") && others.iter().any(|known| known == self.session.user);
         Ok(search_path(&setting, self.session.user, |name| {
             name == PUBLIC || others.iter().any(|known| known == name)
         }))
     }
 
     /// Refuses what would be looked up elsewhere when its text is read again.
-    pub(super) fn refuse_other_path(&self, what: &str) -> Result<()> {
+    pub(super) fn refuse_other_path(&mut self, what: &str) -> Result<()> {
         if self.path()? == [PUBLIC] {
             return Ok(());
         }
@@ -152,7 +154,7 @@ impl Compiler<'_> {
     }
 
     /// The names in the file that a name may mean, the first that is there first; nothing if there is no such schema.
-    pub(super) fn candidates(&self, name: &ObjectName) -> Result<Vec<String>> {
+    pub(super) fn candidates(&mut self, name: &ObjectName) -> Result<Vec<String>> {
         let (schema, name) = written(name)?;
         if name.contains(SEPARATOR) || is_reserved(&name) {
             return Ok(Vec::new());
@@ -181,7 +183,7 @@ impl Compiler<'_> {
     }
 
     /// The name in the file of something new.
-    pub(super) fn name_to_create(&self, name: &ObjectName) -> Result<String> {
+    pub(super) fn name_to_create(&mut self, name: &ObjectName) -> Result<String> {
         let (schema, name) = written(name)?;
         if is_reserved(&name) {
             return Err(Fault::new("42939", format!("the name \"{name}\" is reserved")));

@@ -22,7 +22,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::{Value, ValueRef};
 
 use super::compile::types::ARRAY_COLLATIONS;
-pub use sequences::Sequences;
+pub use sequences::{GIVE_BACK, Sequences};
 pub(crate) use special::clock_micros;
 
 /// How the text of an error from these functions begins; the five characters of the code and `: ` follow.
@@ -138,7 +138,7 @@ fn told(text: &str) -> rusqlite::Result<Arc<Told>> {
 }
 
 /// Adds all functions and collations to a connection.
-pub fn register(connection: &Connection, sequences: &Arc<Sequences>) -> rusqlite::Result<()> {
+pub fn register(connection: &mut Connection, sequences: &Arc<Sequences>) -> rusqlite::Result<()> {
     for function in forebay_pg_values::functions() {
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
         let name = format!("pg:{}", function.symbol);

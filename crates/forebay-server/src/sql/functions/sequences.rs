@@ -4,11 +4,15 @@
 //! may be left out, none is given again. `currval` and `lastval` are the session's own.
 //!
 //! The next number is in memory. The file says up to where numbers may have been given: it is raised, some numbers ahead, inside the
-//! transaction that asks, so that a number is never durable before the file knows of it. As long as that transaction is not known
-//! to be committed, each call looks whether the file still says so: a savepoint may have taken it back.
+//! transaction that asks, so that a number is never durable before the file knows of it. Within that transaction each call looks
+//! whether the file still says so, for a savepoint may have taken it back; once a later transaction has seen it there, it stays.
+//! A sequence that begins anew begins another life: the file tells whose bound it has, so that one that was taken back is not
+//! mistaken for the one before it. Where that was taken back, numbers that only transactions had that were rolled back may be given
+//! again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use forebay_pg_values::{Datum, ValueError};
 use parking_lot::Mutex;
@@ -16,12 +20,15 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::special::clock_micros;
 use super::{datum, raised, told};
 use crate::sql::compile::namespace::parted;
 use crate::sql::compile::sequence_name;
 
-/// How many numbers the file is ahead of memory, as PostgreSQL's log is.
+/// For how many transactions like the last one the file is ahead of memory. PostgreSQL's log is that many numbers ahead.
 const AHEAD: i64 = 32;
+/// The file is never more numbers ahead than this.
+const AHEAD_MAX: i64 = 1024;
 
 /// The sequences of one database, and what its sessions have seen of them.
 #[derive(Debug, Default)]
@@ -50,9 +57,42 @@ struct Sequence {
     cycle: bool,
     last: i64,
     called: bool,
+    /// Since it was read from the file: its number, and what the file said then.
+    life: i64,
+    origin: Row,
     /// What the file says, as far as is known here.
-    logged: Option<i64>,
+    logged: Option<Logged>,
+    /// The transaction that a number was given in last, how many were given in it, and how many in the one before.
+    given: (u64, i64, i64),
 }
+
+/// Up to where the file says that numbers were given, and in which life: 0 before the first one.
+type Row = (i64, i64);
+
+/// Up to where the file says that numbers may have been given.
+#[derive(Debug, Clone, Copy)]
+struct Logged {
+    bound: i64,
+    /// The transaction that wrote it, until another one has found it in the file.
+    by: Option<u64>,
+}
+
+impl Seen {
+    fn see(&mut self, name: &str, number: i64) {
+        match self.numbers.get_mut(name) {
+            Some(last) => *last = number,
+            None => {
+                self.numbers.insert(name.to_owned(), number);
+            }
+        }
+        if self.last.as_deref() != Some(name) {
+            self.last = Some(name.to_owned());
+        }
+    }
+}
+
+/// Writes the last numbers that were given into the file, so that after an orderly end none is left out.
+pub const GIVE_BACK: &str = "UPDATE forebay_sequence SET last = forebay_sequence_given(name, last) WHERE called";
 
 impl Sequences {
     /// Forgets what a session has seen.
@@ -61,10 +101,24 @@ impl Sequences {
     }
 }
 
-pub(super) fn register(connection: &Connection, sequences: &Arc<Sequences>) -> rusqlite::Result<()> {
+pub(super) fn register(connection: &mut Connection, sequences: &Arc<Sequences>) -> rusqlite::Result<()> {
+    // Counts the commits of this connection: as long as it stays the same, what was written may still be taken back.
+    let transaction = Arc::new(AtomicU64::new(0));
+    let committing = Arc::clone(&transaction);
+    connection.commit_hook(Some(move || {
+        committing.fetch_add(1, Ordering::Relaxed);
+        false
+    }))?;
+    type InTransaction = fn(&Context<'_>, &Sequences, u64) -> rusqlite::Result<Value>;
+    let bodies: [(&str, InTransaction); 2] = [("forebay_nextval", nextval), ("forebay_sequence_given", given)];
+    for (name, body) in bodies {
+        let (sequences, transaction) = (Arc::clone(sequences), Arc::clone(&transaction));
+        connection.create_scalar_function(name, -1, FunctionFlags::SQLITE_UTF8, move |context| {
+            body(context, &sequences, transaction.load(Ordering::Relaxed))
+        })?;
+    }
     type Body = fn(&Context<'_>, &Sequences) -> rusqlite::Result<Value>;
-    let bodies: [(&str, Body); 6] = [
-        ("forebay_nextval", nextval),
+    let bodies: [(&str, Body); 5] = [
         ("forebay_currval", currval),
         ("forebay_lastval", lastval),
         ("forebay_setval", setval),
@@ -131,104 +185,192 @@ fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> 
             "SELECT increment, minimum, maximum, cycle, last, called FROM forebay_sequence WHERE name = ?1",
         )?
         .query_row([name], |row| {
+            let origin: Row = (row.get(4)?, row.get(5)?);
             Ok(Sequence {
                 increment: row.get(0)?,
                 minimum: row.get(1)?,
                 maximum: row.get(2)?,
                 cycle: row.get(3)?,
-                last: row.get(4)?,
-                called: row.get(5)?,
+                last: origin.0,
+                called: origin.1 != 0,
+                life: new_life(),
+                origin,
                 logged: None,
+                given: (0, 0, 0),
             })
         })
         .optional()?
         .ok_or_else(|| missing(name))
 }
 
-/// Has the file say that numbers up to this one may have been given.
-fn log(connection: &Connection, name: &str, last: i64, called: bool) -> rusqlite::Result<()> {
+/// A number that no other life has, in this process or one before it.
+fn new_life() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = clock_micros();
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1)));
+    now.max(last.unwrap_or(0) + 1)
+}
+
+/// Has the file say that numbers up to this one may have been given, in that life.
+fn log(connection: &Connection, name: &str, (last, life): Row) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE forebay_sequence SET last = ?2, called = ?3 WHERE name = ?1")?
-        .execute((name, last, called))
+        .execute((name, last, life))
         .map(|_| ())
 }
 
-fn logged(connection: &Connection, name: &str) -> rusqlite::Result<Option<(i64, bool)>> {
+fn logged(connection: &Connection, name: &str) -> rusqlite::Result<Option<Row>> {
     connection
         .prepare_cached("SELECT last, called FROM forebay_sequence WHERE name = ?1")?
         .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
 
-fn nextval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
+fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
     let told = told(text(context, 0)?)?;
     let name = text(context, 1)?;
     let mut state = sequences.state.lock();
     let next = with_connection(context, |connection| {
-        if !state.sequences.contains_key(name) {
-            let read = from_file(connection, name)?;
-            state.sequences.insert(name.to_owned(), read);
-        }
-        let Some(sequence) = state.sequences.get_mut(name) else {
-            return Err(missing(name));
-        };
-        let next = if sequence.called {
-            let up = sequence.increment > 0;
-            match sequence.last.checked_add(sequence.increment) {
-                Some(next) if (sequence.minimum..=sequence.maximum).contains(&next) => next,
-                _ if sequence.cycle => {
-                    sequence.logged = None;
-                    if up { sequence.minimum } else { sequence.maximum }
-                }
-                _ => {
-                    let (word, bound) = if up {
-                        ("maximum", sequence.maximum)
-                    } else {
-                        ("minimum", sequence.minimum)
-                    };
-                    return Err(raised(ValueError::new(
-                        "2200H",
-                        format!(
-                            "nextval: reached {word} value of sequence \"{}\" ({bound})",
-                            parted(name).1
-                        ),
-                    )));
+        loop {
+            if !state.sequences.contains_key(name) {
+                let read = from_file(connection, name)?;
+                state.sequences.insert(name.to_owned(), read);
+            }
+            let Some(sequence) = state.sequences.get_mut(name) else {
+                return Err(missing(name));
+            };
+            let next = sequence.next(name)?;
+            match sequence.is_logged(connection, name, next, transaction)? {
+                Some(true) => {}
+                Some(false) => sequence.log_ahead(connection, name, next, transaction)?,
+                None => {
+                    state.sequences.remove(name);
+                    continue;
                 }
             }
-        } else {
-            sequence.last
-        };
-        let beyond = |bound: i64| {
-            if sequence.increment > 0 {
-                next > bound
-            } else {
-                next < bound
-            }
-        };
-        // What this transaction has raised may have been taken back by a savepoint, or by its end.
-        let holds = match sequence.logged {
-            Some(bound) if !beyond(bound) => {
-                logged(connection, name)?.is_some_and(|(last, called)| called && !beyond(last))
-            }
-            _ => false,
-        };
-        if !holds {
-            let ahead = sequence
-                .increment
-                .saturating_mul(AHEAD)
-                .saturating_add(next)
-                .clamp(sequence.minimum, sequence.maximum);
-            log(connection, name, ahead, true)?;
-            sequence.logged = Some(ahead);
+            sequence.give(next, transaction);
+            return Ok(next);
         }
-        sequence.last = next;
-        sequence.called = true;
-        Ok(next)
     })?;
     let seen = state.sessions.entry(told.session).or_default();
-    seen.numbers.insert(name.to_owned(), next);
-    seen.last = Some(name.to_owned());
+    seen.see(name, next);
     Ok(Value::Integer(next))
+}
+
+impl Sequence {
+    /// The number that is given next.
+    fn next(&mut self, name: &str) -> rusqlite::Result<i64> {
+        if !self.called {
+            return Ok(self.last);
+        }
+        let up = self.increment > 0;
+        match self.last.checked_add(self.increment) {
+            Some(next) if (self.minimum..=self.maximum).contains(&next) => Ok(next),
+            _ if self.cycle => {
+                self.logged = None;
+                Ok(if up { self.minimum } else { self.maximum })
+            }
+            _ => {
+                let (word, bound) = if up {
+                    ("maximum", self.maximum)
+                } else {
+                    ("minimum", self.minimum)
+                };
+                Err(raised(ValueError::new(
+                    "2200H",
+                    format!(
+                        "nextval: reached {word} value of sequence \"{}\" ({bound})",
+                        parted(name).1
+                    ),
+                )))
+            }
+        }
+    }
+
+    /// Whether a number lies behind this one.
+    fn is_beyond(&self, number: i64, bound: i64) -> bool {
+        if self.increment > 0 {
+            number > bound
+        } else {
+            number < bound
+        }
+    }
+
+    /// Whether the file says that this number may have been given. Nothing if the file tells of another life of the sequence: a new
+    /// beginning was taken back.
+    fn is_logged(
+        &mut self,
+        connection: &Connection,
+        name: &str,
+        next: i64,
+        transaction: u64,
+    ) -> rusqlite::Result<Option<bool>> {
+        Ok(match self.logged {
+            None => Some(false),
+            Some(Logged { bound, .. }) if self.is_beyond(next, bound) => Some(false),
+            Some(Logged { by: None, .. }) => Some(true),
+            Some(Logged { bound, by: Some(by) }) => {
+                let there = logged(connection, name)?;
+                if there == Some((bound, self.life)) {
+                    if by != transaction {
+                        self.logged = Some(Logged { bound, by: None });
+                    }
+                    Some(true)
+                } else if there.is_some_and(|(_, life)| life == self.life) || there == Some(self.origin) {
+                    Some(false)
+                } else {
+                    None
+                }
+            }
+        })
+    }
+
+    /// Has the file say that this number, and some more, may have been given.
+    fn log_ahead(&mut self, connection: &Connection, name: &str, next: i64, transaction: u64) -> rusqlite::Result<()> {
+        let (last, count, before) = self.given;
+        let like_the_last = if last == transaction { before.max(count) } else { count };
+        let ahead = like_the_last.max(1).saturating_mul(AHEAD).min(AHEAD_MAX);
+        let bound = self
+            .increment
+            .saturating_mul(ahead)
+            .saturating_add(next)
+            .clamp(self.minimum, self.maximum);
+        log(connection, name, (bound, self.life))?;
+        self.logged = Some(Logged {
+            bound,
+            by: Some(transaction),
+        });
+        Ok(())
+    }
+
+    fn give(&mut self, number: i64, transaction: u64) {
+        let (last, count, before) = self.given;
+        self.given = if last == transaction {
+            (last, count + 1, before)
+        } else {
+            (transaction, 1, count)
+        };
+        self.last = number;
+        self.called = true;
+    }
+}
+
+/// What the file is to say of a sequence before it is closed: the last number that was given, for nobody asks for more.
+fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
+    let Some(there) = integer(context, 1)? else {
+        return Ok(Value::Null);
+    };
+    let mut state = sequences.state.lock();
+    Ok(Value::Integer(match state.sequences.get_mut(text(context, 0)?) {
+        Some(sequence) if sequence.called && sequence.logged.is_some_and(|logged| logged.bound == there) => {
+            sequence.logged = Some(Logged {
+                bound: sequence.last,
+                by: Some(transaction),
+            });
+            sequence.last
+        }
+        _ => there,
+    }))
 }
 
 fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
@@ -290,7 +432,7 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
                 ),
             )));
         }
-        log(connection, name, number, called)?;
+        log(connection, name, (number, if called { sequence.life } else { 0 }))?;
         sequence.last = number;
         sequence.called = called;
         sequence.logged = None;
@@ -314,5 +456,167 @@ fn name(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
     match datum(context.get_raw(0))? {
         Datum::Text(text) => sequence_name(text).map(Value::Text).map_err(raised),
         _ => Ok(Value::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::sql::compile::SEQUENCES;
+    use crate::sql::register;
+
+    fn open(path: &Path) -> Connection {
+        let mut connection = Connection::open(path).unwrap();
+        connection.pragma_update(None, "journal_mode", "wal").unwrap();
+        connection.pragma_update(None, "synchronous", "off").unwrap();
+        register(&mut connection, &Arc::default()).unwrap();
+        connection
+    }
+
+    fn with_sequence(path: &Path) -> Connection {
+        let connection = open(path);
+        connection.execute_batch(SEQUENCES).unwrap();
+        connection
+            .execute_batch("INSERT INTO forebay_sequence VALUES ('s', 'bigint', 1, 1, 1, 100000, 0, 1, 0, NULL, NULL)")
+            .unwrap();
+        connection
+    }
+
+    fn next(connection: &Connection) -> i64 {
+        let told = crate::sql::Told::text(0, 1, "UTC");
+        connection
+            .query_row("SELECT forebay_nextval(?1, 's')", [told], |row| row.get(0))
+            .unwrap()
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014).
+    fn random(state: &mut u64, below: u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % below
+    }
+
+    /// What was given since the sequence began, or began anew.
+    #[derive(Clone, Default)]
+    struct Life {
+        given: HashSet<i64>,
+        /// Of those, what is committed, or will be if the transaction is.
+        kept: HashSet<i64>,
+    }
+
+    impl Life {
+        fn undo(&mut self, (kept, began_anew): &(HashSet<i64>, bool)) {
+            self.kept.clone_from(kept);
+            if *began_anew {
+                self.given.clone_from(kept);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_is_given_once_whatever_becomes_of_the_transaction() {
+        for seed in 0..60_u64 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("s.db");
+            let mut connection = with_sequence(&path);
+            let mut state = seed;
+            let mut life = Life::default();
+            // Of the transaction and its savepoints: what was kept before, and whether the sequence began anew since.
+            let mut marks: Vec<(HashSet<i64>, bool)> = Vec::new();
+            for _ in 0..400 {
+                match random(&mut state, 20) {
+                    0 | 1 if marks.is_empty() => {
+                        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+                        marks.push((life.kept.clone(), false));
+                    }
+                    2 | 3 if !marks.is_empty() => {
+                        connection
+                            .execute_batch(&format!("SAVEPOINT p{}", marks.len()))
+                            .unwrap();
+                        marks.push((life.kept.clone(), false));
+                    }
+                    4 if marks.len() > 1 => {
+                        let place = 1 + usize::try_from(random(&mut state, marks.len() as u64 - 1)).unwrap();
+                        connection.execute_batch(&format!("ROLLBACK TO p{place}")).unwrap();
+                        marks.truncate(place + 1);
+                        life.undo(&marks[place]);
+                        marks[place].1 = false;
+                    }
+                    5 if !marks.is_empty() => {
+                        connection.execute_batch("COMMIT").unwrap();
+                        marks.clear();
+                    }
+                    6 if !marks.is_empty() => {
+                        connection.execute_batch("ROLLBACK").unwrap();
+                        life.undo(&marks[0]);
+                        marks.clear();
+                    }
+                    7 if random(&mut state, 4) == 0 => {
+                        connection
+                            .execute_batch(
+                                "UPDATE forebay_sequence SET last = start, called = 0; SELECT forebay_forget_sequence('s')",
+                            )
+                            .unwrap();
+                        for mark in &mut marks {
+                            mark.1 = true;
+                        }
+                        life = Life::default();
+                    }
+                    8 if random(&mut state, 4) == 0 => {
+                        // The process ends, and what was not committed with it.
+                        if let Some((kept, _)) = marks.first() {
+                            life.kept = kept.clone();
+                        }
+                        marks.clear();
+                        life.given = life.kept.clone();
+                        drop(connection);
+                        connection = open(&path);
+                    }
+                    _ => {
+                        let number = next(&connection);
+                        assert!(life.given.insert(number), "seed {seed}: {number} was given twice");
+                        life.kept.insert(number);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_file_is_written_once_for_many_transactions_and_none_is_left_out_at_an_orderly_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let connection = with_sequence(&path);
+        let last = |connection: &Connection| -> i64 {
+            connection
+                .query_row("SELECT last FROM forebay_sequence", (), |row| row.get(0))
+                .unwrap()
+        };
+        let mut written = 0;
+        for transaction in 0..320 {
+            let before = last(&connection);
+            connection.execute_batch("BEGIN").unwrap();
+            for number in 1..=10 {
+                assert_eq!(next(&connection), transaction * 10 + number);
+            }
+            connection.execute_batch("COMMIT").unwrap();
+            written += i32::from(last(&connection) != before);
+        }
+        assert!(written < 20, "{written} of 320 transactions wrote the sequence");
+        connection.execute_batch(GIVE_BACK).unwrap();
+        assert_eq!(last(&connection), 3_200);
+        assert_eq!(next(&connection), 3_201);
+        drop(connection);
+        let connection = open(&path);
+        assert!(next(&connection) > 3_201);
+        connection.execute_batch(GIVE_BACK).unwrap();
+        let given = last(&connection);
+        drop(connection);
+        assert_eq!(next(&open(&path)), given + 1);
     }
 }

@@ -302,7 +302,7 @@ impl SqliteBuilder {
     #[must_use]
     pub fn prepare_connections(
         mut self,
-        prepare: impl Fn(&Connection) -> rusqlite::Result<()> + Send + Sync + 'static,
+        prepare: impl Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync + 'static,
     ) -> Self {
         self.settings.prepare = Some(Arc::new(prepare));
         self

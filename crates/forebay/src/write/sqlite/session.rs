@@ -44,7 +44,7 @@ pub(super) struct Settings {
 }
 
 /// Called on every new connection, to register functions and the like.
-pub(super) type Prepare = dyn Fn(&Connection) -> rusqlite::Result<()> + Send + Sync;
+pub(super) type Prepare = dyn Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync;
 
 /// One connection, its compiled statements and its open cursors. Never leaves its thread.
 pub struct Session {
@@ -150,7 +150,7 @@ impl Session {
         connection.busy_timeout(settings.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(settings.statement_cache);
         if let Some(prepare) = &settings.prepare {
-            prepare(&connection)?;
+            prepare(&mut connection)?;
         }
         let watch = Arc::new(Mutex::new(None::<CancelToken>));
         let watched = Arc::clone(&watch);

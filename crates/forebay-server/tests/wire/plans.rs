@@ -1,0 +1,135 @@
+//! What was compiled is used again: for the same text, and for one that differs in nothing but literals; never for a schema that has
+//! changed since.
+
+use crate::client::{Client, bind, execute, parse, query, whole};
+use crate::server;
+
+#[test]
+fn other_literals_are_other_values_and_nothing_else() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (id integer PRIMARY KEY, v varchar(3), n numeric(6, 2), b bytea, d date)");
+    for (row, stored) in [
+        (r"(1, 'a', 1.005, '\x00', '2024-02-29')", "1 a 1.01 00 2024-02-29"),
+        (
+            r"(2, 'it''s'::varchar(2), 7, '\x01ff', '2024-03-01')",
+            "2 it 7.00 01ff 2024-03-01",
+        ),
+        (r"(-3, 'b', -2.5, E'\\x02', 'infinity')", "-3 b -2.50 02 infinity"),
+        (r"(4, 'c  ', '8', '', '1 March 2025')", "4 c   8.00  2025-03-01"),
+        (r"(5, 'xyz ', 9.999, 'a', '-infinity')", "5 xyz 10.00 61 -infinity"),
+        (r"(6, '', 0, 'a\134', 'epoch')", "6  0.00 615c 1970-01-01"),
+    ] {
+        client.run(&format!("INSERT INTO t VALUES {row}"));
+        let id = stored.split(' ').next().unwrap();
+        let of_row = "id || ' ' || v || ' ' || n || ' ' || encode(b, 'hex') || ' ' || d";
+        assert_eq!(client.ask(&format!("SELECT {of_row} FROM t WHERE id = {id}")), stored);
+        assert_eq!(client.ask(&format!("SELECT id FROM t WHERE id IN ({id}, 100)")), id);
+        assert_eq!(client.ask(&format!("SELECT id FROM t WHERE id = '{id}'")), id);
+        assert_eq!(
+            client.ask(&format!("SELECT count(*) FROM t WHERE id > {id}.5 AND id < {id}.75")),
+            "0"
+        );
+    }
+    for (statement, sqlstate, position) in [
+        ("INSERT INTO t (id, v) VALUES (7, 'long')", "22001", None),
+        ("INSERT INTO t (id, v) VALUES (3000000000, 'a')", "22003", None),
+        ("INSERT INTO t (id, n) VALUES (7, 'x')", "22P02", Some(34)),
+        ("SELECT id FROM t WHERE id = 'x'", "22P02", Some(29)),
+        ("SELECT id FROM t WHERE d = '2024-02-30'", "22008", Some(28)),
+        ("SELECT id FROM t WHERE nothing = 1", "42703", Some(24)),
+        ("INSERT INTO t (id, v) VALUES (1, 'a')", "23505", None),
+    ] {
+        for _ in 0..2 {
+            let error = client.query(statement).error().unwrap();
+            assert_eq!(
+                (error.sqlstate(), error.position()),
+                (sqlstate, position),
+                "{statement}"
+            );
+        }
+    }
+    // The tag's count and a failed block are as ever.
+    assert_eq!(client.query("UPDATE t SET v = 'q' WHERE id = 1").tags(), ["UPDATE 1"]);
+    assert_eq!(client.query("UPDATE t SET v = 'r' WHERE id = 99").tags(), ["UPDATE 0"]);
+    client.run("BEGIN");
+    client.send(&query("SELECT id FROM t WHERE id = 'x'"));
+    assert_eq!(client.answer().sqlstate(), "22P02");
+    client.send(&query("SELECT id FROM t WHERE id = '1'"));
+    assert_eq!(client.answer().sqlstate(), "25P02");
+    client.run("ROLLBACK");
+}
+
+#[test]
+fn a_text_with_parameters_is_no_simple_query_though_it_is_known() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a integer)");
+    assert_eq!(
+        client
+            .pipeline(&[whole("SELECT a FROM t WHERE a = $1", &["1"])])
+            .sqlstate(),
+        "00000"
+    );
+    client.send(&query("SELECT a FROM t WHERE a = $1"));
+    assert_eq!(client.answer().sqlstate(), "42P02");
+}
+
+#[test]
+fn prepared_statements_follow_the_schema() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let mut other = Client::connect(server.address());
+    client.run("CREATE TABLE t (a integer, b text)");
+    client.pipeline(&[
+        parse("add", "INSERT INTO t (a) VALUES ($1::text::integer)"),
+        parse("all", "SELECT * FROM t"),
+        parse("one", "SELECT a FROM t"),
+    ]);
+    other.run("ALTER TABLE t ALTER a TYPE numeric(5, 1)");
+    let run = |client: &mut Client, name: &str, parameters: &[&str]| {
+        client.pipeline(&[bind("", name, parameters), execute("", 0)])
+    };
+    assert_eq!(run(&mut client, "add", &["7"]).sqlstate(), "00000");
+    assert_eq!(client.ask("SELECT a FROM t"), "7.0");
+    let refused = run(&mut client, "one", &[]).error().unwrap();
+    assert_eq!(
+        (refused.sqlstate(), refused.message()),
+        ("0A000", "cached plan must not change result type")
+    );
+    other.run("ALTER TABLE t ALTER a TYPE integer");
+    assert_eq!(run(&mut client, "one", &[]).value().unwrap(), "7");
+    assert_eq!(run(&mut client, "all", &[]).sqlstate(), "00000");
+    other.run("ALTER TABLE t ADD c integer");
+    assert_eq!(run(&mut client, "all", &[]).sqlstate(), "0A000");
+    other.run("DROP TABLE t");
+    assert_eq!(run(&mut client, "one", &[]).sqlstate(), "42P01");
+}
+
+#[test]
+fn what_was_compiled_beside_an_uncommitted_change_is_not_used_behind_it() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let mut other = Client::connect(server.address());
+    let count = |client: &mut Client| client.query("SELECT * FROM t WHERE a = 1").rows()[0].len();
+    client.run("CREATE TABLE t (a integer)");
+    client.run("INSERT INTO t VALUES (1)");
+    for (end, columns) in [("ROLLBACK", 1), ("COMMIT", 2)] {
+        client.run("BEGIN");
+        client.run("ALTER TABLE t ADD b integer");
+        assert_eq!((count(&mut other), count(&mut client)), (1, 2));
+        client.pipeline(&[parse(end, "INSERT INTO t VALUES (1)")]);
+        client.run(end);
+        assert_eq!((count(&mut other), count(&mut client)), (columns, columns), "{end}");
+        let inserted = client.pipeline(&[bind("", end, &[]), execute("", 0)]);
+        assert_eq!(inserted.sqlstate(), "00000");
+    }
+    client.run("BEGIN");
+    client.run("SAVEPOINT s");
+    client.run("ALTER TABLE t ADD c integer");
+    assert_eq!(count(&mut client), 3);
+    client.run("ROLLBACK TO s");
+    assert_eq!(count(&mut client), 2);
+    client.run("COMMIT");
+    assert_eq!((count(&mut other), count(&mut client)), (2, 2));
+}
