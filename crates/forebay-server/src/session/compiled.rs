@@ -238,7 +238,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     fn has_schema_of_its_own(&self) -> bool {
-        self.block.as_ref().is_some_and(|block| block.has_changed_schema())
+        self.block.as_ref().is_some_and(super::block::Block::has_changed_schema)
     }
 
     fn circumstances<'a>(&'a self, declared: &'a [u32], alone: bool) -> Circumstances<'a> {
