@@ -12,6 +12,7 @@ use forebay::write::sqlite::Session as Connection;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::block::Block;
 use super::plans::{Circumstances, Found, Incompilable};
 use super::prepared::{Field, Prepared, Shape};
 use super::{Session, Stop};
@@ -184,7 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     fn has_schema_of_its_own(&self) -> bool {
-        self.block.as_ref().is_some_and(|block| block.has_changed_schema())
+        self.block.as_ref().is_some_and(Block::has_changed_schema)
     }
 
     fn circumstances<'a>(&'a self, declared: &'a [u32], alone: bool) -> Circumstances<'a> {

@@ -100,11 +100,16 @@ impl Told {
         format!("{now_micros} {session} {zone}")
     }
 
-    fn read(text: &str) -> Option<Self> {
+    /// `last` is one that was read before: most are of the same zone.
+    fn read(text: &str, last: Option<&(String, Arc<Self>)>) -> Option<Self> {
         let mut parts = text.splitn(3, ' ');
         let now_micros = parts.next()?.parse().ok()?;
         let session = parts.next()?.parse().ok()?;
-        let zone = zone(parts.next()?);
+        let name = parts.next()?;
+        let zone = match last {
+            Some((before, told)) if before.splitn(3, ' ').nth(2) == Some(name) => told.values.zone.clone(),
+            _ => zone(name),
+        };
         Some(Self {
             values: Environment::new(zone, now_micros),
             session,
@@ -129,7 +134,7 @@ fn told(text: &str) -> rusqlite::Result<Arc<Told>> {
         {
             return Ok(Arc::clone(told));
         }
-        let read = Told::read(text)
+        let read = Told::read(text, last.as_ref())
             .ok_or_else(|| raised(ValueError::new("XX000", "the statement was not told of its session")))?;
         let read = Arc::new(read);
         *last = Some((text.to_owned(), Arc::clone(&read)));
