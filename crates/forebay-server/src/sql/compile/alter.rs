@@ -13,7 +13,8 @@ use sqlparser::ast::{
     GeneratedAs, Ident, TableConstraint,
 };
 
-use super::define::{self, parsed, plain_name, referring_tables, unreadable};
+use super::constraint::{self, referring_tables};
+use super::define::{self, parsed, plain_name, unreadable};
 use super::definition::{Definition, ForeignKey, Key};
 use super::fault::{Fault, Result};
 use super::rename::{mentions, text_names};
@@ -219,7 +220,7 @@ impl Compiler<'_> {
         }
         alteration.copies |= has_value || alteration.old.columns.is_empty();
         alteration.new.columns.push(described);
-        define::check_column_count(alteration.new.columns.len())?;
+        super::table::check_column_count(alteration.new.columns.len())?;
         for (constraint_name, option) in options {
             let before = key_names(&alteration.new);
             self.column_constraint(&table, &mut alteration.new, &name, constraint_name, option)?;
@@ -617,7 +618,7 @@ impl Compiler<'_> {
         let wanted = folded(name);
         let table = alteration.table.clone();
         let new = &mut alteration.new;
-        if !define::taken(&wanted, new) {
+        if !constraint::taken(&wanted, new) {
             let message = format!("constraint \"{wanted}\" of relation \"{table}\" does not exist");
             if if_exists {
                 self.notice = Some(format!("{message}, skipping"));
@@ -744,7 +745,7 @@ impl Compiler<'_> {
 
     fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        for sequence in define::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
+        for sequence in super::sequence::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
             let owner: Option<String> = self
                 .schema
                 .connection()

@@ -424,7 +424,7 @@ impl Compiler<'_> {
             }
             Some(ConflictTarget::OnConstraint(name)) => {
                 let name = types::object_name(name)?;
-                let columns = super::define::constraint_columns(self.schema.connection(), table, &name)?;
+                let columns = super::constraint::constraint_columns(self.schema.connection(), table, &name)?;
                 columns.map(Some).ok_or_else(|| {
                     Fault::new(
                         "42704",

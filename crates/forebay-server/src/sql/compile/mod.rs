@@ -16,11 +16,14 @@ mod asked;
 mod call;
 mod carry_out;
 mod change;
+mod constraint;
 mod define;
 pub(crate) mod definition;
+mod drop;
 mod expression;
 mod fault;
 mod from;
+mod index;
 mod naming;
 mod native;
 mod query;
@@ -29,8 +32,11 @@ mod resolve;
 pub(crate) mod scalar;
 pub(crate) mod schema;
 mod scope;
+mod sequence;
 mod subquery;
+mod table;
 pub(crate) mod types;
+mod view;
 
 use std::sync::Arc;
 

@@ -9,11 +9,13 @@ use forebay::write::sqlite::SchemaEdit;
 use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName, VisitMut, VisitorMut};
 
 use super::carry_out::unchanged;
-use super::define::{self, owned_sequences, parsed, plain_name, referring_tables, unreadable};
+use super::constraint::{self, referring_tables};
+use super::define::{parsed, plain_name, unreadable};
 use super::definition::Definition;
 use super::fault::{Fault, Result};
 use super::scalar::{identifier, quoted};
 use super::schema::Table;
+use super::sequence::owned_sequences;
 use super::{Compiler, Step, folded};
 
 /// Whether an expression of PostgreSQL's mentions a column by this name. One that cannot be read mentions everything.
@@ -326,7 +328,7 @@ impl Compiler<'_> {
         let (old, new) = (folded(from), folded(to));
         let mut alteration = self.alteration(table)?;
         let definition = &mut alteration.new;
-        if !define::taken(&old, definition) {
+        if !constraint::taken(&old, definition) {
             return Err(Fault::new(
                 "42704",
                 format!("constraint \"{old}\" for table \"{}\" does not exist", table.name),
@@ -340,7 +342,7 @@ impl Compiler<'_> {
         if is_key && self.is_taken(&new)? {
             return Err(Fault::new("42P07", format!("relation \"{new}\" already exists")));
         }
-        if define::taken(&new, definition) {
+        if constraint::taken(&new, definition) {
             return Err(Fault::new(
                 "42710",
                 format!("constraint \"{new}\" for relation \"{}\" already exists", table.name),
