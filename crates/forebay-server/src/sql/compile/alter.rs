@@ -545,10 +545,16 @@ impl Compiler<'_> {
                 ),
             ));
         }
-        let keeps = converted.sql == plain && affinity(&declared(before.kind())) == affinity(&declared(kind));
+        let keeps = converted.sql == plain
+            && affinity(&declared(before.kind())) == affinity(&declared(kind))
+            && types::collation(before.oid) == types::collation(kind.oid);
         if !keeps {
             alteration.copies = true;
             alteration.values.insert(column.clone(), converted.sql);
+        }
+        let mut keys = alteration.new.primary_key.iter().chain(&alteration.new.uniques);
+        if keys.any(|key| key.columns.contains(&column)) {
+            types::check_key(kind.oid)?;
         }
         let described = &mut alteration.new.columns[place];
         described.oid = kind.oid;

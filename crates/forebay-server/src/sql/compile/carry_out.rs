@@ -194,9 +194,7 @@ impl Compiler<'_> {
             let (Some(mine), Some(theirs)) = (mine, theirs) else {
                 continue;
             };
-            let integers = |oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
-            let texts = |oid| matches!(oid, oid::TEXT | oid::VARCHAR);
-            if mine != theirs && !(integers(mine) && integers(theirs)) && !(texts(mine) && texts(theirs)) {
+            if !types::may_refer(mine, theirs)? {
                 return Err(Fault::new(
                     "42804",
                     format!("foreign key constraint \"{name}\" cannot be implemented"),

@@ -11,8 +11,8 @@ use super::define::{plain_name, unreadable};
 use super::definition::{Check, Definition, ForeignKey, Key, Lowered};
 use super::fault::{Fault, Result};
 use super::schema::Table;
-use super::{Compiler, folded};
-use crate::sql::facts::{self, Oid, oid};
+use super::{Compiler, folded, types};
+use crate::sql::facts::{self, oid};
 
 impl Compiler<'_> {
     pub(super) fn column_constraint(
@@ -168,8 +168,8 @@ impl Compiler<'_> {
         }
         for (own, column) in columns.iter().zip(&referred) {
             let kind = match &other {
-                Some(other) => other.column(column).map(|place| other.columns[place].kind.oid),
-                None => definition.column(column).map(|place| definition.columns[place].oid),
+                Some(other) => other.column(column).map(|place| other.columns[place].kind),
+                None => definition.column(column).map(|place| definition.columns[place].kind()),
             };
             let Some(kind) = kind else {
                 return Err(Fault::new(
@@ -180,9 +180,7 @@ impl Compiler<'_> {
             let own_kind = definition
                 .column(own)
                 .map_or(oid::TEXT, |place| definition.columns[place].oid);
-            let integers = |oid: Oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
-            let texts = |oid: Oid| matches!(oid, oid::TEXT | oid::VARCHAR);
-            if own_kind != kind && !(integers(own_kind) && integers(kind)) && !(texts(own_kind) && texts(kind)) {
+            if !types::may_refer(own_kind, kind.oid)? {
                 let constraint = name.clone().unwrap_or_else(|| format!("{table}_{own}_fkey"));
                 return Err(Fault::new(
                     "42804",
@@ -191,7 +189,18 @@ impl Compiler<'_> {
                 .with_detail(format!(
                     "Key columns \"{own}\" and \"{column}\" are of incompatible types: {} and {}.",
                     facts::display_name(own_kind),
-                    facts::display_name(kind)
+                    facts::display_name(kind.oid)
+                )));
+            }
+            // PostgreSQL follows a key that looks different and is equal; SQLite sees no change.
+            if types::has_equal_variants(kind)
+                && let Some(action) = key
+                    .on_update
+                    .filter(|action| !matches!(action, ReferentialAction::NoAction))
+            {
+                return Err(Fault::unsupported(format!(
+                    "ON UPDATE {action} of a key of type {}",
+                    facts::display_name(kind.oid)
                 )));
             }
         }
@@ -298,6 +307,7 @@ pub(super) fn set_primary_key(
     }
     for name in &columns {
         if let Some(place) = definition.column(name) {
+            types::check_key(definition.columns[place].oid)?;
             definition.columns[place].not_null = true;
         }
     }
@@ -311,6 +321,9 @@ pub(super) fn set_primary_key(
 
 fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
     check_key_count(columns.len())?;
+    for place in columns.iter().filter_map(|name| definition.column(name)) {
+        types::check_key(definition.columns[place].oid)?;
+    }
     let name = name.unwrap_or_else(|| unused(&format!("{table}_{}_key", columns.join("_")), definition));
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));

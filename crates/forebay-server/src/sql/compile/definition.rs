@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scalar::identifier;
 use super::schema::{Identity, declared};
-use super::types::TypeName;
+use super::types::{TypeName, compared};
 use crate::sql::facts::{Oid, oid};
 
 const OPEN: &str = "/* forebay: ";
@@ -223,7 +223,8 @@ impl Definition {
             let key = self.primary_key.as_ref().map_or("", |key| key.name.as_str());
             return format!("{name} INTEGER CONSTRAINT {} PRIMARY KEY", identifier(key));
         }
-        let mut text = format!("{name} {}", declared(column.kind()));
+        // Keys, and what refers to them, are told apart by the collations of their columns.
+        let mut text = compared(&format!("{name} {}", declared(column.kind())), column.oid);
         let in_key = self
             .primary_key
             .as_ref()
@@ -256,7 +257,7 @@ impl Definition {
             .iter()
             .map(|name| {
                 let kind = self.column(name).map_or(oid::TEXT, |place| self.columns[place].oid);
-                super::types::compared(&identifier(name), kind)
+                compared(&identifier(name), kind)
             })
             .collect();
         format!(

@@ -458,13 +458,7 @@ impl Compiler<'_> {
         let right = self.converted(right, &wanted)?;
         let distinct = operator != "UNION ALL";
         if distinct && let Some(unordered) = wanted.iter().find(|oid| !types::is_ordered(**oid)) {
-            return Err(Fault::new(
-                "42883",
-                format!(
-                    "could not identify an equality operator for type {}",
-                    facts::display_name(*unordered)
-                ),
-            ));
+            return Err(types::without_operator(*unordered, "equality"));
         }
         // SQLite groups set operations from the left, whatever they are: what stands right is put into a SELECT of its own.
         let right = match right {
@@ -617,13 +611,7 @@ impl Compiler<'_> {
         if leaf.distinct
             && let Some(item) = leaf.items.iter().find(|item| !types::is_ordered(item.scalar.oid))
         {
-            return Err(Fault::new(
-                "42883",
-                format!(
-                    "could not identify an equality operator for type {}",
-                    facts::display_name(item.scalar.oid)
-                ),
-            ));
+            return Err(types::without_operator(item.scalar.oid, "equality"));
         }
         let keys = self.select_order(&mut leaf, order, &scope)?;
         if let Some(Distinct::On(on)) = &select.distinct {
@@ -660,13 +648,7 @@ impl Compiler<'_> {
             let scalar = scalar?;
             let scalar = self.or_text(scalar)?;
             if !types::is_ordered(scalar.oid) {
-                return Err(Fault::new(
-                    "42883",
-                    format!(
-                        "could not identify an equality operator for type {}",
-                        facts::display_name(scalar.oid)
-                    ),
-                ));
+                return Err(types::without_operator(scalar.oid, "equality"));
             }
             if !matches!(scalar.form, Form::Constant(_)) {
                 texts.push(scalar.compared());
@@ -945,14 +927,7 @@ pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions)
         Some(_) => return Err(Fault::unsupported("ORDER BY … USING")),
     };
     if !types::is_ordered(scalar.oid) {
-        return Err(Fault::new(
-            "42883",
-            format!(
-                "could not identify an ordering operator for type {}",
-                facts::display_name(scalar.oid)
-            ),
-        )
-        .with_hint("Use an explicit ordering operator or modify the query."));
+        return Err(types::without_operator(scalar.oid, "ordering"));
     }
     let nulls_first = options.nulls_first.unwrap_or(descending);
     let direction = if descending { " DESC" } else { " ASC" };
