@@ -101,8 +101,8 @@ fn key_script(kind: &str, values: &[&str]) -> String {
     script
 }
 
-fn line(script: &mut String, statement: String) {
-    script.push_str(&statement);
+fn line(script: &mut String, statement: impl AsRef<str>) {
+    script.push_str(statement.as_ref());
     script.push('\n');
 }
 

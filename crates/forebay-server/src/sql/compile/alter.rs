@@ -17,11 +17,12 @@ use super::constraint::{self, referring_tables};
 use super::define::{self, parsed, plain_name, unreadable};
 use super::definition::{Definition, ForeignKey, Key};
 use super::fault::{Fault, Result};
-use super::rename::{mentions, text_names};
+use super::rename::mentions;
 use super::scalar::{Scalar, identifier, quoted};
 use super::schema::{Identity, Table, declared};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types;
+use super::view::{Dependent, drop_view};
 use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, oid};
 
@@ -41,6 +42,8 @@ pub(super) struct Alteration {
     /// Columns whose type is another one now.
     pub(super) retyped: Vec<String>,
     pub(super) copies: bool,
+    /// Views that go with a column.
+    pub(super) views_gone: Vec<String>,
     pub(super) first: Vec<Step>,
     pub(super) last: Vec<Step>,
 }
@@ -149,6 +152,7 @@ impl Compiler<'_> {
             values: HashMap::new(),
             retyped: Vec::new(),
             copies: false,
+            views_gone: Vec::new(),
             first: Vec::new(),
             last: Vec::new(),
         })
@@ -272,24 +276,6 @@ impl Compiler<'_> {
             }
             return Err(Fault::new("42703", message).at(name));
         };
-        let depends = |detail: String| {
-            Fault::new(
-                "2BP01",
-                format!("cannot drop column {column} of table {table} because other objects depend on it"),
-            )
-            .with_detail(detail)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-        };
-        if let Some(view) = self.view_of_column(&table, &column)? {
-            if cascade {
-                return Err(
-                    Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first.")
-                );
-            }
-            return Err(depends(format!(
-                "view {view} depends on column {column} of table {table}"
-            )));
-        }
         let mut dependents = Vec::new();
         let generated: Vec<String> = alteration
             .new
@@ -300,22 +286,27 @@ impl Compiler<'_> {
             })
             .map(|other| other.name.clone())
             .collect();
-        dependents.extend(generated.iter().map(|other| format!("column {other} of table {table}")));
+        let on = format!("column {column} of table {table}");
+        let depends_on_column = |what: String| Dependent { what, on: on.clone() };
+        dependents.extend(
+            generated
+                .iter()
+                .map(|other| depends_on_column(format!("column {other} of table {table}"))),
+        );
         let mut foreign = self.foreign_keys_to(&table)?;
         foreign.retain(|(other, key)| key.referred.contains(&column) && *other != table);
         dependents.extend(
             foreign
                 .iter()
-                .map(|(other, key)| format!("constraint {} on table {other}", key.name)),
+                .map(|(other, key)| depends_on_column(format!("constraint {} on table {other}", key.name))),
         );
-        if !dependents.is_empty() && !cascade {
-            let lines: Vec<String> = dependents
-                .iter()
-                .map(|dependent| format!("{dependent} depends on column {column} of table {table}"))
-                .collect();
-            return Err(depends(lines.join("\n")));
-        }
-        self.tell_cascade(&dependents);
+        let views = self.dependent_views(&table, Some(&column), &alteration.views_gone)?;
+        alteration
+            .views_gone
+            .extend(views.iter().filter_map(|dependent| dependent.view().map(str::to_owned)));
+        alteration.first.extend(views.iter().map(drop_view));
+        dependents.extend(views);
+        self.take_along(&on, &dependents, cascade)?;
         for other in generated {
             self.drop_column(alteration, &Ident::with_quote('"', other), false, true)?;
         }
@@ -459,10 +450,11 @@ impl Compiler<'_> {
         if !types::has_values(kind.oid) || kind.oid == oid::UNKNOWN {
             return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(name));
         }
-        if let Some(view) = self.view_of_column(&table, &column)? {
+        let views = self.dependent_views(&table, Some(&column), &[])?;
+        if let Some(view) = views.first() {
             return Err(
                 Fault::new("0A000", "cannot alter type of a column used by a view or rule")
-                    .with_detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")),
+                    .with_detail(format!("rule _RETURN on {} depends on column \"{column}\"", view.what)),
             );
         }
         if before.generated.is_some() {
@@ -738,15 +730,6 @@ impl Compiler<'_> {
             found.extend(keys.map(|key| (other.clone(), key)));
         }
         Ok(found)
-    }
-
-    /// A view that reads this column.
-    fn view_of_column(&mut self, table: &str, column: &str) -> Result<Option<String>> {
-        let views = self.views_of(table)?;
-        Ok(views
-            .into_iter()
-            .find(|(_, sql)| text_names(sql, column))
-            .map(|(name, _)| name))
     }
 
     fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {

@@ -22,6 +22,7 @@ impl Compiler<'_> {
         }
         self.settle_expressions(&alteration.table, &mut alteration.new)?;
         self.check_references(&alteration)?;
+        self.refuse_other_meaning(&alteration.table, &alteration.new, &alteration.views_gone)?;
         // A key whose values have changed is looked at as any key that is added.
         let was_number = |name: &String| alteration.old.is_row_number(name);
         if let Some(key) = &alteration.new.primary_key

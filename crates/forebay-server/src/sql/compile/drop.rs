@@ -10,6 +10,7 @@ use super::definition::Definition;
 use super::fault::{Fault, Result};
 use super::scalar::{identifier, quoted};
 use super::sequence::owned_sequences;
+use super::view::{Dependent, drop_view};
 use super::{Compiler, Step};
 
 impl Compiler<'_> {
@@ -21,6 +22,7 @@ impl Compiler<'_> {
         cascade: bool,
     ) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
+        let gone: Vec<String> = names.iter().filter_map(|name| plain_name(name).ok()).collect();
         for name in names {
             let spelled = match plain_name(name) {
                 Ok(spelled) => spelled,
@@ -63,7 +65,7 @@ impl Compiler<'_> {
                 }
             }
             match word {
-                "table" => steps.extend(self.drop_table(&spelled, names, cascade)?),
+                "table" => steps.extend(self.drop_table(&spelled, &gone, cascade)?),
                 "sequence" => {
                     self.refuse_used_sequence(&spelled, cascade)?;
                     steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
@@ -83,7 +85,9 @@ impl Compiler<'_> {
                     steps.push(format!("DROP INDEX {}", identifier(&spelled)).into());
                 }
                 _ => {
-                    self.refuse_dependent_views(&spelled, names, cascade)?;
+                    let dependents = self.dependent_views(&spelled, None, &gone)?;
+                    self.take_along(&format!("view {spelled}"), &dependents, cascade)?;
+                    steps.extend(dependents.iter().map(drop_view));
                     steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
@@ -160,33 +164,39 @@ impl Compiler<'_> {
         Ok(carries.then_some(table))
     }
 
-    fn drop_table(&mut self, name: &str, together: &[ObjectName], cascade: bool) -> Result<Vec<Step>> {
+    /// Refuses to drop what others depend on, unless they go with it, of which the client is told.
+    pub(super) fn take_along(&mut self, what: &str, dependents: &[Dependent], cascade: bool) -> Result<()> {
+        if cascade || dependents.is_empty() {
+            let names: Vec<String> = dependents.iter().map(|dependent| dependent.what.clone()).collect();
+            self.tell_cascade(&names);
+            return Ok(());
+        }
+        let lines: Vec<String> = dependents.iter().map(Dependent::line).collect();
+        Err(Fault::new(
+            "2BP01",
+            format!("cannot drop {what} because other objects depend on it"),
+        )
+        .with_detail(lines.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+    }
+
+    fn drop_table(&mut self, name: &str, gone: &[String], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
-        self.refuse_dependent_views(name, together, cascade)?;
-        let gone: Vec<String> = together.iter().filter_map(|name| plain_name(name).ok()).collect();
         let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         referring.retain(|other| other != name && !gone.contains(other));
+        let mut dependents = Vec::new();
         if !referring.is_empty() {
             let mut keys = self.foreign_keys_to(name)?;
             keys.retain(|(other, _)| referring.contains(other));
-            let dependents: Vec<String> = keys
-                .iter()
-                .map(|(other, key)| format!("constraint {} on table {other}", key.name))
-                .collect();
-            if !cascade {
-                let lines: Vec<String> = dependents
-                    .iter()
-                    .map(|dependent| format!("{dependent} depends on table {name}"))
-                    .collect();
-                return Err(Fault::new(
-                    "2BP01",
-                    format!("cannot drop table {name} because other objects depend on it"),
-                )
-                .with_detail(lines.join("\n"))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-            }
-            self.tell_cascade(&dependents);
+            dependents.extend(keys.iter().map(|(other, key)| Dependent {
+                what: format!("constraint {} on table {other}", key.name),
+                on: format!("table {name}"),
+            }));
         }
+        let views = self.dependent_views(name, None, gone)?;
+        steps.extend(views.iter().map(drop_view));
+        dependents.extend(views);
+        self.take_along(&format!("table {name}"), &dependents, cascade)?;
         for other in referring {
             steps.extend(self.drop_foreign_keys_to(&other, name)?);
         }

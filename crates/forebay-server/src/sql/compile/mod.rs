@@ -177,6 +177,8 @@ pub(crate) struct Compiler<'a> {
     notice: Option<String>,
     inserted: Vec<Inserted>,
     asked: Vec<Asked>,
+    /// What the query of a view says without saying it, while one is looked at.
+    recorded: Option<view::Recorded>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -363,6 +365,7 @@ impl<'a> Compiler<'a> {
             notice: None,
             inserted: Vec::new(),
             asked: Vec::new(),
+            recorded: None,
         }
     }
 
@@ -443,7 +446,9 @@ impl<'a> Compiler<'a> {
         let ctes = std::mem::take(&mut self.ctes);
         let fixed = std::mem::replace(&mut self.fixed_parameters, true);
         let parameters = std::mem::take(&mut self.parameters);
+        let recorded = self.recorded.take();
         let compiled = self.query(&query, None, None);
+        self.recorded = recorded;
         self.parameters = parameters;
         self.fixed_parameters = fixed;
         self.ctes = ctes;

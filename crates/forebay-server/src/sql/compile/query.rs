@@ -14,7 +14,7 @@ use super::fault::{Fault, Result};
 use super::naming::column_name;
 use super::resolve::common_type;
 use super::scalar::{Form, Scalar, identifier};
-use super::scope::{Grouping, Scope};
+use super::scope::{Grouping, Scope, Starred};
 use super::types::{self, TypeName};
 use super::{Compiler, KnownCte, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
@@ -56,6 +56,15 @@ pub(super) struct Compiled {
 pub(super) struct Item {
     pub(super) name: String,
     pub(super) scalar: Scalar,
+}
+
+impl From<Starred> for Item {
+    fn from(column: Starred) -> Self {
+        Self {
+            name: column.name,
+            scalar: column.scalar,
+        }
+    }
 }
 
 /// DISTINCT ON: its keys, and the keys of the order with the text of each one's expression.
@@ -744,7 +753,8 @@ impl Compiler<'_> {
                     if scope.relations.is_empty() {
                         return Err(Fault::new("42601", "SELECT * with no tables specified is not valid"));
                     }
-                    items.extend(all.into_iter().map(|(name, scalar)| Item { name, scalar }));
+                    self.record_star(options, &all);
+                    items.extend(all.into_iter().map(Item::from));
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
                     if options.to_string().is_empty() =>
@@ -754,7 +764,8 @@ impl Compiler<'_> {
                     let all = scope.starred(Some(table)).ok_or_else(|| {
                         Fault::new("42P01", format!("missing FROM-clause entry for table \"{table}\""))
                     })?;
-                    items.extend(all.into_iter().map(|(name, scalar)| Item { name, scalar }));
+                    self.record_star(options, &all);
+                    items.extend(all.into_iter().map(Item::from));
                 }
                 other => return Err(Fault::unsupported(format!("{other} in a select list"))),
             }

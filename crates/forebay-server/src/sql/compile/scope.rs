@@ -39,6 +39,14 @@ pub(super) struct Merged {
     pub(super) scalar: Scalar,
 }
 
+/// A column that `*` stands for.
+pub(super) struct Starred {
+    /// The relation it is of, unless USING or NATURAL has made it of two.
+    pub(super) relation: Option<String>,
+    pub(super) name: String,
+    pub(super) scalar: Scalar,
+}
+
 /// What a query with GROUP BY, or with aggregates, is grouped by.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Grouping {
@@ -103,11 +111,15 @@ impl<'a> Scope<'a> {
     }
 
     /// All columns that a bare `*` stands for, or `name.*`.
-    pub(super) fn starred(&self, name: Option<&str>) -> Option<Vec<(String, Scalar)>> {
+    pub(super) fn starred(&self, name: Option<&str>) -> Option<Vec<Starred>> {
         let mut all = Vec::new();
         if name.is_none() {
             for merged in &self.merged {
-                all.push((merged.name.clone(), merged.scalar.clone()));
+                all.push(Starred {
+                    relation: None,
+                    name: merged.name.clone(),
+                    scalar: merged.scalar.clone(),
+                });
             }
         }
         let mut found = name.is_none();
@@ -120,7 +132,11 @@ impl<'a> Scope<'a> {
                 if name.is_none() && relation.merged.contains(&column) {
                     continue;
                 }
-                all.push((described.name.clone(), self.scalar(place, column)));
+                all.push(Starred {
+                    relation: relation.name.clone(),
+                    name: described.name.clone(),
+                    scalar: self.scalar(place, column),
+                });
             }
         }
         found.then_some(all)
