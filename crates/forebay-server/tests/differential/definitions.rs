@@ -13,7 +13,9 @@ const SCRIPTS: &str = include_str!("definitions.sql");
 
 /// Types of keys, and values of them: some equal, and not all of those written alike.
 const KEYS: &[(&str, &[&str])] = &[
-    ("numeric", &["1.0", "1.00", "2", "-0", "0.0", "1e2", "100"]),
+    ("numeric", &["1.0", "1.00", "2"]),
+    ("numeric", &["-0", "0.0", "1e2"]),
+    ("numeric", &["1e2", "100", "99"]),
     ("numeric(6,2)", &["1.0", "1.00", "2"]),
     ("char(3)", &["a", "a ", "b", "a  "]),
     ("bpchar", &["a", "a ", "b"]),
@@ -150,7 +152,7 @@ fn simple(statement: &str) -> Send {
 
 fn same(wanted: &Answer, given: &Answer) -> bool {
     match (&wanted.error, &given.error) {
-        (Some(wanted), Some(given)) => wanted.sqlstate == given.sqlstate,
+        (Some(wanted), Some(given)) => wanted == given,
         (None, None) => wanted.rows == given.rows && wanted.tag == given.tag,
         _ => false,
     }

@@ -127,3 +127,100 @@ alter table t rename a2 to a3
 select * from v
 drop table if exists t cascade
 drop view if exists v cascade
+-- What is violated, and by what.
+create table p(id serial primary key, name text unique, n numeric(6,2) default 5 check (n > 0), g int generated always as (id*2) stored, constraint zz check (name <> 'bad'), constraint aa check (length(name) < 100))
+insert into p(name) values('a'),('b'),('c')
+insert into p(name) values('a')
+insert into p(name) values('d'),('a')
+insert into p(name) values('d'),('d')
+insert into p(name,n) values('d',-1)
+insert into p(name,n) values('e',1),('d',-1.5),('f',-2)
+insert into p(name) values('bad')
+insert into p(name,n) values('bad', -1)
+insert into p(id) values(1)
+insert into p(id,name) values(1,'a')
+insert into p values(null,'x')
+insert into p select 1, 'q'
+insert into p select 50+i, 'n' || i from generate_series(1,3) i
+insert into p select 60+i, 'n' || (i % 3 + 3) from generate_series(1,6) i order by i
+insert into p select 70+i, 'm' || i, 2 - i from generate_series(1,6) i order by i
+update p set name = 'a' where id = 2
+update p set name = 'zz'
+update p set n = -n where id > 1
+update p set id = null where id = 1
+update p set id = id + 1
+update p set n = n - 5, name = name || repeat('xyz', 40) where id=1
+update p set n = n - 6, name = name || repeat('xüz', 30) where id=1
+create table c(id int primary key, pid int not null references p, other text references p(name), b bytea, ts timestamp default '2020-01-02', arr int[], bo bool, unique(pid, other))
+insert into c values(1, 1, 'a', '\x0102', default, '{1,2}', true)
+insert into c values(2, 99, 'a')
+insert into c values(2, 1, 'none')
+insert into c values(2, 99, 'none')
+insert into c values(2, 1, null),(3,98,null),(4,97,null)
+insert into c values(2, null, 'b', '\x0102', default, '{1,2}', true)
+insert into c values(2, 1, 'a', '\x0102', default, '{1,2}', true)
+insert into c select 10 + i, 1, 'b' from generate_series(1,2) i
+update c set pid = 77
+update c set other = 'q' || other
+update c set pid = null
+delete from p
+update p set id = 100 where id = 1
+update p set name = 'new' where id = 1
+update p set name = 'new' where id = 2
+delete from p where name = 'a'
+with x as (select 5 as a) insert into c select a, 500 from x
+with x as (select 5 as a) insert into c select a, null from x
+insert into c(id, pid) values (1, 1) on conflict do nothing
+insert into c(id, pid) values (1, null) on conflict do nothing
+create table self(id int primary key, up int references self)
+insert into self values (1,1),(2,3),(3,1)
+insert into self values (4,5)
+insert into self values (5,6),(6,7)
+delete from self where id = 3
+delete from self where id in (2,3)
+delete from self where id = 1
+insert into self values (2,1)
+update self set id = 9 where id = 1
+update self set up = 8 where id = 2
+create table cas(id int primary key references p on delete cascade)
+insert into cas values (1)
+create table gran(id int references cas)
+insert into gran values (1)
+delete from c
+create unique index pidx on p(n) where n > 100
+insert into p(id, name,n) values(201, 'k', 101)
+create unique index pexp on p(lower(name))
+create table multi(a int, b text, c date, primary key(a,b), unique(c), unique(b))
+insert into multi values(1,'x','2020-01-01')
+insert into multi values(1,'x','2020-01-01')
+insert into multi values(1,'x',null)
+insert into multi values(2,'y','2020-01-01')
+insert into multi values(3,'y','2020-01-03'),(3,'y','2020-01-02')
+insert into multi values(3,null,'2020-01-03')
+insert into multi values(null,null,null)
+create table u(id uuid primary key default gen_random_uuid(), a int not null check (a > 0), at timestamptz default now())
+insert into u(a) values (1)
+begin
+insert into multi values(1,'x','2020-01-01')
+rollback
+select * from p order by id
+create table ba(a numeric unique, b interval unique, c jsonb unique, d char(3) unique, e float8 unique)
+insert into ba values (1.0, '1 day', '{"a":1}', 'a', 0)
+insert into ba(a) values (1.00)
+insert into ba(b) values ('24 hours')
+insert into ba(c) values ('{"a":1.0}')
+insert into ba(d) values ('a ')
+insert into ba(e) values ('-0')
+insert into ba(a) values (2.0), (2.00)
+insert into ba(d) values ('z'), ('z ')
+insert into multi values (1, 'x', '2030-02-02') returning a
+insert into multi values (1, 'xx', '2030-02-02')
+insert into c values (30, 1)
+drop table if exists ba cascade
+drop table if exists u cascade
+drop table if exists multi cascade
+drop table if exists gran cascade
+drop table if exists cas cascade
+drop table if exists self cascade
+drop table if exists c cascade
+drop table if exists p cascade

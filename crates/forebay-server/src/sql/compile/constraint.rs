@@ -374,7 +374,10 @@ fn only_column(expression: &Expr, definition: &Definition) -> Option<String> {
 }
 
 /// Unique indexes of a table: name and columns.
-fn unique_keys(connection: &rusqlite::Connection, table: &str) -> rusqlite::Result<Vec<(String, Vec<String>)>> {
+pub(super) fn unique_keys(
+    connection: &rusqlite::Connection,
+    table: &str,
+) -> rusqlite::Result<Vec<(String, Vec<String>)>> {
     let mut statement =
         connection.prepare_cached("SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1 AND partial = 0")?;
     let names: Vec<String> = statement

@@ -180,7 +180,10 @@ impl Definition {
                 list(&key.columns)
             ));
         }
-        for check in &self.checks {
+        // PostgreSQL looks at them by their names.
+        let mut checks: Vec<&Check> = self.checks.iter().collect();
+        checks.sort_by(|left, right| left.name.cmp(&right.name));
+        for check in checks {
             parts.push(format!(
                 "CONSTRAINT {} CHECK ({})",
                 identifier(&check.name),

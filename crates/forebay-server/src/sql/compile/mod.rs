@@ -13,6 +13,7 @@
 mod aggregate;
 mod alter;
 mod asked;
+pub(crate) mod attempt;
 mod call;
 mod carry_out;
 mod change;
@@ -73,8 +74,6 @@ pub struct Plan {
     pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
-    /// What an INSERT of one row stores: to tell which key was there already.
-    pub inserted: Vec<Inserted>,
     /// The columns of its result.
     pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
@@ -134,17 +133,6 @@ impl Step {
     }
 }
 
-/// A value on its way into a column.
-#[derive(Debug, Clone)]
-pub struct Inserted {
-    /// The column.
-    pub column: String,
-    /// SQLite's text of the value.
-    pub sql: String,
-    /// The internal name of the column's type.
-    pub label: String,
-}
-
 /// A name of WITH.
 #[derive(Debug, Clone)]
 struct KnownCte {
@@ -175,8 +163,9 @@ pub(crate) struct Compiler<'a> {
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
     lenient: bool,
     notice: Option<String>,
-    inserted: Vec<Inserted>,
     asked: Vec<Asked>,
+    /// Rows are looked at, not stored: what must not be stored is let through.
+    explains: bool,
     /// What the query of a view says without saying it, while one is looked at.
     recorded: Option<view::Recorded>,
 }
@@ -241,14 +230,6 @@ pub(crate) fn compile(
         environment: uses_environment.then_some(number),
         parameters,
         columns,
-        inserted: compiler
-            .inserted
-            .into_iter()
-            .map(|inserted| Inserted {
-                sql: with_environment(&inserted.sql, number),
-                ..inserted
-            })
-            .collect(),
         writes: compiler.writes,
         locks: compiler.locks,
         zone_bound: compiler.zone_bound,
@@ -363,8 +344,8 @@ impl<'a> Compiler<'a> {
             null_is_false: false,
             lenient: false,
             notice: None,
-            inserted: Vec::new(),
             asked: Vec::new(),
+            explains: false,
             recorded: None,
         }
     }
