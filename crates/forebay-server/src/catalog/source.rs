@@ -28,6 +28,7 @@ pub(super) struct Table {
     pub(super) name: String,
     /// The query of a view, as `pg_get_viewdef` prints it.
     pub(super) view: Option<String>,
+    pub(super) comment: Option<String>,
     pub(super) columns: Vec<Column>,
     pub(super) indexes: Vec<Index>,
     pub(super) constraints: Vec<Constraint>,
@@ -45,6 +46,7 @@ pub(super) struct Column {
     /// As in `pg_attribute.attidentity`: nothing, `a` or `d`.
     pub(super) identity: &'static str,
     pub(super) generated: bool,
+    pub(super) comment: Option<String>,
 }
 
 #[derive(Debug)]
@@ -250,6 +252,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             row_type: names.oid("type", "", name),
             name: name.clone(),
             view,
+            comment: declared.own.as_ref().and_then(|own| own.comment.clone()),
             columns,
             indexes: Vec::new(),
             constraints: Vec::new(),
@@ -337,6 +340,7 @@ fn read_columns(
             expression,
             identity: "",
             generated,
+            comment: None,
         });
     }
     key.sort_unstable();

@@ -222,17 +222,14 @@ impl Compiler<'_> {
                 "428C9",
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
             )
-            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+            .with_detail(says_itself(column)));
         }
         if column.identity == Some(Identity::Always) {
             return Err(Fault::new(
                 "428C9",
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
             )
-            .with_detail(format!(
-                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
-                column.name
-            ))
+            .with_detail(says_itself(column))
             .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
         }
         Ok(())
@@ -521,7 +518,8 @@ impl Compiler<'_> {
                     return Err(Fault::new(
                         "428C9",
                         format!("column \"{}\" can only be updated to DEFAULT", column.name),
-                    ));
+                    )
+                    .with_detail(says_itself(column)));
                 }
                 let scalar = if default {
                     if column.generated {
@@ -798,6 +796,17 @@ fn key_text(column: &Column, sql: &str) -> String {
         Some(collation) => format!("\"forebay_key\"({sql}, '{collation}')"),
         None => sql.to_owned(),
     }
+}
+
+/// Why a client has no say in a column.
+fn says_itself(column: &Column) -> String {
+    if column.generated {
+        return format!("Column \"{}\" is a generated column.", column.name);
+    }
+    format!(
+        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+        column.name
+    )
 }
 
 fn is_default(expression: &Expr) -> bool {

@@ -224,6 +224,26 @@ impl Compiler<'_> {
                 .filter(|action| !matches!(action, ReferentialAction::NoAction))
                 .map(|action| action.to_string())
         };
+        let generated = columns.iter().any(|name| {
+            definition
+                .column(name)
+                .is_some_and(|place| definition.columns[place].generated.is_some())
+        });
+        let sets = |action: Option<ReferentialAction>| {
+            matches!(action, Some(ReferentialAction::SetNull | ReferentialAction::SetDefault))
+        };
+        let cascades = matches!(key.on_update, Some(ReferentialAction::Cascade));
+        for (word, refused) in [
+            ("UPDATE", cascades || sets(key.on_update)),
+            ("DELETE", sets(key.on_delete)),
+        ] {
+            if generated && refused {
+                return Err(Fault::new(
+                    "42601",
+                    format!("invalid ON {word} action for foreign key constraint containing generated column"),
+                ));
+            }
+        }
         let characteristics = key.characteristics.as_ref();
         definition.foreign_keys.push(ForeignKey {
             name,
@@ -311,10 +331,15 @@ pub(super) fn set_primary_key(
             definition.columns[place].not_null = true;
         }
     }
+    let generated = |name: &String| {
+        definition
+            .column(name)
+            .is_some_and(|place| definition.columns[place].generated.is_some())
+    };
     definition.primary_key = Some(Key {
         name: name.unwrap_or_else(|| format!("{table}_pkey")),
+        indexed: columns.iter().any(generated),
         columns,
-        indexed: false,
     });
     Ok(())
 }

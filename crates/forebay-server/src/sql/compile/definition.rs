@@ -26,6 +26,8 @@ pub(crate) struct Definition {
     pub(crate) checks: Vec<Check>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) foreign_keys: Vec<ForeignKey>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) comment: Option<String>,
 }
 
 /// One column.
@@ -49,6 +51,8 @@ pub(crate) struct ColumnDefinition {
     /// GENERATED ALWAYS AS (…) STORED, in both languages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) generated: Option<Lowered>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) comment: Option<String>,
 }
 
 /// An expression in PostgreSQL's words, and in SQLite's.
@@ -63,7 +67,8 @@ pub(crate) struct Lowered {
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) columns: Vec<String>,
-    /// A primary key that an index of its name carries, as every UNIQUE is carried: it was added to a table that was there.
+    /// A primary key that an index of its name carries, as every UNIQUE is carried: it was added to a table that was there, or has a
+    /// generated column.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) indexed: bool,
 }
@@ -294,6 +299,7 @@ mod tests {
                     default_stored: None,
                     identity: Some(Identity::ByDefault),
                     generated: None,
+                    comment: None,
                 },
                 ColumnDefinition {
                     name: "odd */ \"name\"".to_owned(),
@@ -304,6 +310,7 @@ mod tests {
                     default_stored: Some("'*/'".to_owned()),
                     identity: None,
                     generated: None,
+                    comment: None,
                 },
             ],
             primary_key: Some(Key {
@@ -314,6 +321,7 @@ mod tests {
             uniques: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            comment: None,
         };
         let sql = definition.create("t");
         assert_eq!(Definition::read(&sql).as_ref(), Some(&definition));
@@ -341,6 +349,7 @@ mod tests {
                 not_valid: false,
             }],
             foreign_keys: Vec::new(),
+            comment: None,
         };
         assert_eq!(Definition::read(&definition.create(forged)), Some(definition));
         assert_eq!(
