@@ -442,6 +442,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
             name: column.name().to_owned(),
             kind: compile::types::TypeName::plain(facts::oid::TEXT),
             not_null: false,
+            origin: None,
         })
         .collect();
     Ok(Plan {

@@ -299,3 +299,8 @@ select obj_description('t2'::regclass)
 select c.relname, d.description from pg_class c join pg_description d on d.objoid = c.oid and d.objsubid = 0 and d.classoid = 'pg_class'::regclass where c.relname like 't2'
 drop view if exists v cascade
 drop table if exists t cascade
+-- The database may be said before the schema.
+CREATE TABLE k_t (a integer)
+COMMENT ON COLUMN public.k_t.a IS 'x'
+SELECT col_description((quote_ident(current_database()) || '.public.k_t')::regclass, 1)
+DROP TABLE k_t

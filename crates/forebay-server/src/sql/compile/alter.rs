@@ -775,6 +775,7 @@ pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {
     let mut scope = Scope::new(None);
     scope.relations.push(Relation {
         name: Some(table.to_owned()),
+        table: None,
         columns: definition
             .columns
             .iter()

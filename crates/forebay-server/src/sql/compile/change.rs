@@ -672,6 +672,7 @@ impl Compiler<'_> {
         scope.no_windows.set(Some("RETURNING"));
         scope.relations.push(Relation {
             name: Some(alias.unwrap_or(&table.name).to_owned()),
+            table: Some(table.name.as_str().into()),
             columns: table
                 .columns
                 .iter()
@@ -702,6 +703,7 @@ impl Compiler<'_> {
             .map(|item| ResultColumn {
                 kind: item.scalar.type_name(),
                 not_null: item.scalar.not_null,
+                origin: item.origin,
                 name: item.name,
             })
             .collect())

@@ -118,7 +118,7 @@ impl Compiler<'_> {
     /// COMMENT ON a table or a column: kept in the table's definition. An empty one is none.
     fn comment(&mut self, kind: &CommentObject, name: &ObjectName, text: Option<&str>) -> Result<Vec<Step>> {
         let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
-        let (name, column) = match kind {
+        let (mut name, column) = match kind {
             CommentObject::Table => (name.clone(), None),
             CommentObject::Column => {
                 let mut parts = name.0.clone();
@@ -131,6 +131,12 @@ impl Compiler<'_> {
             }
             other => return Err(Fault::unsupported(format!("COMMENT ON {other}"))),
         };
+        // The database may be said too.
+        if name.0.len() == 3
+            && matches!(&name.0[0], ObjectNamePart::Identifier(first) if folded(first) == self.session.database)
+        {
+            name.0.remove(0);
+        }
         let table = self.table(&name)?;
         if table.view.is_some() || table.foreign_view {
             if column.is_some() {

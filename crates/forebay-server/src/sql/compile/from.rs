@@ -320,6 +320,7 @@ impl Compiler<'_> {
             .collect();
         let mut relation = Relation {
             name,
+            table: None,
             columns: described,
             key: Vec::new(),
             merged: Vec::new(),
@@ -391,6 +392,7 @@ impl Compiler<'_> {
             .collect();
         let mut relation = Relation {
             name: Some(table.name.clone()),
+            table: Some(table.name.as_str().into()),
             columns,
             key: table.primary_key.clone(),
             merged: Vec::new(),
@@ -461,6 +463,7 @@ impl Compiler<'_> {
         }
         let mut relation = Relation {
             name: Some(name.to_owned()),
+            table: None,
             columns,
             key: Vec::new(),
             merged: Vec::new(),

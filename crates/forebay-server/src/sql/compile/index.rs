@@ -37,6 +37,7 @@ impl Compiler<'_> {
         scope.no_windows.set(Some("index expressions"));
         scope.relations.push(Relation {
             name: Some(table.name.clone()),
+            table: None,
             columns: table
                 .columns
                 .iter()

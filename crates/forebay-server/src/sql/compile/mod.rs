@@ -46,12 +46,12 @@ use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
-#[cfg(test)]
-pub(crate) use define::SEQUENCES;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
 pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
+#[cfg(test)]
+pub(crate) use sequence::SEQUENCES;
 use types::TypeName;
 
 use crate::sql::facts::{Oid, oid};
@@ -387,6 +387,7 @@ impl<'a> Compiler<'a> {
                     name: name.to_owned(),
                     kind: TypeName::plain(kind),
                     not_null: true,
+                    origin: None,
                 };
                 let columns = vec![
                     column("id", oid::INT4),

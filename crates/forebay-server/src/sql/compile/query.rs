@@ -4,6 +4,8 @@
 //! asks for one. Every query's columns are called `c1`, `c2`, … inside SQLite: names there mean nothing to clients.
 
 use forebay_pg_values::Owned;
+use std::sync::Arc;
+
 use sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort,
     Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Values, With,
@@ -25,6 +27,15 @@ pub struct ResultColumn {
     pub(crate) name: String,
     pub(crate) kind: TypeName,
     pub(crate) not_null: bool,
+    pub(crate) origin: Option<Origin>,
+}
+
+/// The column of a table that a column of a result is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Origin {
+    pub(crate) table: Arc<str>,
+    /// Counted from 1.
+    pub(crate) number: usize,
 }
 
 impl ResultColumn {
@@ -56,6 +67,7 @@ pub(super) struct Compiled {
 pub(super) struct Item {
     pub(super) name: String,
     pub(super) scalar: Scalar,
+    pub(super) origin: Option<Origin>,
 }
 
 impl From<Starred> for Item {
@@ -63,6 +75,7 @@ impl From<Starred> for Item {
         Self {
             name: column.name,
             scalar: column.scalar,
+            origin: None,
         }
     }
 }
@@ -97,6 +110,7 @@ impl Body {
                     name: item.name.clone(),
                     kind: item.scalar.type_name(),
                     not_null: item.scalar.not_null,
+                    origin: item.origin.clone(),
                 })
                 .collect(),
             Self::Set { columns, .. } => columns.clone(),
@@ -389,6 +403,7 @@ impl Compiler<'_> {
             .iter()
             .enumerate()
             .map(|(place, column)| Item {
+                origin: None,
                 name: column.name.clone(),
                 scalar: Scalar {
                     typmod: column.kind.typmod,
@@ -493,6 +508,7 @@ impl Compiler<'_> {
                     },
                 },
                 not_null: left.not_null && right.not_null,
+                origin: None,
             })
             .collect();
         let sql = format!(
@@ -560,6 +576,7 @@ impl Compiler<'_> {
             .iter()
             .enumerate()
             .map(|(place, (kind, not_null))| Item {
+                origin: None,
                 name: format!("column{}", place + 1),
                 scalar: Scalar {
                     typmod: kind.typmod,
@@ -737,10 +754,12 @@ impl Compiler<'_> {
                 SelectItem::UnnamedExpr(expression) => items.push(Item {
                     name: column_name(expression),
                     scalar: self.expression(expression, scope)?,
+                    origin: None,
                 }),
                 SelectItem::ExprWithAlias { expr, alias } => items.push(Item {
                     name: folded(alias),
                     scalar: self.expression(expr, scope)?,
+                    origin: None,
                 }),
                 SelectItem::Wildcard(options) if options.to_string().is_empty() => {
                     if scope.star_is_unsettled {
@@ -770,8 +789,9 @@ impl Compiler<'_> {
                 other => return Err(Fault::unsupported(format!("{other} in a select list"))),
             }
         }
-        for item in &items {
+        for item in &mut items {
             refuse_ungrouped(&item.scalar)?;
+            item.origin = scope.origin(&item.scalar.sql);
         }
         if items.len() > 1664 {
             return Err(Fault::new("54011", "target lists can have at most 1664 entries"));

@@ -3,11 +3,13 @@
 //! Contract: a name means what it means to PostgreSQL, or is its error: undefined (42703, 42P01) or ambiguous (42702).
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
 use super::fault::{Fault, Result};
 use super::folded;
+use super::query::Origin;
 use super::scalar::{Scalar, Ungrouped};
 use super::types::TypeName;
 
@@ -25,6 +27,8 @@ pub(super) struct RelationColumn {
 pub(super) struct Relation {
     /// The name it is known by, if it has one.
     pub(super) name: Option<String>,
+    /// The table that it is, with all its columns in order.
+    pub(super) table: Option<Arc<str>>,
     pub(super) columns: Vec<RelationColumn>,
     /// The places of a key: who groups by it may use all columns.
     pub(super) key: Vec<usize>,
@@ -87,6 +91,18 @@ impl<'a> Scope<'a> {
             windows: Vec::new(),
             met: Cell::new((false, false)),
         }
+    }
+
+    /// The column of a table that a text of SQLite's is: PostgreSQL tells clients of it.
+    pub(super) fn origin(&self, sql: &str) -> Option<Origin> {
+        self.relations.iter().find_map(|relation| {
+            let table = relation.table.as_ref()?;
+            let place = relation.columns.iter().position(|column| column.sql == sql)?;
+            Some(Origin {
+                table: Arc::clone(table),
+                number: place + 1,
+            })
+        })
     }
 
     fn scalar(&self, relation: usize, column: usize) -> Scalar {

@@ -259,6 +259,7 @@ impl Compiler<'_> {
         let mut scope = Scope::new(None);
         scope.relations.push(Relation {
             name: Some(table.to_owned()),
+            table: None,
             columns: definition
                 .columns
                 .iter()
