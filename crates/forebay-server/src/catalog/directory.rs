@@ -112,13 +112,16 @@ impl Directory {
             .map(|(schema, _)| *schema != "information_schema")
     }
 
-    /// `'name'::regclass`: a number is an OID, a name may carry a schema and quotes.
+    /// `'name'::regclass`: a number is an OID, a name may carry a schema, the database before it, and quotes.
     pub(super) fn relation(&self, text: &str) -> Option<u32> {
         let text = text.trim();
         if let Ok(oid) = text.parse() {
             return Some(oid);
         }
-        let parts = split_name(text)?;
+        let mut parts = split_name(text)?;
+        if parts.len() == 3 && parts[0] == self.database {
+            parts.remove(0);
+        }
         let find = |schema: &'static str, name: &str| self.by_name.get(&(schema, name.to_owned())).copied();
         match parts.as_slice() {
             [name] => find("pg_catalog", name).or_else(|| find("public", name)),

@@ -16,6 +16,7 @@ use super::block::Block;
 use super::plans::{Circumstances, Found, Incompilable};
 use super::prepared::{Field, Prepared, Shape};
 use super::{Session, Stop};
+use crate::catalog::relation_oid;
 use crate::errors;
 use crate::sql::{self, Kind, Plan, Statement};
 use crate::wire::error::WireError;
@@ -211,6 +212,10 @@ fn shape_of(plan: Plan, declared: &[u32], epoch: u64) -> Shape {
                 name: column.name().to_owned(),
                 kind: kind(column.type_oid()),
                 typmod: column.typmod(),
+                origin: column
+                    .origin
+                    .as_ref()
+                    .and_then(|origin| Some((relation_oid(&origin.table), i16::try_from(origin.number).ok()?))),
             })
             .collect(),
         read_only: !plan.writes,

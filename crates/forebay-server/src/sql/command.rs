@@ -161,8 +161,8 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             &first,
             "Cursors are offered by the protocol: execute a portal with a row limit.",
         ),
-        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY"
-        | "REASSIGN" | "IMPORT" => refused(&first),
+        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN"
+        | "IMPORT" => refused(&first),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {

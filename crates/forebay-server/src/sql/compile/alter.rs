@@ -13,14 +13,16 @@ use sqlparser::ast::{
     GeneratedAs, Ident, TableConstraint,
 };
 
-use super::define::{self, parsed, plain_name, referring_tables, unreadable};
+use super::constraint::{self, referring_tables};
+use super::define::{self, parsed, plain_name, unreadable};
 use super::definition::{Definition, ForeignKey, Key};
 use super::fault::{Fault, Result};
-use super::rename::{mentions, text_names};
+use super::rename::mentions;
 use super::scalar::{Scalar, identifier, quoted};
 use super::schema::{Identity, Table, declared};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types;
+use super::view::{Dependent, drop_view};
 use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, oid};
 
@@ -40,6 +42,8 @@ pub(super) struct Alteration {
     /// Columns whose type is another one now.
     pub(super) retyped: Vec<String>,
     pub(super) copies: bool,
+    /// Views that go with a column.
+    pub(super) views_gone: Vec<String>,
     pub(super) first: Vec<Step>,
     pub(super) last: Vec<Step>,
 }
@@ -148,6 +152,7 @@ impl Compiler<'_> {
             values: HashMap::new(),
             retyped: Vec::new(),
             copies: false,
+            views_gone: Vec::new(),
             first: Vec::new(),
             last: Vec::new(),
         })
@@ -219,7 +224,7 @@ impl Compiler<'_> {
         }
         alteration.copies |= has_value || alteration.old.columns.is_empty();
         alteration.new.columns.push(described);
-        define::check_column_count(alteration.new.columns.len())?;
+        super::table::check_column_count(alteration.new.columns.len())?;
         for (constraint_name, option) in options {
             let before = key_names(&alteration.new);
             self.column_constraint(&table, &mut alteration.new, &name, constraint_name, option)?;
@@ -271,24 +276,6 @@ impl Compiler<'_> {
             }
             return Err(Fault::new("42703", message).at(name));
         };
-        let depends = |detail: String| {
-            Fault::new(
-                "2BP01",
-                format!("cannot drop column {column} of table {table} because other objects depend on it"),
-            )
-            .with_detail(detail)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-        };
-        if let Some(view) = self.view_of_column(&table, &column)? {
-            if cascade {
-                return Err(
-                    Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first.")
-                );
-            }
-            return Err(depends(format!(
-                "view {view} depends on column {column} of table {table}"
-            )));
-        }
         let mut dependents = Vec::new();
         let generated: Vec<String> = alteration
             .new
@@ -299,22 +286,27 @@ impl Compiler<'_> {
             })
             .map(|other| other.name.clone())
             .collect();
-        dependents.extend(generated.iter().map(|other| format!("column {other} of table {table}")));
+        let on = format!("column {column} of table {table}");
+        let depends_on_column = |what: String| Dependent { what, on: on.clone() };
+        dependents.extend(
+            generated
+                .iter()
+                .map(|other| depends_on_column(format!("column {other} of table {table}"))),
+        );
         let mut foreign = self.foreign_keys_to(&table)?;
         foreign.retain(|(other, key)| key.referred.contains(&column) && *other != table);
         dependents.extend(
             foreign
                 .iter()
-                .map(|(other, key)| format!("constraint {} on table {other}", key.name)),
+                .map(|(other, key)| depends_on_column(format!("constraint {} on table {other}", key.name))),
         );
-        if !dependents.is_empty() && !cascade {
-            let lines: Vec<String> = dependents
-                .iter()
-                .map(|dependent| format!("{dependent} depends on column {column} of table {table}"))
-                .collect();
-            return Err(depends(lines.join("\n")));
-        }
-        self.tell_cascade(&dependents);
+        let views = self.dependent_views(&table, Some(&column), &alteration.views_gone)?;
+        alteration
+            .views_gone
+            .extend(views.iter().filter_map(|dependent| dependent.view().map(str::to_owned)));
+        alteration.first.extend(views.iter().map(drop_view));
+        dependents.extend(views);
+        self.take_along(&on, &dependents, cascade)?;
         for other in generated {
             self.drop_column(alteration, &Ident::with_quote('"', other), false, true)?;
         }
@@ -458,10 +450,11 @@ impl Compiler<'_> {
         if !types::has_values(kind.oid) || kind.oid == oid::UNKNOWN {
             return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(name));
         }
-        if let Some(view) = self.view_of_column(&table, &column)? {
+        let views = self.dependent_views(&table, Some(&column), &[])?;
+        if let Some(view) = views.first() {
             return Err(
                 Fault::new("0A000", "cannot alter type of a column used by a view or rule")
-                    .with_detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")),
+                    .with_detail(format!("rule _RETURN on {} depends on column \"{column}\"", view.what)),
             );
         }
         if before.generated.is_some() {
@@ -544,10 +537,16 @@ impl Compiler<'_> {
                 ),
             ));
         }
-        let keeps = converted.sql == plain && affinity(&declared(before.kind())) == affinity(&declared(kind));
+        let keeps = converted.sql == plain
+            && affinity(&declared(before.kind())) == affinity(&declared(kind))
+            && types::collation(before.oid) == types::collation(kind.oid);
         if !keeps {
             alteration.copies = true;
             alteration.values.insert(column.clone(), converted.sql);
+        }
+        let mut keys = alteration.new.primary_key.iter().chain(&alteration.new.uniques);
+        if keys.any(|key| key.columns.contains(&column)) {
+            types::check_key(kind.oid)?;
         }
         let described = &mut alteration.new.columns[place];
         described.oid = kind.oid;
@@ -617,7 +616,7 @@ impl Compiler<'_> {
         let wanted = folded(name);
         let table = alteration.table.clone();
         let new = &mut alteration.new;
-        if !define::taken(&wanted, new) {
+        if !constraint::taken(&wanted, new) {
             let message = format!("constraint \"{wanted}\" of relation \"{table}\" does not exist");
             if if_exists {
                 self.notice = Some(format!("{message}, skipping"));
@@ -733,18 +732,9 @@ impl Compiler<'_> {
         Ok(found)
     }
 
-    /// A view that reads this column.
-    fn view_of_column(&mut self, table: &str, column: &str) -> Result<Option<String>> {
-        let views = self.views_of(table)?;
-        Ok(views
-            .into_iter()
-            .find(|(_, sql)| text_names(sql, column))
-            .map(|(name, _)| name))
-    }
-
     fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        for sequence in define::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
+        for sequence in super::sequence::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
             let owner: Option<String> = self
                 .schema
                 .connection()
@@ -785,6 +775,7 @@ pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {
     let mut scope = Scope::new(None);
     scope.relations.push(Relation {
         name: Some(table.to_owned()),
+        table: None,
         columns: definition
             .columns
             .iter()

@@ -320,6 +320,7 @@ impl Compiler<'_> {
             .collect();
         let mut relation = Relation {
             name,
+            table: None,
             columns: described,
             key: Vec::new(),
             merged: Vec::new(),
@@ -348,18 +349,23 @@ impl Compiler<'_> {
             let compiled = self.view(text)?;
             let mut described = compiled.columns;
             super::query::rename(&mut described, &columns, &table.name)?;
-            return self.enter(
+            let sql = self.enter(
                 &format!("({})", compiled.sql),
                 &described,
                 alias,
                 Some(table.name.clone()),
                 scope,
-            );
+            )?;
+            let held: Vec<String> = (1..=columns.len()).map(|place| format!("\"c{place}\"")).collect();
+            self.record_read(&table, &held);
+            return Ok(sql);
         }
         self.names += 1;
         let own = relation_name(self.names);
         let relation = self.base_relation(&table, &own, alias)?;
         add(relation, scope)?;
+        let held: Vec<String> = table.columns.iter().map(|column| identifier(&column.name)).collect();
+        self.record_read(&table, &held);
         Ok(format!("{} AS {own}", identifier(&table.name)))
     }
 
@@ -386,6 +392,7 @@ impl Compiler<'_> {
             .collect();
         let mut relation = Relation {
             name: Some(table.name.clone()),
+            table: Some(table.name.as_str().into()),
             columns,
             key: table.primary_key.clone(),
             merged: Vec::new(),
@@ -456,6 +463,7 @@ impl Compiler<'_> {
         }
         let mut relation = Relation {
             name: Some(name.to_owned()),
+            table: None,
             columns,
             key: Vec::new(),
             merged: Vec::new(),

@@ -13,14 +13,18 @@
 mod aggregate;
 mod alter;
 mod asked;
+pub(crate) mod attempt;
 mod call;
 mod carry_out;
 mod change;
+mod constraint;
 mod define;
 pub(crate) mod definition;
+mod drop;
 mod expression;
 mod fault;
 mod from;
+mod index;
 mod naming;
 mod native;
 mod query;
@@ -29,8 +33,11 @@ mod resolve;
 pub(crate) mod scalar;
 pub(crate) mod schema;
 mod scope;
+mod sequence;
 mod subquery;
+mod table;
 pub(crate) mod types;
+mod view;
 
 use std::sync::Arc;
 
@@ -39,12 +46,12 @@ use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
-#[cfg(test)]
-pub(crate) use define::SEQUENCES;
 pub(crate) use fault::{Fault, Result};
 pub use query::ResultColumn;
 pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
+#[cfg(test)]
+pub(crate) use sequence::SEQUENCES;
 use types::TypeName;
 
 use crate::sql::facts::{Oid, oid};
@@ -67,8 +74,6 @@ pub struct Plan {
     pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
-    /// What an INSERT of one row stores: to tell which key was there already.
-    pub inserted: Vec<Inserted>,
     /// The columns of its result.
     pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
@@ -128,17 +133,6 @@ impl Step {
     }
 }
 
-/// A value on its way into a column.
-#[derive(Debug, Clone)]
-pub struct Inserted {
-    /// The column.
-    pub column: String,
-    /// SQLite's text of the value.
-    pub sql: String,
-    /// The internal name of the column's type.
-    pub label: String,
-}
-
 /// A name of WITH.
 #[derive(Debug, Clone)]
 struct KnownCte {
@@ -169,8 +163,11 @@ pub(crate) struct Compiler<'a> {
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
     lenient: bool,
     notice: Option<String>,
-    inserted: Vec<Inserted>,
     asked: Vec<Asked>,
+    /// Rows are looked at, not stored: what must not be stored is let through.
+    explains: bool,
+    /// What the query of a view says without saying it, while one is looked at.
+    recorded: Option<view::Recorded>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -233,14 +230,6 @@ pub(crate) fn compile(
         environment: uses_environment.then_some(number),
         parameters,
         columns,
-        inserted: compiler
-            .inserted
-            .into_iter()
-            .map(|inserted| Inserted {
-                sql: with_environment(&inserted.sql, number),
-                ..inserted
-            })
-            .collect(),
         writes: compiler.writes,
         locks: compiler.locks,
         zone_bound: compiler.zone_bound,
@@ -355,8 +344,9 @@ impl<'a> Compiler<'a> {
             null_is_false: false,
             lenient: false,
             notice: None,
-            inserted: Vec::new(),
             asked: Vec::new(),
+            explains: false,
+            recorded: None,
         }
     }
 
@@ -397,6 +387,7 @@ impl<'a> Compiler<'a> {
                     name: name.to_owned(),
                     kind: TypeName::plain(kind),
                     not_null: true,
+                    origin: None,
                 };
                 let columns = vec![
                     column("id", oid::INT4),
@@ -437,7 +428,9 @@ impl<'a> Compiler<'a> {
         let ctes = std::mem::take(&mut self.ctes);
         let fixed = std::mem::replace(&mut self.fixed_parameters, true);
         let parameters = std::mem::take(&mut self.parameters);
+        let recorded = self.recorded.take();
         let compiled = self.query(&query, None, None);
+        self.recorded = recorded;
         self.parameters = parameters;
         self.fixed_parameters = fixed;
         self.ctes = ctes;
