@@ -2,7 +2,7 @@
 //!
 //! The only place that maps SQLite's words and codes. Where drivers and people look for PostgreSQL's wording, the message is that and
 //! SQLite's own is the detail; all other messages stay SQLite's own, so that they can be looked up. Knows no schema: a violated UNIQUE
-//! is named as PostgreSQL names one that was given no name.
+//! is named as PostgreSQL names one that was given no name, until the session has looked (`session/violation.rs`).
 
 use forebay::write::{StatementError, StatementErrorKind as Kind, WriteError};
 use rusqlite::ffi;
@@ -197,6 +197,11 @@ fn database(error: &StatementError) -> WireError {
         if let Some(hint) = marked.hint {
             answer = answer.with_hint(hint);
         }
+        if let Some(table) = marked.about.table {
+            answer = answer.with_table(sql::parted(&table));
+        }
+        answer.column = marked.about.column;
+        answer.constraint = marked.about.constraint;
         return answer;
     }
     let message = error.message.as_str();
@@ -317,7 +322,7 @@ fn with_columns(answer: WireError, message: &str) -> WireError {
     let Some((table, column)) = columns.split(", ").next().and_then(|first| first.split_once('.')) else {
         return answer;
     };
-    let answer = answer.with_table(sql::shown(table));
+    let answer = answer.with_table(sql::parted(table));
     if columns.contains(", ") {
         answer
     } else {

@@ -63,7 +63,7 @@ impl Accumulator for ArrayAgg {
 /// `min(anyarray)`, `max(anyarray)`.
 #[derive(Debug)]
 struct ArrayExtreme {
-    /// How a value must stand to the one that was kept, to be kept instead.
+    /// How the kept one stands to another that does not take its place: of equal ones the last is kept.
     better: Ordering,
     kept: Option<String>,
 }
@@ -81,11 +81,11 @@ impl Accumulator for ArrayExtreme {
             ));
         };
         let value = arguments.text(0)?;
-        let is_better = match &self.kept {
-            Some(kept) => compare(*kind, value, kept)? == self.better,
-            None => true,
+        let stays = match &self.kept {
+            Some(kept) => compare(*kind, kept, value)? == self.better,
+            None => false,
         };
-        if is_better {
+        if !stays {
             self.kept = Some(value.to_owned());
         }
         Ok(())

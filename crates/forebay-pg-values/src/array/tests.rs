@@ -216,6 +216,15 @@ fn aggregates() {
     assert_eq!(arrays.finish(), Ok("[[3,1],[2,9],[10,0]]".into()));
     assert_eq!(least.finish(), Ok("[2,9]".into()));
     assert_eq!(greatest.finish(), Ok("[10,0]".into()));
+    // Of equal ones the last.
+    for extreme in ["min(anyarray)", "max(anyarray)"] {
+        let mut extreme = start(extreme);
+        for value in ["[\"0\"]", "[\"0.00\"]"] {
+            let row = row(Type::Array(Kind::Numeric), Datum::Text(value));
+            extreme.add(row).expect("a row");
+        }
+        assert_eq!(extreme.finish(), Ok("[\"0.00\"]".into()));
+    }
     assert_eq!(
         sqlstate(arrays.add(row(Type::Array(Kind::Int4), Datum::Text("[1]")))),
         Some("2202E")

@@ -132,13 +132,16 @@ impl Directory {
         find("pg_catalog").or_else(|| self.path.iter().find_map(|schema| find(schema)))
     }
 
-    /// `'name'::regclass`: a number is an OID, a name may carry a schema and quotes.
+    /// `'name'::regclass`: a number is an OID, a name may carry a schema, the database before it, and quotes.
     pub(super) fn relation(&self, text: &str) -> Option<u32> {
         let text = text.trim();
         if let Ok(oid) = text.parse() {
             return Some(oid);
         }
-        let parts = split_name(text)?;
+        let mut parts = split_name(text)?;
+        if parts.len() == 3 && parts[0] == self.database {
+            parts.remove(0);
+        }
         match parts.as_slice() {
             [name] => self.found(name),
             [schema, name] => self.by_name.get(&(schema.clone(), name.clone())).copied(),

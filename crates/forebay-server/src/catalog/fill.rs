@@ -145,6 +145,7 @@ pub(super) fn replace(connection: &Connection, schema: &Schema) -> Result<()> {
          DELETE FROM pg_catalog.pg_namespace WHERE oid >= 16384;
          DELETE FROM pg_catalog.pg_index; DELETE FROM pg_catalog.pg_constraint; DELETE FROM pg_catalog.pg_attrdef;
          DELETE FROM pg_catalog.pg_trigger; DELETE FROM pg_catalog.pg_rewrite;
+         DELETE FROM pg_catalog.pg_description WHERE objoid >= 16384;
          DELETE FROM pg_catalog.pg_sequence; DELETE FROM pg_catalog.pg_depend;",
     )?;
     for namespace in &schema.namespaces {
@@ -248,6 +249,21 @@ fn fill_table(connection: &Connection, table: &Table, has_triggers: bool) -> Res
                 ],
             )?;
         }
+    }
+    let of_table = table.comment.as_ref().map(|comment| (0, comment));
+    let of_columns = table.columns.iter().zip(1..);
+    let of_columns = of_columns.filter_map(|(column, number)| Some((number, column.comment.as_ref()?)));
+    for (place, comment) in of_table.into_iter().chain(of_columns) {
+        insert(
+            connection,
+            "pg_description",
+            [
+                ("objoid", number(table.oid)),
+                ("classoid", number(CLASS)),
+                ("objsubid", count(place)),
+                ("description", text(comment.as_str())),
+            ],
+        )?;
     }
     for index in &table.indexes {
         fill_index(connection, table, index)?;

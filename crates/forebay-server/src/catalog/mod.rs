@@ -33,3 +33,4 @@ pub use database::{Catalog, Identity};
 pub use detect::is_catalog_query;
 pub use error::{CatalogError, runtime_error};
 pub use rewrite::{ResultColumn, Translation};
+pub(crate) use source::relation_oid;

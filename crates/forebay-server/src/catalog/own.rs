@@ -88,6 +88,7 @@ fn described(own: &Definition, column: &ColumnDefinition) -> source::Column {
             Some(Identity::ByDefault) => "d",
         },
         generated: generated.is_some(),
+        comment: column.comment.clone(),
     }
 }
 

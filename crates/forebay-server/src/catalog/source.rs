@@ -49,6 +49,7 @@ pub(super) struct Table {
     pub(super) name: String,
     /// The query of a view, as `pg_get_viewdef` prints it.
     pub(super) view: Option<String>,
+    pub(super) comment: Option<String>,
     pub(super) columns: Vec<Column>,
     pub(super) indexes: Vec<Index>,
     pub(super) constraints: Vec<Constraint>,
@@ -66,6 +67,7 @@ pub(super) struct Column {
     /// As in `pg_attribute.attidentity`: nothing, `a` or `d`.
     pub(super) identity: &'static str,
     pub(super) generated: bool,
+    pub(super) comment: Option<String>,
 }
 
 #[derive(Debug)]
@@ -203,19 +205,12 @@ impl Names {
     const LAST: u32 = 0x7fff_0000;
 
     pub(super) fn oid(&mut self, kind: &str, owner: &str, name: &str) -> u32 {
-        // FNV-1a. The hash must never change between versions that serve the same clients, so it is not the standard library's.
-        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        for byte in [kind.as_bytes(), &[0], owner.as_bytes(), &[0], name.as_bytes()].concat() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        let span = u64::from(Self::LAST - Self::FIRST);
-        let mut oid = Self::FIRST + u32::try_from(hash % span).expect("the remainder is below a 32-bit span");
+        let mut oid = wished_oid(kind, owner, name);
         while !self.oids.insert(oid) {
             oid = if oid >= Self::LAST { Self::FIRST } else { oid + 1 };
         }
         oid
     }
-
     /// PostgreSQL's way to a free name: the wish, then with 1, 2, 3…
     pub(super) fn relation(&mut self, wish: &str) -> String {
         let mut name = wish.to_owned();
@@ -226,6 +221,22 @@ impl Names {
         }
         name
     }
+}
+
+/// The OID of a table or view, unless another object took its number first: among a thousand objects in one database of some thousands.
+pub(crate) fn relation_oid(name: &str) -> u32 {
+    wished_oid("relation", "", name)
+}
+
+/// The OID that an object has unless it is another one's.
+fn wished_oid(kind: &str, owner: &str, name: &str) -> u32 {
+    // FNV-1a. The hash must never change between versions that serve the same clients, so it is not the standard library's.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in [kind.as_bytes(), &[0], owner.as_bytes(), &[0], name.as_bytes()].concat() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    let span = u64::from(Names::LAST - Names::FIRST);
+    Names::FIRST + u32::try_from(hash % span).expect("the remainder is below a 32-bit span")
 }
 
 /// Reads the whole schema of `source`'s main database.
@@ -277,6 +288,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             row_type: names.oid("type", "", name),
             name: name.clone(),
             view,
+            comment: declared.own.as_ref().and_then(|own| own.comment.clone()),
             columns,
             indexes: Vec::new(),
             constraints: Vec::new(),
@@ -401,6 +413,7 @@ fn read_columns(
             expression,
             identity: "",
             generated,
+            comment: None,
         });
     }
     key.sort_unstable();

@@ -12,9 +12,11 @@ use forebay::write::sqlite::Session as Connection;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::block::Block;
 use super::plans::{Circumstances, Found, Incompilable};
 use super::prepared::{Field, Prepared, Shape};
 use super::{Session, Stop};
+use crate::catalog::relation_oid;
 use crate::errors;
 use crate::sql::{self, Kind, Plan, Statement};
 use crate::wire::error::WireError;
@@ -238,7 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     fn has_schema_of_its_own(&self) -> bool {
-        self.block.as_ref().is_some_and(super::block::Block::has_changed_schema)
+        self.block.as_ref().is_some_and(Block::has_changed_schema)
     }
 
     fn circumstances<'a>(&'a self, declared: &'a [u32], alone: bool) -> Circumstances<'a> {
@@ -274,6 +276,10 @@ pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64) -> Shape {
                 name: column.name().to_owned(),
                 kind: kind(column.type_oid()),
                 typmod: column.typmod(),
+                origin: column
+                    .origin
+                    .as_ref()
+                    .and_then(|origin| Some((relation_oid(&origin.table), i16::try_from(origin.number).ok()?))),
             })
             .collect(),
         read_only: !plan.writes,

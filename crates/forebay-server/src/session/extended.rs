@@ -233,7 +233,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .iter()
             .enumerate()
             .map(|(index, field)| {
-                Column::new(&field.name, field.kind.clone(), format_at(formats, index)).with_typmod(field.typmod)
+                Column::new(&field.name, field.kind.clone(), format_at(formats, index))
+                    .with_typmod(field.typmod)
+                    .with_origin(field.origin)
             })
             .collect();
         backend::row_description(&mut self.output.pending, &described)

@@ -41,6 +41,8 @@ pub(super) struct Field {
     pub(super) kind: Type,
     /// PostgreSQL's modifier of the type, -1 for none.
     pub(super) typmod: i32,
+    /// The OID of the table it is a column of, and its number there.
+    pub(super) origin: Option<(u32, i16)>,
 }
 
 impl Field {
@@ -49,6 +51,7 @@ impl Field {
             name: name.into(),
             kind,
             typmod: -1,
+            origin: None,
         }
     }
 }

@@ -153,8 +153,8 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     let mut rest = cursor.clone();
     rest.next();
     Some(match first.as_str() {
-        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "COMMENT" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY"
-        | "REASSIGN" | "IMPORT" => refused(&first),
+        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN"
+        | "IMPORT" => refused(&first),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
         "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {

@@ -35,8 +35,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use carrier::Direction;
+pub(crate) use compile::attempt::{Attempt, Question, Suspect};
 pub(crate) use compile::definition::Definition;
-pub(crate) use compile::namespace::{search_path, shown};
+pub(crate) use compile::namespace::{parted, search_path, shown};
 pub use compile::{Asked, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
@@ -496,6 +497,21 @@ fn placed(fault: compile::Fault, statement: &Statement, script: &str) -> SqlErro
     error
 }
 
+/// What a statement that has failed was about to do. `parameters` are the types that its parameters have.
+pub(crate) fn attempt(
+    connection: &rusqlite::Connection,
+    statement: &Statement,
+    environment: &Environment<'_>,
+    values: &forebay_pg_values::Environment,
+    parameters: &[u32],
+    suspect: &Suspect,
+) -> Option<Attempt> {
+    let tree = statement.tree.as_ref()?;
+    grammar::with_deep_stack(tree.depth(), || {
+        compile::attempt::compile(tree.statement(), connection, environment, values, parameters, suspect)
+    })
+}
+
 /// PRAGMA, and what else is SQLite's own: as SQLite describes it.
 fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement) -> Result<Plan, SqlError> {
     let prepared = connection.prepare(&statement.sql)?;
@@ -505,12 +521,12 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
             name: column.name().to_owned(),
             kind: compile::types::TypeName::plain(facts::oid::TEXT),
             not_null: false,
+            origin: None,
         })
         .collect();
     Ok(Plan {
         steps: vec![statement.sql.to_string().into()],
         used: 0,
-        inserted: Vec::new(),
         parameters: Vec::new(),
         environment: None,
         columns,

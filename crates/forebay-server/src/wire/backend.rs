@@ -56,6 +56,13 @@ impl Column {
         }
     }
 
+    /// With the OID of the table it comes from, and its number there.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Option<(u32, i16)>) -> Self {
+        (self.table_oid, self.number) = origin.unwrap_or_default();
+        self
+    }
+
     /// With a modifier of its type: a length, a precision.
     #[must_use]
     pub fn with_typmod(mut self, typmod: i32) -> Self {

@@ -181,11 +181,11 @@ impl WireError {
         self
     }
 
-    /// The same, naming the table, which is in the one schema there is.
+    /// The same, naming the table, with its schema before it.
     #[must_use]
-    pub fn with_table(mut self, table: impl Into<String>) -> Self {
-        self.schema.get_or_insert_with(|| "public".to_owned());
-        self.table = Some(table.into());
+    pub fn with_table(mut self, (schema, table): (&str, &str)) -> Self {
+        self.schema = Some(schema.to_owned());
+        self.table = Some(table.to_owned());
         self
     }
 
@@ -307,7 +307,7 @@ mod tests {
             .with_detail("d")
             .with_hint("h")
             .with_position(7)
-            .with_table("t")
+            .with_table(("public", "t"))
             .with_column("c")
             .with_constraint("k")
             .encode(&mut out);

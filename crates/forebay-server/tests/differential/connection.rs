@@ -73,6 +73,8 @@ pub(crate) struct Answer {
 pub(crate) struct Failure {
     pub(crate) sqlstate: String,
     pub(crate) message: String,
+    /// What else it tells, by the letters of the protocol: detail, hint, schema, table, column, constraint.
+    pub(crate) told: BTreeMap<char, String>,
 }
 
 /// The SQLSTATE, of no server's, of a connection that ended.
@@ -173,6 +175,7 @@ fn lost(error: &io::Error) -> Answer {
         error: Some(Failure {
             sqlstate: LOST.to_owned(),
             message: format!("the connection ended: {error}"),
+            told: BTreeMap::new(),
         }),
         ..Answer::default()
     }
@@ -291,6 +294,11 @@ fn read_answer(stream: &mut impl Read) -> io::Result<Answer> {
                 answer.error = Some(Failure {
                     sqlstate: fields.remove(&b'C').unwrap_or_default(),
                     message: fields.remove(&b'M').unwrap_or_default(),
+                    told: fields
+                        .into_iter()
+                        .map(|(letter, text)| (char::from(letter), text))
+                        .filter(|(letter, _)| "DHstcn".contains(*letter))
+                        .collect(),
                 });
             }
             _ => {}

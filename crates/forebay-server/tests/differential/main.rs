@@ -21,6 +21,7 @@ mod aggregates;
 mod changes;
 mod connection;
 mod corpus;
+mod definitions;
 mod expressions;
 mod facts;
 mod forms;
@@ -266,4 +267,12 @@ fn common_statements_have_postgresql_s_answers() {
     }
     println!("refused:\n{}", refused.join("\n"));
     tell(&servers, &summary, "corpus.txt");
+}
+
+#[test]
+fn definitions_and_violations_have_postgresql_s_answers() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let servers = Servers::start();
+    let differences = definitions::differences(&mut servers.connect("UTC"));
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }

@@ -136,7 +136,7 @@ fn of_values(postgres: &Answer, forebay: &Answer, ordered: bool) -> Verdict {
 /// An answer in a few lines.
 pub(crate) fn shown(answer: &Answer) -> String {
     if let Some(failure) = &answer.error {
-        return format!("ERROR {}: {}", failure.sqlstate, failure.message);
+        return format!("ERROR {}: {} {:?}", failure.sqlstate, failure.message, failure.told);
     }
     let mut shown = String::new();
     let columns: Vec<String> = answer
@@ -204,6 +204,7 @@ mod tests {
             error: Some(Failure {
                 sqlstate: sqlstate.into(),
                 message: message.into(),
+                told: std::collections::BTreeMap::new(),
             }),
             ..Answer::default()
         }

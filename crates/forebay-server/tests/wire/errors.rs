@@ -126,13 +126,13 @@ fn errors_are_worded_as_postgresql_words_them() {
         ),
         (
             "INSERT INTO t VALUES (2, 'y', 0, NULL)",
-            "new row violates check constraint \"t_c_check\"",
+            "new row for relation \"t\" violates check constraint \"t_c_check\"",
             Some("t_c_check"),
         ),
         (
             "INSERT INTO t VALUES (2, 'y', 1, 77)",
-            "insert, update or delete violates foreign key constraint",
-            None,
+            "insert or update on table \"t\" violates foreign key constraint \"t_p_fkey\"",
+            Some("t_p_fkey"),
         ),
         ("SELECT * FROM missing", "relation \"missing\" does not exist", None),
         ("SELECT nme FROM t", "column \"nme\" does not exist", None),
@@ -148,7 +148,34 @@ fn errors_are_worded_as_postgresql_words_them() {
         assert_eq!(
             error.field(b'D').is_some(),
             error.sqlstate().starts_with("23"),
-            "SQLite's own words are the detail of what it found: {sql}"
+            "the row or the key is told: {sql}"
         );
     }
+}
+
+#[test]
+fn what_cannot_be_known_of_a_row_is_left_out() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a uuid DEFAULT gen_random_uuid(), b integer CHECK (b > 0), c serial)");
+    client.run("INSERT INTO t (b) VALUES (1)");
+    for (sql, detail) in [
+        ("INSERT INTO t (b) VALUES (-1)", None),
+        (
+            "INSERT INTO t (a, b) VALUES (NULL, -1)",
+            Some("Failing row contains (null, -1, 3)."),
+        ),
+        (
+            "INSERT INTO t (a, b) VALUES (NULL, 5), (NULL, -2), (NULL, -3)",
+            Some("Failing row contains (null, -2, 5)."),
+        ),
+        ("INSERT INTO t (a, b, c) SELECT NULL, -1, nextval('t_c_seq')", None),
+    ] {
+        let error = client.query(sql).error().unwrap();
+        assert_eq!(error.sqlstate(), "23514", "{sql}");
+        assert_eq!(error.field(b'D'), detail, "{sql}");
+    }
+    // What is stored already is known.
+    let error = client.query("UPDATE t SET b = -1").error().unwrap();
+    assert!(error.field(b'D').unwrap().ends_with(", -1, 1)."));
 }

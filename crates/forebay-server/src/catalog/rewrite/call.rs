@@ -106,7 +106,6 @@ fn constant(name: &str) -> Option<(&'static [Argument], usize, &'static str, Typ
         "pg_tablespace_location" => (&[Oid], 1, "''", Type::TEXT),
         // Not known here, and NULL says so.
         "shobj_description" => (&[Oid, Text], 1, "NULL", Type::TEXT),
-        "col_description" => (&[Oid, Integer], 2, "NULL", Type::TEXT),
         "pg_get_ruledef" => (&[Oid, Boolean], 1, "NULL", Type::TEXT),
         "pg_get_statisticsobjdef_columns" | "pg_get_statisticsobjdef" | "pg_get_partkeydef" | "pg_get_functiondef" => {
             (&[Oid], 1, "NULL", Type::TEXT)
@@ -230,6 +229,18 @@ impl Translator {
                     format!(
                         "(SELECT description FROM pg_catalog.pg_description WHERE objoid = {} AND objsubid = 0)",
                         object.sql
+                    ),
+                    Type::TEXT,
+                ))
+            }
+            ("col_description", 2) => {
+                let mut pieces = pieces.into_iter();
+                let (object, column) = (pieces.next().ok_or_else(wrong)?, pieces.next().ok_or_else(wrong)?);
+                let object = self.coerce(object, &Type::OID)?;
+                Ok(Piece::new(
+                    format!(
+                        "(SELECT description FROM pg_catalog.pg_description WHERE objoid = {} AND objsubid = {})",
+                        object.sql, column.sql
                     ),
                     Type::TEXT,
                 ))

@@ -347,8 +347,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         // The place in the text of the INSERT means nothing to the client. Keys are looked at when the line is forgotten.
         let mut answer = answer;
         answer.position = None;
-        if let Some(rest) = answer.message.strip_prefix("new row violates") {
-            answer.message = format!("new row for relation \"{table}\" violates{rest}");
+        // Foreign keys are looked at behind the last line.
+        if answer.sqlstate == "23503" {
+            return Err(answer.into());
         }
         let text = (answer.sqlstate != "23505" && !text.is_empty()).then_some(text.as_ref());
         Err(at_line(answer, table, *line, text).into())

@@ -18,11 +18,12 @@ use super::define::{self, parsed, unreadable};
 use super::definition::{Definition, ForeignKey, Key};
 use super::fault::{Fault, Result};
 use super::namespace::{parted, stored};
-use super::rename::{mentions, text_names};
+use super::rename::mentions;
 use super::scalar::{Scalar, identifier, quoted};
 use super::schema::{Identity, Table, declared};
 use super::scope::{Relation, RelationColumn, Scope};
 use super::types;
+use super::view::{Dependent, drop_view};
 use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, oid};
 
@@ -42,6 +43,8 @@ pub(super) struct Alteration {
     /// Columns whose type is another one now.
     pub(super) retyped: Vec<String>,
     pub(super) copies: bool,
+    /// Views that go with a column.
+    pub(super) views_gone: Vec<String>,
     pub(super) first: Vec<Step>,
     pub(super) last: Vec<Step>,
 }
@@ -157,6 +160,7 @@ impl Compiler<'_> {
             values: HashMap::new(),
             retyped: Vec::new(),
             copies: false,
+            views_gone: Vec::new(),
             first: Vec::new(),
             last: Vec::new(),
         })
@@ -280,24 +284,6 @@ impl Compiler<'_> {
             }
             return Err(Fault::new("42703", message).at(name));
         };
-        let depends = |detail: String| {
-            Fault::new(
-                "2BP01",
-                format!("cannot drop column {column} of table {table} because other objects depend on it"),
-            )
-            .with_detail(detail)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-        };
-        if let Some(view) = self.view_of_column(&table, &column)? {
-            if cascade {
-                return Err(
-                    Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first.")
-                );
-            }
-            return Err(depends(format!(
-                "view {view} depends on column {column} of table {table}"
-            )));
-        }
         let mut dependents = Vec::new();
         let generated: Vec<String> = alteration
             .new
@@ -308,22 +294,27 @@ impl Compiler<'_> {
             })
             .map(|other| other.name.clone())
             .collect();
-        dependents.extend(generated.iter().map(|other| format!("column {other} of table {table}")));
+        let on = format!("column {column} of table {table}");
+        let depends_on_column = |what: String| Dependent { what, on: on.clone() };
+        dependents.extend(
+            generated
+                .iter()
+                .map(|other| depends_on_column(format!("column {other} of table {table}"))),
+        );
         let mut foreign = self.foreign_keys_to(&table)?;
         foreign.retain(|(other, key)| key.referred.contains(&column) && *other != table);
         dependents.extend(
             foreign
                 .iter()
-                .map(|(other, key)| format!("constraint {} on table {other}", key.name)),
+                .map(|(other, key)| depends_on_column(format!("constraint {} on table {other}", key.name))),
         );
-        if !dependents.is_empty() && !cascade {
-            let lines: Vec<String> = dependents
-                .iter()
-                .map(|dependent| format!("{dependent} depends on column {column} of table {table}"))
-                .collect();
-            return Err(depends(lines.join("\n")));
-        }
-        self.tell_cascade(&dependents);
+        let views = self.dependent_views(&table, Some(&column), &alteration.views_gone)?;
+        alteration
+            .views_gone
+            .extend(views.iter().filter_map(|dependent| dependent.view().map(str::to_owned)));
+        alteration.first.extend(views.iter().map(drop_view));
+        dependents.extend(views);
+        self.take_along(&on, &dependents, cascade)?;
         for other in generated {
             self.drop_column(alteration, &Ident::with_quote('"', other), false, true)?;
         }
@@ -467,10 +458,11 @@ impl Compiler<'_> {
         if !types::has_values(kind.oid) || kind.oid == oid::UNKNOWN {
             return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(name));
         }
-        if let Some(view) = self.view_of_column(&table, &column)? {
+        let views = self.dependent_views(&table, Some(&column), &[])?;
+        if let Some(view) = views.first() {
             return Err(
                 Fault::new("0A000", "cannot alter type of a column used by a view or rule")
-                    .with_detail(format!("rule _RETURN on view {view} depends on column \"{column}\"")),
+                    .with_detail(format!("rule _RETURN on {} depends on column \"{column}\"", view.what)),
             );
         }
         if before.generated.is_some() {
@@ -553,10 +545,16 @@ impl Compiler<'_> {
                 ),
             ));
         }
-        let keeps = converted.sql == plain && affinity(&declared(before.kind())) == affinity(&declared(kind));
+        let keeps = converted.sql == plain
+            && affinity(&declared(before.kind())) == affinity(&declared(kind))
+            && types::collation(before.oid) == types::collation(kind.oid);
         if !keeps {
             alteration.copies = true;
             alteration.values.insert(column.clone(), converted.sql);
+        }
+        let mut keys = alteration.new.primary_key.iter().chain(&alteration.new.uniques);
+        if keys.any(|key| key.columns.contains(&column)) {
+            types::check_key(kind.oid)?;
         }
         let described = &mut alteration.new.columns[place];
         described.oid = kind.oid;
@@ -743,15 +741,6 @@ impl Compiler<'_> {
         Ok(found)
     }
 
-    /// A view that reads this column.
-    fn view_of_column(&mut self, table: &str, column: &str) -> Result<Option<String>> {
-        let views = self.views_of(table)?;
-        Ok(views
-            .into_iter()
-            .find(|(_, sql)| text_names(sql, column))
-            .map(|(name, _)| name))
-    }
-
     fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
         for sequence in super::sequence::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
@@ -796,6 +785,7 @@ pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {
     scope.relations.push(Relation {
         name: Some(table.to_owned()),
         schema: None,
+        table: None,
         columns: definition
             .columns
             .iter()

@@ -170,6 +170,7 @@ impl Compiler<'_> {
                 name,
                 kind,
                 not_null: false,
+                origin: None,
             });
         }
         if sql.is_empty() {

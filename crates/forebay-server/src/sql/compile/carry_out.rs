@@ -14,6 +14,7 @@ use super::rename::text_names;
 use super::scalar::{Scalar, identifier, quoted};
 use super::{Compiler, Step, types};
 use crate::sql::facts::{self, oid};
+use crate::sql::functions::About;
 
 impl Compiler<'_> {
     /// The steps of an alteration.
@@ -23,6 +24,7 @@ impl Compiler<'_> {
         }
         self.settle_expressions(&alteration.table, &mut alteration.new)?;
         self.check_references(&alteration)?;
+        self.refuse_other_meaning(&alteration.table, &alteration.new, &alteration.views_gone)?;
         // A key whose values have changed is looked at as any key that is added.
         let was_number = |name: &String| alteration.old.is_row_number(name);
         if let Some(key) = &alteration.new.primary_key
@@ -195,9 +197,7 @@ impl Compiler<'_> {
             let (Some(mine), Some(theirs)) = (mine, theirs) else {
                 continue;
             };
-            let integers = |oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
-            let texts = |oid| matches!(oid, oid::TEXT | oid::VARCHAR);
-            if mine != theirs && !(integers(mine) && integers(theirs)) && !(texts(mine) && texts(theirs)) {
+            if !types::may_refer(mine, theirs)? {
                 return Err(Fault::new(
                     "42804",
                     format!("foreign key constraint \"{name}\" cannot be implemented"),
@@ -242,7 +242,12 @@ impl Compiler<'_> {
                 String::new()
             };
             let rows = identifier(if alteration.copies { COPY } else { table });
-            steps.push(fail("23502", &message, None, &format!("{rows}{condition}")));
+            let about = About {
+                table: Some(table.clone()),
+                column: Some(column.name.clone()),
+                constraint: None,
+            };
+            steps.push(fail("23502", &message, None, &about, &format!("{rows}{condition}")));
         }
         steps
     }
@@ -265,6 +270,7 @@ impl Compiler<'_> {
                 "23514",
                 &message,
                 None,
+                &about_constraint(table, &check.name),
                 &format!("{own} WHERE NOT ({})", check.condition.sql),
             ));
         }
@@ -294,7 +300,13 @@ impl Compiler<'_> {
                 given.join(" AND "),
                 values.join(", ")
             );
-            steps.push(fail("23505", &message, Some(&detail), &rows));
+            steps.push(fail(
+                "23505",
+                &message,
+                Some(&detail),
+                &about_constraint(table, &key.name),
+                &rows,
+            ));
         }
         for key in new.foreign_keys.iter().filter(|key| !key.not_valid) {
             let known = old.foreign_keys.iter().any(|before| before == key);
@@ -325,7 +337,13 @@ impl Compiler<'_> {
                 identifier(&key.table),
                 conditions.join(" AND ")
             );
-            steps.push(fail("23503", &message, Some(&detail), &rows));
+            steps.push(fail(
+                "23503",
+                &message,
+                Some(&detail),
+                &about_constraint(table, &key.name),
+                &rows,
+            ));
         }
         Ok(steps)
     }
@@ -374,13 +392,25 @@ pub(super) fn unchanged(table: &str, text: &str) -> Step {
 }
 
 /// Fails if there is such a row.
-fn fail(sqlstate: &str, message: &str, detail: Option<&str>, rows: &str) -> Step {
-    let detail = detail.map(|detail| format!(", {detail}")).unwrap_or_default();
+fn fail(sqlstate: &str, message: &str, detail: Option<&str>, about: &About, rows: &str) -> Step {
+    let given = |name: &Option<String>| name.as_deref().map_or_else(|| "NULL".to_owned(), quoted);
     format!(
-        "SELECT \"forebay_fail\"('{sqlstate}', {}{detail}) FROM {rows} LIMIT 1",
-        quoted(message)
+        "SELECT \"forebay_fail\"('{sqlstate}', {}, {}, {}, {}, {}) FROM {rows} LIMIT 1",
+        quoted(message),
+        detail.unwrap_or("NULL"),
+        given(&about.table),
+        given(&about.column),
+        given(&about.constraint)
     )
     .into()
+}
+
+fn about_constraint(table: &str, name: &str) -> About {
+    About {
+        table: Some(table.to_owned()),
+        constraint: Some(name.to_owned()),
+        column: None,
+    }
 }
 
 fn copy_rows(alteration: &Alteration) -> String {

@@ -49,6 +49,29 @@ impl Compiler<'_> {
     }
 
     pub(super) fn insert(&mut self, insert: &Insert, with: &str) -> Result<(String, Vec<ResultColumn>)> {
+        let Inserting {
+            table,
+            own,
+            conflict,
+            target,
+            new,
+        } = self.inserting(insert)?;
+        let mut sql = format!("{with}INSERT INTO {} AS {own} ", identifier(&table.name));
+        if new.places.is_empty() {
+            sql.push_str("DEFAULT VALUES");
+        } else {
+            sql.push_str(&format!("({}) {}", new.names(&table), new.rows));
+        }
+        let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
+        if let Some(conflict) = conflict {
+            sql.push_str(&self.on_conflict(conflict, target.as_deref(), &table, &own, alias.as_deref())?);
+        }
+        let columns = self.returning(insert.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
+        Ok((sql, columns))
+    }
+
+    /// An INSERT up to what it stores.
+    pub(super) fn inserting<'i>(&mut self, insert: &'i Insert) -> Result<Inserting<'i>> {
         refuse_foreign(insert)?;
         let TableObject::TableName(name) = &insert.table else {
             return Err(Fault::unsupported("INSERT into something that is no table"));
@@ -92,37 +115,25 @@ impl Compiler<'_> {
             Some(OnConflictAction::DoUpdate(update)) if update.selection.is_some() => "perhaps",
             _ => "",
         };
-        let body = match insert.source.as_deref() {
+        let once = may_collide.then_some(target.as_deref()).flatten();
+        let mut new = match insert.source.as_deref() {
             None => self.insert_defaults(&table)?,
             Some(source) => match plain_values(source) {
-                Some(rows) => self.insert_rows(
-                    &table,
-                    &places,
-                    listed,
-                    rows,
-                    may_collide.then_some(target.as_deref()).flatten(),
-                )?,
-                None => self.insert_query(
-                    &table,
-                    &places,
-                    listed,
-                    source,
-                    may_collide.then_some(target.as_deref()).flatten(),
-                )?,
+                Some(rows) => self.insert_rows(&table, &places, listed, rows, once)?,
+                None => self.insert_query(&table, &places, listed, source, once)?,
             },
         };
-        let body = body.replace(
+        new.rows = new.rows.replace(
             "\"forebay_once\"(''",
             &format!("\"forebay_once\"({}", quoted(once_word)),
         );
-        let mut sql = format!("{with}INSERT INTO {} AS {own} {body}", identifier(&table.name));
-        if let Some(conflict) = conflict {
-            let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
-            sql.push_str(&self.on_conflict(conflict, target.as_deref(), &table, &own, alias.as_deref())?);
-        }
-        let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
-        let columns = self.returning(insert.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
-        Ok((sql, columns))
+        Ok(Inserting {
+            table,
+            own,
+            conflict,
+            target,
+            new,
+        })
     }
 
     /// The value a column gets when nothing is said, unless SQLite knows it by itself.
@@ -145,7 +156,7 @@ impl Compiler<'_> {
                 self.fixed_parameters = fixed;
                 self.assigned(scalar?, table, place).map(Some)
             }
-            None if table.is_key_of_rows(place) => Ok(Some(Scalar::new(
+            None if table.is_key_of_rows(place) && !self.explains => Ok(Some(Scalar::new(
                 format!(
                     "\"forebay_not_null\"(NULL, {}, {})",
                     quoted(table.shown()),
@@ -191,7 +202,7 @@ impl Compiler<'_> {
                     fault
                 }
             })?;
-        if table.is_key_of_rows(place) && !converted.not_null {
+        if table.is_key_of_rows(place) && !converted.not_null && !self.explains {
             return Ok(Scalar {
                 sql: format!(
                     "\"forebay_not_null\"({}, {}, {})",
@@ -213,34 +224,32 @@ impl Compiler<'_> {
                 "428C9",
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
             )
-            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+            .with_detail(says_itself(column)));
         }
         if column.identity == Some(Identity::Always) {
             return Err(Fault::new(
                 "428C9",
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
             )
-            .with_detail(format!(
-                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
-                column.name
-            ))
+            .with_detail(says_itself(column))
             .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
         }
         Ok(())
     }
 
-    fn insert_defaults(&mut self, table: &Table) -> Result<String> {
-        let (mut columns, mut values) = (Vec::new(), Vec::new());
+    fn insert_defaults(&mut self, table: &Table) -> Result<NewRows> {
+        let (mut places, mut values) = (Vec::new(), Vec::new());
         for place in 0..table.columns.len() {
             if let Some(value) = self.default_value(table, place)? {
-                columns.push(identifier(&table.columns[place].name));
+                places.push(place);
                 values.push(value.sql);
             }
         }
-        Ok(if columns.is_empty() {
-            "DEFAULT VALUES".to_owned()
-        } else {
-            format!("({}) VALUES ({})", columns.join(", "), values.join(", "))
+        Ok(NewRows {
+            places,
+            rows: format!("VALUES ({})", values.join(", ")),
+            count: Some(1),
+            numbered: Vec::new(),
         })
     }
 
@@ -251,7 +260,7 @@ impl Compiler<'_> {
         listed: bool,
         rows: &[sqlparser::ast::Parens<Vec<Expr>>],
         once: Option<&[usize]>,
-    ) -> Result<String> {
+    ) -> Result<NewRows> {
         let width = rows.first().map_or(0, |row| row.len());
         check_width(places, listed, width)?;
         let places = &places[..width];
@@ -278,6 +287,7 @@ impl Compiler<'_> {
         }
         columns.extend(omitted.iter().map(|(place, _)| (None, *place)));
         let mut lists = Vec::with_capacity(rows.len());
+        let mut numbered = Vec::new();
         for row in rows {
             if row.len() != width {
                 return Err(Fault::new("42601", "VALUES lists must all be the same length"));
@@ -297,29 +307,21 @@ impl Compiler<'_> {
                         .unwrap_or_default(),
                 });
             }
-            if rows.len() == 1 {
-                self.inserted = columns
+            if self.explains {
+                let asks = values
                     .iter()
-                    .zip(&values)
-                    .filter_map(|((_, place), sql)| {
-                        let column = &table.columns[*place];
-                        Some(super::Inserted {
-                            column: column.name.clone(),
-                            sql: sql.clone(),
-                            label: super::scalar::type_label(forebay_pg_values::Type::from_oid(column.kind.oid)?),
-                        })
-                    })
-                    .collect();
+                    .zip(&columns)
+                    .filter(|(sql, _)| sql.contains("\"forebay_nextval\""));
+                numbered.extend(asks.map(|(_, (_, place))| *place));
             }
             lists.push(format!("({})", values.join(", ")));
         }
-        let names: Vec<String> = columns
-            .iter()
-            .map(|(_, place)| identifier(&table.columns[*place].name))
-            .collect();
-        if names.is_empty() {
-            return Ok("DEFAULT VALUES".to_owned());
-        }
+        let made = |sql: String| NewRows {
+            places: columns.iter().map(|(_, place)| *place).collect(),
+            rows: sql,
+            count: Some(rows.len()),
+            numbered: numbered.clone(),
+        };
         if let (Some(target), true) = (once, rows.len() > 1) {
             let keys: Option<Vec<String>> = target
                 .iter()
@@ -329,15 +331,14 @@ impl Compiler<'_> {
                 })
                 .collect();
             if let Some(keys) = keys {
-                return Ok(format!(
-                    "({}) SELECT * FROM (VALUES {}) WHERE \"forebay_once\"('', {})",
-                    names.join(", "),
+                return Ok(made(format!(
+                    "SELECT * FROM (VALUES {}) WHERE \"forebay_once\"('', {})",
                     lists.join(", "),
                     keys.join(", ")
-                ));
+                )));
             }
         }
-        Ok(format!("({}) VALUES {}", names.join(", "), lists.join(", ")))
+        Ok(made(format!("VALUES {}", lists.join(", "))))
     }
 
     fn insert_query(
@@ -347,14 +348,14 @@ impl Compiler<'_> {
         listed: bool,
         source: &Query,
         once: Option<&[usize]>,
-    ) -> Result<String> {
+    ) -> Result<NewRows> {
         let expected: Vec<TypeName> = places.iter().map(|place| table.columns[*place].kind).collect();
         let compiled = self.query(source, None, Some(&expected))?;
         let width = compiled.columns.len();
         check_width(places, listed, width)?;
         let places = &places[..width];
         let omitted = self.omitted(table, places)?;
-        let (mut names, mut values, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut stored, mut values, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         for (at, (place, column)) in places.iter().zip(&compiled.columns).enumerate() {
             self.refuse_explicit(&table.columns[*place])?;
             let scalar = Scalar {
@@ -366,23 +367,27 @@ impl Compiler<'_> {
             if once.is_some_and(|target| target.contains(place)) {
                 keys.push(key_text(&table.columns[*place], &value.sql));
             }
-            names.push(identifier(&table.columns[*place].name));
+            stored.push(*place);
             values.push(value.sql);
         }
         for (place, scalar) in omitted {
-            names.push(identifier(&table.columns[place].name));
+            stored.push(place);
             values.push(scalar.sql);
         }
         let guard = match once {
             Some(target) if keys.len() == target.len() => format!("\"forebay_once\"('', {})", keys.join(", ")),
             _ => "1".to_owned(),
         };
-        Ok(format!(
-            "({}) SELECT {} FROM ({}) AS s WHERE {guard}",
-            names.join(", "),
-            values.join(", "),
-            compiled.sql
-        ))
+        Ok(NewRows {
+            places: stored,
+            rows: format!(
+                "SELECT {} FROM ({}) AS s WHERE {guard}",
+                values.join(", "),
+                compiled.sql
+            ),
+            count: None,
+            numbered: Vec::new(),
+        })
     }
 
     /// The columns that are not given, and have a default that SQLite does not know.
@@ -470,7 +475,7 @@ impl Compiler<'_> {
         excluded.merged = (0..table.columns.len()).collect();
         scope.relations.push(excluded);
         let assignments = self.assignments(&update.assignments, table, &scope)?;
-        let mut sql = format!(" ON CONFLICT{target} DO UPDATE SET {assignments}");
+        let mut sql = format!(" ON CONFLICT{target} DO UPDATE SET {}", set_list(&assignments, table));
         if let Some(selection) = &update.selection {
             let condition = self.filter_condition(selection, &scope, "WHERE")?;
             sql.push_str(&format!(" WHERE {}", condition.sql));
@@ -478,7 +483,13 @@ impl Compiler<'_> {
         Ok(sql)
     }
 
-    fn assignments(&mut self, assignments: &[Assignment], table: &Table, scope: &Scope<'_>) -> Result<String> {
+    /// The places of the columns that SET names, with SQLite's texts of their values.
+    fn assignments(
+        &mut self,
+        assignments: &[Assignment],
+        table: &Table,
+        scope: &Scope<'_>,
+    ) -> Result<Vec<(usize, String)>> {
         let mut parts: Vec<(usize, String)> = Vec::new();
         for assignment in assignments {
             let pairs: Vec<(&ObjectName, &Expr)> = match (&assignment.target, unnested(&assignment.value)) {
@@ -509,7 +520,8 @@ impl Compiler<'_> {
                     return Err(Fault::new(
                         "428C9",
                         format!("column \"{}\" can only be updated to DEFAULT", column.name),
-                    ));
+                    )
+                    .with_detail(says_itself(column)));
                 }
                 let scalar = if default {
                     if column.generated {
@@ -520,14 +532,38 @@ impl Compiler<'_> {
                     let scalar = self.expression(value, scope)?;
                     self.assigned(scalar, table, place)?
                 };
-                parts.push((place, format!("{} = {}", identifier(&column.name), scalar.sql)));
+                parts.push((place, scalar.sql));
             }
         }
-        let parts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
-        Ok(parts.join(", "))
+        Ok(parts)
     }
 
     pub(super) fn update(&mut self, update: &Update, with: &str) -> Result<(String, Vec<ResultColumn>)> {
+        let Changing {
+            table,
+            alias,
+            own,
+            values,
+            others,
+            condition,
+        } = self.updating(update)?;
+        let mut sql = format!(
+            "{with}UPDATE {} AS {own} SET {}",
+            identifier(&table.name),
+            set_list(&values, &table)
+        );
+        if let Some(others) = others {
+            sql.push_str(&format!(" FROM {others}"));
+        }
+        if let Some(condition) = condition {
+            sql.push_str(&format!(" WHERE {condition}"));
+        }
+        let columns = self.returning(update.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
+        Ok((sql, columns))
+    }
+
+    /// An UPDATE up to its RETURNING.
+    pub(super) fn updating(&mut self, update: &Update) -> Result<Changing> {
         if update.or.is_some() || update.limit.is_some() || !update.order_by.is_empty() || update.output.is_some() {
             return Err(Fault::unsupported("UPDATE with OR, ORDER BY or LIMIT"));
         }
@@ -541,32 +577,47 @@ impl Compiler<'_> {
             relation.name = Some(alias.clone());
         }
         scope.relations.push(relation);
-        let mut from = String::new();
-        match &update.from {
-            None => {}
-            Some(UpdateTableFromKind::AfterSet(items)) => from = format!(" FROM {}", self.from(items, &mut scope)?),
+        let others = match &update.from {
+            None => None,
+            Some(UpdateTableFromKind::AfterSet(items)) => Some(self.from(items, &mut scope)?),
             Some(UpdateTableFromKind::BeforeSet(_)) => return Err(Fault::unsupported("FROM before SET")),
-        }
+        };
         scope.no_aggregates.set(Some("UPDATE"));
         scope.no_windows.set(Some("UPDATE"));
-        let assignments = self.assignments(&update.assignments, &table, &scope)?;
-        let mut sql = format!(
-            "{with}UPDATE {} AS {own} SET {assignments}{from}",
-            identifier(&table.name)
-        );
-        if let Some(selection) = &update.selection {
-            scope.no_aggregates.set(Some("WHERE"));
-            let condition = self.filter_condition(selection, &scope, "WHERE")?;
-            sql.push_str(&format!(" WHERE {}", condition.sql));
-        }
-        if assignments.is_empty() {
+        let values = self.assignments(&update.assignments, &table, &scope)?;
+        let condition = match &update.selection {
+            None => None,
+            Some(selection) => {
+                scope.no_aggregates.set(Some("WHERE"));
+                Some(self.filter_condition(selection, &scope, "WHERE")?.sql)
+            }
+        };
+        if values.is_empty() {
             return Err(Fault::unsupported("an UPDATE of generated columns alone"));
         }
-        let columns = self.returning(update.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
-        Ok((sql, columns))
+        Ok(Changing {
+            table,
+            alias,
+            own,
+            values,
+            others,
+            condition,
+        })
     }
 
     pub(super) fn delete(&mut self, delete: &Delete, with: &str) -> Result<(String, Vec<ResultColumn>)> {
+        let deleting = self.deleting(delete)?;
+        let Changing { table, alias, own, .. } = &deleting;
+        let mut sql = format!("{with}DELETE FROM {} AS {own}", identifier(&table.name));
+        if let Some(condition) = deleting.meant() {
+            sql.push_str(&format!(" WHERE {condition}"));
+        }
+        let columns = self.returning(delete.returning.as_deref(), table, alias.as_deref(), &mut sql)?;
+        Ok((sql, columns))
+    }
+
+    /// A DELETE up to its RETURNING.
+    pub(super) fn deleting(&mut self, delete: &Delete) -> Result<Changing> {
         if !delete.tables.is_empty() || delete.limit.is_some() || !delete.order_by.is_empty() || delete.output.is_some()
         {
             return Err(Fault::unsupported("DELETE with ORDER BY or LIMIT"));
@@ -587,8 +638,7 @@ impl Compiler<'_> {
             relation.name = Some(alias.clone());
         }
         scope.relations.push(relation);
-        let mut sql = format!("{with}DELETE FROM {} AS {own}", identifier(&table.name));
-        let using = match &delete.using {
+        let others = match &delete.using {
             None => None,
             Some(items) => Some(self.from(items, &mut scope)?),
         };
@@ -598,16 +648,14 @@ impl Compiler<'_> {
             None => None,
             Some(selection) => Some(self.filter_condition(selection, &scope, "WHERE")?.sql),
         };
-        match (using, condition) {
-            (None, None) => {}
-            (None, Some(condition)) => sql.push_str(&format!(" WHERE {condition}")),
-            (Some(using), condition) => {
-                let condition = condition.unwrap_or_else(|| "1".to_owned());
-                sql.push_str(&format!(" WHERE EXISTS (SELECT 1 FROM {using} WHERE {condition})"));
-            }
-        }
-        let columns = self.returning(delete.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
-        Ok((sql, columns))
+        Ok(Changing {
+            table,
+            alias,
+            own,
+            values: Vec::new(),
+            others,
+            condition,
+        })
     }
 
     /// RETURNING, where SQLite knows the table's columns by their names alone.
@@ -627,6 +675,7 @@ impl Compiler<'_> {
         scope.relations.push(Relation {
             name: Some(alias.unwrap_or(table.shown()).to_owned()),
             schema: alias.is_none().then(|| table.schema().to_owned()),
+            table: Some(table.name.as_str().into()),
             columns: table
                 .columns
                 .iter()
@@ -657,10 +706,86 @@ impl Compiler<'_> {
             .map(|item| ResultColumn {
                 kind: item.scalar.type_name(),
                 not_null: item.scalar.not_null,
+                origin: item.origin,
                 name: item.name,
             })
             .collect())
     }
+}
+
+/// An UPDATE or DELETE, understood up to its RETURNING.
+pub(super) struct Changing {
+    pub(super) table: std::rc::Rc<Table>,
+    alias: Option<String>,
+    /// The table's name in SQLite's text.
+    pub(super) own: String,
+    /// The places of the columns that are set, with their values.
+    pub(super) values: Vec<(usize, String)>,
+    /// The other relations.
+    pub(super) others: Option<String>,
+    condition: Option<String>,
+}
+
+impl Changing {
+    /// What follows the table where an UPDATE's rows are read: the other relations, and the condition.
+    pub(super) fn met(&self) -> String {
+        let others = self.others.as_ref().map(|others| format!(", {others}"));
+        let condition = self.condition.as_ref().map(|condition| format!(" WHERE {condition}"));
+        format!("{}{}", others.unwrap_or_default(), condition.unwrap_or_default())
+    }
+
+    /// The condition of a DELETE's rows, which are the table's alone.
+    pub(super) fn meant(&self) -> Option<String> {
+        match (&self.others, &self.condition) {
+            (None, condition) => condition.clone(),
+            (Some(others), condition) => Some(format!(
+                "EXISTS (SELECT 1 FROM {others} WHERE {})",
+                condition.as_deref().unwrap_or("1")
+            )),
+        }
+    }
+}
+
+fn set_list(values: &[(usize, String)], table: &Table) -> String {
+    let parts: Vec<String> = values
+        .iter()
+        .map(|(place, sql)| format!("{} = {sql}", identifier(&table.columns[*place].name)))
+        .collect();
+    parts.join(", ")
+}
+
+/// What an INSERT stores.
+pub(super) struct NewRows {
+    /// The places of the columns it gives values to.
+    pub(super) places: Vec<usize>,
+    /// SQLite's text of the rows: VALUES or SELECT.
+    pub(super) rows: String,
+    /// How many they are, where the statement lists them.
+    pub(super) count: Option<usize>,
+    /// The places of the columns that a sequence numbers; told only where a failure is explained.
+    pub(super) numbered: Vec<usize>,
+}
+
+impl NewRows {
+    /// The names of the columns, as a list.
+    pub(super) fn names(&self, table: &Table) -> String {
+        let names: Vec<String> = self
+            .places
+            .iter()
+            .map(|place| identifier(&table.columns[*place].name))
+            .collect();
+        names.join(", ")
+    }
+}
+
+/// An INSERT, understood up to what it stores.
+pub(super) struct Inserting<'i> {
+    pub(super) table: std::rc::Rc<Table>,
+    own: String,
+    pub(super) conflict: Option<&'i OnConflict>,
+    /// The places of the columns that ON CONFLICT names.
+    target: Option<Vec<usize>>,
+    pub(super) new: NewRows,
 }
 
 impl Table {
@@ -676,6 +801,17 @@ fn key_text(column: &Column, sql: &str) -> String {
         Some(collation) => format!("\"forebay_key\"({sql}, '{collation}')"),
         None => sql.to_owned(),
     }
+}
+
+/// Why a client has no say in a column.
+fn says_itself(column: &Column) -> String {
+    if column.generated {
+        return format!("Column \"{}\" is a generated column.", column.name);
+    }
+    format!(
+        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+        column.name
+    )
 }
 
 fn is_default(expression: &Expr) -> bool {

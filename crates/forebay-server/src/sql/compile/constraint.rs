@@ -12,8 +12,8 @@ use super::definition::{Check, Definition, ForeignKey, Key, Lowered};
 use super::fault::{Fault, Result};
 use super::namespace::{refuse_separator, shown};
 use super::schema::Table;
-use super::{Compiler, folded};
-use crate::sql::facts::{self, Oid, oid};
+use super::{Compiler, folded, types};
+use crate::sql::facts::{self, oid};
 
 impl Compiler<'_> {
     pub(super) fn column_constraint(
@@ -172,8 +172,8 @@ impl Compiler<'_> {
         }
         for (own, column) in columns.iter().zip(&referred) {
             let kind = match &other {
-                Some(other) => other.column(column).map(|place| other.columns[place].kind.oid),
-                None => definition.column(column).map(|place| definition.columns[place].oid),
+                Some(other) => other.column(column).map(|place| other.columns[place].kind),
+                None => definition.column(column).map(|place| definition.columns[place].kind()),
             };
             let Some(kind) = kind else {
                 return Err(Fault::new(
@@ -184,9 +184,7 @@ impl Compiler<'_> {
             let own_kind = definition
                 .column(own)
                 .map_or(oid::TEXT, |place| definition.columns[place].oid);
-            let integers = |oid: Oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
-            let texts = |oid: Oid| matches!(oid, oid::TEXT | oid::VARCHAR);
-            if own_kind != kind && !(integers(own_kind) && integers(kind)) && !(texts(own_kind) && texts(kind)) {
+            if !types::may_refer(own_kind, kind.oid)? {
                 let constraint = name.clone().unwrap_or_else(|| format!("{}_{own}_fkey", shown(table)));
                 return Err(Fault::new(
                     "42804",
@@ -195,7 +193,18 @@ impl Compiler<'_> {
                 .with_detail(format!(
                     "Key columns \"{own}\" and \"{column}\" are of incompatible types: {} and {}.",
                     facts::display_name(own_kind),
-                    facts::display_name(kind)
+                    facts::display_name(kind.oid)
+                )));
+            }
+            // PostgreSQL follows a key that looks different and is equal; SQLite sees no change.
+            if types::has_equal_variants(kind)
+                && let Some(action) = key
+                    .on_update
+                    .filter(|action| !matches!(action, ReferentialAction::NoAction))
+            {
+                return Err(Fault::unsupported(format!(
+                    "ON UPDATE {action} of a key of type {}",
+                    facts::display_name(kind.oid)
                 )));
             }
         }
@@ -222,6 +231,26 @@ impl Compiler<'_> {
                 .filter(|action| !matches!(action, ReferentialAction::NoAction))
                 .map(|action| action.to_string())
         };
+        let generated = columns.iter().any(|name| {
+            definition
+                .column(name)
+                .is_some_and(|place| definition.columns[place].generated.is_some())
+        });
+        let sets = |action: Option<ReferentialAction>| {
+            matches!(action, Some(ReferentialAction::SetNull | ReferentialAction::SetDefault))
+        };
+        let cascades = matches!(key.on_update, Some(ReferentialAction::Cascade));
+        for (word, refused) in [
+            ("UPDATE", cascades || sets(key.on_update)),
+            ("DELETE", sets(key.on_delete)),
+        ] {
+            if generated && refused {
+                return Err(Fault::new(
+                    "42601",
+                    format!("invalid ON {word} action for foreign key constraint containing generated column"),
+                ));
+            }
+        }
         let characteristics = key.characteristics.as_ref();
         definition.foreign_keys.push(ForeignKey {
             name,
@@ -306,19 +335,28 @@ pub(super) fn set_primary_key(
     }
     for name in &columns {
         if let Some(place) = definition.column(name) {
+            types::check_key(definition.columns[place].oid)?;
             definition.columns[place].not_null = true;
         }
     }
+    let generated = |name: &String| {
+        definition
+            .column(name)
+            .is_some_and(|place| definition.columns[place].generated.is_some())
+    };
     definition.primary_key = Some(Key {
         name: name.unwrap_or_else(|| format!("{}_pkey", shown(table))),
+        indexed: columns.iter().any(generated),
         columns,
-        indexed: false,
     });
     Ok(())
 }
 
 fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, columns: Vec<String>) -> Result<()> {
     check_key_count(columns.len())?;
+    for place in columns.iter().filter_map(|name| definition.column(name)) {
+        types::check_key(definition.columns[place].oid)?;
+    }
     let name = name.unwrap_or_else(|| unused(&format!("{}_{}_key", shown(table), columns.join("_")), definition));
     refuse_separator(&name)?;
     if taken(&name, definition) {
@@ -370,7 +408,10 @@ fn only_column(expression: &Expr, definition: &Definition) -> Option<String> {
 }
 
 /// Unique indexes of a table: name and columns.
-fn unique_keys(connection: &rusqlite::Connection, table: &str) -> rusqlite::Result<Vec<(String, Vec<String>)>> {
+pub(super) fn unique_keys(
+    connection: &rusqlite::Connection,
+    table: &str,
+) -> rusqlite::Result<Vec<(String, Vec<String>)>> {
     let mut statement =
         connection.prepare_cached("SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1 AND partial = 0")?;
     let names: Vec<String> = statement

@@ -6,8 +6,10 @@
 //! Each kind has its file: [`table`](super::table), [`constraint`](super::constraint), [`index`](super::index),
 //! [`view`](super::view), [`sequence`](super::sequence), [`drop`](super::drop), [`alter`](super::alter).
 
-use sqlparser::ast::{Expr, ObjectName, Statement as Tree};
+use forebay::write::sqlite::SchemaEdit;
+use sqlparser::ast::{CommentObject, Expr, ObjectName, ObjectNamePart, Statement as Tree};
 
+use super::carry_out::unchanged;
 use super::fault::{Fault, Result};
 use super::namespace::{SCHEMAS, parted, refuse_separator, schemas, shown, told};
 use super::scalar::identifier;
@@ -77,7 +79,12 @@ impl Compiler<'_> {
                 if_not_exists,
                 ..
             } => self.create_schema(schema_name, *if_not_exists),
-            Tree::Comment { .. } => Ok(Vec::new()),
+            Tree::Comment {
+                object_type,
+                object_name,
+                comment,
+                if_exists: false,
+            } => self.comment(object_type, object_name, comment.as_deref()),
             Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned().into()]),
             Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned().into()]),
             Tree::Lock { .. } => {
@@ -102,6 +109,58 @@ impl Compiler<'_> {
                 Err(Fault::unsupported(words.join(" ").to_uppercase()))
             }
         }
+    }
+
+    /// COMMENT ON a table or a column: kept in the table's definition. An empty one is none.
+    fn comment(&mut self, kind: &CommentObject, name: &ObjectName, text: Option<&str>) -> Result<Vec<Step>> {
+        let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
+        let (mut name, column) = match kind {
+            CommentObject::Table => (name.clone(), None),
+            CommentObject::Column => {
+                let mut parts = name.0.clone();
+                match parts.pop() {
+                    Some(ObjectNamePart::Identifier(column)) if !parts.is_empty() => {
+                        (ObjectName(parts), Some(folded(&column)))
+                    }
+                    _ => return Err(Fault::new("42601", "column name must be qualified")),
+                }
+            }
+            other => return Err(Fault::unsupported(format!("COMMENT ON {other}"))),
+        };
+        // The database may be said too.
+        if name.0.len() == 3
+            && matches!(&name.0[0], ObjectNamePart::Identifier(first) if folded(first) == self.session.database)
+        {
+            name.0.remove(0);
+        }
+        let table = self.table(&name)?;
+        if table.view.is_some() || table.foreign_view {
+            if column.is_some() {
+                return Err(Fault::unsupported("COMMENT ON COLUMN of a view"));
+            }
+            return Err(Fault::new("42809", format!("\"{}\" is not a table", table.shown())));
+        }
+        let mut alteration = self.alteration(&table)?;
+        let definition = &mut alteration.new;
+        match column {
+            None => definition.comment = text,
+            Some(column) => {
+                let place = definition.column(&column).ok_or_else(|| {
+                    Fault::new(
+                        "42703",
+                        format!("column \"{column}\" of relation \"{}\" does not exist", table.shown()),
+                    )
+                })?;
+                definition.columns[place].comment = text;
+            }
+        }
+        Ok(vec![
+            unchanged(&table.name, &alteration.text),
+            Step::Edit(SchemaEdit::TableText {
+                sql: alteration.new.create(&table.name),
+                table: table.name.clone(),
+            }),
+        ])
     }
 
     /// Whether the name is taken: an error, or nothing to do where the client said IF NOT EXISTS.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::namespace::{parted, stored};
 use super::scalar::identifier;
 use super::schema::{Identity, declared};
-use super::types::TypeName;
+use super::types::{TypeName, compared};
 use crate::sql::facts::{Oid, oid};
 
 const OPEN: &str = "/* forebay: ";
@@ -27,6 +27,8 @@ pub(crate) struct Definition {
     pub(crate) checks: Vec<Check>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) foreign_keys: Vec<ForeignKey>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) comment: Option<String>,
 }
 
 /// One column.
@@ -50,6 +52,8 @@ pub(crate) struct ColumnDefinition {
     /// GENERATED ALWAYS AS (…) STORED, in both languages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) generated: Option<Lowered>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) comment: Option<String>,
 }
 
 /// An expression in PostgreSQL's words, and in SQLite's.
@@ -64,7 +68,8 @@ pub(crate) struct Lowered {
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) columns: Vec<String>,
-    /// A primary key that an index of its name carries, as every UNIQUE is carried: it was added to a table that was there.
+    /// A primary key that an index of its name carries, as every UNIQUE is carried: it was added to a table that was there, or has a
+    /// generated column.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(crate) indexed: bool,
 }
@@ -181,7 +186,10 @@ impl Definition {
                 list(&key.columns)
             ));
         }
-        for check in &self.checks {
+        // PostgreSQL looks at them by their names.
+        let mut checks: Vec<&Check> = self.checks.iter().collect();
+        checks.sort_by(|left, right| left.name.cmp(&right.name));
+        for check in checks {
             parts.push(format!(
                 "CONSTRAINT {} CHECK ({})",
                 identifier(&check.name),
@@ -224,7 +232,8 @@ impl Definition {
             let key = self.primary_key.as_ref().map_or("", |key| key.name.as_str());
             return format!("{name} INTEGER CONSTRAINT {} PRIMARY KEY", identifier(key));
         }
-        let mut text = format!("{name} {}", declared(column.kind()));
+        // Keys, and what refers to them, are told apart by the collations of their columns.
+        let mut text = compared(&format!("{name} {}", declared(column.kind())), column.oid);
         let in_key = self
             .primary_key
             .as_ref()
@@ -257,7 +266,7 @@ impl Definition {
             .iter()
             .map(|name| {
                 let kind = self.column(name).map_or(oid::TEXT, |place| self.columns[place].oid);
-                super::types::compared(&identifier(name), kind)
+                compared(&identifier(name), kind)
             })
             .collect();
         format!(
@@ -291,6 +300,7 @@ mod tests {
                     default_stored: None,
                     identity: Some(Identity::ByDefault),
                     generated: None,
+                    comment: None,
                 },
                 ColumnDefinition {
                     name: "odd */ \"name\"".to_owned(),
@@ -301,6 +311,7 @@ mod tests {
                     default_stored: Some("'*/'".to_owned()),
                     identity: None,
                     generated: None,
+                    comment: None,
                 },
             ],
             primary_key: Some(Key {
@@ -311,6 +322,7 @@ mod tests {
             uniques: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            comment: None,
         };
         let sql = definition.create("t");
         assert_eq!(Definition::read(&sql).as_ref(), Some(&definition));
@@ -338,6 +350,7 @@ mod tests {
                 not_valid: false,
             }],
             foreign_keys: Vec::new(),
+            comment: None,
         };
         assert_eq!(Definition::read(&definition.create(forged)), Some(definition));
         assert_eq!(

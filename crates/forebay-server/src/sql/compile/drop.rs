@@ -11,6 +11,7 @@ use super::fault::{Fault, Result};
 use super::namespace::shown;
 use super::scalar::{identifier, quoted};
 use super::sequence::owned_sequences;
+use super::view::{Dependent, drop_view};
 use super::{Compiler, Step};
 
 impl Compiler<'_> {
@@ -90,7 +91,9 @@ impl Compiler<'_> {
                     steps.push(format!("DROP INDEX {}", identifier(&spelled)).into());
                 }
                 _ => {
-                    self.refuse_dependent_views(&spelled, &gone, cascade)?;
+                    let dependents = self.dependent_views(&spelled, None, &gone)?;
+                    self.take_along(&format!("view {spelled}"), &dependents, cascade)?;
+                    steps.extend(dependents.iter().map(drop_view));
                     steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
@@ -167,33 +170,40 @@ impl Compiler<'_> {
         Ok(carries.then_some(table))
     }
 
+    /// Refuses to drop what others depend on, unless they go with it, of which the client is told.
+    pub(super) fn take_along(&mut self, what: &str, dependents: &[Dependent], cascade: bool) -> Result<()> {
+        if cascade || dependents.is_empty() {
+            let names: Vec<String> = dependents.iter().map(|dependent| dependent.what.clone()).collect();
+            self.tell_cascade(&names);
+            return Ok(());
+        }
+        let lines: Vec<String> = dependents.iter().map(Dependent::line).collect();
+        Err(Fault::new(
+            "2BP01",
+            format!("cannot drop {what} because other objects depend on it"),
+        )
+        .with_detail(lines.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
+    }
+
     /// `gone` goes with it.
     pub(super) fn drop_table(&mut self, name: &str, gone: &[String], cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
-        self.refuse_dependent_views(name, gone, cascade)?;
         let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         referring.retain(|other| other != name && !gone.contains(other));
+        let mut dependents = Vec::new();
         if !referring.is_empty() {
             let mut keys = self.foreign_keys_to(name)?;
             keys.retain(|(other, _)| referring.contains(other));
-            let dependents: Vec<String> = keys
-                .iter()
-                .map(|(other, key)| format!("constraint {} on table {other}", key.name))
-                .collect();
-            if !cascade {
-                let lines: Vec<String> = dependents
-                    .iter()
-                    .map(|dependent| format!("{dependent} depends on table {name}"))
-                    .collect();
-                return Err(Fault::new(
-                    "2BP01",
-                    format!("cannot drop table {name} because other objects depend on it"),
-                )
-                .with_detail(lines.join("\n"))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-            }
-            self.tell_cascade(&dependents);
+            dependents.extend(keys.iter().map(|(other, key)| Dependent {
+                what: format!("constraint {} on table {other}", key.name),
+                on: format!("table {name}"),
+            }));
         }
+        let views = self.dependent_views(name, None, gone)?;
+        steps.extend(views.iter().map(drop_view));
+        dependents.extend(views);
+        self.take_along(&format!("table {name}"), &dependents, cascade)?;
         for other in referring {
             steps.extend(self.drop_foreign_keys_to(&other, name)?);
         }

@@ -60,6 +60,7 @@ impl Compiler<'_> {
                 name: format!("${}", place + 1),
                 kind: TypeName::plain(*wanted),
                 not_null: false,
+                origin: None,
             });
         }
         let steps = if sql.is_empty() {

@@ -331,6 +331,7 @@ impl Compiler<'_> {
         let mut relation = Relation {
             schema: None,
             name,
+            table: None,
             columns: described,
             key: Vec::new(),
             merged: Vec::new(),
@@ -359,18 +360,28 @@ impl Compiler<'_> {
             let compiled = self.view(text)?;
             let mut described = compiled.columns;
             super::query::rename(&mut described, &columns, table.shown())?;
-            return self.enter(
+            let sql = self.enter(
                 &format!("({})", compiled.sql),
                 &described,
                 alias,
                 Some(table.shown().to_owned()),
                 scope,
-            );
+            )?;
+            let held: Vec<String> = (1..=columns.len()).map(|place| format!("\"c{place}\"")).collect();
+            self.record_read(&table, &held);
+            if alias.is_none()
+                && let Some(relation) = scope.relations.last_mut()
+            {
+                relation.schema = Some(table.schema().to_owned());
+            }
+            return Ok(sql);
         }
         self.names += 1;
         let own = relation_name(self.names);
         let relation = self.base_relation(&table, &own, alias)?;
         add(relation, scope)?;
+        let held: Vec<String> = table.columns.iter().map(|column| identifier(&column.name)).collect();
+        self.record_read(&table, &held);
         Ok(format!("{} AS {own}", identifier(&table.name)))
     }
 
@@ -398,6 +409,7 @@ impl Compiler<'_> {
         let mut relation = Relation {
             name: Some(table.shown().to_owned()),
             schema: Some(table.schema().to_owned()),
+            table: Some(table.name.as_str().into()),
             columns,
             key: table.primary_key.clone(),
             merged: Vec::new(),
@@ -469,6 +481,7 @@ impl Compiler<'_> {
         let mut relation = Relation {
             name: Some(name.to_owned()),
             schema: None,
+            table: None,
             columns,
             key: Vec::new(),
             merged: Vec::new(),

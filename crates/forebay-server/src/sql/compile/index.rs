@@ -40,6 +40,7 @@ impl Compiler<'_> {
         scope.relations.push(Relation {
             name: Some(table.shown().to_owned()),
             schema: Some(table.schema().to_owned()),
+            table: None,
             columns: table
                 .columns
                 .iter()

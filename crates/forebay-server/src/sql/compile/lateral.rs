@@ -85,6 +85,7 @@ impl Compiler<'_> {
         let mut relation = Relation {
             name: None,
             schema: None,
+            table: None,
             columns: columns.collect(),
             key: Vec::new(),
             merged: Vec::new(),

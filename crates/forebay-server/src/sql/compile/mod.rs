@@ -13,6 +13,7 @@
 mod aggregate;
 mod alter;
 mod asked;
+pub(crate) mod attempt;
 mod call;
 mod carry_out;
 mod change;
@@ -76,8 +77,6 @@ pub struct Plan {
     pub used: usize,
     /// The number of the parameter that is told the session's environment, if the statement asks for it.
     pub environment: Option<usize>,
-    /// What an INSERT of one row stores: to tell which key was there already.
-    pub inserted: Vec<Inserted>,
     /// The columns of its result.
     pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
@@ -137,17 +136,6 @@ impl Step {
     }
 }
 
-/// A value on its way into a column.
-#[derive(Debug, Clone)]
-pub struct Inserted {
-    /// The column.
-    pub column: String,
-    /// SQLite's text of the value.
-    pub sql: String,
-    /// The internal name of the column's type.
-    pub label: String,
-}
-
 /// A name of WITH.
 #[derive(Debug, Clone)]
 struct KnownCte {
@@ -180,8 +168,11 @@ pub(crate) struct Compiler<'a> {
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
     lenient: bool,
     notice: Option<String>,
-    inserted: Vec<Inserted>,
     asked: Vec<Asked>,
+    /// Rows are looked at, not stored: what must not be stored is let through.
+    explains: bool,
+    /// What the query of a view says without saying it, while one is looked at.
+    recorded: Option<view::Recorded>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -338,8 +329,9 @@ impl<'a> Compiler<'a> {
             null_is_false: false,
             lenient: false,
             notice: None,
-            inserted: Vec::new(),
             asked: Vec::new(),
+            explains: false,
+            recorded: None,
         }
     }
 
@@ -369,14 +361,6 @@ impl<'a> Compiler<'a> {
             environment: uses_environment.then_some(number),
             parameters,
             columns,
-            inserted: self
-                .inserted
-                .into_iter()
-                .map(|inserted| Inserted {
-                    sql: with_environment(&inserted.sql, number),
-                    ..inserted
-                })
-                .collect(),
             writes: self.writes,
             locks: self.locks,
             zone_bound: self.zone_bound,
@@ -423,6 +407,7 @@ impl<'a> Compiler<'a> {
                     name: name.to_owned(),
                     kind: TypeName::plain(kind),
                     not_null: true,
+                    origin: None,
                 };
                 let columns = vec![
                     column("id", oid::INT4),
@@ -464,8 +449,10 @@ impl<'a> Compiler<'a> {
         let fixed = std::mem::replace(&mut self.fixed_parameters, true);
         let public_only = std::mem::replace(&mut self.public_only, true);
         let parameters = std::mem::take(&mut self.parameters);
+        let recorded = self.recorded.take();
         let compiled = self.query(&query, None, None);
         self.public_only = public_only;
+        self.recorded = recorded;
         self.parameters = parameters;
         self.fixed_parameters = fixed;
         self.ctes = ctes;

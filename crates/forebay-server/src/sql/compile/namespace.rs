@@ -266,8 +266,13 @@ impl Compiler<'_> {
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
             let gone = [views.as_slice(), tables.as_slice()].concat();
+            for relation in &gone {
+                if !self.dependent_views(relation, None, &gone)?.is_empty() {
+                    return Err(Fault::unsupported("DROP SCHEMA of what views of another schema read")
+                        .with_hint("Drop the views first."));
+                }
+            }
             for view in &views {
-                self.refuse_dependent_views(view, &gone, true)?;
                 steps.push(format!("DROP VIEW {}", identifier(view)).into());
             }
             for table in &tables {

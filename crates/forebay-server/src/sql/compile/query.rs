@@ -4,6 +4,8 @@
 //! asks for one. Every query's columns are called `c1`, `c2`, … inside SQLite: names there mean nothing to clients.
 
 use forebay_pg_values::Owned;
+use std::sync::Arc;
+
 use sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort,
     Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Values, With,
@@ -14,7 +16,7 @@ use super::fault::{Fault, Result};
 use super::naming::column_name;
 use super::resolve::common_type;
 use super::scalar::{Form, Scalar, identifier};
-use super::scope::{Grouping, Scope};
+use super::scope::{Grouping, Scope, Starred};
 use super::types::{self, TypeName};
 use super::{Compiler, KnownCte, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
@@ -25,6 +27,15 @@ pub struct ResultColumn {
     pub(crate) name: String,
     pub(crate) kind: TypeName,
     pub(crate) not_null: bool,
+    pub(crate) origin: Option<Origin>,
+}
+
+/// The column of a table that a column of a result is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Origin {
+    pub(crate) table: Arc<str>,
+    /// Counted from 1.
+    pub(crate) number: usize,
 }
 
 impl ResultColumn {
@@ -56,6 +67,17 @@ pub(super) struct Compiled {
 pub(super) struct Item {
     pub(super) name: String,
     pub(super) scalar: Scalar,
+    pub(super) origin: Option<Origin>,
+}
+
+impl From<Starred> for Item {
+    fn from(column: Starred) -> Self {
+        Self {
+            name: column.name,
+            scalar: column.scalar,
+            origin: None,
+        }
+    }
 }
 
 /// DISTINCT ON: its keys, and the keys of the order with the text of each one's expression.
@@ -88,6 +110,7 @@ impl Body {
                     name: item.name.clone(),
                     kind: item.scalar.type_name(),
                     not_null: item.scalar.not_null,
+                    origin: item.origin.clone(),
                 })
                 .collect(),
             Self::Set { columns, .. } => columns.clone(),
@@ -380,6 +403,7 @@ impl Compiler<'_> {
             .iter()
             .enumerate()
             .map(|(place, column)| Item {
+                origin: None,
                 name: column.name.clone(),
                 scalar: Scalar {
                     typmod: column.kind.typmod,
@@ -459,13 +483,7 @@ impl Compiler<'_> {
         let right = self.converted(right, &wanted)?;
         let distinct = operator != "UNION ALL";
         if distinct && let Some(unordered) = wanted.iter().find(|oid| !types::is_ordered(**oid)) {
-            return Err(Fault::new(
-                "42883",
-                format!(
-                    "could not identify an equality operator for type {}",
-                    facts::display_name(*unordered)
-                ),
-            ));
+            return Err(types::without_operator(*unordered, "equality"));
         }
         // SQLite groups set operations from the left, whatever they are: what stands right is put into a SELECT of its own.
         let right = match right {
@@ -491,6 +509,7 @@ impl Compiler<'_> {
                     },
                 },
                 not_null: left.not_null && right.not_null,
+                origin: None,
             })
             .collect();
         let (left, right) = (render_compared(&left, distinct), render_compared(&right, distinct));
@@ -576,6 +595,7 @@ impl Compiler<'_> {
             .iter()
             .enumerate()
             .map(|(place, (kind, not_null))| Item {
+                origin: None,
                 name: format!("column{}", place + 1),
                 scalar: Scalar {
                     typmod: kind.typmod,
@@ -636,13 +656,7 @@ impl Compiler<'_> {
         if leaf.distinct
             && let Some(item) = leaf.items.iter().find(|item| !types::is_ordered(item.scalar.oid))
         {
-            return Err(Fault::new(
-                "42883",
-                format!(
-                    "could not identify an equality operator for type {}",
-                    facts::display_name(item.scalar.oid)
-                ),
-            ));
+            return Err(types::without_operator(item.scalar.oid, "equality"));
         }
         let keys = self.select_order(&mut leaf, order, &scope)?;
         if let Some(Distinct::On(on)) = &select.distinct {
@@ -679,13 +693,7 @@ impl Compiler<'_> {
             let scalar = scalar?;
             let scalar = self.or_text(scalar)?;
             if !types::is_ordered(scalar.oid) {
-                return Err(Fault::new(
-                    "42883",
-                    format!(
-                        "could not identify an equality operator for type {}",
-                        facts::display_name(scalar.oid)
-                    ),
-                ));
+                return Err(types::without_operator(scalar.oid, "equality"));
             }
             if !matches!(scalar.form, Form::Constant(_)) {
                 texts.push(scalar.compared());
@@ -765,10 +773,12 @@ impl Compiler<'_> {
                 SelectItem::UnnamedExpr(expression) => items.push(Item {
                     name: column_name(expression),
                     scalar: self.expression(expression, scope)?,
+                    origin: None,
                 }),
                 SelectItem::ExprWithAlias { expr, alias } => items.push(Item {
                     name: folded(alias),
                     scalar: self.expression(expr, scope)?,
+                    origin: None,
                 }),
                 SelectItem::Wildcard(options) if options.to_string().is_empty() => {
                     if scope.star_is_unsettled {
@@ -781,7 +791,8 @@ impl Compiler<'_> {
                     if scope.relations.is_empty() {
                         return Err(Fault::new("42601", "SELECT * with no tables specified is not valid"));
                     }
-                    items.extend(all.into_iter().map(|(name, scalar)| Item { name, scalar }));
+                    self.record_star(options, &all);
+                    items.extend(all.into_iter().map(Item::from));
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
                     if options.to_string().is_empty() =>
@@ -790,13 +801,15 @@ impl Compiler<'_> {
                     let all = scope.starred(Some((schema.as_deref(), &table))).ok_or_else(|| {
                         Fault::new("42P01", format!("missing FROM-clause entry for table \"{table}\""))
                     })?;
-                    items.extend(all.into_iter().map(|(name, scalar)| Item { name, scalar }));
+                    self.record_star(options, &all);
+                    items.extend(all.into_iter().map(Item::from));
                 }
                 other => return Err(Fault::unsupported(format!("{other} in a select list"))),
             }
         }
-        for item in &items {
+        for item in &mut items {
             refuse_ungrouped(&item.scalar)?;
+            item.origin = scope.origin(&item.scalar.sql);
         }
         if items.len() > 1664 {
             return Err(Fault::new("54011", "target lists can have at most 1664 entries"));
@@ -963,14 +976,7 @@ pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions)
         Some(_) => return Err(Fault::unsupported("ORDER BY … USING")),
     };
     if !types::is_ordered(scalar.oid) {
-        return Err(Fault::new(
-            "42883",
-            format!(
-                "could not identify an ordering operator for type {}",
-                facts::display_name(scalar.oid)
-            ),
-        )
-        .with_hint("Use an explicit ordering operator or modify the query."));
+        return Err(types::without_operator(scalar.oid, "ordering"));
     }
     let nulls_first = options.nulls_first.unwrap_or(descending);
     let direction = if descending { " DESC" } else { " ASC" };

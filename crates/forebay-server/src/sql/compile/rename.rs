@@ -119,32 +119,12 @@ fn replace_name(names: &mut [String], from: &str, to: &str) {
 }
 
 impl Compiler<'_> {
-    /// The views that read a table, with SQLite's texts of them.
-    pub(super) fn views_of(&mut self, table: &str) -> Result<Vec<(String, String)>> {
-        let views: Vec<(String, String)> = (|| -> rusqlite::Result<_> {
-            let mut statement = self
-                .schema
-                .connection()
-                .prepare_cached("SELECT name, sql FROM sqlite_schema WHERE type = 'view' AND name <> ?1")?;
-            statement
-                .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        })()
-        .map_err(unreadable)?;
-        // Views that something else has made may write names without quotes.
-        Ok(views
-            .into_iter()
-            .filter(|(_, sql)| {
-                text_names(sql, table)
-                    || !sql.contains(super::schema::VIEW_TEXT) && sql.to_lowercase().contains(&table.to_lowercase())
-            })
-            .collect())
-    }
-
-    fn refuse_views(&mut self, table: &str, what: &str) -> Result<()> {
-        match self.views_of(table)?.first() {
-            Some((view, _)) => Err(Fault::unsupported(format!(
-                "another name for {what}, which the view \"{view}\" uses,"
+    fn refuse_views(&mut self, table: &str, column: Option<&str>) -> Result<()> {
+        let what = column.map_or_else(|| format!("\"{table}\""), |_| format!("a column of \"{table}\""));
+        match self.dependent_views(table, column, &[])?.first() {
+            Some(dependent) => Err(Fault::unsupported(format!(
+                "another name for {what}, which the {} uses,",
+                dependent.what
             ))
             .with_hint("Drop the view first, and create it again.")),
             None => Ok(()),
@@ -164,7 +144,7 @@ impl Compiler<'_> {
         let Some(table) = self.schema.table(from).map_err(unreadable)? else {
             return Err(Fault::new("42P01", format!("relation \"{from}\" does not exist")));
         };
-        self.refuse_views(from, &format!("\"{from}\""))?;
+        self.refuse_views(from, None)?;
         if table.view.is_some() || table.foreign_view {
             return self.rename_view(&table, &to);
         }
@@ -270,7 +250,7 @@ impl Compiler<'_> {
                 )));
             }
         }
-        self.refuse_views(&table.name, &format!("a column of \"{}\"", table.name))?;
+        self.refuse_views(&table.name, Some(&old))?;
         let definition = &mut alteration.new;
         definition.columns[place].name.clone_from(&new);
         for key in definition.primary_key.iter_mut().chain(&mut definition.uniques) {
@@ -284,6 +264,7 @@ impl Compiler<'_> {
         }
         rename_expressions(definition, Renamed::Column(&old, &new))?;
         self.settle_expressions(&table.name, &mut alteration.new)?;
+        self.refuse_other_meaning(&table.name, &alteration.new, &[])?;
         let mut steps = vec![
             unchanged(&table.name, &alteration.text),
             format!(

@@ -361,6 +361,12 @@ impl Compiler<'_> {
             Some(Type::Scalar(
                 Kind::Text | Kind::Varchar | Kind::Name | Kind::Char | Kind::Unknown | Kind::Json | Kind::Jsonb,
             )) => Ok(Scalar {
+                // The collation of a column would come along with its text.
+                sql: if types::collation(scalar.oid).is_some() {
+                    format!("({} COLLATE BINARY)", scalar.sql)
+                } else {
+                    scalar.sql.clone()
+                },
                 oid: to,
                 typmod: -1,
                 ..scalar

@@ -78,6 +78,19 @@ impl Table {
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
+
+    /// The same table with the columns and keys of another definition.
+    pub(crate) fn redefined(&self, definition: &Definition) -> Self {
+        let columns: Vec<Column> = (0..definition.columns.len())
+            .map(|place| of_definition(definition, place))
+            .collect();
+        let key = definition.primary_key.iter().flat_map(|key| &key.columns);
+        Self {
+            primary_key: key.filter_map(|name| definition.column(name)).collect(),
+            columns,
+            ..self.clone()
+        }
+    }
 }
 
 /// What marks PostgreSQL's text of a view's query in its definition.
@@ -111,6 +124,11 @@ impl<'a> Schema<'a> {
         let found = self.read(name)?.map(Rc::new);
         self.known.insert(name.to_owned(), found.clone());
         Ok(found)
+    }
+
+    /// Has a table look otherwise from now on; gives what it was, to be put back in the same way.
+    pub(crate) fn suppose(&mut self, name: &str, table: Option<Rc<Table>>) -> Option<Rc<Table>> {
+        self.known.insert(name.to_owned(), table).flatten()
     }
 
     fn read(&self, name: &str) -> rusqlite::Result<Option<Table>> {

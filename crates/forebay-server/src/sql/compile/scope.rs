@@ -3,11 +3,13 @@
 //! Contract: a name means what it means to PostgreSQL, or is its error: undefined (42703, 42P01) or ambiguous (42702).
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
 use super::fault::{Fault, Result};
 use super::folded;
+use super::query::Origin;
 use super::scalar::{Scalar, Ungrouped};
 use super::types::TypeName;
 
@@ -27,6 +29,8 @@ pub(super) struct Relation {
     pub(super) name: Option<String>,
     /// The schema it is in, if it goes by its own name.
     pub(super) schema: Option<String>,
+    /// The table that it is, with all its columns in order.
+    pub(super) table: Option<Arc<str>>,
     pub(super) columns: Vec<RelationColumn>,
     /// The places of a key: who groups by it may use all columns.
     pub(super) key: Vec<usize>,
@@ -44,6 +48,14 @@ impl Relation {
 /// A column that USING or NATURAL has made of two.
 #[derive(Debug, Clone)]
 pub(super) struct Merged {
+    pub(super) name: String,
+    pub(super) scalar: Scalar,
+}
+
+/// A column that `*` stands for.
+pub(super) struct Starred {
+    /// The relation it is of, unless USING or NATURAL has made it of two.
+    pub(super) relation: Option<String>,
     pub(super) name: String,
     pub(super) scalar: Scalar,
 }
@@ -90,6 +102,18 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// The column of a table that a text of SQLite's is: PostgreSQL tells clients of it.
+    pub(super) fn origin(&self, sql: &str) -> Option<Origin> {
+        self.relations.iter().find_map(|relation| {
+            let table = relation.table.as_ref()?;
+            let place = relation.columns.iter().position(|column| column.sql == sql)?;
+            Some(Origin {
+                table: Arc::clone(table),
+                number: place + 1,
+            })
+        })
+    }
+
     fn scalar(&self, relation: usize, column: usize) -> Scalar {
         let found = &self.relations[relation].columns[column];
         let mut scalar = Scalar {
@@ -112,11 +136,15 @@ impl<'a> Scope<'a> {
     }
 
     /// All columns that a bare `*` stands for, or `name.*`.
-    pub(super) fn starred(&self, name: Option<(Option<&str>, &str)>) -> Option<Vec<(String, Scalar)>> {
+    pub(super) fn starred(&self, name: Option<(Option<&str>, &str)>) -> Option<Vec<Starred>> {
         let mut all = Vec::new();
         if name.is_none() {
             for merged in &self.merged {
-                all.push((merged.name.clone(), merged.scalar.clone()));
+                all.push(Starred {
+                    relation: None,
+                    name: merged.name.clone(),
+                    scalar: merged.scalar.clone(),
+                });
             }
         }
         let mut found = name.is_none();
@@ -129,7 +157,11 @@ impl<'a> Scope<'a> {
                 if name.is_none() && relation.merged.contains(&column) {
                     continue;
                 }
-                all.push((described.name.clone(), self.scalar(place, column)));
+                all.push(Starred {
+                    relation: relation.name.clone(),
+                    name: described.name.clone(),
+                    scalar: self.scalar(place, column),
+                });
             }
         }
         found.then_some(all)

@@ -2,6 +2,8 @@
 //!
 //! Contract: each column is kept with PostgreSQL's type, default and options; what SQLite cannot keep is refused by name.
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast::{ColumnDef, ColumnOption, CreateTable, Expr, GeneratedAs, GeneratedExpressionMode};
 
 use super::define::{identifier_if_needed, parsed, refuse_session};
@@ -48,6 +50,7 @@ impl Compiler<'_> {
             uniques: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            comment: None,
         };
         check_column_count(table.columns.len())?;
         // Constraints may speak of columns that are declared behind them.
@@ -97,6 +100,7 @@ impl Compiler<'_> {
             uniques: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            comment: None,
         };
         for column in &columns {
             if definition.column(&column.name).is_some() {
@@ -120,6 +124,7 @@ impl Compiler<'_> {
                 default_stored: None,
                 identity: None,
                 generated: None,
+                comment: None,
             });
         }
         Ok(vec![
@@ -167,6 +172,7 @@ impl Compiler<'_> {
             default_stored: None,
             identity: None,
             generated: None,
+            comment: None,
         };
         let mut sequence = None;
         if serial.is_some() {
@@ -175,12 +181,16 @@ impl Compiler<'_> {
             sequence = Some(made);
         }
         let mut constraints = Vec::new();
+        let mut written_default = false;
         for option in &column.options {
             let constraint_name = option.name.as_ref().map(folded);
             match &option.option {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => described.not_null = true,
-                ColumnOption::Default(expression) => described.default = Some(expression.to_string()),
+                ColumnOption::Default(expression) => {
+                    written_default = true;
+                    described.default = Some(expression.to_string());
+                }
                 ColumnOption::Collation(collation) => {
                     let collation = types::object_name(collation)?;
                     if !matches!(collation.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
@@ -230,6 +240,18 @@ impl Compiler<'_> {
                 other => return Err(Fault::unsupported(format!("{other} of a column"))),
             }
         }
+        let twice = match (written_default, &described.identity, &described.generated) {
+            (true, Some(_), _) => Some("default and identity"),
+            (true, _, Some(_)) => Some("default and generation expression"),
+            (_, Some(_), Some(_)) => Some("identity and generation expression"),
+            _ => None,
+        };
+        if let Some(twice) = twice {
+            return Err(Fault::new(
+                "42601",
+                format!("both {twice} specified for column \"{name}\" of table \"{table}\""),
+            ));
+        }
         Ok((described, sequence, constraints))
     }
 
@@ -239,6 +261,7 @@ impl Compiler<'_> {
         scope.relations.push(Relation {
             name: Some(shown(table).to_owned()),
             schema: Some(parted(table).0.to_owned()),
+            table: None,
             columns: definition
                 .columns
                 .iter()
@@ -266,6 +289,7 @@ impl Compiler<'_> {
             if let Some(generated) = &column.generated {
                 scope.no_aggregates.set(Some("column generation expressions"));
                 let expression = parsed(&generated.text)?;
+                refuse_generated(&expression, definition)?;
                 let scalar = self.expression(&expression, &scope)?;
                 let scalar = self.convert(scalar, column.kind(), Context::Assignment)?;
                 if scalar.volatile || scalar.sql.contains(super::scalar::ENVIRONMENT) {
@@ -317,6 +341,36 @@ impl Compiler<'_> {
 pub(super) fn is_sequence_call(expression: &Expr) -> bool {
     matches!(super::expression::unnested(expression), Expr::Function(function)
         if types::object_name(&function.name).is_ok_and(|name| name == "nextval"))
+}
+
+/// What a generated column may not be made of.
+fn refuse_generated(expression: &Expr, definition: &Definition) -> Result<()> {
+    let mut refused = None;
+    let _ = sqlparser::ast::visit_expressions(expression, |inner| {
+        let name = match inner {
+            Expr::Identifier(name) => folded(name),
+            Expr::CompoundIdentifier(parts) => parts.last().map(folded).unwrap_or_default(),
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                refused = Some(Fault::new(
+                    "0A000",
+                    "cannot use subquery in column generation expression",
+                ));
+                return ControlFlow::Break(());
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        let column = definition.column(&name).map(|place| &definition.columns[place]);
+        if column.is_some_and(|column| column.generated.is_some()) {
+            let message = format!("cannot use generated column \"{name}\" in column generation expression");
+            refused = Some(
+                Fault::new("42P17", message)
+                    .with_detail("A generated column cannot reference another generated column."),
+            );
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    refused.map_or(Ok(()), Err)
 }
 
 /// The type behind `serial` and its like.

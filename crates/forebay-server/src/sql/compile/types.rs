@@ -284,6 +284,50 @@ pub(crate) fn format_type(oid: Oid, typmod: i32) -> String {
     }
 }
 
+/// Refuses a key of values that have no equality.
+pub(crate) fn check_key(oid: Oid) -> Result<()> {
+    if oid == oid::JSON {
+        return Err(Fault::new(
+            "42704",
+            "data type json has no default operator class for access method \"btree\"",
+        )
+        .with_hint(
+            "You must specify an operator class for the index or define a default operator class for the data type.",
+        ));
+    }
+    if facts::element_of(oid) == Some(oid::JSON) {
+        return Err(Fault::unsupported("a key of type json[]"));
+    }
+    Ok(())
+}
+
+/// Whether stored values of the type may be equal and look different.
+pub(crate) fn has_equal_variants(kind: TypeName) -> bool {
+    match kind.oid {
+        oid::FLOAT4 | oid::FLOAT8 => true,
+        // Of a given scale or length all values are written alike.
+        oid::NUMERIC | oid::BPCHAR => kind.typmod < 0,
+        other => collation(other).is_some(),
+    }
+}
+
+/// Whether values of the types can be a foreign key and the key it refers to: `Ok(false)` where PostgreSQL says no.
+pub(crate) fn may_refer(referring: Oid, referred: Oid) -> Result<bool> {
+    let integers = |oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
+    let texts = |oid| matches!(oid, oid::TEXT | oid::VARCHAR);
+    if referring == referred || integers(referring) && integers(referred) || texts(referring) && texts(referred) {
+        return Ok(true);
+    }
+    if super::resolve::converts(referring, referred, facts::Context::Implicit) {
+        return Err(Fault::unsupported(format!(
+            "a foreign key of type {} to a key of type {}",
+            facts::display_name(referring),
+            facts::display_name(referred)
+        )));
+    }
+    Ok(false)
+}
+
 /// Whether values of the type can be made here at all.
 pub(crate) fn has_values(oid: Oid) -> bool {
     Type::from_oid(oid).is_some()
@@ -363,7 +407,22 @@ pub(crate) fn is_ordered(oid: Oid) -> bool {
     )
 }
 
-/// A text of SQLite's for a comparison, an order or an index of values of the type.
+/// That values of a type cannot be told apart, or put in order, here: in PostgreSQL neither, or in PostgreSQL only.
+pub(crate) fn without_operator(oid: Oid, operator: &str) -> Fault {
+    if oid != oid::JSON {
+        return Fault::unsupported(format!("{operator} of {}", facts::display_name(oid)));
+    }
+    let fault = Fault::new(
+        "42883",
+        format!("could not identify an {operator} operator for type json"),
+    );
+    if operator == "ordering" {
+        return fault.with_hint("Use an explicit ordering operator or modify the query.");
+    }
+    fault
+}
+
+/// A text of SQLite's for a comparison, an order, an index or the declaration of values of the type.
 pub(crate) fn compared(sql: &str, oid: Oid) -> String {
     match collation(oid) {
         Some(collation) => format!("{sql} COLLATE \"{collation}\""),

@@ -1,16 +1,27 @@
 //! CREATE VIEW, and what depends on views.
 //!
-//! Contract: a view is kept in both languages; what it reads is not dropped under it.
+//! Contract: a view is kept in both languages, with each `*` written out. What it reads is not dropped under it, and nothing is done to a
+//! table by which its text would mean something else.
 
-use sqlparser::ast::CreateView;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use sqlparser::ast::{
+    CreateView, Expr, Ident, Query, Select, SelectItem, Statement as Tree, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
+};
 
 use super::define::{refuse_session, unreadable};
+use super::definition::Definition;
 use super::fault::{Fault, Result};
-use super::query::ResultColumn;
+use super::query::{Compiled, ResultColumn, relation_name};
 use super::scalar::identifier;
-use super::schema::marked_view_text;
+use super::schema::{Table, marked_view_text, view_text};
+use super::scope::Starred;
 use super::types;
-use super::{Compiler, folded};
+use super::{Compiler, Step, folded};
+use crate::sql::grammar;
 
 impl Compiler<'_> {
     pub(super) fn create_view(&mut self, view: &CreateView) -> Result<Vec<String>> {
@@ -32,12 +43,23 @@ impl Compiler<'_> {
             steps.push(format!("DROP VIEW {}", identifier(&name)));
         }
         self.fixed_parameters = true;
-        let compiled = self.query(&view.query, None, None)?;
+        self.recorded = Some(Recorded::default());
+        let compiled = self.query(&view.query, None, None);
+        let recorded = self.recorded.take().unwrap_or_default();
+        let compiled = compiled?;
         self.fixed_parameters = false;
         refuse_session(&compiled.sql, "a view")?;
-        let mut columns: Vec<ResultColumn> = compiled.columns;
+        let text = self.without_stars(&view.query, recorded.stars, &compiled.columns)?;
+        let mut columns = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, &name)?;
+        let mut seen = HashSet::new();
+        if let Some(twice) = columns.iter().find(|column| !seen.insert(&column.name)) {
+            return Err(Fault::new(
+                "42701",
+                format!("column \"{}\" specified more than once", twice.name),
+            ));
+        }
         if let Some(text) = self
             .schema
             .table(&name)
@@ -77,32 +99,276 @@ impl Compiler<'_> {
             "CREATE VIEW {} ({}) AS {} {}",
             identifier(&name),
             list.join(", "),
-            marked_view_text(&view.query.to_string()),
+            marked_view_text(&text),
             compiled.sql
         ));
         Ok(steps)
     }
 
-    /// Views read tables by their text: one that is left behind would be broken.
-    pub(super) fn refuse_dependent_views(&mut self, name: &str, gone: &[String], cascade: bool) -> Result<()> {
-        let views: Vec<String> = (|| -> rusqlite::Result<Vec<String>> {
-            let mut statement = self.schema.connection().prepare_cached(
-                "SELECT name FROM sqlite_schema WHERE type = 'view' AND name <> ?1 AND instr(sql, '\"' || ?1 || '\" AS') > 0",
-            )?;
-            statement.query_map([name], |row| row.get(0))?.collect()
-        })()
-        .map_err(unreadable)?;
-        match views.iter().find(|view| !gone.contains(view)) {
-            None => Ok(()),
-            Some(view) if cascade => {
-                Err(Fault::unsupported(format!("CASCADE to the view \"{view}\"")).with_hint("Drop the view first."))
-            }
-            Some(view) => Err(Fault::new(
-                "2BP01",
-                format!("cannot drop table {name} because other objects depend on it"),
-            )
-            .with_detail(format!("view {view} depends on table {name}"))
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")),
+    /// Keeps which columns a `*` stands for, while a view is looked at.
+    pub(super) fn record_star(&mut self, written: &WildcardAdditionalOptions, columns: &[Starred]) {
+        let Some(recorded) = &mut self.recorded else {
+            return;
+        };
+        let place = written.wildcard_token.0.span.start;
+        let names = columns
+            .iter()
+            .map(|column| (column.relation.clone(), column.name.clone()));
+        recorded.stars.insert((place.line, place.column), names.collect());
+    }
+
+    /// Keeps that the relation named last is this one, while a view is looked at. `held`: its columns' names in SQLite's text.
+    pub(super) fn record_read(&mut self, table: &Table, held: &[String]) {
+        let own = relation_name(self.names);
+        if let Some(recorded) = &mut self.recorded {
+            let columns = table.columns.iter().zip(held);
+            recorded.reads.push(Read {
+                relation: table.name.clone(),
+                columns: columns
+                    .map(|(column, held)| (column.name.clone(), format!("{own}.{held}")))
+                    .collect(),
+            });
         }
+    }
+
+    /// The text of a view's query with each `*` written out: what is added to a table later is no part of it.
+    fn without_stars(&mut self, query: &Query, stars: Stars, columns: &[ResultColumn]) -> Result<String> {
+        if stars.is_empty() {
+            return Ok(query.to_string());
+        }
+        let mut query = query.clone();
+        let _ = query.visit(&mut WrittenOut(stars));
+        let text = query.to_string();
+        // Two columns of one name behind one name of a table cannot be told apart in a text.
+        let same = self.view(&text).is_ok_and(|compiled| {
+            let before = columns.iter().map(|column| (&column.name, column.kind));
+            compiled
+                .columns
+                .iter()
+                .map(|column| (&column.name, column.kind))
+                .eq(before)
+        });
+        if same {
+            Ok(text)
+        } else {
+            Err(Fault::unsupported("this * in a view").with_hint("Name the columns."))
+        }
+    }
+
+    /// All views, in the order in which they were made, with SQLite's text and, if a client made it, PostgreSQL's.
+    fn views(&mut self) -> Result<Vec<View>> {
+        (|| -> rusqlite::Result<_> {
+            let mut statement = self
+                .schema
+                .connection()
+                .prepare_cached("SELECT name, sql FROM sqlite_schema WHERE type = 'view' ORDER BY rowid")?;
+            statement
+                .query_map([], |row| {
+                    let sql: String = row.get(1)?;
+                    Ok(View {
+                        name: row.get(0)?,
+                        text: view_text(&sql),
+                        sql,
+                    })
+                })?
+                .collect()
+        })()
+        .map_err(unreadable)
+    }
+
+    /// Whether a view reads a relation by its name, or a column of it. One that cannot be understood reads whatever it names.
+    fn reads(&mut self, view: &View, relation: &str, column: Option<&str>) -> bool {
+        let compiled = view.text.as_ref().and_then(|text| {
+            let names = std::mem::take(&mut self.names);
+            let found = self.recorded_view(text).ok();
+            self.names = names;
+            found
+        });
+        let Some((compiled, reads)) = compiled else {
+            let sql = view.sql.to_lowercase();
+            return sql.contains(&relation.to_lowercase())
+                && column.is_none_or(|column| sql.contains(&column.to_lowercase()));
+        };
+        reads.iter().filter(|read| read.relation == relation).any(|read| {
+            let mut columns = read.columns.iter();
+            column
+                .is_none_or(|wanted| columns.any(|(name, held)| name == wanted && compiled.sql.contains(held.as_str())))
+        })
+    }
+
+    fn recorded_view(&mut self, text: &str) -> Result<(Compiled, Vec<Read>)> {
+        let Ok(Some(Tree::Query(query))) = grammar::parse(text) else {
+            return Err(Fault::new("XX001", "the text of a view in the file cannot be read"));
+        };
+        let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+        self.recorded = Some(Recorded::default());
+        let compiled = self.query(&query, None, None);
+        self.fixed_parameters = fixed;
+        let recorded = self.recorded.take().unwrap_or_default();
+        Ok((compiled?, recorded.reads))
+    }
+
+    /// The views that read a relation, or a column of it, and those that read them, in the order in which PostgreSQL names them: each with
+    /// what it depends on, in words. Those that go anyway are not among them.
+    pub(super) fn dependent_views(
+        &mut self,
+        relation: &str,
+        column: Option<&str>,
+        gone: &[String],
+    ) -> Result<Vec<Dependent>> {
+        let views = self.views()?;
+        let is_view = views.iter().any(|view| view.name == relation);
+        let on = match column {
+            Some(column) => format!("column {column} of table {relation}"),
+            None if is_view => format!("view {relation}"),
+            None => format!("table {relation}"),
+        };
+        let mut found = Vec::new();
+        self.collect_dependents(&views, relation, column, &on, gone, &mut found);
+        Ok(found)
+    }
+
+    fn collect_dependents(
+        &mut self,
+        views: &[View],
+        relation: &str,
+        column: Option<&str>,
+        on: &str,
+        gone: &[String],
+        found: &mut Vec<Dependent>,
+    ) {
+        for view in views {
+            let known = view.name == relation
+                || gone.contains(&view.name)
+                || found.iter().any(|known| known.view() == Some(&view.name));
+            if known || !self.reads(view, relation, column) {
+                continue;
+            }
+            let what = format!("view {}", view.name);
+            found.push(Dependent {
+                what: what.clone(),
+                on: on.to_owned(),
+            });
+            self.collect_dependents(views, &view.name, None, &what, gone, found);
+        }
+    }
+
+    /// Refuses a change of a table by which a view that is there, and stays, would mean something else: its text is read anew.
+    pub(super) fn refuse_other_meaning(&mut self, table: &str, new: &Definition, gone: &[String]) -> Result<()> {
+        let views = self.views()?;
+        let kept = views.iter().filter(|view| !gone.contains(&view.name));
+        let texts: Vec<(&String, &String)> = kept
+            .filter_map(|view| Some((&view.name, view.text.as_ref()?)))
+            .collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let Some(before) = self.schema.table(table).map_err(unreadable)? else {
+            return Ok(());
+        };
+        let meaning = |compiler: &mut Self, text: &str| {
+            let names = std::mem::take(&mut compiler.names);
+            let compiled = compiler.view(text).ok();
+            compiler.names = names;
+            compiled.map(|compiled| (compiled.sql, compiled.columns))
+        };
+        let old: Vec<_> = texts.iter().map(|(_, text)| meaning(self, text)).collect();
+        self.schema.suppose(table, Some(Rc::new(before.redefined(new))));
+        let new: Vec<_> = texts.iter().map(|(_, text)| meaning(self, text)).collect();
+        self.schema.suppose(table, Some(before));
+        for (((view, _), old), new) in texts.iter().zip(old).zip(new) {
+            let same = match (old, new) {
+                (Some((old, columns)), Some((new, others))) => {
+                    let kinds = |columns: &[ResultColumn]| columns.iter().map(|column| column.kind).collect::<Vec<_>>();
+                    old == new && kinds(&columns) == kinds(&others)
+                }
+                (None, _) => true,
+                (Some(_), None) => false,
+            };
+            if !same {
+                return Err(Fault::unsupported(format!(
+                    "a change of the columns of \"{table}\" by which the view \"{view}\" would mean something else"
+                ))
+                .with_hint("Drop the view first, and create it again."));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// By line and column of each `*`: relation and name of the columns that it stands for.
+type Stars = HashMap<(u64, u64), Vec<(Option<String>, String)>>;
+
+/// What a view's query says without saying it.
+#[derive(Default)]
+pub(super) struct Recorded {
+    stars: Stars,
+    reads: Vec<Read>,
+}
+
+/// A relation that a query names.
+struct Read {
+    relation: String,
+    /// Its columns: their names, and what they are in SQLite's text.
+    columns: Vec<(String, String)>,
+}
+
+struct View {
+    name: String,
+    text: Option<String>,
+    sql: String,
+}
+
+/// What depends on something else, both in PostgreSQL's words.
+pub(super) struct Dependent {
+    pub(super) what: String,
+    pub(super) on: String,
+}
+
+impl Dependent {
+    /// PostgreSQL's line about it.
+    pub(super) fn line(&self) -> String {
+        format!("{} depends on {}", self.what, self.on)
+    }
+
+    /// The view that it is, if it is one.
+    pub(super) fn view(&self) -> Option<&str> {
+        self.what.strip_prefix("view ")
+    }
+}
+
+/// Drops a view that goes with what it depends on.
+pub(super) fn drop_view(dependent: &Dependent) -> Step {
+    format!("DROP VIEW {}", identifier(dependent.view().unwrap_or_default())).into()
+}
+
+/// Writes out each `*`.
+struct WrittenOut(Stars);
+
+impl VisitorMut for WrittenOut {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let mut items = Vec::with_capacity(select.projection.len());
+        for item in std::mem::take(&mut select.projection) {
+            let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = &item else {
+                items.push(item);
+                continue;
+            };
+            let place = options.wildcard_token.0.span.start;
+            let Some(columns) = self.0.get(&(place.line, place.column)) else {
+                items.push(item);
+                continue;
+            };
+            items.extend(columns.iter().map(|(relation, name)| {
+                let name = Ident::with_quote('"', name);
+                SelectItem::UnnamedExpr(match relation {
+                    Some(relation) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', relation), name]),
+                    None => Expr::Identifier(name),
+                })
+            }));
+        }
+        select.projection = items;
+        ControlFlow::Continue(())
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use special::clock_micros;
 
 /// How the text of an error from these functions begins; the five characters of the code and `: ` follow.
 const MARKER: &str = "SQLSTATE ";
-/// Between message, detail and hint.
+/// Between message, detail, hint, and what it is about.
 const SEPARATOR: char = '\u{1f}';
 
 /// An error that one of these functions raised.
@@ -41,6 +41,19 @@ pub struct Marked {
     pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
+    /// What it is about.
+    pub about: About,
+}
+
+/// What an error is about, where PostgreSQL tells programs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// The table.
+    pub table: Option<String>,
+    /// Its column.
+    pub column: Option<String>,
+    /// Its constraint.
+    pub constraint: Option<String>,
 }
 
 /// The error behind a text that SQLite reports, if one of these functions raised it.
@@ -55,24 +68,30 @@ pub fn marked_error(text: &str) -> Option<Marked> {
         message,
         detail: other(),
         hint: other(),
+        about: About {
+            table: other(),
+            column: other(),
+            constraint: other(),
+        },
     })
 }
 
 #[derive(Debug)]
-struct Carried(ValueError);
+struct Carried(ValueError, About);
 
 impl fmt::Display for Carried {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = &self.0;
         write!(formatter, "{MARKER}{}: {}", error.sqlstate, error.message)?;
-        if error.detail.is_some() || error.hint.is_some() {
-            let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
-            write!(
-                formatter,
-                "{SEPARATOR}{}{SEPARATOR}{}",
-                detail.unwrap_or(""),
-                hint.unwrap_or("")
-            )?;
+        let About {
+            table,
+            column,
+            constraint,
+        } = &self.1;
+        let parts = [&error.detail, &error.hint, table, column, constraint];
+        let told = parts.iter().rposition(|part| part.is_some()).map_or(0, |last| last + 1);
+        for part in &parts[..told] {
+            write!(formatter, "{SEPARATOR}{}", part.as_deref().unwrap_or(""))?;
         }
         Ok(())
     }
@@ -81,7 +100,11 @@ impl fmt::Display for Carried {
 impl std::error::Error for Carried {}
 
 fn raised(error: ValueError) -> rusqlite::Error {
-    rusqlite::Error::UserFunctionError(Box::new(Carried(error)))
+    raised_about(error, About::default())
+}
+
+fn raised_about(error: ValueError, about: About) -> rusqlite::Error {
+    rusqlite::Error::UserFunctionError(Box::new(Carried(error, about)))
 }
 
 /// What a statement is told of its session, as the text of one parameter: the moment its transaction began in microseconds, the
@@ -100,11 +123,16 @@ impl Told {
         format!("{now_micros} {session} {zone}")
     }
 
-    fn read(text: &str) -> Option<Self> {
+    /// `last` is one that was read before: most are of the same zone.
+    fn read(text: &str, last: Option<&(String, Arc<Self>)>) -> Option<Self> {
         let mut parts = text.splitn(3, ' ');
         let now_micros = parts.next()?.parse().ok()?;
         let session = parts.next()?.parse().ok()?;
-        let zone = zone(parts.next()?);
+        let name = parts.next()?;
+        let zone = match last {
+            Some((before, told)) if before.splitn(3, ' ').nth(2) == Some(name) => told.values.zone.clone(),
+            _ => zone(name),
+        };
         Some(Self {
             values: Environment::new(zone, now_micros),
             session,
@@ -129,7 +157,7 @@ fn told(text: &str) -> rusqlite::Result<Arc<Told>> {
         {
             return Ok(Arc::clone(told));
         }
-        let read = Told::read(text)
+        let read = Told::read(text, last.as_ref())
             .ok_or_else(|| raised(ValueError::new("XX000", "the statement was not told of its session")))?;
         let read = Arc::new(read);
         *last = Some((text.to_owned(), Arc::clone(&read)));

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::Value;
 
-use super::{data, datum, raised, told, utc, value};
+use super::{About, data, datum, raised, raised_about, told, utc, value};
 
 /// More rows than this of one call of generate_series are refused: they are made before the first is read.
 const SERIES_MAX: usize = 10_000_000;
@@ -572,11 +572,20 @@ fn fail(context: &Context<'_>) -> rusqlite::Result<Value> {
     const KNOWN: [&str; 7] = ["0A000", "42704", "23502", "23503", "23505", "23514", "40001"];
     let given = text_at(context, 0)?;
     let sqlstate = KNOWN.into_iter().find(|known| *known == given).unwrap_or("XX000");
+    let given = |place: usize| -> rusqlite::Result<Option<String>> {
+        if place >= context.len() || datum(context.get_raw(place))? == Datum::Null {
+            return Ok(None);
+        }
+        text_at(context, place).map(|text| Some(text.to_owned()))
+    };
     let mut error = ValueError::new(sqlstate, text_at(context, 1)?);
-    if context.len() > 2 && datum(context.get_raw(2))? != Datum::Null {
-        error = error.with_detail(text_at(context, 2)?);
-    }
-    Err(raised(error))
+    error.detail = given(2)?;
+    let about = About {
+        table: given(3)?,
+        column: given(4)?,
+        constraint: given(5)?,
+    };
+    Err(raised_about(error, about))
 }
 
 /// `(value, type)`: all values of a group as an array.

@@ -327,6 +327,31 @@ async fn what_a_view_reads_is_not_changed_under_it() {
 }
 
 #[tokio::test]
+async fn a_view_does_not_come_to_mean_something_else() {
+    let world = World::new().await;
+    world
+        .run(
+            "create table t (a int, b int); create table u (c int, d int);
+             create view v as select a, c from t, u; create view w as select c from t natural join u",
+        )
+        .await
+        .unwrap();
+    for script in [
+        "alter table u add a int",
+        "alter table t add d int",
+        "alter table u rename d to a",
+        "alter table t rename b to d",
+    ] {
+        assert_eq!(world.state(script).await, "0A000", "{script}");
+    }
+    world
+        .run("alter table t rename b to e; alter table u add f int")
+        .await
+        .unwrap();
+    world.run("drop view w; alter table t add d int").await.unwrap();
+}
+
+#[tokio::test]
 async fn tables_that_refer_to_one_another_are_emptied_together() {
     let world = World::new().await;
     world

@@ -1,0 +1,306 @@
+-- What has no equality is no key.
+CREATE TABLE k_t (a json PRIMARY KEY)
+CREATE TABLE k_t (a json UNIQUE)
+CREATE TABLE k_t (a json)
+ALTER TABLE k_t ADD UNIQUE (a)
+DROP TABLE k_t
+-- A key that is equal and looks different.
+CREATE TABLE k_p (a numeric PRIMARY KEY)
+CREATE TABLE k_c (a numeric REFERENCES k_p)
+INSERT INTO k_p VALUES (1.0)
+INSERT INTO k_c VALUES (1.00)
+UPDATE k_p SET a = 1.000
+SELECT a, (SELECT a FROM k_p) FROM k_c
+UPDATE k_c SET a = 1.0000
+DROP TABLE k_c
+DROP TABLE k_p
+-- Views keep the columns they had, and what they read is not dropped under them.
+create table t(a int primary key, b text)
+create table u(a int, c text)
+insert into t values(1,'x'),(2,'y')
+insert into u values(1,'z')
+create view w as select t.*, u.c from t join u using(a)
+create view x as select * from t join u using(a)
+create view y as select * from v
+create view z as select a from t where b in (select * from (select b from t) q)
+create view n as select count(*) from t
+create view e as select a from t where exists(select * from u where u.a = t.a)
+create view al as select * from t as k(p, q), u as "U u"
+create view cte as with s as (select * from t) select * from s order by 1
+alter table t add column d int default 7
+select * from v order by 1
+select * from w order by 1
+select * from x order by 1
+select * from y order by 1
+select * from z order by 1
+select * from n
+select * from e
+select * from al
+select * from cte
+insert into t values(3,'q',8)
+select * from v order by 1
+drop view v
+drop table u
+alter table t drop column b
+alter table t drop column d
+alter table u drop column c
+alter table t alter b type varchar
+alter table u alter a type bigint
+drop view y
+drop view v
+drop view w
+alter table u drop column c
+drop view x
+alter table u drop column c cascade
+select * from al
+drop table t cascade
+select * from z
+select * from n
+drop view if exists cte cascade
+drop view if exists al cascade
+drop view if exists e cascade
+drop view if exists n cascade
+drop view if exists z cascade
+drop view if exists y cascade
+drop view if exists x cascade
+drop view if exists w cascade
+drop table if exists u cascade
+drop table if exists t cascade
+create table t(a int, b int)
+create view v as select a from t
+create view w as select * from v
+create view x as select * from w
+drop table t
+drop view v
+alter table t drop column b
+alter table t drop column a
+alter table t drop column a cascade
+select * from x
+create view v1 as select 1 from t
+create view v2 as select * from v1
+drop table t, v1, v2
+drop view v2, v1
+drop table t
+drop view if exists v2 cascade
+drop view if exists v1 cascade
+drop view if exists x cascade
+drop view if exists w cascade
+drop view if exists v cascade
+drop table if exists t cascade
+create table t(a int, b int)
+create table c(x int)
+create or replace view v as select *, 1 as one from t
+select * from v
+create or replace view v as select a from t
+drop view v cascade
+select * from v
+create view v4 as select * from t natural join c
+create view v5 as select * from (values (1,2)) as s(m,n)
+select * from v5
+alter table t add e text
+select * from v7
+select * from v4
+drop table t cascade
+drop view if exists v5 cascade
+drop view if exists v4 cascade
+drop view if exists v cascade
+drop table if exists c cascade
+drop table if exists t cascade
+create table parent(id int primary key)
+create table child(id int references parent)
+create view pv as select * from parent
+drop table parent
+drop table parent cascade
+select * from child
+drop view if exists pv cascade
+drop table if exists child cascade
+drop table if exists parent cascade
+create view v as select * from nothing
+create table t(a int)
+create view v as select * from t, t
+create view v as select x.*, y.* from t x, t y
+create view v as select x.*, y.a as b from t x, t y
+select * from v
+alter table t add a2 int
+select * from v
+alter table t rename a2 to a3
+select * from v
+drop table if exists t cascade
+drop view if exists v cascade
+-- What is violated, and by what.
+create table p(id serial primary key, name text unique, n numeric(6,2) default 5 check (n > 0), g int generated always as (id*2) stored, constraint zz check (name <> 'bad'), constraint aa check (length(name) < 100))
+insert into p(name) values('a'),('b'),('c')
+insert into p(name) values('a')
+insert into p(name) values('d'),('a')
+insert into p(name) values('d'),('d')
+insert into p(name,n) values('d',-1)
+insert into p(name,n) values('e',1),('d',-1.5),('f',-2)
+insert into p(name) values('bad')
+insert into p(name,n) values('bad', -1)
+insert into p(id) values(1)
+insert into p(id,name) values(1,'a')
+insert into p values(null,'x')
+insert into p select 1, 'q'
+insert into p select 50+i, 'n' || i from generate_series(1,3) i
+insert into p select 60+i, 'n' || (i % 3 + 3) from generate_series(1,6) i order by i
+insert into p select 70+i, 'm' || i, 2 - i from generate_series(1,6) i order by i
+update p set name = 'a' where id = 2
+update p set name = 'zz'
+update p set n = -n where id > 1
+update p set id = null where id = 1
+update p set id = id + 1
+update p set n = n - 5, name = name || repeat('xyz', 40) where id=1
+update p set n = n - 6, name = name || repeat('xüz', 30) where id=1
+create table c(id int primary key, pid int not null references p, other text references p(name), b bytea, ts timestamp default '2020-01-02', arr int[], bo bool, unique(pid, other))
+insert into c values(1, 1, 'a', '\x0102', default, '{1,2}', true)
+insert into c values(2, 99, 'a')
+insert into c values(2, 1, 'none')
+insert into c values(2, 99, 'none')
+insert into c values(2, 1, null),(3,98,null),(4,97,null)
+insert into c values(2, null, 'b', '\x0102', default, '{1,2}', true)
+insert into c values(2, 1, 'a', '\x0102', default, '{1,2}', true)
+insert into c select 10 + i, 1, 'b' from generate_series(1,2) i
+update c set pid = 77
+update c set other = 'q' || other
+update c set pid = null
+delete from p
+update p set id = 100 where id = 1
+update p set name = 'new' where id = 1
+update p set name = 'new' where id = 2
+delete from p where name = 'a'
+with x as (select 5 as a) insert into c select a, 500 from x
+with x as (select 5 as a) insert into c select a, null from x
+insert into c(id, pid) values (1, 1) on conflict do nothing
+insert into c(id, pid) values (1, null) on conflict do nothing
+create table self(id int primary key, up int references self)
+insert into self values (1,1),(2,3),(3,1)
+insert into self values (4,5)
+insert into self values (5,6),(6,7)
+delete from self where id = 3
+delete from self where id in (2,3)
+delete from self where id = 1
+insert into self values (2,1)
+update self set id = 9 where id = 1
+update self set up = 8 where id = 2
+create table cas(id int primary key references p on delete cascade)
+insert into cas values (1)
+create table gran(id int references cas)
+insert into gran values (1)
+delete from c
+create unique index pidx on p(n) where n > 100
+insert into p(id, name,n) values(201, 'k', 101)
+create unique index pexp on p(lower(name))
+create table multi(a int, b text, c date, primary key(a,b), unique(c), unique(b))
+insert into multi values(1,'x','2020-01-01')
+insert into multi values(1,'x','2020-01-01')
+insert into multi values(1,'x',null)
+insert into multi values(2,'y','2020-01-01')
+insert into multi values(3,'y','2020-01-03'),(3,'y','2020-01-02')
+insert into multi values(3,null,'2020-01-03')
+insert into multi values(null,null,null)
+create table u(id uuid primary key default gen_random_uuid(), a int not null check (a > 0), at timestamptz default now())
+insert into u(a) values (1)
+begin
+insert into multi values(1,'x','2020-01-01')
+rollback
+select * from p order by id
+create table ba(a numeric unique, b interval unique, c jsonb unique, d char(3) unique, e float8 unique)
+insert into ba values (1.0, '1 day', '{"a":1}', 'a', 0)
+insert into ba(a) values (1.00)
+insert into ba(b) values ('24 hours')
+insert into ba(c) values ('{"a":1.0}')
+insert into ba(d) values ('a ')
+insert into ba(e) values ('-0')
+insert into ba(a) values (2.0), (2.00)
+insert into ba(d) values ('z'), ('z ')
+insert into multi values (1, 'x', '2030-02-02') returning a
+insert into multi values (1, 'xx', '2030-02-02')
+insert into c values (30, 1)
+drop table if exists ba cascade
+drop table if exists u cascade
+drop table if exists multi cascade
+drop table if exists gran cascade
+drop table if exists cas cascade
+drop table if exists self cascade
+drop table if exists c cascade
+drop table if exists p cascade
+-- Columns that have their values from themselves.
+create table t(id int generated always as identity primary key, a int, g int generated always as (a*2) stored)
+insert into t(a) values (1)
+insert into t(id,a) values (5,1)
+insert into t values (5,1)
+insert into t values (default,1)
+insert into t(a,g) values (1,2)
+insert into t(a,g) values (1,default)
+update t set id = 100 where id = 1
+update t set id = default where id = 1
+update t set g = 5
+insert into t(id,a) values (default,1),(7,2)
+create table d(id int generated by default as identity (start 10 increment 5), a int)
+insert into d(a) values (1),(2)
+insert into d values (3,3)
+insert into d values (null,3)
+create table e(a text generated always as identity)
+create table e(a int generated always as identity default 5)
+create table e(a int default 5 generated always as (3) stored)
+create table e(a int generated always as (b) stored, b int generated always as (3) stored)
+create table e(a int generated always as (a+1) stored)
+create table e(a int generated always as (random()) stored)
+create table e(a int, b int generated always as (a) stored references t(id) on update cascade)
+create table e(a int, b int generated always as (a) stored references t(id) on delete set null)
+create table e(a int, b int generated always as (sum(a)) stored)
+create table e(a int, b int generated always as ((select 1)) stored)
+create table e(a int, b int generated always as (a/0) stored)
+insert into e values (1)
+create table f(a int, b int generated always as (a + 1) stored not null check (b > 0), primary key(b))
+insert into f values (1)
+insert into f values (1)
+insert into f values (-5)
+insert into f values (null)
+create table s(id serial, b bigserial primary key)
+insert into s default values
+select * from s
+\data 200|5 
+drop table if exists s cascade
+drop table if exists f cascade
+drop table if exists e cascade
+drop table if exists d cascade
+drop table if exists t cascade
+-- Comments.
+create table t(a int, b text)
+comment on table t is 'about t, it''s */ here'
+comment on column t.b is 'col b'
+comment on column public.t.a is 'col a'
+select obj_description('t'::regclass), obj_description('t'::regclass, 'pg_class'), col_description('t'::regclass, 1), col_description('t'::regclass, 2)
+select objsubid, description from pg_description where objoid = 't'::regclass order by 1
+insert into t values (1,'x')
+alter table t rename b to c
+alter table t add d int default 5
+select col_description('t'::regclass, 2), obj_description('t'::regclass)
+comment on column t.c is null
+comment on column t.a is ''
+comment on table t is E'new\nline'
+select objsubid, description from pg_description where objoid = 't'::regclass order by 1
+comment on column t.zz is 'x'
+comment on table nope is 'x'
+comment on column nope.a is 'x'
+create view v as select * from t
+comment on table v is 'x'
+comment on column a is 'x'
+select * from t
+select col_description('t'::regclass, 0), col_description('t'::regclass, 9)
+drop table t cascade
+create table t(a int)
+select obj_description('t'::regclass)
+begin; comment on table t is 'rolled'; rollback
+select obj_description('t'::regclass)
+comment on table t is 'x'; alter table t rename to t2
+select obj_description('t2'::regclass)
+select c.relname, d.description from pg_class c join pg_description d on d.objoid = c.oid and d.objsubid = 0 and d.classoid = 'pg_class'::regclass where c.relname like 't2'
+drop view if exists v cascade
+drop table if exists t cascade
+-- The database may be said before the schema.
+CREATE TABLE k_t (a integer)
+COMMENT ON COLUMN public.k_t.a IS 'x'
+SELECT col_description((quote_ident(current_database()) || '.public.k_t')::regclass, 1)
+DROP TABLE k_t
