@@ -33,3 +33,8 @@ pub use database::{Catalog, Identity};
 pub use detect::is_catalog_query;
 pub use error::{CatalogError, runtime_error};
 pub use rewrite::{ResultColumn, Translation};
+
+/// Whether the catalog has a relation of that name.
+pub(crate) fn has_relation(schema: Option<&str>, name: &str) -> bool {
+    relations::find(schema, name).is_some()
+}

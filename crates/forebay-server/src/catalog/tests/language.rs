@@ -70,7 +70,7 @@ fn what_does_not_exist_has_postgresqls_sqlstate() {
         ("SELECT c.nothing FROM pg_class c", "42703"),
         ("SELECT pg_class.relname FROM pg_class c", "42703"),
         ("SELECT 1 FROM pg_nothing", "42P01"),
-        ("SELECT 1 FROM tables", "42P01"),
+        ("SELECT 1 FROM pg_class, tables", "0A000"),
         ("SELECT 1 FROM information_schema.pg_class", "42P01"),
         ("SELECT (", "42601"),
         ("", "42601"),

@@ -2,7 +2,10 @@
 //!
 //! Contract: PostgreSQL's three-valued answers; more than one row where one is wanted is its error (21000), which SQLite does not have.
 
-use sqlparser::ast::{BinaryOperator, Expr, FunctionArguments, LimitClause, Query, SetExpr, Value};
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, SetExpr,
+    Value,
+};
 
 use super::Compiler;
 use super::expression::unnested;
@@ -368,4 +371,25 @@ fn gives_one_row(query: &Query) -> bool {
                     && types::object_name(&function.name)
                         .is_ok_and(|name| facts::functions(&name).first().is_some_and(|fact| fact.kind == b'a'))
         )
+}
+
+/// What stands in the parentheses of `ALL (…)`, which the parser takes for a call.
+pub(super) fn all_of(pattern: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = pattern else {
+        return None;
+    };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))]
+            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") =>
+        {
+            Some(inner)
+        }
+        _ => None,
+    }
 }

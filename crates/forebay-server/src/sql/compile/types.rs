@@ -300,6 +300,11 @@ pub(crate) fn collation(oid: Oid) -> Option<&'static str> {
     }
 }
 
+/// Whether values of the type that are equal may be written differently: 1.0 and 1.00.
+pub(crate) fn equals_may_look_different(oid: Oid) -> bool {
+    collation(oid).is_some() || matches!(oid, oid::FLOAT4 | oid::FLOAT8)
+}
+
 /// The collation of arrays of these elements.
 fn array_collation(element: Oid) -> Option<&'static str> {
     ARRAY_COLLATIONS
