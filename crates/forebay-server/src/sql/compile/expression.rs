@@ -399,7 +399,7 @@ impl Compiler<'_> {
             if scope.has_relation(&folded(name)) {
                 return Err(Fault::unsupported(format!("the whole row {} as a value", folded(name))));
             }
-            return Err(super::scope::no_column(&folded(name), format!("\"{}\"", folded(name))).at(name));
+            return Err(super::scope::no_column(&folded(name), &format!("\"{}\"", folded(name))).at(name));
         }
         Err(Fault::unsupported(format!(
             "the name {}",

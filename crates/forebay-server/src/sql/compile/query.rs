@@ -459,13 +459,7 @@ impl Compiler<'_> {
         let right = self.converted(right, &wanted)?;
         let distinct = operator != "UNION ALL";
         if distinct && let Some(unordered) = wanted.iter().find(|oid| !types::is_ordered(**oid)) {
-            return Err(Fault::new(
-                "42883",
-                format!(
-                    "could not identify an equality operator for type {}",
-                    facts::display_name(*unordered)
-                ),
-            ));
+            return Err(types::not_comparable(*unordered));
         }
         // SQLite groups set operations from the left, whatever they are: what stands right is put into a SELECT of its own.
         let right = match right {
@@ -637,13 +631,7 @@ impl Compiler<'_> {
         if leaf.distinct
             && let Some(item) = leaf.items.iter().find(|item| !types::is_ordered(item.scalar.oid))
         {
-            return Err(Fault::new(
-                "42883",
-                format!(
-                    "could not identify an equality operator for type {}",
-                    facts::display_name(item.scalar.oid)
-                ),
-            ));
+            return Err(types::not_comparable(item.scalar.oid));
         }
         let keys = self.select_order(&mut leaf, order, &scope)?;
         if let Some(Distinct::On(on)) = &select.distinct {
@@ -680,13 +668,7 @@ impl Compiler<'_> {
             let scalar = scalar?;
             let scalar = self.or_text(scalar)?;
             if !types::is_ordered(scalar.oid) {
-                return Err(Fault::new(
-                    "42883",
-                    format!(
-                        "could not identify an equality operator for type {}",
-                        facts::display_name(scalar.oid)
-                    ),
-                ));
+                return Err(types::not_comparable(scalar.oid));
             }
             if !matches!(scalar.form, Form::Constant(_)) {
                 texts.push(scalar.compared());

@@ -49,7 +49,7 @@ pub(super) struct Grouping {
 }
 
 /// What is said of a column that is not there. Those that every table of PostgreSQL's has are none here.
-pub(super) fn no_column(name: &str, spelled: String) -> Fault {
+pub(super) fn no_column(name: &str, spelled: &str) -> Fault {
     match name {
         "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid" => {
             Fault::unsupported(format!("the system column {name}"))
@@ -177,7 +177,7 @@ impl<'a> Scope<'a> {
             (Some(_), Some(_)) => {
                 Err(Fault::new("42702", format!("column reference \"{name}\" is ambiguous")).at(written))
             }
-            (None, _) => Err(no_column(name, format!("{table}.{name}")).at(written)),
+            (None, _) => Err(no_column(name, &format!("{table}.{name}")).at(written)),
         }
     }
 

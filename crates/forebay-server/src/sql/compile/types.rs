@@ -94,7 +94,7 @@ pub(crate) fn resolve(data_type: &DataType) -> Result<TypeName> {
         DataType::Custom(name, modifiers) => custom(name, modifiers),
         other => {
             let name = other.to_string().to_ascii_lowercase();
-            match facts::type_named(&name) {
+            match facts::type_named(name.split('(').next().unwrap_or(&name)) {
                 Some(_) => Err(Fault::unsupported(format!("the type {name}"))),
                 None => Err(Fault::new("42704", format!("type \"{name}\" does not exist"))),
             }
@@ -335,6 +335,18 @@ pub(crate) const ARRAY_COLLATIONS: [(Kind, &str); 19] = [
     (Kind::Uuid, "pg_array_uuid"),
     (Kind::Jsonb, "pg_array_jsonb"),
 ];
+
+/// What is said where values of a type that is not [ordered](is_ordered) are to be told apart: of json PostgreSQL says no, too.
+pub(super) fn not_comparable(oid: Oid) -> Fault {
+    let name = facts::display_name(oid);
+    if oid == oid::JSON || facts::element_of(oid) == Some(oid::JSON) {
+        return Fault::new(
+            "42883",
+            format!("could not identify an equality operator for type {name}"),
+        );
+    }
+    Fault::unsupported(format!("telling values of type {name} apart"))
+}
 
 /// Whether values of the type are told apart and ordered by SQLite's own comparison, under [`collation`].
 pub(crate) fn is_ordered(oid: Oid) -> bool {
