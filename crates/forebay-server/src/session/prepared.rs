@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::sqlite::Reader;
 use forebay::write::Value;
+use forebay::write::sqlite::Reader;
 use forebay_pg_values::Environment;
 use postgres_types::Type;
 

@@ -296,7 +296,13 @@ impl Compiler<'_> {
             _ => {
                 let test = self.binary(name, left.clone(), item)?;
                 let test = three_valued(&test.sql, &source, any);
-                format!("(CASE WHEN {} IS NOT NULL THEN {test} END)", array.sql)
+                // An array without elements asks for no value; one that cannot be had is an error all the same.
+                let asked = if left.sql.contains('(') {
+                    format!("({} IS NULL) IS NOT NULL AND ", left.sql)
+                } else {
+                    String::new()
+                };
+                format!("(CASE WHEN {asked}{} IS NOT NULL THEN {test} END)", array.sql)
             }
         };
         Ok(Scalar::truth(sql).with_parts([&left, &array]))
