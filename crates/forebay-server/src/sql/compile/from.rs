@@ -341,6 +341,7 @@ impl Compiler<'_> {
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == spelled)
         {
             let (sql, columns) = (identifier(&cte.sql), cte.columns.clone());
+            self.read.push(cte.sql.clone());
             return self.enter(&sql, &columns, alias, Some(spelled), scope);
         }
         let table = self.table(name)?;
@@ -361,6 +362,7 @@ impl Compiler<'_> {
             return Ok(sql);
         }
         self.names += 1;
+        self.read.push(table.name.clone());
         let own = relation_name(self.names);
         let relation = self.base_relation(&table, &own, alias)?;
         add(relation, scope)?;
@@ -584,6 +586,15 @@ impl Compiler<'_> {
                 _ => fault,
             }
         };
+        let of_catalog = match plain.split_once('.').filter(|_| name.0.len() > 1) {
+            Some((schema, name)) => crate::catalog::has_relation(Some(schema), name),
+            None => crate::catalog::has_relation(None, plain),
+        };
+        if of_catalog {
+            return Err(Fault::unsupported(format!(
+                "the catalog's \"{plain}\" in this statement"
+            )));
+        }
         if plain.contains('.') && name.0.len() > 1 || plain.starts_with("sqlite_") || plain.starts_with("forebay_") {
             return Err(missing());
         }
@@ -591,7 +602,19 @@ impl Compiler<'_> {
             .schema
             .table(plain)
             .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
+        if found.is_none() && self.is_sequence(plain) {
+            return Err(Fault::unsupported(format!("the sequence \"{plain}\" as a table")));
+        }
         found.ok_or_else(missing)
+    }
+
+    fn is_sequence(&self, name: &str) -> bool {
+        // The table is there only if there are sequences.
+        self.schema
+            .connection()
+            .prepare_cached("SELECT 1 FROM forebay_sequence WHERE name = ?")
+            .and_then(|mut statement| statement.exists([name]))
+            .unwrap_or(false)
     }
 }
 

@@ -154,6 +154,8 @@ pub(crate) struct Compiler<'a> {
     names: usize,
     depth: usize,
     ctes: Vec<KnownCte>,
+    /// What has been read from so far, by name in SQLite's text.
+    read: Vec<String>,
     writes: bool,
     locks: bool,
     zone_bound: bool,
@@ -275,6 +277,11 @@ fn code(sql: &str) -> impl Iterator<Item = (usize, u8)> {
         })
 }
 
+/// Whether there is a query in SQLite's text.
+pub(super) fn has_query(sql: &str) -> bool {
+    code(sql).any(|(at, byte)| byte == b'S' && sql[at..].starts_with("SELECT "))
+}
+
 /// The text with the number of the parameter that is told the environment.
 fn with_environment(sql: &str, number: usize) -> String {
     let mut out = String::with_capacity(sql.len());
@@ -337,6 +344,7 @@ impl<'a> Compiler<'a> {
             names: 0,
             depth: 0,
             ctes: Vec::new(),
+            read: Vec::new(),
             writes: false,
             locks: false,
             zone_bound: false,
