@@ -181,7 +181,7 @@ pub struct Settings {
     pub batch_max_items: Option<usize>,
 
     /// How long a write may wait for company. 0 does not mean alone: writes gather while a commit runs; more helps only where a commit
-    /// is dear and latency is not [default: 0]
+    /// costs much and waiting costs little [default: 0]
     #[arg(long, value_name = "TIME")]
     pub batch_max_wait: Option<Span>,
 
