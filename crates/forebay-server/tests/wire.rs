@@ -25,6 +25,8 @@ mod literals;
 mod plans;
 #[path = "wire/portals.rs"]
 mod portals;
+#[path = "wire/refused.rs"]
+mod refused;
 #[path = "wire/settings.rs"]
 mod settings;
 #[path = "wire/sharing.rs"]
