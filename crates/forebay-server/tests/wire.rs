@@ -35,6 +35,8 @@ mod sharing;
 mod simple;
 #[path = "wire/vanish.rs"]
 mod vanish;
+#[path = "wire/waits.rs"]
+mod waits;
 
 use testbed::Forebay;
 

@@ -25,6 +25,7 @@ mod expression;
 mod fault;
 mod from;
 mod index;
+mod locks;
 mod naming;
 mod native;
 mod query;
@@ -47,6 +48,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
+pub use locks::Locks;
 pub use query::ResultColumn;
 pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
@@ -79,7 +81,7 @@ pub struct Plan {
     /// Whether it writes, so that a connection that reads cannot run it.
     pub writes: bool,
     /// FOR UPDATE and its like: what is read must not change before the transaction ends.
-    pub locks: bool,
+    pub locks: Option<Locks>,
     /// Holds for sessions in this time zone only.
     pub zone_bound: bool,
     /// Holds for this session only, and now.
@@ -157,7 +159,7 @@ pub(crate) struct Compiler<'a> {
     /// What has been read from so far, by name in SQLite's text.
     read: Vec<String>,
     writes: bool,
-    locks: bool,
+    locks: Option<Locks>,
     zone_bound: bool,
     session_bound: bool,
     /// Inside a condition that a NULL fails like a false.
@@ -233,7 +235,11 @@ pub(crate) fn compile(
         parameters,
         columns,
         writes: compiler.writes,
-        locks: compiler.locks,
+        // A change that skips some rows goes on with others.
+        locks: match compiler.locks {
+            Some(Locks::Skip) if compiler.writes => Some(Locks::Wait),
+            locks => locks,
+        },
         zone_bound: compiler.zone_bound,
         session_bound: compiler.session_bound,
         notice: compiler.notice,
@@ -346,7 +352,7 @@ impl<'a> Compiler<'a> {
             ctes: Vec::new(),
             read: Vec::new(),
             writes: false,
-            locks: false,
+            locks: None,
             zone_bound: false,
             session_bound: false,
             null_is_false: false,

@@ -152,7 +152,6 @@ impl Compiler<'_> {
         }
         if let Some(lock) = query.locks.first() {
             refuse_lock(query, &lock.lock_type)?;
-            self.locks = true;
         }
         let mut sql = String::new();
         if let Some(with) = &query.with {
@@ -190,6 +189,7 @@ impl Compiler<'_> {
             sql.push_str(&order);
         }
         self.limit(query, outer, &mut sql)?;
+        self.lock_rows(query);
         Ok(Compiled { sql, columns })
     }
 
