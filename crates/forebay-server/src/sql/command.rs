@@ -200,7 +200,7 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     })
 }
 
-/// What PostgreSQL's ALTER can do and the grammar does not read: refused by name, for it is no syntax error.
+/// What PostgreSQL can ALTER or COMMENT ON and the grammar does not read: refused by name, for it is no syntax error.
 pub(super) fn unread_alteration(cursor: &Cursor<'_>) -> Option<SqlError> {
     const UNREAD: [[&str; 2]; 18] = [
         ["SET", "SCHEMA"],
@@ -224,6 +224,9 @@ pub(super) fn unread_alteration(cursor: &Cursor<'_>) -> Option<SqlError> {
     ];
     let mut rest = cursor.clone();
     let what = rest.peek_word();
+    if what == "COMMENT" && rest.take_words(&["COMMENT", "ON"]) {
+        return Some(SqlError::unsupported(format!("COMMENT ON {}", rest.peek_word())));
+    }
     if what != "ALTER" {
         return None;
     }
