@@ -62,6 +62,10 @@ pub(crate) const CLIENTS: &[Client] = &[
         name: "pgx",
         prepare: go,
     },
+    Client {
+        name: "documents",
+        prepare: || servers().and_then(|()| python()),
+    },
 ];
 
 /// Installs everything and returns whether all of it is there.

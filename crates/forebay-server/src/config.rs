@@ -142,8 +142,8 @@ pub struct Settings {
     #[arg(long, value_name = "SIZE")]
     pub max_input_bytes: Option<Size>,
 
-    /// Most memory that one result may take in the server before its client reads it; a larger one is refused with 54000
-    /// [default: 256MiB]
+    /// Most bytes of what the server must hold as a whole: the rows of one RETURNING, one value, what open cursors have left when their
+    /// transaction writes. More is refused with 54000; the rows of SELECT and of COPY are passed on as they come [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub max_result_bytes: Option<Size>,
 
@@ -181,7 +181,7 @@ pub struct Settings {
     pub batch_max_items: Option<usize>,
 
     /// How long a write may wait for company. 0 does not mean alone: writes gather while a commit runs; more helps only where a commit
-    /// is dear and latency is not [default: 0]
+    /// costs much and waiting costs little [default: 0]
     #[arg(long, value_name = "TIME")]
     pub batch_max_wait: Option<Span>,
 
@@ -225,7 +225,7 @@ pub struct Options {
     pub max_message_bytes: usize,
     /// Most memory of messages that are being received, of all clients together.
     pub max_input_bytes: usize,
-    /// Most memory of one result.
+    /// Most bytes of rows that must be gathered, and of one value.
     pub max_result_bytes: usize,
     /// Longest time a statement may run.
     pub statement_timeout: Option<Duration>,
@@ -589,6 +589,34 @@ mod tests {
         assert_eq!(from_file, from_line);
         assert_eq!(from_file.tls.as_ref().unwrap().key, Path::new("k.pem"));
         assert_eq!((from_file.http, from_file.synchronous), (None, Synchronous::Normal));
+    }
+
+    /// The same options in the same order, with the same defaults, whatever the commas, quotes and blanks they are written with.
+    #[test]
+    fn the_guide_has_every_option_and_its_default() {
+        let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guide/src/operating.md");
+        let text = std::fs::read_to_string(chapter).unwrap();
+        let plain = |words: &str| words.replace([' ', ',', '`'], "");
+        let (_, table) = text.split_once("\n| option | default | |\n|---|---|---|\n").unwrap();
+        let told: Vec<(String, String)> = table
+            .lines()
+            .map_while(|line| line.strip_prefix("| `--")?.split_once('|'))
+            .map(|(option, rest)| (plain(option), plain(rest.split('|').next().unwrap())))
+            .collect();
+        let serve = CommandLine::command();
+        let options: Vec<(String, String)> = serve
+            .get_arguments()
+            .filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+            .map(|argument| {
+                let help = argument.get_help().unwrap().to_string();
+                let (_, default) = help.rsplit_once("[default: ").unwrap_or(("", "none"));
+                (
+                    argument.get_long().unwrap().to_owned(),
+                    plain(default.trim_end_matches(']')),
+                )
+            })
+            .collect();
+        assert_eq!(told, options);
     }
 
     #[test]

@@ -248,6 +248,7 @@ fn database(error: &StatementError) -> WireError {
         },
         Kind::OtherConstraint if error.code == ffi::SQLITE_CONSTRAINT_TRIGGER => answer(state::RAISED),
         Kind::OtherConstraint => answer(state::INTEGRITY_VIOLATION),
+        Kind::LockTimeout => answer(state::LOCK_NOT_AVAILABLE),
         Kind::Type if error.code == ffi::SQLITE_CONSTRAINT_DATATYPE => answer(state::WRONG_TYPE),
         Kind::Type => answer(state::INVALID_TEXT),
         Kind::Text => {

@@ -1,5 +1,6 @@
 //! The server as a library: the program `forebay` is a thin shell around it, and tests start it in their own process.
 pub mod catalog;
+pub mod claim;
 pub mod config;
 pub mod denials;
 pub mod errors;

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::catalog::Catalog;
+use crate::claim::{Claim, ClaimError};
 use crate::config::{Options, Synchronous};
 use crate::denials::Denials;
 use crate::health::Health;
@@ -47,6 +48,9 @@ pub enum ServeError {
     /// The database could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The database is another server's.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// The users file could not be read.
     #[error(transparent)]
     Users(#[from] UsersError),
@@ -95,6 +99,8 @@ pub struct Server {
     shared: Arc<Shared>,
     phase: watch::Sender<Phase>,
     accepting: tokio::task::JoinHandle<JoinSet<()>>,
+    /// None where nothing is written.
+    _claim: Option<Claim>,
 }
 
 impl Server {
@@ -113,6 +119,11 @@ impl Server {
         };
         let sequences = Arc::new(sql::Sequences::default());
         let sqlite = open(&options, &sequences)?;
+        let claim = if sqlite.is_read_only() {
+            None
+        } else {
+            Some(Claim::on(&options.database)?)
+        };
         let writer = Writer::builder()
             .max_items(options.batch_max_items)
             .max_wait(options.batch_max_wait)
@@ -190,6 +201,7 @@ impl Server {
             shared,
             phase,
             accepting,
+            _claim: claim,
         })
     }
 
@@ -234,6 +246,7 @@ impl Server {
             shared,
             phase,
             accepting,
+            _claim,
             ..
         } = self;
         phase.send_replace(Phase::Draining);

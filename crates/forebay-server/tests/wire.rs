@@ -27,6 +27,8 @@ mod literals;
 mod plans;
 #[path = "wire/portals.rs"]
 mod portals;
+#[path = "wire/refused.rs"]
+mod refused;
 #[path = "wire/schemas.rs"]
 mod schemas;
 #[path = "wire/settings.rs"]
@@ -37,6 +39,8 @@ mod sharing;
 mod simple;
 #[path = "wire/vanish.rs"]
 mod vanish;
+#[path = "wire/waits.rs"]
+mod waits;
 
 use testbed::Forebay;
 

@@ -135,7 +135,13 @@ impl Catalog {
             "INSERT INTO pg_catalog.pg_settings (name, setting, reset_val, pending_restart) VALUES (?1, ?2, ?2, 0)";
         let mut statement = self.connection.prepare_cached(sql)?;
         for (name, value) in &*self.settings.read() {
-            statement.execute([name, value])?;
+            let spelled = match name.as_str() {
+                "datestyle" => "DateStyle",
+                "intervalstyle" => "IntervalStyle",
+                "timezone" => "TimeZone",
+                name => name,
+            };
+            statement.execute([spelled, value])?;
         }
         Ok(())
     }

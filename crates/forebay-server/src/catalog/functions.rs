@@ -14,6 +14,8 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Result};
 use serde_json::Value as Json;
 
+use forebay_pg_values::text::case;
+
 use super::arrays;
 use super::directory::{self, Directory};
 use super::error::RuntimeError;
@@ -206,6 +208,8 @@ fn register_text(connection: &Connection) -> Result<()> {
             _ => Some(types::format_type(oid(context, 0)?, context.get::<Option<i64>>(1)?)),
         })
     })?;
+    pure("lower", |context| Ok(Value::Text(case::lower(&string(context, 0)?))))?;
+    pure("upper", |context| Ok(Value::Text(case::upper(&string(context, 0)?))))?;
     connection.create_scalar_function("concat", -1, PURE, |context| {
         let mut whole = String::new();
         for index in 0..context.len() {

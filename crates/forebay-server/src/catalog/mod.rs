@@ -34,3 +34,8 @@ pub use detect::is_catalog_query;
 pub use error::{CatalogError, runtime_error};
 pub use rewrite::{ResultColumn, Translation};
 pub(crate) use source::relation_oid;
+
+/// Whether the catalog has a relation of that name.
+pub(crate) fn has_relation(schema: Option<&str>, name: &str) -> bool {
+    relations::find(schema, name).is_some()
+}

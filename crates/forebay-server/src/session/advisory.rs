@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Stop;
+use super::waiting::lock_timed_out;
 use crate::wire::error::WireError;
 
 /// How often one who waits looks whether it waits for itself: PostgreSQL's `deadlock_timeout`.
@@ -248,7 +249,7 @@ impl Held {
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
             if left == Some(Duration::ZERO) {
-                return Err(WireError::new("55P03", "canceling statement due to lock timeout").into());
+                return Err(lock_timed_out().into());
             }
             let look_after = left.map_or(LOOK_FOR_DEADLOCK_EVERY, |left| left.min(LOOK_FOR_DEADLOCK_EVERY));
             tokio::select! {

@@ -13,6 +13,7 @@ use forebay::write::{CancelToken, WriteError};
 
 use super::plans::Plans;
 use super::settings::Settings;
+use super::waiting::{elapsed, lock_timed_out};
 use crate::sql::{Isolation, clock_micros};
 
 /// An open transaction block.
@@ -147,25 +148,52 @@ impl Block {
         matches!(self.isolation, Isolation::RepeatableRead | Isolation::Serializable)
     }
 
-    /// The transaction to write in; begins it, in its turn, if that has not happened yet.
+    /// The transaction to write in; begins it, in its turn, if that has not happened yet. Waits for it no longer than `lock_timeout`.
     pub(super) async fn writing(
         &mut self,
         sqlite: &Sqlite,
         token: &CancelToken,
+        lock_timeout: Option<Duration>,
     ) -> Result<&mut Transaction, WriteError> {
         if self.write.is_none() {
             let begun = tokio::select! {
                 biased;
                 begun = sqlite.begin() => begun?,
                 error = token.fired() => return Err(error),
+                () = elapsed(lock_timeout) => return Err(lock_timed_out()),
             };
-            let transaction = self.write.insert(begun);
-            // Nothing was written before, so all of them mark the same point.
-            for place in 0..self.savepoints.len() {
-                transaction.savepoint(&mark(place)).await?;
-            }
+            self.write_in(begun).await?;
         }
         Ok(self.write.as_mut().expect("it has just been begun"))
+    }
+
+    /// As [`writing`](Self::writing), but waits for nobody's transaction: false if another one is in the way.
+    pub(super) async fn writing_unless_another(
+        &mut self,
+        sqlite: &Sqlite,
+        token: &CancelToken,
+    ) -> Result<bool, WriteError> {
+        if self.write.is_some() {
+            return Ok(true);
+        }
+        let begun = tokio::select! {
+            biased;
+            begun = sqlite.begin_unless_another() => begun?,
+            error = token.fired() => return Err(error),
+        };
+        match begun {
+            Some(transaction) => self.write_in(transaction).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    async fn write_in(&mut self, transaction: Transaction) -> Result<(), WriteError> {
+        let transaction = self.write.insert(transaction);
+        // Nothing was written before, so all of them mark the same point.
+        for place in 0..self.savepoints.len() {
+            transaction.savepoint(&mark(place)).await?;
+        }
+        Ok(())
     }
 
     /// Nothing more is executed until a rollback. What no rollback to a savepoint can need is given up at once, so that a

@@ -4,6 +4,7 @@
 //! on, and sees what was there then. FETCH gathers its rows, which have a bound. A cursor reads forward and keeps no rows; the rows of a
 //! SCROLL cursor are gathered by its first FETCH, those of a WITH HOLD cursor when its transaction commits.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,7 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(WireError::unsupported(message).into());
         }
-        if (scroll || hold) && shape.plan.as_ref().is_some_and(|plan| plan.locks) {
+        if (scroll || hold) && shape.plan.as_ref().is_some_and(|plan| plan.locks.is_some()) {
             let (what, detail) = if hold {
                 ("DECLARE CURSOR WITH HOLD", "Holdable cursors must be READ ONLY.")
             } else {
@@ -155,7 +156,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             return Ok(());
         }
-        self.lock_rows(&prepared.shape, token).await?;
+        if let Some(locks) = prepared.shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
+            && !self.lock(locks, true, token).await?
+        {
+            cursor.state = PortalState::Gathered {
+                rows: VecDeque::new(),
+                count: None,
+            };
+            return Ok(());
+        }
         let source = self.source(token).await?;
         if let Source::Own(reader) = &source {
             reader.hold_snapshot().await?;

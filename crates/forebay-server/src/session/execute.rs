@@ -1,5 +1,6 @@
 //! Executing statements: reading in pieces, writing with others or in the session's own transaction.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::control::Controlled;
 use super::plans::Found;
-use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Shape, Source};
+use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
 use super::rows::{self, Failed, Piece};
 use super::violation;
-use super::waiting::too_old;
+use super::waiting::{elapsed, lock_timed_out, too_old};
 use super::{Session, Stop};
 use crate::errors;
-use crate::sql::{self, Kind, Statement, Step, Tag};
+use crate::sql::{self, Kind, Locks, Statement, Step, Tag};
 use crate::wire::backend;
 use crate::wire::error::WireError;
 
@@ -167,7 +168,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             return Ok(());
         }
-        self.lock_rows(&shape, token).await?;
+        if let Some(locks) = shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
+            && !self.lock(locks, shape.read_only, token).await?
+        {
+            portal.state = PortalState::Gathered {
+                rows: VecDeque::new(),
+                count: None,
+            };
+            return Ok(());
+        }
         if shape.read_only && !statement.runs_alone {
             return self.read(portal, statement, token, rows_max, describe).await;
         }
@@ -189,15 +198,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// FOR UPDATE and its like: what is locked must not change, and here that is the right to write.
-    pub(super) async fn lock_rows(&mut self, shape: &Shape, token: &CancelToken) -> Result<(), Stop> {
-        if shape.plan.as_ref().is_some_and(|plan| plan.locks)
-            && let Some(block) = self.block.as_mut().filter(|block| !block.read_only)
-        {
-            let _wanting = self.locks.wanting_to_write();
-            block.writing(&self.shared.sqlite, token).await?;
+    /// Locks what a statement locks: what must not change until the transaction ends. Here that is the right to write. False if
+    /// another transaction has it, and what it may change is to be skipped.
+    pub(super) async fn lock(&mut self, locks: &Locks, reads: bool, token: &CancelToken) -> Result<bool, Stop> {
+        let read_only = self
+            .block
+            .as_ref()
+            .map_or(self.settings.read_only(), |block| block.read_only);
+        // A statement that writes has its turn, and nobody else's comes before its end.
+        let has_its_turn = self.block.is_none() && !reads && !matches!(locks, Locks::Refuse(_));
+        if read_only || has_its_turn {
+            return Ok(true);
         }
-        Ok(())
+        if self.block.is_none() {
+            self.open_implicit_block();
+        }
+        let block = self.block.as_mut().expect("it has just been opened");
+        match locks {
+            Locks::Wait => {
+                let _wanting = self.locks.wanting_to_write();
+                let lock_timeout = self.settings.lock_timeout();
+                block.writing(&self.shared.sqlite, token, lock_timeout).await?;
+                Ok(true)
+            }
+            Locks::Skip => Ok(block.writing_unless_another(&self.shared.sqlite, token).await?),
+            Locks::Refuse(what) if !block.writing_unless_another(&self.shared.sqlite, token).await? => {
+                Err(WireError::new("55P03", format!("could not obtain lock on {what}")).into())
+            }
+            Locks::Refuse(_) => Ok(true),
+        }
     }
 
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
@@ -258,6 +287,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         // What cannot be sent to the client must not be committed either. In a block the error undoes it.
         let unsendable = Arc::new(Mutex::new(None));
         let writer = &self.shared.writer;
+        let lock_timeout = self.settings.lock_timeout();
         let _wanting = self.locks.wanting_to_write();
         let written = match &mut self.block {
             Some(_) if statement.runs_alone => {
@@ -270,7 +300,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
                 let mut done = Ok(Outcome::default());
                 for step in steps {
-                    done = match block.writing(&self.shared.sqlite, token).await {
+                    done = match block.writing(&self.shared.sqlite, token, lock_timeout).await {
                         Ok(transaction) => match step {
                             Step::Run { sql, environment } => {
                                 // Of several, only those that ask take the one parameter there can be.
@@ -324,11 +354,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                             })
                         });
                     }
-                    match statement.hints.batch_ms {
-                        None => writer.submit(write).await,
-                        Some(0) => writer.submit_alone(write).await,
-                        Some(window_ms) => writer.submit(write.max_wait(Duration::from_millis(window_ms))).await,
-                    }
+                    let window = Duration::from_millis(statement.hints.batch_ms.unwrap_or(0));
+                    let written = async {
+                        match statement.hints.batch_ms {
+                            None => writer.submit(write).await,
+                            Some(0) => writer.submit_alone(write).await,
+                            Some(_) => writer.submit(write.max_wait(window)).await,
+                        }
+                    };
+                    let may_wait = lock_timeout.map(|timeout| timeout + window);
+                    begun_within(may_wait, written, token).await
                 }
             },
         };
@@ -510,7 +545,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             if block.needs_one_state() && !block.failed {
                 if !block.read_only {
                     let _wanting = self.locks.wanting_to_write();
-                    block.writing(&self.shared.sqlite, token).await?;
+                    block
+                        .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
+                        .await?;
                 } else if block.snapshot().is_none() {
                     let reader = reader(&self.shared.sqlite, token).await?;
                     reader.hold_snapshot().await?;
@@ -627,6 +664,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         Ok(result?)
     }
+}
+
+/// The outcome of a statement that `token` cancels; withdrawn, if it has not begun after that time.
+async fn begun_within(
+    time: Option<Duration>,
+    written: impl Future<Output = Result<Outcome, WriteError>>,
+    token: &CancelToken,
+) -> Result<Outcome, WriteError> {
+    tokio::pin!(written);
+    tokio::select! {
+        biased;
+        written = &mut written => return written,
+        () = elapsed(time) => {}
+    }
+    if token.withdraw() {
+        return Err(lock_timed_out());
+    }
+    written.await
 }
 
 async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {

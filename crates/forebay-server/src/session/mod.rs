@@ -216,7 +216,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             } else {
                 self.send_if_large().await?;
             }
-            let message = match self.next_event().await {
+            let message = match self.next_event(self.patience()).await {
                 Event::End(error) => return Err(Stop::Error(error)),
                 Event::Message(Ok(None | Some(Frontend::Terminate))) => return Ok(()),
                 Event::Message(Ok(Some(message))) => message,

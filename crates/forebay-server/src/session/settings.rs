@@ -388,6 +388,11 @@ impl Settings {
         self.duration("lock_timeout")
     }
 
+    /// How long the client may leave a transaction idle, if the session set a bound.
+    pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
+        self.duration("idle_in_transaction_session_timeout")
+    }
+
     fn duration(&self, name: &str) -> Option<Duration> {
         let millis = millis(self.changed.get(name)?).ok()?;
         (millis > 0.0).then(|| Duration::from_secs_f64(millis / 1_000.0))

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay::write::CancelToken;
 use forebay::write::sqlite::Sqlite;
+use forebay::write::{CancelToken, StatementError, StatementErrorKind, WriteError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -36,10 +36,11 @@ pub(super) enum Event {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// The next message; or, while there is none, the reason to end.
-    pub(super) async fn next_event(&mut self) -> Event {
+    /// The next message; or, while there is none, the reason to end. `patience` is how long it is waited for at all.
+    pub(super) async fn next_event(&mut self, patience: Option<Duration>) -> Event {
         loop {
-            let (sent_away, left) = (self.sent_away(), self.snapshots_may_wait());
+            let (mut sent_away, left) = (self.sent_away(), self.snapshots_may_wait());
+            sent_away.patience = patience;
             let begun = left.map(|_| Instant::now());
             let inbox = Arc::clone(&self.ears.inbox);
             let may_be_told = self.block.is_none() && !self.in_group && self.ears.is_listening();
@@ -159,6 +160,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
+    /// How long the client may leave its transaction idle by its own `idle_in_transaction_session_timeout`. Between the messages of a
+    /// group a transaction is not idle.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let idle = self.block.is_some() && !self.in_group;
+        self.settings.idle_in_transaction_session_timeout().filter(|_| idle)
+    }
+
     fn holds_what_others_need(&self) -> bool {
         self.portals.values().any(Portal::holds_reader) || self.block.as_ref().is_some_and(Block::holds_something)
     }
@@ -170,6 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             phase: self.shared.phase.clone(),
             inside: self.block.is_some(),
             grace: self.in_group.then_some(self.shared.limits.sync_grace),
+            patience: None,
             idle_timeout: self.shared.limits.idle_transaction_timeout.filter(|_| holds),
             sqlite: self.shared.sqlite.clone(),
         }
@@ -237,7 +246,18 @@ pub(super) fn too_old() -> WireError {
         .with_hint("Read results to their end sooner, or raise --idle-snapshot-timeout.")
 }
 
-async fn elapsed(time: Option<Duration>) {
+/// A lock was waited for as long as the session's `lock_timeout`: PostgreSQL's words for it. Nothing has happened.
+pub(super) fn lock_timed_out() -> WriteError {
+    StatementError::new(
+        StatementErrorKind::LockTimeout,
+        0,
+        "canceling statement due to lock timeout",
+    )
+    .into()
+}
+
+/// Completes after that time; never, if there is none.
+pub(super) async fn elapsed(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
@@ -264,6 +284,8 @@ struct SentAway {
     inside: bool,
     /// Inside a group of messages, whose Sync may come within this time.
     grace: Option<Duration>,
+    /// How long it may wait at all.
+    patience: Option<Duration>,
     /// How long it may wait, if it holds what others may wait for.
     idle_timeout: Option<Duration>,
     /// Knows whether somebody does.
@@ -287,14 +309,19 @@ impl SentAway {
     }
 
     async fn by_idling(&self) -> WireError {
-        match self.idle_timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
+        let ended = || WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout");
+        let in_the_way = async {
+            elapsed(self.idle_timeout).await;
+            while !self.sqlite.is_waited_for() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = elapsed(self.patience) => ended(),
+            () = in_the_way => {
+                ended().with_hint("An open transaction or cursor holds what others wait for; end it sooner.")
+            }
         }
-        while !self.sqlite.is_waited_for() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        WireError::fatal("25P03", "terminating connection due to idle-in-transaction timeout")
-            .with_hint("An open transaction or cursor holds what others wait for; end it sooner.")
     }
 }

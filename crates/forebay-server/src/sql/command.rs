@@ -172,8 +172,7 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             match second.as_str() {
                 // What there is of these, the compiler knows.
                 "SEQUENCE" if first != "ALTER" => return None,
-                "EXTENSION" if first == "CREATE" => return None,
-                "SCHEMA" if first != "ALTER" => return None,
+                "SCHEMA" | "EXTENSION" if first != "ALTER" => return None,
                 "SEQUENCE" => refused_but("ALTER SEQUENCE", "Its next number is set by setval()."),
                 "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "TYPE"
                 | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
@@ -192,7 +191,7 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     })
 }
 
-/// What PostgreSQL's ALTER can do and the grammar does not read: refused by name, for it is no syntax error.
+/// What PostgreSQL can ALTER or COMMENT ON and the grammar does not read: refused by name, for it is no syntax error.
 pub(super) fn unread_alteration(cursor: &Cursor<'_>) -> Option<SqlError> {
     const UNREAD: [[&str; 2]; 18] = [
         ["SET", "SCHEMA"],
@@ -216,6 +215,9 @@ pub(super) fn unread_alteration(cursor: &Cursor<'_>) -> Option<SqlError> {
     ];
     let mut rest = cursor.clone();
     let what = rest.peek_word();
+    if what == "COMMENT" && rest.take_words(&["COMMENT", "ON"]) {
+        return Some(SqlError::unsupported(format!("COMMENT ON {}", rest.peek_word())));
+    }
     if what != "ALTER" {
         return None;
     }

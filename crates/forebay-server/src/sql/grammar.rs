@@ -7,7 +7,7 @@ use sqlparser::ast::{DataType, Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError, ParserOptions};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::TOKENS_MAX;
 use super::dialect::ForebayDialect;
@@ -48,7 +48,8 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
     }
 }
 
-/// The tokens of a statement. ALTER VIEW is read as ALTER TABLE, which PostgreSQL takes for views too.
+/// The tokens of a statement. ALTER VIEW is read as ALTER TABLE, which PostgreSQL takes for views too; ONLY before a table, of which
+/// none has descendants, is left out; TRIM without characters is given the space that it means; and `:=` is `=>`.
 fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     let mut tokens = Tokenizer::new(&ForebayDialect, text).tokenize_with_location()?;
     let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
@@ -60,12 +61,38 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     {
         second.token = Token::make_keyword("TABLE");
     }
-    Ok(tokens)
+    let mut before: Option<Keyword> = None;
+    let mut read = Vec::with_capacity(tokens.len());
+    for mut token in tokens {
+        if matches!(token.token, Token::Whitespace(_)) {
+            read.push(token);
+            continue;
+        }
+        let keyword = match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+            _ => None,
+        };
+        let from_table = matches!(before, Some(Keyword::FROM | Keyword::JOIN | Keyword::UPDATE));
+        let of_trim = matches!(before, Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING));
+        if token.token == Token::Assignment {
+            token.token = Token::RArrow;
+        } else if keyword == Some(Keyword::ONLY) && from_table {
+            token.token = Token::Whitespace(Whitespace::Space);
+        } else if keyword == Some(Keyword::FROM) && of_trim {
+            read.push(TokenWithSpan::new(
+                Token::SingleQuotedString(" ".to_owned()),
+                token.span,
+            ));
+        }
+        before = keyword;
+        read.push(token);
+    }
+    Ok(read)
 }
 
 /// What of PostgreSQL's grammar stands in a text that the parser did not understand, and that it is known not to understand.
 fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, SqlError> {
-    const WORDS: [(&str, &str); 14] = [
+    const WORDS: [(&str, &str); 15] = [
         ("SYMMETRIC", "BETWEEN SYMMETRIC"),
         ("COLLATE", "COLLATE at this place"),
         ("EXCLUDE", "EXCLUDE"),
@@ -80,11 +107,19 @@ fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, 
         ("VARIADIC", "VARIADIC"),
         ("USING", "ORDER BY … USING"),
         ("SIMILAR", "SUBSTRING … SIMILAR"),
+        ("UESCAPE", "UESCAPE"),
     ];
     if message.contains("No infix parser") {
         return Ok(Some("this sequence of operators"));
     }
+    let found = |what: &str| message.contains(&format!("found: {what} "));
     for token in lexer::tokens(text, TOKENS_MAX)? {
+        if token.is_word(text, "CONFLICT") && found("WHERE") {
+            return Ok(Some("a condition on the target of ON CONFLICT"));
+        }
+        if token.is_word(text, "SET") && found("[") {
+            return Ok(Some("SET of an element of a column"));
+        }
         if token.kind == Kind::Word
             && let Some((_, what)) = WORDS.iter().find(|(word, _)| token.is_word(text, word))
         {

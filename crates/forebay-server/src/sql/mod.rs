@@ -38,7 +38,7 @@ pub use carrier::Direction;
 pub(crate) use compile::attempt::{Attempt, Question, Suspect};
 pub(crate) use compile::definition::Definition;
 pub(crate) use compile::namespace::{parted, search_path, shown};
-pub use compile::{Asked, Plan, ResultColumn, Step};
+pub use compile::{Asked, Locks, Plan, ResultColumn, Step};
 pub use error::SqlError;
 pub(crate) use functions::clock_micros;
 pub use functions::{GIVE_BACK, Marked, Sequences, Told, marked_error, register, zone};
@@ -531,7 +531,7 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         environment: None,
         columns,
         writes: !prepared.readonly() || statement.runs_alone,
-        locks: false,
+        locks: None,
         zone_bound: false,
         session_bound: true,
         notice: None,

@@ -8,10 +8,7 @@
 //! The checks know nothing of Forebay: `FOREBAY_CLIENTS_AGAINST=postgres cargo test --test clients` makes them against a
 //! real PostgreSQL, which shows that it is PostgreSQL's behaviour that they ask for.
 //!
-//! The sessions at psql that the README and the guide show are typed too: `transcripts`.
-//!
-//! What the two cannot both keep is left out: Forebay's integers are 64 bits wide whatever they are called, and its numerics have at
-//! most 15 digits, because SQLite's do. So columns are `bigint` here, and numerics are short.
+//! What the README and the guide show, sessions at psql and programs, is typed too: `transcripts`.
 //!
 //! A client that is not installed is a failure that says how to install it: `cargo xtask setup`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,7 +21,7 @@ mod rust;
 mod server;
 mod transcripts;
 
-/// One test a client; `cargo xtask test` runs each as a step of its own.
+/// One test a client, and one of what the documents show; `cargo xtask test` runs each as a step of its own.
 mod real_client {
     use crate::{pgbench, program, psql, rust, server::Server, transcripts};
 
@@ -36,6 +33,10 @@ mod real_client {
     #[test]
     fn psql() {
         psql::check(&Server::start());
+    }
+
+    #[test]
+    fn documents() {
         transcripts::check();
     }
 

@@ -36,8 +36,12 @@ const CHECKS: &[&str] = &[
 const ENDS_WITHIN: Duration = Duration::from_secs(120);
 
 pub(crate) fn check_python(server: &Server) {
-    let python = installed("FOREBAY_CLIENT_PYTHON", "python/bin/python3");
-    check(server, Program::new(python, [sources("python/checks.py")]));
+    check(server, Program::new(python(), [sources("python/checks.py")]));
+}
+
+/// Python, with psycopg.
+pub(crate) fn python() -> PathBuf {
+    installed("FOREBAY_CLIENT_PYTHON", "python/bin/python3")
 }
 
 pub(crate) fn check_node(server: &Server) {

@@ -106,7 +106,14 @@ impl Maker<'_> {
                 symbol = format!("UPDATE({types})");
                 self.see_everything("");
                 self.make.columns_percent = 60;
-                statement = parts!["UPDATE d_scratch SET s = 'new'"];
+                // A query of the table that changes sees it as it was.
+                let text = *self.make.random.pick(&[
+                    "'new'",
+                    "'new'",
+                    "(SELECT string_agg(o.s, ',' ORDER BY o.id) FROM d_scratch o WHERE o.id <> d_scratch.id)",
+                    "(SELECT max(o.s) FROM d_scratch o) || 'x'",
+                ]);
+                statement = parts![format!("UPDATE d_scratch SET s = {text}")];
                 for column in &chosen {
                     let value = self.assignment_value(column.oid);
                     statement.push(Node::optional("", parts![format!(", {} = ", column.sql), value]).into());

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use testbed::{Folder, Program};
+use testbed::{Folder, Forebay, Program};
 
 use crate::PROGRAM;
 
@@ -76,4 +76,32 @@ fn an_address_that_is_taken_or_open_to_all_is_named() {
         "0.0.0.0:0",
     ]);
     assert!(line.contains("http"), "{line}");
+}
+
+#[test]
+fn a_database_that_another_server_has_is_named() {
+    let folder = Folder::new("start", None).unwrap();
+    let database = folder.file("x.db");
+    let mut server = Forebay::builder(PROGRAM).database(&database).start().unwrap();
+    let other_name = folder.file("y.db");
+    std::os::unix::fs::symlink(&database, &other_name).unwrap();
+    for name in [&database, &other_name] {
+        let line = refusal_of_database(name);
+        assert!(
+            line.contains("another server has it") && line.contains("x.db-lock"),
+            "{line}"
+        );
+    }
+    // Another program may read and write it beside the server.
+    let beside = rusqlite::Connection::open(&database).unwrap();
+    beside
+        .execute_batch("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        .unwrap();
+    drop(beside);
+    server.kill9().unwrap();
+    server.restart().expect("nobody has it any more");
+    assert_eq!(
+        crate::client::Client::connect(server.address()).ask("SELECT a FROM t"),
+        "1"
+    );
 }

@@ -4,12 +4,12 @@
 //! that read or write rows are prepared and described. Types of parameters, names, types and type modifiers of columns, and the SQLSTATE of what is refused for its
 //! meaning must be those that PostgreSQL told when the file was written. Nothing is compared of rows, which the programs do.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use postgres_types::{Oid, Type};
 use tokio_postgres::{Client, Error, NoTls, Statement};
 
-use crate::{program::sources, refused, server::Server};
+use crate::{guide, program::sources, refused, server::Server};
 
 /// What begins a statement that is executed, so that those after it find their tables.
 const DEFINES: [&str; 5] = ["CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT"];
@@ -34,22 +34,26 @@ fn statements_mean_what_they_mean_to_postgresql() {
     files.sort();
     assert!(files.len() > 20, "the corpus is not there");
     let mut differing = Vec::new();
+    let mut statements = 0;
     for file in &files {
-        differing.extend(runtime.block_on(replay(file)));
+        let text = fs::read_to_string(file).unwrap();
+        let records: Vec<Record> = text.split("-- ;\n").map(Record::of).collect();
+        statements += records.len();
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        differing.extend(runtime.block_on(replay(&name, &records)));
     }
     refused::compare("corpus", &differing, true);
+    guide::compare_statements(statements);
 }
 
-/// Replays a file on a server of its own, and returns what differed: which statement, how, and how it begins.
-async fn replay(file: &Path) -> Vec<String> {
+/// Replays a file's statements on a server of its own, and returns what differed: which statement, how, and how it begins.
+async fn replay(name: &str, records: &[Record<'_>]) -> Vec<String> {
     const SHOWN_MAX: usize = 120;
     let server = Server::start();
     let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
-    let text = fs::read_to_string(file).unwrap();
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let mut differing = Vec::new();
-    for (index, record) in text.split("-- ;\n").map(Record::of).enumerate() {
+    for (index, record) in records.iter().enumerate() {
         if let Err(how) = record.compare(&client).await {
             let words: Vec<&str> = record.text.split_whitespace().collect();
             let shown: String = words.join(" ").chars().take(SHOWN_MAX).collect();

@@ -8,12 +8,13 @@
 //! `corpus/` keeps the statements that each sends, as text, with what PostgreSQL told of them; `corpus/record.py` writes it. A test
 //! of its own, which needs no framework, replays it.
 //!
-//! What is known not to work today stands in `refused/`; the tests see to it that exactly that fails.
+//! What is known not to work today stands in `refused/`; the tests see to it that exactly that fails, and that the guide says so.
 //!
 //! What is not installed is a failure that says how to install it: `cargo xtask setup`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod corpus;
+mod guide;
 #[path = "../clients/installed.rs"]
 mod installed;
 mod program;

@@ -12,6 +12,7 @@ use std::{
 use testbed::{Error, Program};
 
 use crate::{
+    guide,
     installed::{below_target, on_path},
     refused,
     server::Server,
@@ -87,7 +88,9 @@ fn check(mut program: Program, arguments: &[&str], checks: &[&str]) {
         "the program did not make all checks, or hides how they ended:\n{output}\n--- the server said:\n{}",
         server.output()
     );
-    refused::compare(&name_of_test(), &failures, false);
+    let test = name_of_test();
+    guide::compare_checks(&test, checks.len());
+    refused::compare(&test, &failures, false);
 }
 
 /// The checks that failed, each with the first thing that was said of it.

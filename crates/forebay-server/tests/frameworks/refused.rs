@@ -3,7 +3,7 @@
 //! A test passes when exactly that fails, so a regression shows, and so does a line that is no longer true. A name without a file has
 //! nothing that fails. `FOREBAY_WRITE_REFUSED=1` writes the files anew, after what is found.
 
-use std::{env, fmt::Write, fs};
+use std::{env, fmt::Write, fs, path::PathBuf};
 
 use crate::program::sources;
 
@@ -11,12 +11,11 @@ use crate::program::sources;
 ///
 /// Of `whole` lines all is compared, of others what stands before the reason, for that may hold numbers of the day.
 pub(crate) fn compare(name: &str, found: &[String], whole: bool) {
-    let file = sources("refused").join(format!("{name}.txt"));
     if env::var_os("FOREBAY_WRITE_REFUSED").is_some() {
         if found.is_empty() {
-            let _ = fs::remove_file(&file);
+            let _ = fs::remove_file(file(name));
         } else {
-            fs::write(&file, found.join("\n") + "\n").unwrap();
+            fs::write(file(name), found.join("\n") + "\n").unwrap();
         }
         return;
     }
@@ -24,7 +23,7 @@ pub(crate) fn compare(name: &str, found: &[String], whole: bool) {
     let known = if env::var_os("FOREBAY_CLIENTS_AGAINST").is_some() {
         String::new()
     } else {
-        fs::read_to_string(&file).unwrap_or_default()
+        known(name)
     };
     let key = |line: &str| match line.split_once(": ") {
         Some((what, _)) if !whole => what.to_owned(),
@@ -48,4 +47,13 @@ pub(crate) fn compare(name: &str, found: &[String], whole: bool) {
         told.is_empty(),
         "{name}: refused/{name}.txt is not what was found:\n{told}"
     );
+}
+
+/// The lines that are known, with their reasons.
+pub(crate) fn known(name: &str) -> String {
+    fs::read_to_string(file(name)).unwrap_or_default()
+}
+
+fn file(name: &str) -> PathBuf {
+    sources("refused").join(format!("{name}.txt"))
 }

@@ -112,12 +112,15 @@ fn binary_goes_in_and_comes_out() {
     client.run("CREATE TABLE t (a int, b text, c bytea, d timestamptz); CREATE TABLE u (a int, b text, c bytea, d timestamptz)");
     client.run("INSERT INTO t VALUES (1, 'x', '\\x00ff', '2024-01-02 03:04:05+00'), (NULL, NULL, NULL, NULL)");
     let answer = client.run("COPY t TO STDOUT (FORMAT binary)");
-    let data: Vec<u8> = answer
-        .messages
-        .iter()
-        .filter(|message| message.kind == b'd')
-        .flat_map(|message| message.body.clone())
-        .collect();
+    let messages = |answer: &Answer| -> Vec<Vec<u8>> {
+        let data = answer.messages.iter().filter(|message| message.kind == b'd');
+        data.map(|message| message.body.to_vec()).collect()
+    };
+    let rows_and_trailer = messages(&answer);
+    assert_eq!(rows_and_trailer.len(), 3, "the header is the first row's");
+    let nothing = client.run("COPY u TO STDOUT (FORMAT binary)");
+    assert_eq!(messages(&nothing), [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\xff\xff"]);
+    let data = rows_and_trailer.concat();
     assert!(
         data.starts_with(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\x04\0\0\0\x01\0\0\0\x01x\0\0\0\x02\0\xff"),
         "{data:?}"

@@ -162,7 +162,8 @@ impl CancelToken {
         }
     }
 
-    fn withdraw(&self) -> bool {
+    /// Withdraws what still waits: true if it has no effect and never will. What runs is left alone.
+    pub fn withdraw(&self) -> bool {
         self.shared
             .state
             .compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire)

@@ -192,17 +192,8 @@ impl Translator {
                 match whole {
                     Ok(value) if i32::try_from(value).is_ok() => Ok(Piece::new(value.to_string(), Type::INT4)),
                     Ok(value) => Ok(Piece::new(value.to_string(), Type::INT8)),
-                    Err(_) => {
-                        let plain = number.parse::<f64>().is_ok_and(f64::is_finite)
-                            && number
-                                .bytes()
-                                .all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-                        if plain {
-                            Ok(Piece::new(number.clone(), Type::NUMERIC))
-                        } else {
-                            Err(CatalogError::unsupported(number))
-                        }
-                    }
+                    // Exact decimals are more than SQLite has.
+                    Err(_) => Err(CatalogError::unsupported(number)),
                 }
             }
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => unknown_literal(text),

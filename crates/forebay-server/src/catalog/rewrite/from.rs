@@ -203,7 +203,14 @@ impl Translator {
         let (reference, columns, oid) = match common {
             Some(common) => (quoted(table), common.columns.clone(), None),
             None => {
-                let relation = relations::find(schema, table).ok_or_else(undefined)?;
+                let relation = relations::find(schema, table).ok_or_else(|| {
+                    // A table of the client's, perhaps: those are in the file, and the catalog is in memory.
+                    if matches!(schema, None | Some("public")) && !table.starts_with("pg_") {
+                        CatalogError::unsupported(format!("\"{name}\" beside its own relations"))
+                    } else {
+                        undefined()
+                    }
+                })?;
                 let columns = relation
                     .columns
                     .iter()

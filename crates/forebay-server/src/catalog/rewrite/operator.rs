@@ -254,6 +254,9 @@ impl Translator {
                     return Err(CatalogError::unsupported(format!("{word} by anything but a number")));
                 }
                 let kind = arithmetic_kind(&left.kind, &right.kind);
+                if kind == Type::NUMERIC {
+                    return Err(CatalogError::unsupported(format!("numeric {word} numeric")));
+                }
                 Ok(Piece::new(format!("({} {word} {})", left.sql, right.sql), kind))
             }
             Operator::Bits(word) => {

@@ -15,7 +15,9 @@ use crate::catalog::{Catalog, CatalogError, is_catalog_query, runtime_error};
 fn a_construct_it_does_not_know_is_refused_by_name() {
     let refused = [
         ("SELECT pg_sleep(1) FROM pg_class", "pg_sleep"),
-        ("SELECT setseed(0.5) FROM pg_class", "setseed"),
+        ("SELECT setseed(1) FROM pg_class", "setseed"),
+        ("SELECT 0.1 + 0.2 FROM pg_class", "0.1"),
+        ("SELECT relpages * '1.5'::numeric FROM pg_class", "numeric"),
         ("SELECT public.f(oid) FROM pg_class", "public.f"),
         ("SELECT DISTINCT ON (relkind) relname FROM pg_class", "DISTINCT ON"),
         ("SELECT relname FROM pg_class FOR UPDATE", "FOR UPDATE"),
@@ -70,7 +72,7 @@ fn what_does_not_exist_has_postgresqls_sqlstate() {
         ("SELECT c.nothing FROM pg_class c", "42703"),
         ("SELECT pg_class.relname FROM pg_class c", "42703"),
         ("SELECT 1 FROM pg_nothing", "42P01"),
-        ("SELECT 1 FROM tables", "42P01"),
+        ("SELECT 1 FROM pg_class, tables", "0A000"),
         ("SELECT 1 FROM information_schema.pg_class", "42P01"),
         ("SELECT (", "42601"),
         ("", "42601"),
@@ -80,6 +82,15 @@ fn what_does_not_exist_has_postgresqls_sqlstate() {
     for (sql, state) in wrong {
         assert_eq!(Catalog::translate(sql).unwrap_err().sqlstate(), state, "{sql}");
     }
+}
+
+#[test]
+fn letters_beyond_ascii_have_two_cases() {
+    let world = World::standard();
+    assert_eq!(
+        world.rows("SELECT lower('É') || upper('é') FROM pg_class LIMIT 1"),
+        ["éÉ"]
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! COPY's binary format: a signature, rows of counted values, a trailer.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::bad_format;
 use crate::wire::error::WireError;
@@ -136,12 +136,8 @@ impl Rows {
     }
 }
 
-/// Appends what comes before the first row.
-pub(super) fn write_header(out: &mut BytesMut) {
-    out.put_slice(SIGNATURE);
-    out.put_u32(0);
-    out.put_u32(0);
-}
+/// What comes before the first row: the signature, no flags, no extension.
+pub(super) const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// What comes behind the last row.
 pub(super) const TRAILER: &[u8] = &[0xff, 0xff];

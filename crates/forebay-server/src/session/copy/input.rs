@@ -265,7 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         loop {
             let event = tokio::select! {
                 biased;
-                event = self.next_event() => event,
+                event = self.next_event(None) => event,
                 error = token.fired() => return Err(error.into()),
             };
             let message = match event {
@@ -326,7 +326,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let Some(block) = &mut self.block else {
             return Err(WireError::internal("a COPY without a transaction").into());
         };
-        let transaction = block.writing(&self.shared.sqlite, token).await?;
+        let transaction = block
+            .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
+            .await?;
         let (watched, given) = (token.clone(), Arc::clone(&parameters));
         let stored = transaction
             .run(token, move |connection| connection.execute_many(&sql, &given, &watched))

@@ -1,4 +1,5 @@
-//! COPY TO STDOUT: rows become the client's data, a message each.
+//! COPY TO STDOUT: rows become the client's data, a message each. In binary format what comes before the first row is in that row's
+//! message, as PostgreSQL has it: drivers read the two together.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -32,9 +33,16 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends a message with one row.
-    fn row(&self, row: &rusqlite::Row<'_>, line: &mut BytesMut, out: &mut BytesMut) -> Result<(), WireError> {
+    /// Appends a message with what comes before a row, and the row.
+    fn row(
+        &self,
+        before: &[u8],
+        row: &rusqlite::Row<'_>,
+        line: &mut BytesMut,
+        out: &mut BytesMut,
+    ) -> Result<(), WireError> {
         line.clear();
+        line.put_slice(before);
         let binary = self.copy.format == Format::Binary;
         if binary {
             line.put_i16(i16::try_from(self.columns.len()).unwrap_or(i16::MAX));
@@ -90,12 +98,13 @@ impl Writer {
         line
     }
 
-    /// Reads the next piece from an open cursor.
-    fn fetch(&self, connection: &mut Connection, cursor: u64, token: &CancelToken) -> Piece {
+    /// Reads the next piece from an open cursor, whose first row comes behind what is told.
+    fn fetch(&self, before: &[u8], connection: &mut Connection, cursor: u64, token: &CancelToken) -> Piece {
         let (mut bytes, mut line) = (BytesMut::new(), BytesMut::new());
         let (mut rows, mut refused) = (0, None);
         let fetched = connection.fetch(cursor, Some(token), &mut |row| {
-            match self.row(row, &mut line, &mut bytes) {
+            let before = if rows == 0 { before } else { &[] };
+            match self.row(before, row, &mut line, &mut bytes) {
                 Ok(()) => rows += 1,
                 Err(error) => {
                     refused = Some(error);
@@ -147,11 +156,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
+        let binary = copy.format == Format::Binary;
+        let header: &[u8] = if binary { binary::HEADER } else { &[] };
         let job = {
             let (writer, token) = (Arc::clone(&writer), token.clone());
             move |connection: &mut Connection| {
                 connection.open_cursor(number, &sql, &parameters)?;
-                Ok(writer.fetch(connection, number, &token))
+                Ok(writer.fetch(header, connection, number, &token))
             }
         };
         let failed = |error: WriteError| errors::write(error, statement, &prepared.script);
@@ -162,13 +173,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             source,
             waited: Duration::ZERO,
         };
-        let binary = copy.format == Format::Binary;
         backend::copy_out_response(&mut self.output.pending, binary, columns.len());
-        if binary {
-            let mut header = BytesMut::new();
-            binary::write_header(&mut header);
-            backend::copy_data(&mut self.output.pending, &header);
-        } else if copy.header != Header::None {
+        if !binary && copy.header != Header::None {
             backend::copy_data(&mut self.output.pending, &writer.header());
         }
         let mut count = 0;
@@ -182,13 +188,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Ok(Progress::Paused) => {
                     self.send_before_reading_on(&mut cursor, token).await?;
                     let (writer, watched) = (Arc::clone(&writer), token.clone());
-                    let job = move |connection: &mut Connection| writer.fetch(connection, number, &watched);
+                    let job = move |connection: &mut Connection| writer.fetch(&[], connection, number, &watched);
                     piece = self.on_source(&cursor.source, token, job).await?;
                 }
             }
         }
         if binary {
-            backend::copy_data(&mut self.output.pending, binary::TRAILER);
+            let unsent = if count == 0 { header } else { &[] };
+            backend::copy_data(&mut self.output.pending, &[unsent, binary::TRAILER].concat());
         }
         backend::copy_done(&mut self.output.pending);
         Ok(count)

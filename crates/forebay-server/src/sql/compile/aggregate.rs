@@ -197,8 +197,9 @@ impl Compiler<'_> {
             let keys = self.order_keys(order, scope)?;
             sql.push_str(&format!(" ORDER BY {keys}"));
         } else if distinct && !lowered.native {
-            // PostgreSQL sorts to find what is distinct, and it shows.
-            sql.push_str(&format!(" ORDER BY {} NULLS LAST", converted[0].compared()));
+            // PostgreSQL sorts to find what is distinct, and it shows. A second key keeps SQLite from letting the sort drop what is equal:
+            // it would keep the last, and PostgreSQL's answer is the first.
+            sql.push_str(&format!(" ORDER BY {} NULLS LAST, NULL", converted[0].compared()));
         }
         sql.push(')');
         self.filter(function.filter.as_deref(), scope, &mut sql)?;

@@ -2,14 +2,14 @@
 //! about the session.
 
 use forebay_pg_values::{Owned, Type};
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident};
+use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value};
 
 use super::expression::common_kind;
 use super::fault::{Fault, Result};
 use super::resolve;
 use super::scalar::{ENVIRONMENT, Form, Scalar, quoted, type_label};
 use super::scope::Scope;
-use super::types;
+use super::types::{self, TypeName};
 use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, FunctionFact, Oid, oid};
 
@@ -70,6 +70,9 @@ impl Compiler<'_> {
                 "42809",
                 format!("{name}(*) specified, but {name} is not an aggregate function"),
             ));
+        }
+        if let Some(moment) = self.moment(&name, &written)? {
+            return Ok(moment);
         }
         if (matches!(function.args, FunctionArguments::None) || written.positional.is_empty())
             && let Some(scalar) = self.session_word(&name)?
@@ -174,7 +177,7 @@ impl Compiler<'_> {
             && let Some(to) = facts::type_named(name)
         {
             let mut arguments = arguments;
-            return self.cast_to(arguments.remove(0), types::TypeName::plain(to));
+            return self.cast_to(arguments.remove(0), TypeName::plain(to));
         }
         let chosen = match resolve::function(name, &given, false) {
             Ok(Some(chosen)) => chosen,
@@ -183,7 +186,7 @@ impl Compiler<'_> {
                 let to = facts::type_named(name).unwrap_or(oid::TEXT);
                 let mut arguments = arguments;
                 let argument = arguments.remove(0);
-                return self.cast_to(argument, types::TypeName::plain(to));
+                return self.cast_to(argument, TypeName::plain(to));
             }
             Ok(None) => {
                 let types: Vec<String> = given.iter().map(|oid| facts::display_name(*oid)).collect();
@@ -414,6 +417,31 @@ impl Compiler<'_> {
                 format!("unrecognized configuration parameter \"{name}\""),
             )),
         }
+    }
+
+    /// `CURRENT_TIMESTAMP(3)` and its like.
+    fn moment(&mut self, name: &str, written: &Written<'_>) -> Result<Option<Scalar>> {
+        if !matches!(
+            name,
+            "current_timestamp" | "localtimestamp" | "current_time" | "localtime"
+        ) {
+            return Ok(None);
+        }
+        let [Expr::Value(value)] = written.positional.as_slice() else {
+            return Ok(None);
+        };
+        let digits = match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        };
+        let (Some(moment), Some(digits)) = (self.session_word(name)?, digits) else {
+            return Ok(None);
+        };
+        let kind = TypeName {
+            oid: moment.oid,
+            typmod: std::cmp::min(digits, 6),
+        };
+        self.convert(moment, kind, Context::Explicit).map(Some)
     }
 
     /// What a word or a call without arguments says of the session.

@@ -66,7 +66,7 @@ impl Compiler<'_> {
         if let Some(conflict) = conflict {
             sql.push_str(&self.on_conflict(conflict, target.as_deref(), &table, &own, alias.as_deref())?);
         }
-        let columns = self.returning(insert.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
+        let columns = self.returning(insert.returning.as_deref(), &table, alias.as_deref(), false, &mut sql)?;
         Ok((sql, columns))
     }
 
@@ -474,12 +474,14 @@ impl Compiler<'_> {
         // A bare name means the row that is there.
         excluded.merged = (0..table.columns.len()).collect();
         scope.relations.push(excluded);
+        let known = self.read.len();
         let assignments = self.assignments(&update.assignments, table, &scope)?;
         let mut sql = format!(" ON CONFLICT{target} DO UPDATE SET {}", set_list(&assignments, table));
         if let Some(selection) = &update.selection {
             let condition = self.filter_condition(selection, &scope, "WHERE")?;
             sql.push_str(&format!(" WHERE {}", condition.sql));
         }
+        self.refuse_reading_changes(known, table, "ON CONFLICT DO UPDATE")?;
         Ok(sql)
     }
 
@@ -552,13 +554,21 @@ impl Compiler<'_> {
             identifier(&table.name),
             set_list(&values, &table)
         );
-        if let Some(others) = others {
+        // SQLite looks for all new values before it changes the first row only where there is a FROM.
+        let asks = values.iter().any(|(_, sql)| super::has_query(sql));
+        if let Some(others) = others.or_else(|| asks.then(|| "(SELECT 1)".to_owned())) {
             sql.push_str(&format!(" FROM {others}"));
         }
         if let Some(condition) = condition {
             sql.push_str(&format!(" WHERE {condition}"));
         }
-        let columns = self.returning(update.returning.as_deref(), &table, alias.as_deref(), &mut sql)?;
+        let columns = self.returning(
+            update.returning.as_deref(),
+            &table,
+            alias.as_deref(),
+            update.from.is_some(),
+            &mut sql,
+        )?;
         Ok((sql, columns))
     }
 
@@ -612,7 +622,13 @@ impl Compiler<'_> {
         if let Some(condition) = deleting.meant() {
             sql.push_str(&format!(" WHERE {condition}"));
         }
-        let columns = self.returning(delete.returning.as_deref(), table, alias.as_deref(), &mut sql)?;
+        let columns = self.returning(
+            delete.returning.as_deref(),
+            table,
+            alias.as_deref(),
+            delete.using.is_some(),
+            &mut sql,
+        )?;
         Ok((sql, columns))
     }
 
@@ -658,17 +674,49 @@ impl Compiler<'_> {
         })
     }
 
-    /// RETURNING, where SQLite knows the table's columns by their names alone.
+    /// What has been read from since then in a clause that SQLite carries out row by row, while it changes them, must not be what
+    /// the statement changes: PostgreSQL shows a query the rows as they were before.
+    fn refuse_reading_changes(&self, known: usize, table: &Table, clause: &str) -> Result<()> {
+        for read in &self.read[known..] {
+            // By a key that follows another table its rows may be changed along with that one's.
+            let follows = self
+                .schema
+                .connection()
+                .prepare_cached(
+                    "SELECT 1 FROM pragma_foreign_key_list(?) WHERE on_update || on_delete <> 'NO ACTIONNO ACTION'",
+                )
+                .and_then(|mut statement| statement.exists([read]))
+                .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
+            let is_cte = self.ctes.iter().any(|cte| cte.sql == *read);
+            if follows || is_cte || *read == table.name {
+                return Err(
+                    Fault::unsupported(format!("a query in {clause} of what the statement may change"))
+                        .with_hint("Ask in a statement of its own, before or after."),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// RETURNING, where SQLite knows the table's columns by their names alone, and no others: whether there are some is `beside`.
     fn returning(
         &mut self,
         items: Option<&[SelectItem]>,
         table: &Table,
         alias: Option<&str>,
+        beside: bool,
         sql: &mut String,
     ) -> Result<Vec<ResultColumn>> {
         let Some(items) = items else {
             return Ok(Vec::new());
         };
+        let of_others = || {
+            Fault::unsupported("RETURNING of what is not a column of the changed table")
+                .with_hint("Write the columns that are wanted, of that table alone.")
+        };
+        if beside && items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
+            return Err(of_others());
+        }
         let mut scope = Scope::new(None);
         scope.no_aggregates.set(Some("RETURNING"));
         scope.no_windows.set(Some("RETURNING"));
@@ -689,7 +737,12 @@ impl Compiler<'_> {
             key: Vec::new(),
             merged: Vec::new(),
         });
-        let mut items = self.select_items(items, &scope)?;
+        let known = self.read.len();
+        let mut items = self.select_items(items, &scope).map_err(|fault| match fault.sqlstate {
+            "42P01" | "42703" if beside => of_others(),
+            _ => fault,
+        })?;
+        self.refuse_reading_changes(known, table, "RETURNING")?;
         for item in &mut items {
             if item.scalar.oid == oid::UNKNOWN {
                 item.scalar = self.convert_type(item.scalar.clone(), oid::TEXT, Context::Implicit)?;

@@ -18,6 +18,10 @@ use super::types;
 use super::{Compiler, Step, folded};
 use crate::sql::facts::oid;
 
+/// Extensions that every database has. Of what they bring `gen_random_uuid()` and `uuid_generate_v4()` are there, and the rest is refused
+/// by name.
+const EXTENSIONS: [&str; 3] = ["pgcrypto", "plpgsql", "uuid-ossp"];
+
 impl Compiler<'_> {
     pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<Step>> {
         let mut steps = self.definition_steps(tree).map_err(|fault| self.as_told(fault))?;
@@ -87,21 +91,35 @@ impl Compiler<'_> {
             } => self.comment(object_type, object_name, comment.as_deref()),
             Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned().into()]),
             Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned().into()]),
-            Tree::Lock { .. } => {
-                self.locks = true;
+            Tree::Lock(lock) => {
+                self.lock_tables(lock);
                 Ok(Vec::new())
             }
             Tree::CreateExtension(extension) => {
                 let name = folded(&extension.name);
-                if extension.version.is_some() || extension.schema.is_some() {
-                    return Err(Fault::unsupported("a schema or version of an extension"));
+                if !EXTENSIONS.contains(&name.as_str()) {
+                    return Err(Fault::new("0A000", format!("extension \"{name}\" is not available")));
                 }
-                // Of what it brings only uuid_generate_v4() is known, and the rest is refused by name.
-                if name == "uuid-ossp" && extension.if_not_exists {
-                    self.notice = Some(format!("extension \"{name}\" already exists, skipping"));
-                    return Ok(Vec::new());
+                let exists = format!("extension \"{name}\" already exists");
+                if !extension.if_not_exists {
+                    return Err(Fault::new("42710", exists));
                 }
-                Err(Fault::new("0A000", format!("extension \"{name}\" is not available")))
+                self.notice = Some(format!("{exists}, skipping"));
+                Ok(Vec::new())
+            }
+            Tree::DropExtension(extensions) => {
+                for name in extensions.names.iter().map(folded) {
+                    let missing = format!("extension \"{name}\" does not exist");
+                    if EXTENSIONS.contains(&name.as_str()) {
+                        return Err(Fault::unsupported(format!("DROP EXTENSION \"{name}\""))
+                            .with_hint("What there is of it is built in."));
+                    }
+                    if !extensions.if_exists {
+                        return Err(Fault::new("42704", missing));
+                    }
+                    self.notice = Some(format!("{missing}, skipping"));
+                }
+                Ok(Vec::new())
             }
             other => {
                 let text = other.to_string();

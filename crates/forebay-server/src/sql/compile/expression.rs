@@ -13,6 +13,7 @@ use super::fault::{Fault, Result};
 use super::resolve::{self, common_type};
 use super::scalar::{Form, Scalar, quoted, type_label};
 use super::scope::Scope;
+use super::subquery::all_of;
 use super::types::{self, TypeName};
 use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
@@ -143,6 +144,34 @@ impl Compiler<'_> {
             } => self.quantified(left, compare_op, right, false, scope),
             Expr::Like {
                 negated,
+                any,
+                expr,
+                pattern,
+                escape_char: None,
+            } if *any || all_of(pattern).is_some() => {
+                let operator = if *negated {
+                    BinaryOperator::PGNotLikeMatch
+                } else {
+                    BinaryOperator::PGLikeMatch
+                };
+                self.quantified(expr, &operator, all_of(pattern).unwrap_or(pattern), *any, scope)
+            }
+            Expr::ILike {
+                negated,
+                any,
+                expr,
+                pattern,
+                escape_char: None,
+            } if *any || all_of(pattern).is_some() => {
+                let operator = if *negated {
+                    BinaryOperator::PGNotILikeMatch
+                } else {
+                    BinaryOperator::PGILikeMatch
+                };
+                self.quantified(expr, &operator, all_of(pattern).unwrap_or(pattern), *any, scope)
+            }
+            Expr::Like {
+                negated,
                 any: false,
                 expr,
                 pattern,
@@ -212,8 +241,13 @@ impl Compiler<'_> {
                 expr,
                 substring_from,
                 substring_for,
+                shorthand,
                 ..
-            } => self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), scope),
+            } => {
+                let arguments = self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), scope)?;
+                // Not the same function: one takes a pattern, too.
+                self.call(if *shorthand { "substr" } else { "substring" }, arguments)
+            }
             Expr::Trim {
                 trim_where,
                 trim_what,
@@ -336,6 +370,12 @@ impl Compiler<'_> {
             self.parameters.resize(number, None);
         }
         let known = self.parameters[number - 1];
+        if let Some(oid) = known.filter(|oid| !types::has_values(*oid)) {
+            return Err(Fault::unsupported(format!(
+                "a parameter of type {}",
+                facts::display_name(oid)
+            )));
+        }
         Ok(Scalar {
             form: if known.is_some() {
                 Form::Any
@@ -359,7 +399,7 @@ impl Compiler<'_> {
             if scope.has_relation(&folded(name)) {
                 return Err(Fault::unsupported(format!("the whole row {} as a value", folded(name))));
             }
-            return Err(Fault::new("42703", format!("column \"{}\" does not exist", folded(name))).at(name));
+            return Err(super::scope::no_column(&folded(name), &format!("\"{}\"", folded(name))).at(name));
         }
         Err(Fault::unsupported(format!(
             "the name {}",
@@ -884,7 +924,7 @@ impl Compiler<'_> {
         from: Option<&Expr>,
         length: Option<&Expr>,
         scope: &Scope<'_>,
-    ) -> Result<Scalar> {
+    ) -> Result<Vec<Scalar>> {
         let mut arguments = vec![self.expression(text, scope)?];
         match (from, length) {
             (Some(from), length) => {
@@ -899,7 +939,7 @@ impl Compiler<'_> {
             }
             (None, None) => {}
         }
-        self.call("substring", arguments)
+        Ok(arguments)
     }
 
     fn array(&mut self, elements: &[Expr], scope: &Scope<'_>) -> Result<Scalar> {

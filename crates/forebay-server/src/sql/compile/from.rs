@@ -352,6 +352,7 @@ impl Compiler<'_> {
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == spelled)
         {
             let (sql, columns) = (identifier(&cte.sql), cte.columns.clone());
+            self.read.push(cte.sql.clone());
             return self.enter(&sql, &columns, alias, Some(spelled), scope);
         }
         let table = self.table(name)?;
@@ -377,6 +378,7 @@ impl Compiler<'_> {
             return Ok(sql);
         }
         self.names += 1;
+        self.read.push(table.name.clone());
         let own = relation_name(self.names);
         let relation = self.base_relation(&table, &own, alias)?;
         add(relation, scope)?;
@@ -598,16 +600,35 @@ impl Compiler<'_> {
                 _ => fault,
             }
         };
-        for candidate in self.candidates(name)? {
+        let (schema, plain) = super::namespace::written(name)?;
+        if crate::catalog::has_relation(schema.as_deref(), &plain) {
+            return Err(Fault::unsupported(format!(
+                "the catalog's \"{spelled}\" in this statement"
+            )));
+        }
+        let candidates = self.candidates(name)?;
+        for candidate in &candidates {
             let found = self
                 .schema
-                .table(&candidate)
+                .table(candidate)
                 .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
             if let Some(found) = found {
                 return Ok(found);
             }
+            if self.is_sequence(candidate) {
+                return Err(Fault::unsupported(format!("the sequence \"{plain}\" as a table")));
+            }
         }
         Err(missing())
+    }
+
+    fn is_sequence(&self, name: &str) -> bool {
+        // The table is there only if there are sequences.
+        self.schema
+            .connection()
+            .prepare_cached("SELECT 1 FROM forebay_sequence WHERE name = ?")
+            .and_then(|mut statement| statement.exists([name]))
+            .unwrap_or(false)
     }
 }
 

@@ -27,6 +27,7 @@ mod fault;
 mod from;
 mod index;
 mod lateral;
+mod locks;
 pub(crate) mod namespace;
 mod naming;
 mod native;
@@ -50,6 +51,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
 pub(crate) use fault::{Fault, Result};
+pub use locks::Locks;
 pub use query::ResultColumn;
 pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
@@ -82,7 +84,7 @@ pub struct Plan {
     /// Whether it writes, so that a connection that reads cannot run it.
     pub writes: bool,
     /// FOR UPDATE and its like: what is read must not change before the transaction ends.
-    pub locks: bool,
+    pub locks: Option<Locks>,
     /// Holds for sessions in this time zone only.
     pub zone_bound: bool,
     /// Holds for this session only, and now.
@@ -159,8 +161,10 @@ pub(crate) struct Compiler<'a> {
     names: usize,
     depth: usize,
     ctes: Vec<KnownCte>,
+    /// What has been read from so far, by name in SQLite's text.
+    read: Vec<String>,
     writes: bool,
-    locks: bool,
+    locks: Option<Locks>,
     zone_bound: bool,
     session_bound: bool,
     /// Inside a condition that a NULL fails like a false.
@@ -259,6 +263,11 @@ fn code(sql: &str) -> impl Iterator<Item = (usize, u8)> {
         })
 }
 
+/// Whether there is a query in SQLite's text.
+pub(super) fn has_query(sql: &str) -> bool {
+    code(sql).any(|(at, byte)| byte == b'S' && sql[at..].starts_with("SELECT "))
+}
+
 /// The text with the number of the parameter that is told the environment.
 fn with_environment(sql: &str, number: usize) -> String {
     let mut out = String::with_capacity(sql.len());
@@ -322,8 +331,9 @@ impl<'a> Compiler<'a> {
             names: 0,
             depth: 0,
             ctes: Vec::new(),
+            read: Vec::new(),
             writes: false,
-            locks: false,
+            locks: None,
             zone_bound: false,
             session_bound: false,
             null_is_false: false,
@@ -362,7 +372,11 @@ impl<'a> Compiler<'a> {
             parameters,
             columns,
             writes: self.writes,
-            locks: self.locks,
+            // A change that skips some rows goes on with others.
+            locks: match self.locks {
+                Some(Locks::Skip) if self.writes => Some(Locks::Wait),
+                locks => locks,
+            },
             zone_bound: self.zone_bound,
             session_bound: self.session_bound,
             notice: self.notice,

@@ -51,7 +51,7 @@ fn figure(expression: &Expr) -> Option<(String, bool)> {
             _ => Some(("case".to_owned(), false)),
         },
         Expr::Array(_) => strong("array"),
-        Expr::Exists { .. } => strong("exists"),
+        Expr::Exists { negated: false, .. } => strong("exists"),
         Expr::Subquery(query) => subquery_name(query),
         Expr::AtTimeZone { .. } => strong("timezone"),
         Expr::Extract { .. } => strong("extract"),

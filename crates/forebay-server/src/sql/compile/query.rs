@@ -150,8 +150,8 @@ impl Compiler<'_> {
         {
             return Err(Fault::unsupported("this form of a query"));
         }
-        if !query.locks.is_empty() {
-            self.locks = true;
+        if let Some(lock) = query.locks.first() {
+            refuse_lock(query, &lock.lock_type)?;
         }
         let mut sql = String::new();
         if let Some(with) = &query.with {
@@ -189,6 +189,7 @@ impl Compiler<'_> {
             sql.push_str(&order);
         }
         self.limit(query, outer, &mut sql)?;
+        self.lock_rows(query);
         Ok(Compiled { sql, columns })
     }
 
@@ -512,6 +513,16 @@ impl Compiler<'_> {
                 origin: None,
             })
             .collect();
+        if operator == "UNION" && wanted.iter().any(|oid| types::equals_may_look_different(*oid)) {
+            // Of rows that are equal PostgreSQL shows the first, as SQLite's DISTINCT does; its UNION shows the last.
+            let all = format!("{} UNION ALL {}", render(&left), render(&right));
+            let mut whole = self.wrapped(&all, &columns);
+            if let Body::Leaf(leaf) = &mut whole {
+                leaf.distinct = true;
+            }
+            let sql = render(&whole);
+            return Ok(Body::Set { sql, columns });
+        }
         let (left, right) = (render_compared(&left, distinct), render_compared(&right, distinct));
         let sql = if distinct && quantifier == SetQuantifier::All {
             // Equal rows, numbered, are told apart: so each meets one of the other side. What is left of them looks like their first.
@@ -638,13 +649,22 @@ impl Compiler<'_> {
         }
         scope.no_windows.set(None);
         self.group(select, order, &mut scope, &mut rest)?;
-        let items = self.select_items(&select.projection, &scope)?;
+        let mut items = self.select_items(&select.projection, &scope)?;
         if let Some(having) = &select.having {
             scope.no_windows.set(Some("HAVING"));
             let condition = self.condition(having, &scope, "HAVING")?;
             refuse_ungrouped(&condition)?;
             scope.no_windows.set(None);
             rest.push_str(&format!(" HAVING {}", condition.sql));
+            // HAVING alone makes one group of all rows, which SQLite knows by an aggregate in the list.
+            let ungrouped = scope.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty());
+            if let (true, Some(first)) = (ungrouped, items.first_mut()) {
+                if first.scalar.oid == oid::UNKNOWN {
+                    first.scalar = self.convert_type(first.scalar.clone(), oid::TEXT, Context::Implicit)?;
+                }
+                first.scalar.form = Form::Any;
+                first.scalar.sql = format!("CASE WHEN count(*) >= 0 THEN {} END", first.scalar.sql);
+            }
         }
         let mut leaf = Leaf {
             distinct: matches!(select.distinct, Some(Distinct::Distinct)),
@@ -1078,6 +1098,28 @@ fn render_leaf(leaf: &Leaf, compared: bool) -> String {
     }
     let distinct = if leaf.distinct { "DISTINCT " } else { "" };
     format!("SELECT {distinct}{}{}", list.join(", "), leaf.rest)
+}
+
+/// Rows that are made of several cannot be locked.
+fn refuse_lock(query: &Query, lock: &sqlparser::ast::LockType) -> Result<()> {
+    let order = match &query.order_by {
+        Some(OrderBy {
+            kind: OrderByKind::Expressions(keys),
+            ..
+        }) => keys.as_slice(),
+        _ => &[],
+    };
+    let what = match &*query.body {
+        SetExpr::SetOperation { .. } => "UNION/INTERSECT/EXCEPT",
+        SetExpr::Select(select) if select.distinct.is_some() => "DISTINCT clause",
+        SetExpr::Select(select) if !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()) => {
+            "GROUP BY clause"
+        }
+        SetExpr::Select(select) if select.having.is_some() => "HAVING clause",
+        SetExpr::Select(select) if uses_aggregates(select, order) => "aggregate functions",
+        _ => return Ok(()),
+    };
+    Err(Fault::new("0A000", format!("FOR {lock} is not allowed with {what}")))
 }
 
 /// The parts of a recursive query: its first term, whether rows are to differ, and the term that goes on.

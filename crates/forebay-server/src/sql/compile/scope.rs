@@ -69,6 +69,16 @@ pub(super) struct Grouping {
     pub(super) determined: Vec<usize>,
 }
 
+/// What is said of a column that is not there. Those that every table of PostgreSQL's has are none here.
+pub(super) fn no_column(name: &str, spelled: &str) -> Fault {
+    match name {
+        "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid" => {
+            Fault::unsupported(format!("the system column {name}"))
+        }
+        _ => Fault::new("42703", format!("column {spelled} does not exist")),
+    }
+}
+
 /// See the module.
 pub(super) struct Scope<'a> {
     pub(super) outer: Option<&'a Scope<'a>>,
@@ -208,7 +218,7 @@ impl<'a> Scope<'a> {
             (Some(_), Some(_)) => {
                 Err(Fault::new("42702", format!("column reference \"{name}\" is ambiguous")).at(written))
             }
-            (None, _) => Err(Fault::new("42703", format!("column {table}.{name} does not exist")).at(written)),
+            (None, _) => Err(no_column(name, &format!("{table}.{name}")).at(written)),
         }
     }
 

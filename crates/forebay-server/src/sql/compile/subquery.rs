@@ -2,7 +2,10 @@
 //!
 //! Contract: PostgreSQL's three-valued answers; more than one row where one is wanted is its error (21000), which SQLite does not have.
 
-use sqlparser::ast::{BinaryOperator, Expr, FunctionArguments, LimitClause, Query, SetExpr, Value};
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, SetExpr,
+    Value,
+};
 
 use super::Compiler;
 use super::expression::unnested;
@@ -293,7 +296,13 @@ impl Compiler<'_> {
             _ => {
                 let test = self.binary(name, left.clone(), item)?;
                 let test = three_valued(&test.sql, &source, any);
-                format!("(CASE WHEN {} IS NOT NULL THEN {test} END)", array.sql)
+                // An array without elements asks for no value; one that cannot be had is an error all the same.
+                let asked = if left.sql.contains('(') {
+                    format!("({} IS NULL) IS NOT NULL AND ", left.sql)
+                } else {
+                    String::new()
+                };
+                format!("(CASE WHEN {asked}{} IS NOT NULL THEN {test} END)", array.sql)
             }
         };
         Ok(Scalar::truth(sql).with_parts([&left, &array]))
@@ -368,4 +377,25 @@ pub(super) fn gives_one_row(query: &Query) -> bool {
                     && types::object_name(&function.name)
                         .is_ok_and(|name| facts::functions(&name).first().is_some_and(|fact| fact.kind == b'a'))
         )
+}
+
+/// What stands in the parentheses of `ALL (…)`, which the parser takes for a call.
+pub(super) fn all_of(pattern: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = pattern else {
+        return None;
+    };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))]
+            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") =>
+        {
+            Some(inner)
+        }
+        _ => None,
+    }
 }

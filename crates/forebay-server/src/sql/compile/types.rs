@@ -94,7 +94,7 @@ pub(crate) fn resolve(data_type: &DataType) -> Result<TypeName> {
         DataType::Custom(name, modifiers) => custom(name, modifiers),
         other => {
             let name = other.to_string().to_ascii_lowercase();
-            match facts::type_named(&name) {
+            match facts::type_named(name.split('(').next().unwrap_or(&name)) {
                 Some(_) => Err(Fault::unsupported(format!("the type {name}"))),
                 None => Err(Fault::new("42704", format!("type \"{name}\" does not exist"))),
             }
@@ -344,6 +344,11 @@ pub(crate) fn collation(oid: Oid) -> Option<&'static str> {
     }
 }
 
+/// Whether values of the type that are equal may be written differently: 1.0 and 1.00.
+pub(crate) fn equals_may_look_different(oid: Oid) -> bool {
+    collation(oid).is_some() || matches!(oid, oid::FLOAT4 | oid::FLOAT8)
+}
+
 /// The collation of arrays of these elements.
 fn array_collation(element: Oid) -> Option<&'static str> {
     ARRAY_COLLATIONS
@@ -409,12 +414,13 @@ pub(crate) fn is_ordered(oid: Oid) -> bool {
 
 /// That values of a type cannot be told apart, or put in order, here: in PostgreSQL neither, or in PostgreSQL only.
 pub(crate) fn without_operator(oid: Oid, operator: &str) -> Fault {
-    if oid != oid::JSON {
-        return Fault::unsupported(format!("{operator} of {}", facts::display_name(oid)));
+    let name = facts::display_name(oid);
+    if oid != oid::JSON && facts::element_of(oid) != Some(oid::JSON) {
+        return Fault::unsupported(format!("{operator} of {name}"));
     }
     let fault = Fault::new(
         "42883",
-        format!("could not identify an {operator} operator for type json"),
+        format!("could not identify an {operator} operator for type {name}"),
     );
     if operator == "ordering" {
         return fault.with_hint("Use an explicit ordering operator or modify the query.");

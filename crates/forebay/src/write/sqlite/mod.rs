@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 pub use readers::Reader;
 pub use session::{Progress, SchemaEdit, Session};
@@ -68,6 +68,8 @@ struct Inner {
     writer: SqliteThread,
     /// One permit: the right to use the writing connection.
     write_permit: Arc<Semaphore>,
+    /// Whether a transaction has it, and no batch.
+    in_transaction: Arc<watch::Sender<bool>>,
     /// How many wait for it.
     waiting_to_write: AtomicUsize,
     readers: Arc<Readers>,
@@ -216,6 +218,18 @@ impl Sqlite {
         Transaction::begin(Arc::clone(&self.inner)).await
     }
 
+    /// As [`begin`](Self::begin), but waits for no other transaction: none if one is open, or its turn comes first. Batches that are
+    /// being written are waited for.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    ///
+    /// # Cancel safety
+    /// As [`begin`](Self::begin).
+    pub async fn begin_unless_another(&self) -> Result<Option<Transaction>, WriteError> {
+        Transaction::begin_unless_another(Arc::clone(&self.inner)).await
+    }
+
     /// Writes a batch; one outcome a write, in order.
     pub(super) async fn write(&self, batch: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
         let count = batch.len();
@@ -341,6 +355,7 @@ impl SqliteBuilder {
             inner: Arc::new(Inner {
                 writer,
                 write_permit: Arc::new(Semaphore::new(1)),
+                in_transaction: Arc::new(watch::Sender::new(false)),
                 waiting_to_write: AtomicUsize::new(0),
                 readers: Readers::new(path.clone(), settings, place.clone(), readers_max),
                 path,

@@ -1,12 +1,13 @@
 //! A transaction of its caller's own, on the one writing connection.
 //!
 //! While it is open nobody else writes: SQLite has one writer. Batches and other transactions wait their turn in the
-//! order they came. Dropped, it rolls back.
+//! order they came; a batch has its turn within the time of a commit, but how long a transaction takes is its owner's affair, so
+//! that one can ask not to wait for one. Dropped, it rolls back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::Inner;
 use super::readers::CancelOnDrop;
@@ -17,7 +18,7 @@ use crate::write::{CancelToken, Outcome, Parameters, Sql, WriteError};
 pub struct Transaction {
     sqlite: Arc<Inner>,
     /// The right to write; none once the transaction has ended.
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<Turn>,
     /// Only ever set, by whoever sees that the connection has no transaction open any more.
     lost: AtomicBool,
 }
@@ -26,6 +27,22 @@ impl Transaction {
     /// Waits its turn to write, then begins.
     pub(super) async fn begin(sqlite: Arc<Inner>) -> Result<Self, WriteError> {
         let permit = sqlite.permit_to_write().await?;
+        Self::with(permit, sqlite).await
+    }
+
+    /// As [`begin`](Self::begin); none if another transaction is open, or its turn comes first.
+    pub(super) async fn begin_unless_another(sqlite: Arc<Inner>) -> Result<Option<Self>, WriteError> {
+        let mut another = sqlite.in_transaction.subscribe();
+        let permit = tokio::select! {
+            biased;
+            permit = sqlite.permit_to_write() => permit?,
+            _ = another.wait_for(|open| *open) => return Ok(None),
+        };
+        Self::with(permit, sqlite).await.map(Some)
+    }
+
+    async fn with(permit: OwnedSemaphorePermit, sqlite: Arc<Inner>) -> Result<Self, WriteError> {
+        let permit = Turn::of_transaction(permit, &sqlite.in_transaction);
         // From here on dropped means rolled back, also when this future is dropped half-way.
         let transaction = Self {
             sqlite,
@@ -235,8 +252,31 @@ fn quoted(name: &str) -> String {
 }
 
 /// The permit is given back only when nothing of the transaction is left.
-fn end(session: &mut Session, permit: Option<OwnedSemaphorePermit>) {
+fn end(session: &mut Session, permit: Option<Turn>) {
     session.close_cursors();
     session.rollback();
     drop(permit);
+}
+
+/// The right to write of a transaction, which others are told of as long as it has it.
+struct Turn {
+    in_transaction: Arc<watch::Sender<bool>>,
+    /// Given back after they were told.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    fn of_transaction(permit: OwnedSemaphorePermit, in_transaction: &Arc<watch::Sender<bool>>) -> Self {
+        in_transaction.send_replace(true);
+        Self {
+            in_transaction: Arc::clone(in_transaction),
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.in_transaction.send_replace(false);
+    }
 }
