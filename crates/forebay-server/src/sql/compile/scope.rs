@@ -105,6 +105,18 @@ impl<'a> Scope<'a> {
         })
     }
 
+    /// The part of a definition whose expression this is: it may hold no subquery, neither the client's nor one of ours.
+    pub(super) fn definition(&self) -> Option<&'static str> {
+        Some(match self.no_aggregates.get()? {
+            "check constraints" => "check constraint",
+            "column generation expressions" => "column generation expression",
+            "DEFAULT expressions" => "DEFAULT expression",
+            "index expressions" => "index expression",
+            "index predicates" => "index predicate",
+            _ => return None,
+        })
+    }
+
     fn scalar(&self, relation: usize, column: usize) -> Scalar {
         let found = &self.relations[relation].columns[column];
         let mut scalar = Scalar {
@@ -199,6 +211,9 @@ impl<'a> Scope<'a> {
             (Some(_), Some(_)) => {
                 Err(Fault::new("42702", format!("column reference \"{name}\" is ambiguous")).at(written))
             }
+            (None, _) if is_of_the_system(name) => {
+                Err(Fault::unsupported(format!("the system column {name}")).at(written))
+            }
             (None, _) => Err(Fault::new("42703", format!("column {table}.{name} does not exist")).at(written)),
         }
     }
@@ -235,6 +250,9 @@ impl<'a> Scope<'a> {
             own = false;
         }
         match parts {
+            [name] if !self.relations.is_empty() && is_of_the_system(&folded(name)) => {
+                Err(Fault::unsupported(format!("the system column {}", folded(name))).at(name))
+            }
             [_] => Ok(None),
             [.., table, _] => Err(Fault::new(
                 "42P01",
@@ -252,4 +270,9 @@ impl<'a> Scope<'a> {
             .any(|relation| relation.name.as_deref() == Some(name))
             || self.outer.is_some_and(|outer| outer.has_relation(name))
     }
+}
+
+/// A column that every table of PostgreSQL's has.
+fn is_of_the_system(name: &str) -> bool {
+    matches!(name, "ctid" | "tableoid" | "xmin" | "xmax" | "cmin" | "cmax")
 }
