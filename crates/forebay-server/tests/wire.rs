@@ -19,6 +19,8 @@ mod copy;
 mod errors;
 #[path = "wire/extended.rs"]
 mod extended;
+#[path = "wire/grammar.rs"]
+mod grammar;
 #[path = "wire/literals.rs"]
 mod literals;
 #[path = "wire/plans.rs"]

@@ -1,6 +1,6 @@
 //! The command tag: the word or words with which a statement's completion is announced.
 //!
-//! Contract: the four that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
+//! Contract: those that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
 //! a statement runs.
 
 use std::borrow::Cow;
@@ -17,6 +17,8 @@ pub enum Tag {
     Delete,
     /// `SELECT n`: rows returned. VALUES counts here.
     Select,
+    /// `SELECT n`: rows of a table that CREATE TABLE … AS has made.
+    CreateTableAs,
     /// Anything else: its words, in upper case, without a count.
     Words(Cow<'static, str>),
 }
@@ -27,6 +29,7 @@ impl Tag {
         match self {
             Self::Insert => format!("INSERT 0 {rows}"),
             Self::Update | Self::Delete | Self::Select => format!("{} {rows}", self.words()),
+            Self::CreateTableAs => format!("SELECT {rows}"),
             Self::Words(words) => words.to_string(),
         }
     }
@@ -38,6 +41,7 @@ impl Tag {
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
             Self::Select => "SELECT",
+            Self::CreateTableAs => "CREATE TABLE AS",
             Self::Words(words) => words,
         }
     }
@@ -53,6 +57,7 @@ mod tests {
         assert_eq!(Tag::Update.render(0), "UPDATE 0");
         assert_eq!(Tag::Delete.render(7), "DELETE 7");
         assert_eq!(Tag::Select.render(1), "SELECT 1");
+        assert_eq!(Tag::CreateTableAs.render(3), "SELECT 3");
         assert_eq!(Tag::Words("CREATE TABLE".into()).render(9), "CREATE TABLE");
     }
 }

@@ -75,6 +75,11 @@ fn is_cascade(behavior: Option<DropBehavior>) -> bool {
 impl Compiler<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Vec<Step>> {
         use AlterTableOperation as Operation;
+        let owner_only = |operation: &Operation| matches!(operation, Operation::OwnerTo { .. });
+        if alter.operations.iter().all(owner_only) && self.kind_of(&plain_name(&alter.name)?)?.is_some() {
+            // Of a view or a sequence, too: all that is here is every user's.
+            return Ok(Vec::new());
+        }
         let Some(table) = self.altered(alter)? else {
             return Ok(Vec::new());
         };
