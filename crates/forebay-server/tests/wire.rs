@@ -21,6 +21,8 @@ mod cursors;
 mod errors;
 #[path = "wire/extended.rs"]
 mod extended;
+#[path = "wire/grammar.rs"]
+mod grammar;
 #[path = "wire/literals.rs"]
 mod literals;
 #[path = "wire/plans.rs"]

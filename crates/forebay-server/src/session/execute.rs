@@ -188,7 +188,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         if shape.columns.is_empty() {
             portal.state = PortalState::Done;
-            backend::command_complete(&mut self.output.pending, &statement.tag.render(count));
+            let made = shape.plan.as_ref().is_none_or(|plan| !plan.steps.is_empty());
+            let tag = match statement.tag {
+                // The table was there, and IF NOT EXISTS was said.
+                Tag::CreateTableAs if !made => Tag::CreateTableAs.words().to_owned(),
+                _ => statement.tag.render(count),
+            };
+            backend::command_complete(&mut self.output.pending, &tag);
         } else {
             portal.state = PortalState::Gathered {
                 rows: outcome.rows.into(),
@@ -291,7 +297,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let _wanting = self.locks.wanting_to_write();
         let written = match &mut self.block {
             Some(_) if statement.runs_alone => {
-                let message = format!("{} cannot run inside a transaction block", statement.tag.words());
+                let mut command = statement.tag.words().to_owned();
+                if command.ends_with(" INDEX") {
+                    command.push_str(" CONCURRENTLY");
+                }
+                let message = format!("{command} cannot run inside a transaction block");
                 return Err(WireError::new("25001", message).into());
             }
             Some(block) => {

@@ -6,7 +6,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DataType, Expr, Function, ObjectName, ObjectNamePart, SetExpr, Statement as Tree, Visit, Visitor, visit_relations,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart, SetExpr,
+    Statement as Tree, Visit, Visitor, visit_relations,
 };
 
 use crate::sql::error::SqlError;
@@ -167,7 +168,7 @@ fn is_catalog(tree: &Tree) -> bool {
         }
         ControlFlow::<()>::Continue(())
     });
-    catalog_relation || (!other_relation && tree.visit(&mut NeedsCatalog).is_break())
+    catalog_relation || (!other_relation && tree.visit(&mut NeedsCatalog::default()).is_break())
 }
 
 fn is_catalog_relation(relation: &ObjectName) -> bool {
@@ -181,16 +182,32 @@ fn is_catalog_relation(relation: &ObjectName) -> bool {
     }
 }
 
-struct NeedsCatalog;
+/// Whether queries mean a relation of the catalog by this bare name.
+pub(super) fn is_relation_of_the_catalog(name: &str) -> bool {
+    RELATIONS.contains(&name)
+}
+
+#[derive(Default)]
+struct NeedsCatalog {
+    /// Casts to regclass that are to come and only name a sequence.
+    sequences: usize,
+}
 
 impl Visitor for NeedsCatalog {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if names_sequence(expression) {
+            self.sequences += 1;
+        }
         let needs = match expression {
             Expr::Function(Function { name, .. }) => name.0.last().is_some_and(
                 |last| matches!(last, ObjectNamePart::Identifier(name) if FUNCTIONS.contains(&name.value.to_ascii_lowercase().as_str())),
             ),
+            Expr::Cast { data_type: DataType::Regclass, .. } if self.sequences > 0 => {
+                self.sequences -= 1;
+                false
+            }
             Expr::Cast { data_type: DataType::Regclass, .. } => true,
             Expr::Cast { data_type: DataType::Custom(name, _), .. } => name.0.last().is_some_and(
                 |last| matches!(last, ObjectNamePart::Identifier(name) if TYPES.contains(&name.value.to_ascii_lowercase().as_str())),
@@ -203,4 +220,21 @@ impl Visitor for NeedsCatalog {
             ControlFlow::Continue(())
         }
     }
+}
+
+/// `nextval('…'::regclass)` and its like, which the compiler knows.
+fn names_sequence(expression: &Expr) -> bool {
+    let Expr::Function(function) = expression else {
+        return false;
+    };
+    let known = function.name.0.last().is_some_and(|last| {
+        matches!(last, ObjectNamePart::Identifier(name)
+            if ["nextval", "currval", "setval"].iter().any(|known| name.value.eq_ignore_ascii_case(known)))
+    });
+    known
+        && matches!(&function.args, FunctionArguments::List(list)
+        if matches!(
+            list.args.first(),
+            Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Cast { data_type: DataType::Regclass, .. })))
+        ))
 }

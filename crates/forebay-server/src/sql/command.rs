@@ -153,10 +153,9 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
     let mut rest = cursor.clone();
     rest.next();
     Some(match first.as_str() {
-        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "MERGE" | "CLUSTER" | "CHECKPOINT" | "SECURITY" | "REASSIGN"
-        | "IMPORT" => refused(&first),
+        "LOAD" | "CALL" | "DO" | "GRANT" | "REVOKE" | "MERGE" | "REINDEX" | "CLUSTER" | "CHECKPOINT" | "SECURITY"
+        | "REASSIGN" | "IMPORT" => refused(&first),
         "ATTACH" | "DETACH" => refused_but(&first, "The server works on the one database it was started with."),
-        "VACUUM" if words_contain(&rest, "INTO") => refused("VACUUM INTO"),
         "CREATE" | "DROP" | "ALTER" => {
             let or_replace = rest.take_words(&["OR", "REPLACE"]);
             for temporary in ["TEMP", "TEMPORARY"] {
@@ -248,11 +247,6 @@ fn is_qualified_as_temporary(behind_create: &Cursor<'_>) -> bool {
         .name("a name")
         .is_ok_and(|schema| schema.eq_ignore_ascii_case("temp"))
         && cursor.take_sign(".")
-}
-
-fn words_contain(cursor: &Cursor<'_>, word: &str) -> bool {
-    let mut rest = cursor.clone();
-    std::iter::from_fn(|| rest.next()).any(|token| token.is_word(cursor.source, word))
 }
 
 fn skip_transaction_word(cursor: &mut Cursor<'_>) {

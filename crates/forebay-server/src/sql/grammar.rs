@@ -49,7 +49,8 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
 }
 
 /// The tokens of a statement. ALTER VIEW is read as ALTER TABLE, which PostgreSQL takes for views too; ONLY before a table, of which
-/// none has descendants, is left out; TRIM without characters is given the space that it means; and `:=` is `=>`.
+/// none has descendants, is left out; TRIM without characters is given the space that it means; `:=` is `=>`; TABLE name is the query
+/// that it stands for; `==`, which PostgreSQL knows as the name of an operator and no more, is one; strings one behind the other are one.
 fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     let mut tokens = Tokenizer::new(&ForebayDialect, text).tokenize_with_location()?;
     let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
@@ -61,6 +62,21 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     {
         second.token = Token::make_keyword("TABLE");
     }
+    let mut words = tokens
+        .iter_mut()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    if words.next().is_some_and(|first| is(first, Keyword::DROP))
+        && words.next().is_some_and(|second| is(second, Keyword::INDEX))
+        && let Some(third) = words.next().filter(|third| is(third, Keyword::CONCURRENTLY))
+    {
+        third.token = Token::Whitespace(Whitespace::Space);
+    }
+    for token in &mut tokens {
+        if token.token == Token::DoubleEq {
+            token.token = Token::CustomBinaryOperator("==".to_owned());
+        }
+    }
+    override_system_values(&mut tokens);
     let mut before: Option<Keyword> = None;
     let mut read = Vec::with_capacity(tokens.len());
     for mut token in tokens {
@@ -87,12 +103,112 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
         before = keyword;
         read.push(token);
     }
-    Ok(read)
+    Ok(queries_of_tables(continued(read)))
+}
+
+/// `INSERT INTO t OVERRIDING SYSTEM VALUE …` as INSERT OVERWRITE, which the parser knows and PostgreSQL does not.
+fn override_system_values(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<(usize, Keyword)> = tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)))
+        .map(|(place, token)| match &token.token {
+            Token::Word(word) => (place, word.keyword),
+            _ => (place, Keyword::NoKeyword),
+        })
+        .collect();
+    let found = words.windows(3).position(|three| {
+        matches!(&tokens[three[0].0].token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("OVERRIDING"))
+            && [three[1].1, three[2].1] == [Keyword::SYSTEM, Keyword::VALUE]
+    });
+    let Some(found) = found else { return };
+    let Some((insert, _)) = words[..found]
+        .iter()
+        .rev()
+        .find(|(_, keyword)| *keyword == Keyword::INSERT)
+    else {
+        return;
+    };
+    for (place, _) in &words[found..found + 3] {
+        tokens[*place].token = Token::Whitespace(Whitespace::Space);
+    }
+    let span = tokens[*insert].span;
+    tokens.insert(insert + 1, TokenWithSpan::new(Token::make_keyword("OVERWRITE"), span));
+}
+
+/// The tokens with each string that goes on behind a line's end in one piece.
+fn continued(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // Where a string stands that nothing but white space has come behind.
+    let mut open = None;
+    for token in tokens {
+        match (&token.token, open) {
+            (Token::Whitespace(_), _) => {}
+            (Token::SingleQuotedString(more), Some(place)) => {
+                let before: &mut TokenWithSpan = &mut out[place];
+                if let Token::SingleQuotedString(text) = &mut before.token {
+                    text.push_str(more);
+                }
+                continue;
+            }
+            (Token::SingleQuotedString(_), None) => open = Some(out.len()),
+            _ => open = None,
+        }
+        out.push(token);
+    }
+    out
+}
+
+/// `TABLE name` where a query may begin, as `SELECT * FROM name`.
+fn queries_of_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_word = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword != Keyword::FROM);
+    let mut found = Vec::new();
+    let (mut first, mut before): (Option<Keyword>, Option<&Token>) = (None, None);
+    for (place, token) in tokens.iter().enumerate() {
+        let keyword = match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        let begins = match before {
+            None | Some(Token::LParen) => true,
+            Some(Token::Word(word)) => match word.keyword {
+                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL => true,
+                Keyword::AS => first == Some(Keyword::CREATE),
+                _ => first == Some(Keyword::INSERT),
+            },
+            Some(Token::RParen) => matches!(first, Some(Keyword::WITH | Keyword::INSERT)),
+            Some(_) => false,
+        };
+        let mut behind = tokens[place + 1..]
+            .iter()
+            .filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        if keyword == Keyword::TABLE && begins && behind.next().is_some_and(is_word) {
+            found.push(place);
+        }
+        first = first.or(Some(keyword));
+        before = Some(&token.token);
+    }
+    if found.is_empty() {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 4 * found.len());
+    for (place, token) in tokens.into_iter().enumerate() {
+        if found.contains(&place) {
+            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            out.extend(words.map(|word| TokenWithSpan::new(word, token.span)));
+        } else {
+            out.push(token);
+        }
+    }
+    out
 }
 
 /// What of PostgreSQL's grammar stands in a text that the parser did not understand, and that it is known not to understand.
 fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, SqlError> {
-    const WORDS: [(&str, &str); 15] = [
+    const WORDS: [(&str, &str); 17] = [
+        ("INCLUDING", "LIKE … INCLUDING"),
+        ("EXCLUDING", "LIKE … EXCLUDING"),
         ("SYMMETRIC", "BETWEEN SYMMETRIC"),
         ("COLLATE", "COLLATE at this place"),
         ("EXCLUDE", "EXCLUDE"),
@@ -116,6 +232,9 @@ fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, 
     for token in lexer::tokens(text, TOKENS_MAX)? {
         if token.is_word(text, "CONFLICT") && found("WHERE") {
             return Ok(Some("a condition on the target of ON CONFLICT"));
+        }
+        if token.is_word(text, "CURRENT") && (found("OF") || found("of")) {
+            return Ok(Some("WHERE CURRENT OF"));
         }
         if token.is_word(text, "SET") && found("[") {
             return Ok(Some("SET of an element of a column"));

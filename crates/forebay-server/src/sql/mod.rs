@@ -2,7 +2,7 @@
 //!
 //! Contract:
 //! - It is PostgreSQL's SQL, carried out by SQLite: equal, or refused with words that name it (0A000), never different. Where
-//!   PostgreSQL reports an error, a spelling of SQLite's own may stand instead: PRAGMA and VACUUM do.
+//!   PostgreSQL reports an error, a spelling of SQLite's own may stand instead: PRAGMA does.
 //! - What would change or read the state of a connection, which all clients share, is refused by name.
 //!
 //! `compile` is the compiler, `functions` what its output calls, `facts` what PostgreSQL knows of its types and functions. Queries of
@@ -23,6 +23,8 @@ pub(crate) mod functions;
 mod grammar;
 mod lexer;
 mod lift;
+mod maintenance;
+mod misread;
 mod pragma;
 mod sequence_options;
 mod split;
@@ -223,12 +225,13 @@ pub struct Statement {
     pub hints: Hints,
     /// How its completion is announced.
     pub tag: Tag,
-    /// Whether it writes and must not share a transaction (VACUUM, some PRAGMAs).
+    /// Whether it must not share a transaction, or be in a block: VACUUM, some PRAGMAs, what is said to run CONCURRENTLY.
     pub runs_alone: bool,
     /// The highest parameter number in it.
     parameter_count: usize,
     tree: Option<Arc<grammar::Tree>>,
     carried: Option<Arc<Statement>>,
+    maintenance: Option<Arc<maintenance::Maintenance>>,
 }
 
 impl Statement {
@@ -237,7 +240,7 @@ impl Statement {
         self.carried.as_ref()
     }
 
-    /// Its syntax tree; `None` for what is not parsed (PRAGMA).
+    /// Its syntax tree; `None` for what the parser is not asked for (PRAGMA, VACUUM, ANALYZE).
     pub fn tree(&self) -> Option<&sqlparser::ast::Statement> {
         self.tree.as_deref().map(grammar::Tree::statement)
     }
@@ -378,6 +381,7 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         parameter_count: count_parameters(script, &segment.tokens)?,
         tree: None,
         carried: None,
+        maintenance: None,
     };
     if let Some(carrier) = carrier::understand(script, segment)? {
         (statement.kind, statement.tag) = (carrier.kind, carrier.tag);
@@ -405,14 +409,20 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         // Some take effect when they are prepared, explained or not.
         return Err(SqlError::unsupported("EXPLAIN of a PRAGMA"));
     }
-    statement.runs_alone = first == "VACUUM";
-    refuse_misread(script, &segment.tokens)?;
+    if let Some(maintenance) = maintenance::Maintenance::understand(&cursor)? {
+        statement.runs_alone = maintenance.is_vacuum;
+        statement.tag = Tag::Words(if maintenance.is_vacuum { "VACUUM" } else { "ANALYZE" }.into());
+        statement.maintenance = Some(Arc::new(maintenance));
+        return Ok(statement);
+    }
+    statement.runs_alone = is_concurrent(&cursor);
+    misread::refuse(script, &segment.tokens)?;
     let depth = grammar::check_depth(script, &segment.tokens)?;
     grammar::with_deep_stack(depth, || {
         if let Some(tree) = catalog_query::catalog_query(script, segment, written)? {
             statement.kind = Kind::Catalog;
             statement.tree = tree.map(|tree| Arc::new(grammar::Tree::new(tree, depth)));
-        } else if first != "VACUUM" {
+        } else {
             let tree = grammar::parse(written).map_err(|error| {
                 command::unread_alteration(&cursor).unwrap_or_else(|| error.moved(script, segment.range.start))
             })?;
@@ -433,23 +443,6 @@ fn parsed(script: &str, segment: &Segment) -> Result<Option<Arc<grammar::Tree>>,
     })
 }
 
-/// What the parser reads as something else: the precision of an interval behind its name.
-fn refuse_misread(script: &str, tokens: &[Token]) -> Result<(), SqlError> {
-    let misread = tokens.windows(5).any(|five| {
-        five[0].is_word(script, "INTERVAL")
-            && five[1].kind == lexer::Kind::Open
-            && five[3].kind == lexer::Kind::Close
-            && five[4].kind == lexer::Kind::Text
-    });
-    if misread {
-        return Err(SqlError::unsupported_but(
-            "INTERVAL(precision) before a literal",
-            "Cast the literal instead: '…'::interval(2).",
-        ));
-    }
-    Ok(())
-}
-
 /// Compiles a statement that is for SQLite, by the schema of this connection. `declared` are the types the client gave its parameters.
 pub(crate) fn compile(
     connection: &rusqlite::Connection,
@@ -459,6 +452,9 @@ pub(crate) fn compile(
     values: &forebay_pg_values::Environment,
     declared: &[u32],
 ) -> Result<Plan, SqlError> {
+    if let Some(maintenance) = &statement.maintenance {
+        return maintenance.plan(connection, environment);
+    }
     let Some(tree) = &statement.tree else {
         return described_by_sqlite(connection, statement);
     };
@@ -512,7 +508,7 @@ pub(crate) fn attempt(
     })
 }
 
-/// PRAGMA, and what else is SQLite's own: as SQLite describes it.
+/// A PRAGMA that was judged: as SQLite describes it.
 fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement) -> Result<Plan, SqlError> {
     let prepared = connection.prepare(&statement.sql)?;
     let columns = prepared
@@ -525,17 +521,10 @@ fn described_by_sqlite(connection: &rusqlite::Connection, statement: &Statement)
         })
         .collect();
     Ok(Plan {
-        steps: vec![statement.sql.to_string().into()],
-        used: 0,
-        parameters: Vec::new(),
-        environment: None,
         columns,
         writes: !prepared.readonly() || statement.runs_alone,
-        locks: None,
-        zone_bound: false,
         session_bound: true,
-        notice: None,
-        asked: Vec::new(),
+        ..Plan::of_steps(vec![statement.sql.to_string().into()])
     })
 }
 
@@ -623,6 +612,17 @@ fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
     Ok(highest)
 }
 
+/// `CREATE INDEX CONCURRENTLY` and `DROP INDEX CONCURRENTLY`.
+fn is_concurrent(cursor: &Cursor<'_>) -> bool {
+    let mut cursor = cursor.clone();
+    if cursor.take_words(&["CREATE"]) {
+        cursor.take_words(&["UNIQUE"]);
+    } else if !cursor.take_words(&["DROP"]) {
+        return false;
+    }
+    cursor.take_words(&["INDEX", "CONCURRENTLY"])
+}
+
 /// The first word of what an EXPLAIN explains.
 fn explained(cursor: &Cursor<'_>) -> String {
     let mut cursor = cursor.clone();
@@ -642,7 +642,7 @@ fn tag_of(cursor: &Cursor<'_>) -> Tag {
         "INSERT" | "REPLACE" => Tag::Insert,
         "UPDATE" => Tag::Update,
         "DELETE" => Tag::Delete,
-        "SELECT" | "VALUES" | "" => Tag::Select,
+        "SELECT" | "VALUES" | "TABLE" | "" => Tag::Select,
         "CREATE" | "DROP" | "ALTER" => {
             cursor.next();
             cursor.take_words(&["OR", "REPLACE"]);
@@ -651,11 +651,28 @@ fn tag_of(cursor: &Cursor<'_>) -> Tag {
                 cursor.next();
                 object = cursor.peek_word();
             }
+            if first == "CREATE" && object == "TABLE" && is_filled(cursor) {
+                return Tag::CreateTableAs;
+            }
             Tag::Words(format!("{first} {object}").into())
         }
         "TRUNCATE" | "LOCK" => Tag::Words(format!("{first} TABLE").into()),
         _ => Tag::Words(first.into()),
     }
+}
+
+/// Whether a query stands behind the AS of a CREATE TABLE, whose columns are no more than named.
+fn is_filled(mut cursor: Cursor<'_>) -> bool {
+    let mut depth = 0_usize;
+    while let Some(token) = cursor.next() {
+        match token.kind {
+            lexer::Kind::Open => depth += 1,
+            lexer::Kind::Close => depth = depth.saturating_sub(1),
+            _ if depth == 0 && token.is_word(cursor.source, "AS") => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The verb behind a WITH clause: the first one outside parentheses.

@@ -21,6 +21,8 @@ pub enum Tag {
     Fetch,
     /// `MOVE n`: rows that FETCH would have returned.
     Move,
+    /// `SELECT n`: rows of a table that CREATE TABLE … AS has made.
+    CreateTableAs,
     /// Anything else: its words, in upper case, without a count.
     Words(Cow<'static, str>),
 }
@@ -31,6 +33,7 @@ impl Tag {
         match self {
             Self::Insert => format!("INSERT 0 {rows}"),
             Self::Update | Self::Delete | Self::Select | Self::Fetch | Self::Move => format!("{} {rows}", self.words()),
+            Self::CreateTableAs => format!("SELECT {rows}"),
             Self::Words(words) => words.to_string(),
         }
     }
@@ -44,6 +47,7 @@ impl Tag {
             Self::Select => "SELECT",
             Self::Fetch => "FETCH",
             Self::Move => "MOVE",
+            Self::CreateTableAs => "CREATE TABLE AS",
             Self::Words(words) => words,
         }
     }
@@ -61,6 +65,7 @@ mod tests {
         assert_eq!(Tag::Select.render(1), "SELECT 1");
         assert_eq!(Tag::Fetch.render(2), "FETCH 2");
         assert_eq!(Tag::Move.render(4), "MOVE 4");
+        assert_eq!(Tag::CreateTableAs.render(3), "SELECT 3");
         assert_eq!(Tag::Words("CREATE TABLE".into()).render(9), "CREATE TABLE");
     }
 }

@@ -111,7 +111,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let list = list.join(", ");
                 let text = if copy.from {
                     let values: Vec<String> = (1..=columns.len()).map(|number| format!("${number}")).collect();
-                    format!("INSERT INTO {written} ({list}) VALUES ({})", values.join(", "))
+                    format!(
+                        "INSERT INTO {written} ({list}) OVERRIDING SYSTEM VALUE VALUES ({})",
+                        values.join(", ")
+                    )
                 } else {
                     format!("SELECT {list} FROM {written}")
                 };

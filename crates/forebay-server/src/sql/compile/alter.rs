@@ -76,6 +76,14 @@ fn is_cascade(behavior: Option<DropBehavior>) -> bool {
 impl Compiler<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Vec<Step>> {
         use AlterTableOperation as Operation;
+        let owner_only = |operation: &Operation| matches!(operation, Operation::OwnerTo { .. });
+        if alter.operations.iter().all(owner_only) {
+            let name = self.name_of(&alter.name)?;
+            // Of a view or a sequence, too: all that is here is every user's.
+            if self.kind_of(&name)?.is_some() {
+                return Ok(Vec::new());
+            }
+        }
         let Some(table) = self.altered(alter)? else {
             return Ok(Vec::new());
         };

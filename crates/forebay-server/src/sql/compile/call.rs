@@ -2,7 +2,7 @@
 //! about the session.
 
 use forebay_pg_values::{Owned, Type};
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value};
+use sqlparser::ast::{DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value};
 
 use super::expression::common_kind;
 use super::fault::{Fault, Result};
@@ -89,7 +89,7 @@ impl Compiler<'_> {
         let before = self.lenient;
         self.lenient |= name == "coalesce";
         for argument in &written.positional {
-            let argument = self.expression(argument, scope);
+            let argument = self.expression(named_sequence(&name, argument), scope);
             if argument.is_err() {
                 self.lenient = before;
             }
@@ -584,4 +584,16 @@ pub(super) fn sequence_name(text: &str) -> Result<String> {
 /// As [`sequence_name`], for a name that is known only when the statement runs.
 pub(crate) fn sequence_name_or(text: &str) -> std::result::Result<String, forebay_pg_values::ValueError> {
     sequence_name(text).map_err(|fault| forebay_pg_values::ValueError::new(fault.sqlstate, fault.message))
+}
+
+/// What names a sequence: a literal cast to regclass, as PostgreSQL writes it, is the literal.
+fn named_sequence<'e>(function: &str, argument: &'e Expr) -> &'e Expr {
+    match super::expression::unnested(argument) {
+        Expr::Cast {
+            expr,
+            data_type: DataType::Regclass,
+            ..
+        } if matches!(function, "nextval" | "currval" | "setval") => expr,
+        _ => argument,
+    }
 }

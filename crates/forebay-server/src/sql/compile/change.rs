@@ -73,6 +73,7 @@ impl Compiler<'_> {
     /// An INSERT up to what it stores.
     pub(super) fn inserting<'i>(&mut self, insert: &'i Insert) -> Result<Inserting<'i>> {
         refuse_foreign(insert)?;
+        self.overriding = insert.overwrite;
         let TableObject::TableName(name) = &insert.table else {
             return Err(Fault::unsupported("INSERT into something that is no table"));
         };
@@ -218,7 +219,6 @@ impl Compiler<'_> {
     }
 
     fn refuse_explicit(&self, column: &Column) -> Result<()> {
-        let _ = self;
         if column.generated {
             return Err(Fault::new(
                 "428C9",
@@ -226,7 +226,7 @@ impl Compiler<'_> {
             )
             .with_detail(says_itself(column)));
         }
-        if column.identity == Some(Identity::Always) {
+        if column.identity == Some(Identity::Always) && !self.overriding {
             return Err(Fault::new(
                 "428C9",
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
@@ -940,7 +940,6 @@ fn refuse_foreign(insert: &Insert) -> Result<()> {
         (insert.or.is_some(), "INSERT OR …"),
         (insert.ignore, "INSERT IGNORE"),
         (insert.replace_into, "REPLACE"),
-        (insert.overwrite, "INSERT OVERWRITE"),
         (insert.partitioned.is_some(), "PARTITION"),
         (!insert.after_columns.is_empty(), "columns behind PARTITION"),
         (insert.output.is_some(), "OUTPUT"),

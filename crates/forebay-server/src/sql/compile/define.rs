@@ -89,8 +89,6 @@ impl Compiler<'_> {
                 comment,
                 if_exists: false,
             } => self.comment(object_type, object_name, comment.as_deref()),
-            Tree::Analyze { .. } => Ok(vec!["ANALYZE".to_owned().into()]),
-            Tree::Vacuum(_) => Ok(vec!["VACUUM".to_owned().into()]),
             Tree::Lock(lock) => {
                 self.lock_tables(lock);
                 Ok(Vec::new())

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 
 use super::fault::{Fault, Result};
 use super::resolve::{self, common_type};
-use super::scalar::{Form, Scalar, quoted, type_label};
+use super::scalar::{CONSTANT_BYTES_MAX, Form, Scalar, quoted, type_label};
 use super::scope::Scope;
 use super::subquery::all_of;
 use super::types::{self, TypeName};
@@ -961,15 +961,8 @@ impl Compiler<'_> {
                 .ok_or_else(|| Fault::unsupported(format!("an array of {}", facts::display_name(element))))?;
             (array, Type::from_oid(element))
         };
-        let list: Vec<&str> = scalars.iter().map(|scalar| scalar.sql.as_str()).collect();
-        let label = kind.map_or_else(|| "array".to_owned(), type_label);
-        let sql = format!("\"forebay_array\"({}, {})", quoted(&label), list.join(", "));
-        Ok(Scalar {
-            typmod: common_kind(&scalars).typmod,
-            not_null: true,
-            ..Scalar::new(sql, array)
-        }
-        .with_parts(&scalars))
+        let typmod = common_kind(&scalars).typmod;
+        array_of(&scalars, kind, TypeName { oid: array, typmod })
     }
 
     /// `ARRAY[…]::type[]`: the cast is each element's own.
@@ -997,23 +990,8 @@ impl Compiler<'_> {
                 facts::display_name(element)
             )));
         }
-        let label = if nested {
-            "array".to_owned()
-        } else {
-            Type::from_oid(element).map_or_else(String::new, type_label)
-        };
-        let mut sql = format!("\"forebay_array\"({}", quoted(&label));
-        for scalar in &scalars {
-            sql.push_str(", ");
-            sql.push_str(&scalar.sql);
-        }
-        sql.push(')');
-        Ok(Scalar {
-            typmod: to.typmod,
-            not_null: true,
-            ..Scalar::new(sql, to.oid)
-        }
-        .with_parts(&scalars))
+        let kind = if nested { None } else { Type::from_oid(element) };
+        array_of(&scalars, kind, to)
     }
 
     fn access(&mut self, root: &Expr, chain: &[AccessExpr], scope: &Scope<'_>) -> Result<Scalar> {
@@ -1172,4 +1150,33 @@ fn interval_fields(leading: &DateTimeField, last: Option<&DateTimeField>) -> Res
         (F::Minute, Some(F::Second)) => I::MinuteToSecond,
         _ => return Err(Fault::unsupported("these fields of an interval")),
     })
+}
+
+/// An array of elements of one type; of none, they are arrays themselves. Constants make a constant, unless it is long.
+fn array_of(elements: &[Scalar], kind: Option<Type>, array: TypeName) -> Result<Scalar> {
+    let mut whole = Scalar {
+        typmod: array.typmod,
+        not_null: true,
+        ..Scalar::new("", array.oid)
+    }
+    .with_parts(elements);
+    let constants: Option<Vec<Owned>> = elements.iter().map(Scalar::constant_value).collect();
+    if let (Some(Type::Scalar(kind)), Some(constants)) = (kind, constants) {
+        let stored = forebay_pg_values::array::Array::of_elements(constants).into_stored(kind)?;
+        if !matches!(&stored, Owned::Text(text) if text.len() > CONSTANT_BYTES_MAX) {
+            return Ok(Scalar {
+                typmod: array.typmod,
+                ..Scalar::constant(stored, array.oid)
+            }
+            .with_parts(elements));
+        }
+    }
+    let label = kind.map_or_else(|| "array".to_owned(), type_label);
+    whole.sql = format!("\"forebay_array\"({}", quoted(&label));
+    for element in elements {
+        whole.sql.push_str(", ");
+        whole.sql.push_str(&element.sql);
+    }
+    whole.sql.push(')');
+    Ok(whole)
 }

@@ -89,6 +89,8 @@ impl Compiler<'_> {
             keys.join(", ")
         );
         if let Some(predicate) = &index.predicate {
+            scope.no_aggregates.set(Some("index predicates"));
+            scope.no_windows.set(Some("index predicates"));
             let condition = self.condition(predicate, &scope, "WHERE")?;
             refuse_session(&condition.sql, "the predicate of an index")?;
             sql.push_str(&format!(" WHERE {}", condition.sql));

@@ -31,6 +31,7 @@ mod locks;
 pub(crate) mod namespace;
 mod naming;
 mod native;
+mod quantified;
 mod query;
 mod rename;
 mod resolve;
@@ -96,6 +97,23 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Steps without parameters and columns.
+    pub(crate) fn of_steps(steps: Vec<Step>) -> Self {
+        Self {
+            steps,
+            parameters: Vec::new(),
+            used: 0,
+            environment: None,
+            columns: Vec::new(),
+            writes: false,
+            locks: None,
+            zone_bound: false,
+            session_bound: false,
+            notice: None,
+            asked: Vec::new(),
+        }
+    }
+
     /// The text of the first step; empty if it is none of SQLite's.
     pub fn first_sql(&self) -> Arc<str> {
         self.steps.first().and_then(Step::sql).cloned().unwrap_or_default()
@@ -171,6 +189,8 @@ pub(crate) struct Compiler<'a> {
     null_is_false: bool,
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
     lenient: bool,
+    /// OVERRIDING SYSTEM VALUE: a column that always numbers itself takes what it is given.
+    overriding: bool,
     notice: Option<String>,
     asked: Vec<Asked>,
     /// Rows are looked at, not stored: what must not be stored is let through.
@@ -338,6 +358,7 @@ impl<'a> Compiler<'a> {
             session_bound: false,
             null_is_false: false,
             lenient: false,
+            overriding: false,
             notice: None,
             asked: Vec::new(),
             explains: false,
@@ -410,13 +431,15 @@ impl<'a> Compiler<'a> {
                 ..
             } => {
                 let (steps, _) = self.statement(statement)?;
+                if self.writes {
+                    return Err(Fault::unsupported("EXPLAIN of a statement that writes"));
+                }
                 if !std::mem::take(&mut self.asked).is_empty() {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 }
                 let [Step::Run { sql: step, .. }] = steps.as_slice() else {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 };
-                self.writes = false;
                 let column = |name: &str, kind: Oid| ResultColumn {
                     name: name.to_owned(),
                     kind: TypeName::plain(kind),

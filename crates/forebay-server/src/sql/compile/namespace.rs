@@ -11,6 +11,7 @@ use super::define::unreadable;
 use super::fault::{Fault, Result};
 use super::scalar::{identifier, quoted};
 use super::{Compiler, Step, folded};
+use crate::sql::Environment;
 
 /// Where the schemas beside `public` are kept.
 pub(crate) const SCHEMAS: &str = "CREATE TABLE \"forebay_schema\" (name TEXT PRIMARY KEY)";
@@ -59,6 +60,20 @@ pub(crate) fn search_path(setting: &str, user: &str, is_there: impl Fn(&str) -> 
         }
     }
     path
+}
+
+/// The schemas in which this session looks up a name without one.
+pub(crate) fn session_path(
+    connection: &rusqlite::Connection,
+    session: &Environment<'_>,
+) -> rusqlite::Result<Vec<String>> {
+    let Some(setting) = (session.settings)("search_path") else {
+        return Ok(vec![PUBLIC.to_owned()]);
+    };
+    let others = schemas(connection)?;
+    Ok(search_path(&setting, session.user, |name| {
+        name == PUBLIC || others.iter().any(|known| known == name)
+    }))
 }
 
 /// The names of the schemas beside `public`.
@@ -138,9 +153,7 @@ impl Compiler<'_> {
         let others = schemas(self.schema.connection()).map_err(unreadable)?;
         // Who has a schema of their own means something else by a name than others do.
         self.session_bound |= setting.contains("$user") && others.iter().any(|known| known == self.session.user);
-        Ok(search_path(&setting, self.session.user, |name| {
-            name == PUBLIC || others.iter().any(|known| known == name)
-        }))
+        session_path(self.schema.connection(), self.session).map_err(unreadable)
     }
 
     /// Refuses what would be looked up elsewhere when its text is read again.

@@ -21,7 +21,7 @@ fn asks_for_letters(symbol: &str) -> bool {
 }
 
 /// What calls of constants make is put in their place unless it is longer.
-const CONSTANT_BYTES_MAX: usize = 64 << 10;
+pub(super) const CONSTANT_BYTES_MAX: usize = 64 << 10;
 
 /// What is known of an expression before it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,6 +142,29 @@ impl Scalar {
         self.sql.contains(" COLLATE ")
     }
 
+    /// Its value, if that is known.
+    pub(super) fn constant_value(&self) -> Option<Owned> {
+        match &self.form {
+            Form::Constant(value) => Some(value.clone()),
+            Form::Any | Form::Parameter(_) => None,
+        }
+    }
+
+    /// The elements of an array whose value is known.
+    pub(super) fn constant_elements(&self) -> Option<Vec<Self>> {
+        let element = facts::element_of(self.oid)?;
+        let (Form::Constant(Owned::Text(stored)), Type::Scalar(kind)) = (&self.form, Type::from_oid(element)?) else {
+            return None;
+        };
+        let elements = forebay_pg_values::array::elements(kind, stored).ok()?;
+        Some(
+            elements
+                .into_iter()
+                .map(|value| Self::constant(value, element))
+                .collect(),
+        )
+    }
+
     /// The constant text of a literal of unknown type.
     pub(super) fn unknown_text(&self) -> Option<&str> {
         match (&self.form, self.oid) {
@@ -193,7 +216,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A name as SQLite's grammar has it.
-pub(super) fn identifier(name: &str) -> String {
+pub(crate) fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -418,6 +441,22 @@ impl Compiler<'_> {
                 typmod: -1,
                 ..scalar
             });
+        }
+        if let Some(items) = scalar.constant_elements()
+            && let (Form::Constant(Owned::Text(stored)), Some(Type::Scalar(from)), Some(Type::Scalar(into))) =
+                (&scalar.form, Type::from_oid(from), Type::from_oid(element))
+        {
+            let mut converted = Vec::with_capacity(items.len());
+            for item in items {
+                converted.push(self.convert_type(item, element, context)?.constant_value());
+            }
+            if let Some(converted) = converted.into_iter().collect::<Option<Vec<Owned>>>() {
+                let mut converted = converted.into_iter();
+                let stored = forebay_pg_values::array::convert_elements(from, into, stored, |_| {
+                    Ok(converted.next().unwrap_or(Owned::Null))
+                })?;
+                return Ok(Scalar::constant(Owned::Text(stored), to));
+            }
         }
         // Element by element, by the cast of the elements.
         let item = Scalar::new("\"value\"", from);

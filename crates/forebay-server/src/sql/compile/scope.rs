@@ -124,6 +124,18 @@ impl<'a> Scope<'a> {
         })
     }
 
+    /// The part of a definition whose expression this is: it may hold no subquery, neither the client's nor one of ours.
+    pub(super) fn definition(&self) -> Option<&'static str> {
+        Some(match self.no_aggregates.get()? {
+            "check constraints" => "check constraint",
+            "column generation expressions" => "column generation expression",
+            "DEFAULT expressions" => "DEFAULT expression",
+            "index expressions" => "index expression",
+            "index predicates" => "index predicate",
+            _ => return None,
+        })
+    }
+
     fn scalar(&self, relation: usize, column: usize) -> Scalar {
         let found = &self.relations[relation].columns[column];
         let mut scalar = Scalar {
@@ -254,6 +266,9 @@ impl<'a> Scope<'a> {
             own = false;
         }
         match parts {
+            [name] if !self.relations.is_empty() && is_of_the_system(&folded(name)) => {
+                Err(Fault::unsupported(format!("the system column {}", folded(name))).at(name))
+            }
             [_] => Ok(None),
             [.., table, _] => Err(Fault::new(
                 "42P01",
@@ -271,4 +286,9 @@ impl<'a> Scope<'a> {
             .any(|relation| relation.name.as_deref() == Some(name))
             || self.outer.is_some_and(|outer| outer.has_relation(name))
     }
+}
+
+/// A column that every table of PostgreSQL's has.
+fn is_of_the_system(name: &str) -> bool {
+    matches!(name, "ctid" | "tableoid" | "xmin" | "xmax" | "cmin" | "cmax")
 }

@@ -3,8 +3,7 @@
 //! Contract: PostgreSQL's three-valued answers; more than one row where one is wanted is its error (21000), which SQLite does not have.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, SetExpr,
-    Value,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, SetExpr, Value,
 };
 
 use super::Compiler;
@@ -27,6 +26,7 @@ impl Compiler<'_> {
     }
 
     fn one_column(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Compiled> {
+        refuse_in_definition(scope)?;
         let before = std::mem::replace(&mut self.null_is_false, false);
         let compiled = self.query(query, Some(scope), None);
         self.null_is_false = before;
@@ -56,6 +56,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn exists(&mut self, query: &Query, negated: bool, scope: &Scope<'_>) -> Result<Scalar> {
+        refuse_in_definition(scope)?;
         let before = std::mem::replace(&mut self.null_is_false, false);
         let compiled = self.query(query, Some(scope), None);
         self.null_is_false = before;
@@ -171,6 +172,7 @@ impl Compiler<'_> {
     ) -> Result<Scalar> {
         let not = if negated { "NOT " } else { "" };
         if let Expr::Tuple(items) = unnested(value) {
+            refuse_in_definition(scope)?;
             let before = std::mem::replace(&mut self.null_is_false, false);
             let compiled = self.query(query, Some(scope), None);
             self.null_is_false = before;
@@ -226,7 +228,7 @@ impl Compiler<'_> {
         Ok(Scalar::truth(sql).with_parts([&left]))
     }
 
-    fn one_column_or(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Compiled> {
+    pub(super) fn one_column_or(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Compiled> {
         self.one_column(query, scope).map_err(|fault| {
             if fault.message == "subquery must return only one column" {
                 Fault::new("42601", "subquery has too many columns")
@@ -234,78 +236,6 @@ impl Compiler<'_> {
                 fault
             }
         })
-    }
-
-    /// `value operator ANY (…)` and ALL, of a subquery or an array.
-    pub(super) fn quantified(
-        &mut self,
-        value: &Expr,
-        operator: &BinaryOperator,
-        right: &Expr,
-        any: bool,
-        scope: &Scope<'_>,
-    ) -> Result<Scalar> {
-        let name = operator.to_string();
-        let name = if name == "!=" { "<>" } else { name.as_str() };
-        if let Expr::Subquery(query) = unnested(right) {
-            return match (name, any) {
-                ("=", true) => self.in_subquery(value, query, false, scope),
-                ("<>", false) => self.in_subquery(value, query, true, scope),
-                _ => {
-                    let left = self.expression(value, scope)?;
-                    let compiled = self.one_column_or(query, scope)?;
-                    let item = Scalar::new("\"c1\"", compiled.columns[0].kind.oid);
-                    let test = self.binary(name, left.clone(), item)?;
-                    Ok(Scalar::truth(three_valued(&test.sql, &format!("({})", compiled.sql), any)).with_parts([&left]))
-                }
-            };
-        }
-        let left = self.expression(value, scope)?;
-        let array = self.expression(right, scope)?;
-        let element = match facts::element_of(array.oid) {
-            Some(element) => element,
-            None if array.oid == oid::UNKNOWN => {
-                let chosen = resolve::operator(name, Some(left.oid), oid::UNKNOWN)?;
-                if resolve::is_polymorphic(chosen.right) {
-                    left.oid
-                } else {
-                    chosen.right
-                }
-            }
-            None => {
-                return Err(Fault::new("42809", "op ANY/ALL (array) requires array on right side"));
-            }
-        };
-        let array_type = facts::array_of(element)
-            .filter(|array| types::has_values(*array))
-            .ok_or_else(|| Fault::unsupported(format!("an array of {}", facts::display_name(element))))?;
-        let array = self.convert_type(array, array_type, Context::Implicit)?;
-        let item = Scalar::new("\"value\"", element);
-        let source = format!("json_each(\"forebay_flat\"({}))", array.sql);
-        let sql = match (name, any) {
-            ("=", true) | ("<>", false) => {
-                let not = if any { "" } else { "NOT " };
-                let (left, item) = self.comparable("=", left.clone(), item)?;
-                let test = format!("({} {not}IN (SELECT {} FROM {source}))", left.compared(), item.sql);
-                if array.not_null || (self.null_is_false && any) {
-                    test
-                } else {
-                    format!("(CASE WHEN {} IS NOT NULL THEN {test} END)", array.sql)
-                }
-            }
-            _ => {
-                let test = self.binary(name, left.clone(), item)?;
-                let test = three_valued(&test.sql, &source, any);
-                // An array without elements asks for no value; one that cannot be had is an error all the same.
-                let asked = if left.sql.contains('(') {
-                    format!("({} IS NULL) IS NOT NULL AND ", left.sql)
-                } else {
-                    String::new()
-                };
-                format!("(CASE WHEN {asked}{} IS NOT NULL THEN {test} END)", array.sql)
-            }
-        };
-        Ok(Scalar::truth(sql).with_parts([&left, &array]))
     }
 
     pub(super) fn array_of_query(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Scalar> {
@@ -334,16 +264,11 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether the test holds for any of the rows, or for all: NULL where it is not certain.
-fn three_valued(test: &str, source: &str, any: bool) -> String {
-    if any {
-        format!(
-            "(SELECT CASE WHEN max(m) = 1 THEN 1 WHEN count(*) > count(m) THEN NULL ELSE 0 END FROM (SELECT {test} AS m FROM {source}))"
-        )
-    } else {
-        format!(
-            "(SELECT CASE WHEN min(m) = 0 THEN 0 WHEN count(*) > count(m) THEN NULL ELSE 1 END FROM (SELECT {test} AS m FROM {source}))"
-        )
+/// Definitions hold no queries.
+fn refuse_in_definition(scope: &Scope<'_>) -> Result<()> {
+    match scope.definition() {
+        Some(what) => Err(Fault::new("0A000", format!("cannot use subquery in {what}"))),
+        None => Ok(()),
     }
 }
 

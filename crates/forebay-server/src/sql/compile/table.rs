@@ -156,7 +156,7 @@ impl Compiler<'_> {
             );
         }
         if let Some(element) = facts::element_of(kind.oid)
-            && kind.typmod >= 0
+            && (kind.typmod >= 0 || element == oid::BYTEA)
         {
             return Err(Fault::unsupported(format!(
                 "a column of type {}[]",

@@ -26,7 +26,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     type Body = fn(&Context<'_>) -> rusqlite::Result<Value>;
-    let scalars: [(&str, FunctionFlags, Body); 23] = [
+    let scalars: [(&str, FunctionFlags, Body); 24] = [
         ("forebay_now", fixed, now),
         ("forebay_clock", moving, |_| Ok(Value::Text(moment(clock_micros())?))),
         ("forebay_random", moving, |_| {
@@ -50,6 +50,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         }),
         ("forebay_greatest", fixed, |context| extreme(context, Ordering::Greater)),
         ("forebay_least", fixed, |context| extreme(context, Ordering::Less)),
+        ("forebay_quantified", fixed, quantified),
         ("forebay_once", fixed, once),
         ("forebay_key", fixed, key),
         ("forebay_not_null", fixed, not_null),
@@ -307,6 +308,40 @@ fn extreme(context: &Context<'_>, wanted: Ordering) -> rusqlite::Result<Value> {
         }
     }
     value(best.into())
+}
+
+/// `(type of the elements, operator, any, value, array)`: whether the comparison holds for any element, or for all.
+fn quantified(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let kind = type_at(context, 0)?.kind();
+    let (operator, any) = (text_at(context, 1)?, context.get::<bool>(2)?);
+    let (left, stored) = (datum(context.get_raw(3))?, datum(context.get_raw(4))?);
+    let Datum::Text(stored) = stored else {
+        return Ok(Value::Null);
+    };
+    let mut unknown = false;
+    for element in array::elements(kind, stored).map_err(raised)? {
+        if left == Datum::Null || element == Owned::Null {
+            unknown = true;
+            continue;
+        }
+        let order = array::compare_scalar(kind, left, element.as_datum());
+        let holds = match operator {
+            "=" => order.is_eq(),
+            "<>" => order.is_ne(),
+            "<" => order.is_lt(),
+            "<=" => order.is_le(),
+            ">" => order.is_gt(),
+            _ => order.is_ge(),
+        };
+        if holds == any {
+            return Ok(Value::Integer(any.into()));
+        }
+    }
+    Ok(if unknown {
+        Value::Null
+    } else {
+        Value::Integer((!any).into())
+    })
 }
 
 /// `('', key, …)`: true, unless the statement has come by these keys before.
