@@ -106,10 +106,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("`SET (a, b) = (SELECT …)`", "UPDATE t SET (a, b) = (SELECT 1, 'b')"),
     ("`SELECT … INTO`", "SELECT a INTO u FROM t"),
     (
-        "`OVERRIDING SYSTEM VALUE`",
-        "INSERT INTO t (id) OVERRIDING SYSTEM VALUE VALUES (1)",
-    ),
-    (
         "`RETURNING` of another table's columns",
         "UPDATE t SET a = 1 FROM v RETURNING v.a",
     ),

@@ -1,7 +1,7 @@
 //! Expressions other than operators and calls: columns, literals, casts, CASE, subqueries, arrays; and how types meet.
 
 use postgres_types::Type;
-use sqlparser::ast::{AccessExpr, CastKind, CharacterLength, DataType, Expr, Subscript, TrimWhereField, Value};
+use sqlparser::ast::{AccessExpr, CastKind, DataType, Expr, Subscript, TrimWhereField, Value};
 
 use super::super::detect::folded;
 use super::super::functions::boolean_literal;
@@ -402,13 +402,6 @@ impl Translator {
 
     fn cast(&mut self, expression: &Expr, data_type: &DataType) -> Result<Piece, CatalogError> {
         let piece = self.expression(expression)?;
-        if let DataType::Varchar(Some(length)) | DataType::CharacterVarying(Some(length)) = data_type
-            && let CharacterLength::IntegerLength { length, unit: None } = length
-        {
-            let text = self.coerce(piece, &Type::VARCHAR)?;
-            let text = self.convert(text, &Type::VARCHAR)?;
-            return Ok(Piece::new(format!("substr({}, 1, {length})", text.sql), Type::VARCHAR));
-        }
         let target =
             target_type(data_type).ok_or_else(|| CatalogError::unsupported(format!("the type {data_type}")))?;
         // A bare parameter has the type it is cast to.

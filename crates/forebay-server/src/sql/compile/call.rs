@@ -369,10 +369,15 @@ impl Compiler<'_> {
         let mut sql = format!("\"forebay_{name}\"({ENVIRONMENT}");
         if wanted > 0 {
             let sequence = arguments.remove(0);
-            self.refuse_other_path("a sequence")?;
             let named = match &sequence.form {
-                Form::Constant(Owned::Text(text)) => quoted(&sequence_name(text)?),
+                Form::Constant(Owned::Text(text)) => {
+                    if name_parts(text)?.len() < 2 {
+                        self.refuse_other_path("a sequence")?;
+                    }
+                    quoted(&sequence_name(text)?)
+                }
                 _ => {
+                    self.refuse_other_path("a sequence")?;
                     let text = self.convert_type(sequence, oid::TEXT, Context::Implicit)?;
                     format!("\"forebay_sequence_name\"({})", text.sql)
                 }
@@ -532,6 +537,19 @@ fn default_argument(fact: &FunctionFact, place: usize) -> Option<Scalar> {
 
 /// The name in the file of a sequence, from a literal: folded unless quoted, in `public` unless it names a schema.
 pub(super) fn sequence_name(text: &str) -> Result<String> {
+    let parts = name_parts(text)?;
+    match parts.as_slice() {
+        [_] | [_, _] if parts.iter().any(|part| part.contains("::")) => {
+            Err(Fault::new("42P01", format!("relation \"{text}\" does not exist")))
+        }
+        [name] => Ok(name.clone()),
+        [schema, name] => Ok(super::namespace::stored(schema, name)),
+        _ => Err(Fault::new("42P01", format!("relation \"{text}\" does not exist"))),
+    }
+}
+
+/// The parts of a name in a literal.
+fn name_parts(text: &str) -> Result<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
     loop {
@@ -567,17 +585,9 @@ pub(super) fn sequence_name(text: &str) -> Result<String> {
         }
         match rest.strip_prefix('.') {
             Some(behind) => rest = behind,
-            None if rest.is_empty() => break,
+            None if rest.is_empty() => return Ok(parts),
             None => return Err(Fault::new("42602", "invalid name syntax")),
         }
-    }
-    match parts.as_slice() {
-        [_] | [_, _] if parts.iter().any(|part| part.contains("::")) => {
-            Err(Fault::new("42P01", format!("relation \"{text}\" does not exist")))
-        }
-        [name] => Ok(name.clone()),
-        [schema, name] => Ok(super::namespace::stored(schema, name)),
-        _ => Err(Fault::new("42P01", format!("relation \"{text}\" does not exist"))),
     }
 }
 

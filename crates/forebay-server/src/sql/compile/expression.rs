@@ -399,7 +399,8 @@ impl Compiler<'_> {
             if scope.has_relation(&folded(name)) {
                 return Err(Fault::unsupported(format!("the whole row {} as a value", folded(name))));
             }
-            return Err(super::scope::no_column(&folded(name), &format!("\"{}\"", folded(name))).at(name));
+            let name_of = folded(name);
+            return Err(Fault::new("42703", format!("column \"{name_of}\" does not exist")).at(name));
         }
         Err(Fault::unsupported(format!(
             "the name {}",

@@ -100,12 +100,7 @@ impl Compiler<'_> {
             _ => {
                 let test = self.binary(name, left.clone(), item)?;
                 let test = three_valued(&test.sql, &source, any);
-                // An array without elements asks for no value; one that cannot be had is an error all the same.
-                let asked = if left.sql.contains('(') {
-                    format!("({} IS NULL) IS NOT NULL AND ", left.sql)
-                } else {
-                    String::new()
-                };
+                let asked = asked_for(&left).map_or_else(String::new, |asked| format!("{asked} AND "));
                 format!("(CASE WHEN {asked}{} IS NOT NULL THEN {test} END)", array.sql)
             }
         };
@@ -115,7 +110,9 @@ impl Compiler<'_> {
     /// The tests of known elements, written out; `None` if that would be too long.
     fn each_of(&mut self, quantified: &Quantified<'_>, items: Vec<Scalar>, element: Oid) -> Result<Option<Scalar>> {
         let Quantified { left, operator, any } = quantified;
-        if let ("=", true) | ("<>", false) = (*operator, *any) {
+        if let ("=", true) | ("<>", false) = (*operator, *any)
+            && !items.is_empty()
+        {
             let (left, probe) = self.comparable("=", left.clone(), Scalar::new("", element))?;
             let mut list = Vec::with_capacity(items.len());
             for item in items {
@@ -135,7 +132,11 @@ impl Compiler<'_> {
         let sql = if tests.is_empty() {
             // Of nothing, any is false and all is true, but the operator must be there.
             self.binary(operator, left.clone(), Scalar::new("NULL", element))?;
-            if *any { "0" } else { "1" }.to_owned()
+            let answer = if *any { "0" } else { "1" };
+            match asked_for(left) {
+                Some(asked) => format!("(CASE WHEN {asked} THEN {answer} END)"),
+                None => answer.to_owned(),
+            }
         } else {
             let tests: Vec<&str> = tests.iter().map(|test| test.sql.as_str()).collect();
             format!("({})", tests.join(if *any { " OR " } else { " AND " }))
@@ -177,6 +178,13 @@ impl Compiler<'_> {
         ))
         .with_parts([&left, array]))
     }
+}
+
+/// An array without elements asks for no value; one that cannot be had is an error all the same. Always true, if there is anything to ask.
+fn asked_for(left: &Scalar) -> Option<String> {
+    left.sql
+        .contains('(')
+        .then(|| format!("({} IS NULL) IS NOT NULL", left.sql))
 }
 
 /// Whether the test holds for any of the rows, or for all: NULL where it is not certain.

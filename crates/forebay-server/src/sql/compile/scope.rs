@@ -71,12 +71,10 @@ pub(super) struct Grouping {
 
 /// What is said of a column that is not there. Those that every table of PostgreSQL's has are none here.
 pub(super) fn no_column(name: &str, spelled: &str) -> Fault {
-    match name {
-        "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid" => {
-            Fault::unsupported(format!("the system column {name}"))
-        }
-        _ => Fault::new("42703", format!("column {spelled} does not exist")),
+    if is_of_the_system(name) {
+        return Fault::unsupported(format!("the system column {name}"));
     }
+    Fault::new("42703", format!("column {spelled} does not exist"))
 }
 
 /// See the module.
