@@ -167,7 +167,12 @@ impl Maintenance {
                 }
             }
             let Some(table) = table else {
-                return Err(fault("42P01", format!("relation \"{}\" does not exist", named.name)));
+                let schema = named
+                    .schema
+                    .as_ref()
+                    .map_or_else(String::new, |schema| format!("{schema}."));
+                let message = format!("relation \"{schema}{}\" does not exist", named.name);
+                return Err(fault("42P01", message));
             };
             for column in &named.columns {
                 if !table.columns.iter().any(|found| found.name == *column) {

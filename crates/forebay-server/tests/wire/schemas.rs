@@ -230,3 +230,71 @@ fn the_catalog_tells_schemas() {
         ],
     );
 }
+
+#[test]
+fn what_is_said_of_a_table_of_another_schema_names_it() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run(
+        "CREATE SCHEMA x; CREATE TABLE x.t (id int PRIMARY KEY, n int UNIQUE CHECK (n < 9), m text NOT NULL); \
+         CREATE TABLE x.r (t_id int REFERENCES x.t); INSERT INTO x.t VALUES (1, 1, 'a'); INSERT INTO x.r VALUES (1)",
+    );
+    // Of each: message, detail, schema, table, column and constraint.
+    for (sql, expected) in [
+        (
+            "INSERT INTO x.t VALUES (1, 2, 'b')",
+            "duplicate key value violates unique constraint \"t_pkey\"|Key (id)=(1) already exists.|x|t||t_pkey",
+        ),
+        (
+            "INSERT INTO x.t VALUES (2, 10, 'b')",
+            "new row for relation \"t\" violates check constraint \"t_n_check\"|Failing row contains (2, 10, b).|x|t||t_n_check",
+        ),
+        (
+            "INSERT INTO x.t VALUES (2, 3, NULL)",
+            "null value in column \"m\" of relation \"t\" violates not-null constraint|Failing row contains (2, 3, null).|x|t|m|",
+        ),
+        (
+            "INSERT INTO x.r VALUES (5)",
+            "insert or update on table \"r\" violates foreign key constraint \"r_t_id_fkey\"\
+             |Key (t_id)=(5) is not present in table \"t\".|x|r||r_t_id_fkey",
+        ),
+        (
+            "DELETE FROM x.t",
+            "update or delete on table \"t\" violates foreign key constraint \"r_t_id_fkey\" on table \"r\"\
+             |Key (id)=(1) is still referenced from table \"r\".|x|r||r_t_id_fkey",
+        ),
+    ] {
+        let answer = client.query(sql);
+        let error = answer.error().unwrap();
+        let fields = [b'M', b'D', b's', b't', b'c', b'n'].map(|code| error.field(code).unwrap_or_default());
+        assert_eq!(fields.join("|"), expected, "{sql}");
+    }
+    expect(
+        &mut client,
+        &[
+            ("COMMENT ON TABLE x.t IS 'words'", ""),
+            ("SELECT obj_description('x.t'::regclass)", "words"),
+            (
+                "CREATE VIEW x.v AS SELECT * FROM x.t; CREATE VIEW w AS SELECT n FROM x.v",
+                "",
+            ),
+            ("SELECT x.v.n FROM x.v", "1"),
+            (
+                "DROP VIEW x.v",
+                "2BP01 cannot drop view x.v because other objects depend on it",
+            ),
+            ("ANALYZE x.t", ""),
+            ("ANALYZE x.q", "42P01 relation \"x.q\" does not exist"),
+            ("ANALYZE y.q", "3F000 schema \"y\" does not exist"),
+            // Where nothing is looked up, each name says its schema.
+            ("CREATE SEQUENCE s; SET search_path TO ''", ""),
+            ("SELECT setval('public.s', 4), nextval('public.s')", "4 5"),
+            ("CREATE VIEW public.z AS SELECT id FROM x.t", ""),
+            ("SELECT * FROM public.z", "1"),
+            (
+                "CREATE VIEW public.y AS SELECT id FROM t",
+                "42P01 relation \"t\" does not exist",
+            ),
+        ],
+    );
+}
