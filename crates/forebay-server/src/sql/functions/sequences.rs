@@ -230,28 +230,34 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
     let told = told(text(context, 0)?)?;
     let name = text(context, 1)?;
     let mut state = sequences.state.lock();
-    let next = with_connection(context, |connection| {
-        loop {
-            if !state.sequences.contains_key(name) {
-                let read = from_file(connection, name)?;
-                state.sequences.insert(name.to_owned(), read);
-            }
-            let Some(sequence) = state.sequences.get_mut(name) else {
-                return Err(missing(name));
-            };
-            let next = sequence.next(name)?;
-            match sequence.is_logged(connection, name, next, transaction)? {
-                Some(true) => {}
-                Some(false) => sequence.log_ahead(connection, name, next, transaction)?,
-                None => {
-                    state.sequences.remove(name);
-                    continue;
-                }
-            }
-            sequence.give(next, transaction);
-            return Ok(next);
+    let next = loop {
+        if !state.sequences.contains_key(name) {
+            let read = with_connection(context, |connection| from_file(connection, name))?;
+            state.sequences.insert(name.to_owned(), read);
         }
-    })?;
+        let Some(sequence) = state.sequences.get_mut(name) else {
+            return Err(missing(name));
+        };
+        let next = sequence.next(name)?;
+        let logged = match sequence.is_known_to_be_logged(next) {
+            Some(logged) => Some(logged),
+            None => with_connection(context, |connection| sequence.is_logged(connection, name, transaction))?,
+        };
+        match logged {
+            Some(true) => {}
+            Some(false) => {
+                with_connection(context, |connection| {
+                    sequence.log_ahead(connection, name, next, transaction)
+                })?;
+            }
+            None => {
+                state.sequences.remove(name);
+                continue;
+            }
+        }
+        sequence.give(next, transaction);
+        break next;
+    };
     let seen = state.sessions.entry(told.session).or_default();
     seen.see(name, next);
     Ok(Value::Integer(next))
@@ -296,32 +302,32 @@ impl Sequence {
         }
     }
 
-    /// Whether the file says that this number may have been given. Nothing if the file tells of another life of the sequence: a new
-    /// beginning was taken back.
-    fn is_logged(
-        &mut self,
-        connection: &Connection,
-        name: &str,
-        next: i64,
-        transaction: u64,
-    ) -> rusqlite::Result<Option<bool>> {
-        Ok(match self.logged {
+    /// Whether the file says that this number may have been given, if that is known without a look at it.
+    fn is_known_to_be_logged(&self, next: i64) -> Option<bool> {
+        match self.logged {
             None => Some(false),
             Some(Logged { bound, .. }) if self.is_beyond(next, bound) => Some(false),
             Some(Logged { by: None, .. }) => Some(true),
-            Some(Logged { bound, by: Some(by) }) => {
-                let there = logged(connection, name)?;
-                if there == Some((bound, self.life)) {
-                    if by != transaction {
-                        self.logged = Some(Logged { bound, by: None });
-                    }
-                    Some(true)
-                } else if there.is_some_and(|(_, life)| life == self.life) || there == Some(self.origin) {
-                    Some(false)
-                } else {
-                    None
-                }
+            Some(Logged { by: Some(_), .. }) => None,
+        }
+    }
+
+    /// Whether the file says that numbers up to the bound, of which this is one, may have been given. Nothing if it tells of another life
+    /// of the sequence: a new beginning was taken back.
+    fn is_logged(&mut self, connection: &Connection, name: &str, transaction: u64) -> rusqlite::Result<Option<bool>> {
+        let Some(Logged { bound, by }) = self.logged else {
+            return Ok(Some(false));
+        };
+        let there = logged(connection, name)?;
+        Ok(if there == Some((bound, self.life)) {
+            if by != Some(transaction) {
+                self.logged = Some(Logged { bound, by: None });
             }
+            Some(true)
+        } else if there.is_some_and(|(_, life)| life == self.life) || there == Some(self.origin) {
+            Some(false)
+        } else {
+            None
         })
     }
 
