@@ -295,6 +295,11 @@ fn what_is_said_of_a_table_of_another_schema_names_it() {
                 "CREATE VIEW public.y AS SELECT id FROM t",
                 "42P01 relation \"t\" does not exist",
             ),
+            // A view of two tables goes once.
+            ("CREATE TABLE x.a (i int); CREATE TABLE x.b (i int)", ""),
+            ("CREATE VIEW x.ab AS SELECT a.i FROM x.a JOIN x.b ON a.i = b.i", ""),
+            ("DROP TABLE x.a, x.b CASCADE", ""),
+            ("SELECT * FROM x.ab", "42P01 relation \"x.ab\" does not exist"),
         ],
     );
 }

@@ -25,7 +25,7 @@ impl Compiler<'_> {
         if *kind == ObjectType::Schema {
             return self.drop_schemas(names, if_exists, cascade);
         }
-        let gone: Vec<String> = names.iter().filter_map(|name| self.name_of(name).ok()).collect();
+        let mut gone: Vec<String> = names.iter().filter_map(|name| self.name_of(name).ok()).collect();
         let mut steps = Vec::new();
         for name in names {
             let spelled = match self.name_of(name) {
@@ -71,7 +71,7 @@ impl Compiler<'_> {
                 }
             }
             match word {
-                "table" => steps.extend(self.drop_table(&spelled, &gone, cascade)?),
+                "table" => steps.extend(self.drop_table(&spelled, &mut gone, cascade)?),
                 "sequence" => {
                     self.refuse_used_sequence(&spelled, cascade)?;
                     steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
@@ -94,6 +94,7 @@ impl Compiler<'_> {
                     let dependents = self.dependent_views(&spelled, None, &gone)?;
                     self.take_along(&format!("view {spelled}"), &dependents, cascade)?;
                     steps.extend(dependents.iter().map(drop_view));
+                    gone.extend(dependents.iter().filter_map(Dependent::view).map(str::to_owned));
                     steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
@@ -186,8 +187,8 @@ impl Compiler<'_> {
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
     }
 
-    /// `gone` goes with it.
-    pub(super) fn drop_table(&mut self, name: &str, gone: &[String], cascade: bool) -> Result<Vec<Step>> {
+    /// `gone` goes with it, and gets the views that go because of it.
+    pub(super) fn drop_table(&mut self, name: &str, gone: &mut Vec<String>, cascade: bool) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         referring.retain(|other| other != name && !gone.contains(other));
@@ -202,6 +203,7 @@ impl Compiler<'_> {
         }
         let views = self.dependent_views(name, None, gone)?;
         steps.extend(views.iter().map(drop_view));
+        gone.extend(views.iter().filter_map(Dependent::view).map(str::to_owned));
         dependents.extend(views);
         self.take_along(&format!("table {name}"), &dependents, cascade)?;
         for other in referring {

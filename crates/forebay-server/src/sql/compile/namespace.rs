@@ -278,7 +278,7 @@ impl Compiler<'_> {
                 .with_detail(lines.join("\n"))
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
-            let gone = [views.as_slice(), tables.as_slice()].concat();
+            let mut gone = [views.as_slice(), tables.as_slice()].concat();
             for relation in &gone {
                 if !self.dependent_views(relation, None, &gone)?.is_empty() {
                     return Err(Fault::unsupported("DROP SCHEMA of what views of another schema read")
@@ -296,7 +296,7 @@ impl Compiler<'_> {
                             .with_hint("Drop the foreign keys first."),
                     );
                 }
-                steps.extend(self.drop_table(table, &gone, true)?);
+                steps.extend(self.drop_table(table, &mut gone, true)?);
             }
             for sequence in &sequences {
                 steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(sequence)).into());
