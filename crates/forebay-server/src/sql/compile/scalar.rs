@@ -446,8 +446,12 @@ impl Compiler<'_> {
             && let (Form::Constant(Owned::Text(stored)), Some(Type::Scalar(from)), Some(Type::Scalar(into))) =
                 (&scalar.form, Type::from_oid(from), Type::from_oid(element))
         {
+            // NULLs stay where they are.
             let mut converted = Vec::with_capacity(items.len());
             for item in items {
+                if item.constant_value() == Some(Owned::Null) {
+                    continue;
+                }
                 converted.push(self.convert_type(item, element, context)?.constant_value());
             }
             if let Some(converted) = converted.into_iter().collect::<Option<Vec<Owned>>>() {
