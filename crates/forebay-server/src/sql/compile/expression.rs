@@ -512,7 +512,7 @@ impl Compiler<'_> {
         let (left, right) = self.comparable("=", left, right)?;
         Ok(Scalar {
             not_null: true,
-            ..Scalar::truth(format!("({} {operator} {})", left.compared(), right.sql))
+            ..Scalar::truth(format!("({} {operator} {})", left.compared(), right.compared()))
         }
         .with_parts([&left, &right]))
     }
@@ -998,24 +998,26 @@ impl Compiler<'_> {
     fn access(&mut self, root: &Expr, chain: &[AccessExpr], scope: &Scope<'_>) -> Result<Scalar> {
         let array = self.expression(root, scope)?;
         if array.oid == oid::JSONB {
-            let mut json = array;
+            // What `#>` does: `->` takes a scalar for an array of one.
+            let mut path = Vec::with_capacity(chain.len());
             for step in chain {
                 let AccessExpr::Subscript(Subscript::Index { index }) = step else {
                     return Err(Fault::unsupported("this access to a part of a jsonb"));
                 };
                 let index = self.expression(index, scope)?;
-                // From the end a scalar is subscripted otherwise than by `->`.
-                if !matches!(&index.form, Form::Constant(Owned::Text(_)))
-                    && !matches!(&index.form, Form::Constant(Owned::Integer(0..)))
-                {
-                    return Err(
-                        Fault::unsupported("a subscript of jsonb that is no constant, or counts from the end")
-                            .with_hint("Use the operator ->."),
-                    );
-                }
-                json = self.binary("->", json, index)?;
+                path.push(match index.constant_value() {
+                    Some(Owned::Text(key)) => key,
+                    Some(Owned::Integer(place)) => place.to_string(),
+                    _ => {
+                        return Err(Fault::unsupported("a subscript of jsonb that is no constant")
+                            .with_hint("Use the operator ->."));
+                    }
+                });
             }
-            return Ok(json);
+            let escaped = |part: &String| format!("\"{}\"", part.replace('\\', "\\\\").replace('"', "\\\""));
+            let path: Vec<String> = path.iter().map(escaped).collect();
+            let path = Scalar::constant(Owned::Text(format!("{{{}}}", path.join(","))), oid::UNKNOWN);
+            return self.binary("#>", array, path);
         }
         let Some(element) = facts::element_of(array.oid) else {
             return Err(Fault::new(
