@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use forebay::write::sqlite::{self, OpenError, Sqlite};
+use forebay::sqlite::{self, OpenError, Sqlite};
 use forebay::write::{Write, Writer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;

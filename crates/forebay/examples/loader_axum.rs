@@ -12,9 +12,9 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use forebay::load::Loader;
-use forebay::load::sqlite::ReadError;
+use forebay::sqlite::ReadError;
+use forebay::sqlite::Sqlite;
 use forebay::write::Writer;
-use forebay::write::sqlite::Sqlite;
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use async_graphql::{
     ComplexObject, Context, EmptyMutation, EmptySubscription, Object, Request, Result, Schema, SimpleObject,
 };
-use forebay::load::sqlite::{self, ReadError};
 use forebay::load::{Loader, Scope};
+use forebay::sqlite::Sqlite;
+use forebay::sqlite::{self, ReadError};
 use forebay::write::Writer;
-use forebay::write::sqlite::Sqlite;
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 

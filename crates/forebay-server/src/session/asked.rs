@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay::write::sqlite::Session as Connection;
+use forebay::sqlite::Session as Connection;
 use forebay::write::{CancelToken, Sql, Value};
 use forebay_pg_values::interval::Interval;
 use tokio::io::{AsyncRead, AsyncWrite};

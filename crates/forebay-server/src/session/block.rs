@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::sqlite::{Reader, Sqlite, Transaction};
+use forebay::sqlite::{Reader, Sqlite, Transaction};
 use forebay::write::{CancelToken, WriteError};
 
 use super::plans::Plans;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use forebay::write::sqlite::Session as Connection;
+use forebay::sqlite::Session as Connection;
 use forebay::write::{CancelToken, Parameters, Value};
 use forebay_pg_values::{Environment, Type as ValueType, array};
 use parking_lot::Mutex;

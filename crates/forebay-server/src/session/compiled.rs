@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use forebay::sqlite::Session as Connection;
 use forebay::write::Value;
-use forebay::write::sqlite::Session as Connection;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -3,8 +3,8 @@
 //! SQLite knows deferred foreign keys, looked at when the transaction commits, and others, looked at after each statement; it can be
 //! asked whether any is violated. IMMEDIATE is that question, asked at once and after each statement that writes from then on.
 
+use forebay::sqlite::Session as Connection;
 use forebay::write::CancelToken;
-use forebay::write::sqlite::Session as Connection;
 use rusqlite::ffi;
 use tokio::io::{AsyncRead, AsyncWrite};
 

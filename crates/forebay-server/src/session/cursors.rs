@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::sqlite::Session as Connection;
+use forebay::sqlite::Session as Connection;
 use forebay::write::{CancelToken, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 

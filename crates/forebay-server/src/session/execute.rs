@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use forebay::write::sqlite::{Progress, Reader, Session as Connection};
+use forebay::sqlite::{Progress, Reader, Session as Connection};
 use forebay::write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -694,7 +694,7 @@ async fn begun_within(
     written.await
 }
 
-async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {
+async fn reader(sqlite: &forebay::sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {
     tokio::select! {
         biased;
         reader = sqlite.reader() => reader,

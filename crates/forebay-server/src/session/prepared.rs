@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::sqlite::Reader;
+use forebay::sqlite::Reader;
 use forebay::write::{Sql, Value};
 use forebay_pg_values::Environment;
 use postgres_types::Type;

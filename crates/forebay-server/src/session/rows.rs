@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use forebay::write::sqlite::{Progress, Session as Connection};
+use forebay::sqlite::{Progress, Session as Connection};
 use forebay::write::{CancelToken, Value, WriteError};
 use rusqlite::types::ValueRef;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay::sqlite::Sqlite;
 use forebay::write::Writer;
-use forebay::write::sqlite::Sqlite;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use forebay::write::sqlite::Session as Connection;
+use forebay::sqlite::Session as Connection;
 use forebay::write::{CancelToken, Parameters, StatementErrorKind, Value, WriteError};
 use rusqlite::Row;
 use rusqlite::types::{Value as Held, ValueRef};

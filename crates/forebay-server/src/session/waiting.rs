@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay::write::sqlite::Sqlite;
+use forebay::sqlite::Sqlite;
 use forebay::write::{CancelToken, StatementError, StatementErrorKind, WriteError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;

@@ -1,9 +1,9 @@
 //! Hostile texts and keys, and a database that changes or is taken away between fetches.
 
-use forebay::load::sqlite::ReadError;
 use forebay::load::{LoadError, Loader};
+use forebay::sqlite::ReadError;
+use forebay::sqlite::Sqlite;
 use forebay::write::Writer;
-use forebay::write::sqlite::Sqlite;
 use futures_util::future::join_all;
 
 use super::*;

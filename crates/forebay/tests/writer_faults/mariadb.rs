@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay::write::mysql::MySql;
+use forebay::mysql::MySql;
 use forebay::write::{Outcome, WriteError};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};

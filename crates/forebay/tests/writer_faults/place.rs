@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::{Backend, Outcome, WriteError, Writer};
+use forebay::write::{Database, Outcome, WriteError, Writer};
 use testbed::{ForTests, Proxy, scratch_name};
 
 /// What this binary's databases and schemas are called after.
@@ -13,7 +13,7 @@ pub(crate) const SUITE: &str = "writer_faults";
 /// A make of database.
 pub(crate) trait Site: Sized + Send + Sync + 'static {
     type Server: Send + Sync + 'static;
-    type Handle: Clone + Into<Backend> + Send + Sync + 'static;
+    type Handle: Clone + Database + Send + Sync + 'static;
     type Plain: Plain;
     /// Writes a number to `t`.
     const INSERT: &'static str;

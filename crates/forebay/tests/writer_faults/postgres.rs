@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay::write::postgres::Postgres;
+use forebay::postgres::Postgres;
 use forebay::write::{Outcome, WriteError};
 use testbed::{ForTests, Shared, is_left_over};
 use tokio::sync::OnceCell;

@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
+use forebay::mysql::MySql;
 use forebay::write::Writer;
-use forebay::write::mysql::MySql;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Statement};
 

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::str::FromStr;
 
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
+use forebay::postgres::Postgres;
 use forebay::write::Writer;
-use forebay::write::postgres::Postgres;
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use super::{Database, Entry};

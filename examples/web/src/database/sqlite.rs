@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deadpool::managed::{Manager, Metrics, RecycleResult};
+use forebay::sqlite::Sqlite;
 use forebay::write::Writer;
-use forebay::write::sqlite::Sqlite;
 use rusqlite::Connection;
 use tokio::task::block_in_place;
 

@@ -141,7 +141,7 @@ async fn write_what_waits(
 
 /// A writer with all limits at their defaults.
 pub(super) async fn writer(url: &str) -> Result<Writer, Failure> {
-    let mysql = forebay::write::mysql::MySql::connect(url)
+    let mysql = forebay::mysql::MySql::connect(url)
         .await
         .map_err(|error| Failure::Wrong(error.to_string()))?;
     Ok(Writer::new(mysql))

@@ -155,7 +155,7 @@ async fn transaction(
 
 /// Forebay, connected, with all limits at their defaults.
 pub(super) async fn writer(url: &str) -> Result<Writer, Failure> {
-    let postgres = forebay::write::postgres::Postgres::connect(url)
+    let postgres = forebay::postgres::Postgres::connect(url)
         .await
         .map_err(|error| Failure::Wrong(error.to_string()))?;
     Ok(Writer::new(postgres))

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use forebay::sqlite::Sqlite;
 use forebay::write::Writer;
-use forebay::write::sqlite::Sqlite;
 use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::mpsc;
 

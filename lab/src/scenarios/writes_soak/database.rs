@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use forebay::mysql::MySql;
+use forebay::postgres::Postgres;
 use forebay::write::Writer;
-use forebay::write::mysql::MySql;
-use forebay::write::postgres::Postgres;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio_postgres::NoTls;

@@ -15,8 +15,8 @@ mod text;
 
 use std::sync::Arc;
 
+use forebay::sqlite::Session as Connection;
 use forebay::write::CancelToken;
-use forebay::write::sqlite::Session as Connection;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
-use forebay::write::sqlite::{Progress, Session as Connection};
+use forebay::sqlite::{Progress, Session as Connection};
 use forebay::write::{CancelToken, Parameters, Sql, Value, WriteError};
 use forebay_pg_values::Environment;
 use rusqlite::types::ValueRef;

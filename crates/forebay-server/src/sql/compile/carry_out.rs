@@ -3,7 +3,7 @@
 //! Contract: the rows are looked at for all that holds from now on and did not before; indexes that stay are as they were. Knows no
 //! syntax.
 
-use forebay::write::sqlite::SchemaEdit;
+use forebay::sqlite::SchemaEdit;
 
 use super::alter::{Alteration, COPY, OLD};
 use super::define::unreadable;

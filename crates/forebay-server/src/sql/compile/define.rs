@@ -6,7 +6,7 @@
 //! Each kind has its file: [`table`](super::table), [`constraint`](super::constraint), [`index`](super::index),
 //! [`view`](super::view), [`sequence`](super::sequence), [`drop`](super::drop), [`alter`](super::alter).
 
-use forebay::write::sqlite::SchemaEdit;
+use forebay::sqlite::SchemaEdit;
 use sqlparser::ast::{CommentObject, Expr, ObjectName, ObjectNamePart, Statement as Tree};
 
 use super::carry_out::unchanged;

@@ -46,7 +46,7 @@ mod view;
 
 use std::sync::Arc;
 
-use forebay::write::sqlite::SchemaEdit;
+use forebay::sqlite::SchemaEdit;
 use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;

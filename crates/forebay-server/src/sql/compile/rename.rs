@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use forebay::write::sqlite::SchemaEdit;
+use forebay::sqlite::SchemaEdit;
 use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName, VisitMut, VisitorMut};
 
 use super::carry_out::unchanged;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay::write::sqlite::{Session, Sqlite};
+use forebay::sqlite::{Session, Sqlite};
 use forebay::write::{CancelToken, Parameters, Sql, WriteError};
 
 use crate::sql::{self, Step};
@@ -89,7 +89,7 @@ impl World {
 }
 
 async fn step_by_step(
-    transaction: &mut forebay::write::sqlite::Transaction,
+    transaction: &mut forebay::sqlite::Transaction,
     statement: sql::Statement,
     script: &str,
 ) -> Result<Vec<String>, Refusal> {

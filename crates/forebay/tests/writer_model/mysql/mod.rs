@@ -5,8 +5,8 @@ mod twin;
 
 use std::time::Duration;
 
+use forebay::mysql::MySql;
 use forebay::write::Writer;
-use forebay::write::mysql::MySql;
 use futures_util::future::join_all;
 use testbed::{MariaDb, Shared};
 

@@ -5,7 +5,7 @@ mod twin;
 
 use std::time::Duration;
 
-use forebay::write::postgres::Postgres;
+use forebay::postgres::Postgres;
 use forebay::write::{WriteError, Writer};
 use futures_util::future::join_all;
 use testbed::Shared;

@@ -1,0 +1,116 @@
+//! One flight: the one running fetch of a key, and those who wait for it.
+//!
+//! Promises: it ends once, with one outcome for all who wait; who leaves earlier harms nobody. Whoever looks after the end
+//! sees the outcome at once.
+//!
+//! Does not know sources, keys or the other flights.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+use super::answer::State;
+use super::error::CacheError;
+use super::flights::Numbered;
+use forebay_batch::panics::quietly;
+
+/// What a flight brought.
+#[derive(Clone, Debug)]
+pub(super) struct Landed<V> {
+    pub(super) value: Option<V>,
+    pub(super) fetched_at_ms: u64,
+    /// `Fetched`, or `Stale` where a tier had nothing better.
+    pub(super) state: State,
+}
+
+pub(super) type Outcome<V, E> = Result<Landed<V>, CacheError<E>>;
+
+pub(super) struct Flight<V, E> {
+    number: u64,
+    /// Who waits now. Changed under the lock of the flights' shard.
+    waiting: AtomicUsize,
+    /// Whether it is wanted though nobody waits: a refresh.
+    background: AtomicBool,
+    outcome: OnceLock<Outcome<V, E>>,
+    ended: Notify,
+}
+
+impl<V, E> Drop for Flight<V, E> {
+    /// Whoever lets go last, of those who waited and those who landed it: a panic of the value's drop is not theirs.
+    fn drop(&mut self) {
+        let outcome = self.outcome.take();
+        quietly(|| drop(outcome));
+    }
+}
+
+impl<V, E> Numbered for Flight<V, E> {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl<V, E> Flight<V, E> {
+    pub(super) fn new(number: u64, background: bool) -> Self {
+        Self {
+            number,
+            waiting: AtomicUsize::new(0),
+            background: AtomicBool::new(background),
+            outcome: OnceLock::new(),
+            ended: Notify::new(),
+        }
+    }
+
+    /// One more waits. Under the shard's lock. Returns how many do.
+    pub(super) fn join(&self) -> usize {
+        self.waiting.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// One waits no more. Under the shard's lock. Returns how many do.
+    pub(super) fn leave(&self) -> usize {
+        self.waiting.fetch_sub(1, Ordering::Relaxed) - 1
+    }
+
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn background(&self) -> bool {
+        self.background.load(Ordering::Relaxed)
+    }
+
+    /// From now on it is wanted though nobody waits. Who says so still waits itself, and leaves under the shard's lock.
+    pub(super) fn go_on(&self) {
+        self.background.store(true, Ordering::Relaxed);
+    }
+
+    /// Its end, for all who wait. Only the first counts.
+    pub(super) fn end(&self, outcome: Outcome<V, E>) {
+        // An outcome that was there before is the first.
+        drop(self.outcome.set(outcome));
+        // The wakers are the executors' code: what they do is not the next flight's business.
+        quietly(|| self.ended.notify_waiters());
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.outcome.get().is_some()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub(super) async fn wait(&self) -> &Outcome<V, E> {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            // From here on an end is noticed; so one that came before must be looked for now.
+            ended.as_mut().enable();
+            if let Some(outcome) = self.outcome.get() {
+                return outcome;
+            }
+            ended.await;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A get as a future: on its first poll it looks into memory, and that is most often its last.
+//!
+//! Promises: a get that hits allocates nothing (but for the sample of hot keys) and is small enough to be compiled into its caller; one that does not keeps the
+//! rest of its way on the heap. Dropping it is leaving the flight.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::future::Future;
+use std::hash::Hash;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+
+use super::Cache;
+use super::answer::Answer;
+use super::error::CacheError;
+use forebay_batch::load::Key;
+
+/// A get on its way; what [`Cache::get`] returns.
+#[must_use = "a get does nothing until it is awaited"]
+pub struct Get<'a, K, V, E, Q: ?Sized> {
+    cache: &'a Cache<K, V, E>,
+    key: &'a Q,
+    /// From when on memory could not answer.
+    obtaining: Option<BoxFuture<'static, Result<Answer<V>, CacheError<E>>>>,
+}
+
+impl<'a, K, V, E, Q: ?Sized> Get<'a, K, V, E, Q> {
+    #[inline]
+    pub(super) fn new(cache: &'a Cache<K, V, E>, key: &'a Q) -> Self {
+        Self {
+            cache,
+            key,
+            obtaining: None,
+        }
+    }
+}
+
+impl<K, V, E, Q> Future for Get<'_, K, V, E, Q>
+where
+    K: Key + Borrow<Q>,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+{
+    type Output = Result<Option<V>, CacheError<E>>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.obtaining.is_none() {
+            let (core, key) = (&self.cache.core, self.key);
+            let hash = core.store.hash(key);
+            if let Some(value) = core.glance(hash, key, |record, _, _| record.value.clone()) {
+                core.used(key);
+                return Poll::Ready(Ok(value));
+            }
+            self.obtain(hash);
+        }
+        self.obtained(context)
+    }
+}
+
+impl<K, V, E, Q> Get<'_, K, V, E, Q>
+where
+    K: Key + Borrow<Q>,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+{
+    #[cold]
+    fn obtain(&mut self, hash: u64) {
+        let core = &self.cache.core;
+        core.used(self.key);
+        self.obtaining = Some(Box::pin(Arc::clone(core).obtain(hash, self.key.to_owned())));
+    }
+
+    #[cold]
+    fn obtained(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<V>, CacheError<E>>> {
+        let obtaining = self.obtaining.as_mut().expect("it was begun before it is waited for");
+        let outcome = std::task::ready!(obtaining.as_mut().poll(context));
+        Poll::Ready(outcome.map(|answer| answer.value))
+    }
+}
+
+impl<K, V, E, Q: ?Sized> fmt::Debug for Get<'_, K, V, E, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get").finish_non_exhaustive()
+    }
+}

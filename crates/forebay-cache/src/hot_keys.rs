@@ -1,0 +1,125 @@
+//! The hot keys of a cache, to be saved and loaded back; and warming, which fetches them before anybody asks.
+//!
+//! Promises: warming fetches what is not there, gathered where the source gathers; a key that fails harms no other.
+
+use super::Cache;
+use super::answer::Answer;
+use super::hot;
+use forebay_batch::load::Key;
+
+/// Keys and about how often each was used of late, most used first. What [`Cache::hot_keys`] lists and [`Cache::warm`] takes.
+///
+/// Saved and loaded as one likes: it is plain data, and with the feature `serde` serializable.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HotKeys<K> {
+    /// A key, and its uses: each counts half after the half-life that the cache was built with.
+    pub keys: Vec<(K, f64)>,
+}
+
+impl<K> FromIterator<K> for HotKeys<K> {
+    /// Keys of which nothing is known but their order.
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        Self {
+            keys: keys.into_iter().map(|key| (key, 0.0)).collect(),
+        }
+    }
+}
+
+/// How far warming has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Warmed {
+    /// Keys to warm.
+    pub keys: usize,
+    /// How many were done so far: there already, fetched, or failed.
+    pub done: usize,
+    /// How many of them have a value.
+    pub present: usize,
+    /// How many of them the source has no value for.
+    pub missing: usize,
+    /// How many of them failed.
+    pub failed: usize,
+}
+
+/// Keys warmed together: where the source gathers them into one fetch, and where each is one.
+const TOGETHER: usize = 1_000;
+const APART: usize = 16;
+
+impl<K, V, E> Cache<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// The `n` keys most used of late, by a sample of the uses (one in 256): those that matter are there, seldom used ones may
+    /// not be. At most as many as [`Builder::hot_keys`](super::Builder::hot_keys) watches.
+    #[must_use]
+    pub fn hot_keys(&self, n: usize) -> HotKeys<K> {
+        let now_ms = self.core.time.now();
+        let hot = self.core.hot.as_ref();
+        HotKeys {
+            keys: hot.map_or_else(Vec::new, |hot| hot.lock().top(n, now_ms)),
+        }
+    }
+
+    /// Fetches what is not there of these keys, most used first, and goes on from their uses. Gathered where the source
+    /// is a [`Loader`](forebay_batch::load::Loader): a thousand keys at a time; else 16 at a time. `progress` is called after each such step.
+    ///
+    /// # Cancel safety
+    ///
+    /// What was fetched so far is kept.
+    pub async fn warm(&self, hot_keys: HotKeys<K>, mut progress: impl FnMut(Warmed)) -> Warmed {
+        let now_ms = self.core.time.now();
+        if let Some(hot) = &self.core.hot {
+            let mut hot = hot.lock();
+            for (key, uses) in &hot_keys.keys {
+                hot.add(key, *uses, now_ms);
+            }
+        }
+        let mut warmed = Warmed {
+            keys: hot_keys.keys.len(),
+            ..Warmed::default()
+        };
+        let step = if self.core.source.gathers() { TOGETHER } else { APART };
+        for keys in hot_keys.keys.chunks(step) {
+            for answer in self.lookup_many(keys.iter().map(|(key, _)| key.clone())).await {
+                warmed.done += 1;
+                match answer {
+                    Ok(Answer { value: Some(_), .. }) => warmed.present += 1,
+                    Ok(Answer { value: None, .. }) => warmed.missing += 1,
+                    Err(_) => warmed.failed += 1,
+                }
+            }
+            progress(warmed);
+        }
+        warmed
+    }
+}
+
+impl<K, V, E> super::core::Core<K, V, E>
+where
+    K: Key,
+{
+    /// A use of the key, of which some are recorded.
+    #[inline]
+    pub(super) fn used<Q>(&self, key: &Q)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        if self.hot.is_some() && hot::sampled() {
+            self.record_use(key);
+        }
+    }
+
+    #[cold]
+    fn record_use<Q>(&self, key: &Q)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        // A use more or less is not worth a wait.
+        if let Some(mut hot) = self.hot.as_ref().and_then(|hot| hot.try_lock()) {
+            hot.record(&key.to_owned(), self.time.now());
+        }
+    }
+}

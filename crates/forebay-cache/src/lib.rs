@@ -1,0 +1,499 @@
+//! Cache: what was fetched a moment ago is served from memory; what is not there is fetched once, however many ask.
+//!
+//! Promises:
+//! - One entry a key, which says the value or that there is none (*missing*). By age it is fresh (served), stale (served, and
+//!   refreshed in the background) or expired (not served, unless the source fails and it may rescue).
+//! - One flight a key: readers of a key that is not there join the one fetch of it, which runs in a task of its own. Who leaves
+//!   takes nobody with them.
+//! - What is inserted, invalidated, marked stale or cleared wins over every fetch that began before.
+//! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call; but for one in 256, on
+//!   average, which is recorded for [`hot_keys`](Cache::hot_keys) unless none are watched: it never waits for a lock either.
+//! - A source that fails, hangs or panics is a typed error, or a value that rescues; never a hang beyond the timeout.
+//!
+//! Does not know SQL, nor what its source and tiers are.
+//!
+//! Asked of its users: `Hash`, `Eq` and `Clone` of keys run under locks, so they must be quick and not call the cache.
+//!
+//! How it is built: `store` keeps `record`s and reads them without a lock; `core` says what a record is good for and who must
+//! fetch; `flights` keeps the one order in which flights land and writers write; `trip` is a flight's way through `tier`s and
+//! `turns` to the `source`.
+//!
+//! # In a web handler
+//!
+//! One cache lives as long as the program; every handler has a handle to it. However many requests want a page at a time, the
+//! database is asked once. [`lookup`](Cache::lookup) tells how old the answer is. Whole program: `examples/cache_axum.rs`.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use axum::{Json, Router, extract::{Path, State}, http::StatusCode, routing::get};
+//! use forebay::{cache::Cache, load::LoadError, sqlite::{ReadError, Sqlite}};
+//!
+//! #[derive(Clone, serde::Deserialize, serde::Serialize)]
+//! struct Product { id: i64, name: String }
+//!
+//! type Products = Cache<i64, Product, LoadError<ReadError>>;
+//!
+//! async fn page(State(products): State<Products>, Path(id): Path<i64>) -> Result<Json<Product>, StatusCode> {
+//!     match products.get(&id).await {
+//!         Ok(Some(product)) => Ok(Json(product)),
+//!         Ok(None) => Err(StatusCode::NOT_FOUND),
+//!         Err(_) => Err(StatusCode::SERVICE_UNAVAILABLE),
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let loader = Sqlite::open("app.db")?.loader("SELECT id, name FROM products WHERE id = ?1");
+//! let products: Products = Cache::builder(loader)
+//!     .fresh_for(Duration::from_secs(5))   // Served.
+//!     .stale_for(Duration::from_secs(600)) // Served, and refreshed in the background.
+//!     .missing_fresh_for(Duration::from_secs(1))
+//!     .missing_stale_for(Duration::ZERO)
+//!     .max_fetches(4)                      // What the database is to do at a time.
+//!     .build();
+//! let app: Router = Router::new().route("/products/{id}", get(page)).with_state(products);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # After a write
+//!
+//! Write, then [`invalidate`](Cache::invalidate), in this order: a get that begins after the call is answered by a fetch that
+//! begins after it. Fetches that were on their way with the old value still answer those who waited for them, and are kept nowhere.
+//!
+//! ```
+//! use std::{convert::Infallible, sync::atomic::{AtomicU64, Ordering::SeqCst}};
+//! use forebay::cache::Cache;
+//!
+//! static PRICE: AtomicU64 = AtomicU64::new(1_000); // Say that this is the database.
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let prices = Cache::builder(|_: u64| async { Ok::<_, Infallible>(Some(PRICE.load(SeqCst))) }).build();
+//! assert_eq!(prices.get(&1).await.unwrap(), Some(1_000));
+//!
+//! PRICE.store(990, SeqCst);
+//! assert_eq!(prices.get(&1).await.unwrap(), Some(1_000)); // Nobody has told the cache.
+//! prices.invalidate(&1).await;
+//! assert_eq!(prices.get(&1).await.unwrap(), Some(990));
+//! # }
+//! ```
+//!
+//! - Invalidate also where the write failed, if it may have happened all the same.
+//! - A handler is dropped when its client hangs up, between the write and `invalidate` perhaps: let a task of its own do both
+//!   (`tokio::spawn`).
+//! - [`mark_stale`](Cache::mark_stale) keeps the old value for readers until the new one is there: nobody waits.
+//!   [`insert`](Cache::insert) spares the fetch, where whoever writes knows the whole value and nobody else writes the key.
+//! - All of them hold in this process from the call on. With tiers, await what they return: a deletion that no tier has heard
+//!   of when the process ends is lost, and the next start finds the old value. Without tiers it is ready at once.
+//!
+//! # When the source fails
+//!
+//! | memory has | a reader gets |
+//! |---|---|
+//! | a fresh or stale entry | that; a refresh that fails is tried again after a back-off ([`retry_after`](Builder::retry_after)) |
+//! | an expired one, for [`stale_if_error_for`](Builder::stale_if_error_for) | that, as [`State::Rescued`], once the fetch has failed; during the back-off at once |
+//! | nothing | a [`CacheError`], the same for all who waited; the next get asks again |
+//!
+//! ```
+//! use std::{sync::atomic::{AtomicBool, Ordering::SeqCst}, time::Duration};
+//! use forebay::cache::{Cache, CacheError, State};
+//!
+//! static DOWN: AtomicBool = AtomicBool::new(false);
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let ask = |n: u64| async move { if DOWN.load(SeqCst) { Err("no route to host") } else { Ok(Some(n * n)) } };
+//! let squares = Cache::builder(ask)
+//!     .fresh_for(Duration::ZERO) // So each get asks.
+//!     .stale_if_error_for(Duration::from_secs(3600))
+//!     .build();
+//! assert_eq!(squares.lookup(&12).await.unwrap().state, State::Fetched);
+//!
+//! DOWN.store(true, SeqCst);
+//! let answer = squares.lookup(&12).await.unwrap();
+//! assert_eq!((answer.value, answer.state), (Some(144), State::Rescued));
+//! let error = squares.lookup(&13).await.unwrap_err(); // Nothing is known of it.
+//! assert_eq!(error.source_error(), Some(&"no route to host"));
+//! # }
+//! ```
+//!
+//! A source that hangs is one that fails, after the [`fetch_timeout`](Builder::fetch_timeout). Where an expired entry could
+//! answer, the [`soft_timeout`](Builder::soft_timeout) says how long a reader waits for better; and with
+//! [`get_within`](Cache::get_within) a reader says it for itself. The flight goes on.
+//!
+//! # Tiers
+//!
+//! Below memory there may be further [`tier`]s, which are asked before the source is: a SQLite file, so that the next start finds what
+//! this one fetched (feature `tier-sqlite`), or a Redis or Valkey that many processes share (`redis`). Ages go with the values, so a
+//! copy is fresh, stale or expired wherever it comes from.
+//!
+//! ```no_run
+//! use std::convert::Infallible;
+//! use forebay::cache::{Cache, tier::{Form, KeyForm, Postcard, sqlite::SqliteTier}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let form: Form<u64, u64> = Form::new("squares", KeyForm::display(), Postcard);
+//! let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) })
+//!     .tier(SqliteTier::builder("squares.cache", form).open()?)
+//!     .build();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What is fetched goes to the tiers in the background: await [`settled`](Cache::settled) before the program ends, or the last of
+//! it is not there at the next start. A file is open in one process at a time, and is the tier's alone. A tier also remembers
+//! across a crash between a write and its `invalidate`: the windows bound how old a value may then be.
+//!
+//! A tier that fails, hangs or is down is skipped and counted ([`Stats::tiers`]), never a reader's error. `insert`, `invalidate` and
+//! `clear` go through all of them: what was invalidated is not read from a tier again from the call on, and a tier that was down is
+//! told when it is back. Await what they return ([`Settled`]) to know that other processes cannot read it there any more; that
+//! may take as long as the tier is down. Their own memory is theirs to invalidate.
+//!
+//! # Warm starts
+//!
+//! [`hot_keys`](Cache::hot_keys) lists what is in demand, by a sample of the uses; [`warm`](Cache::warm) fetches it before anybody
+//! asks, most used first. [`HotKeys`] is plain data, and serializable with the feature `serde`.
+//!
+//! ```
+//! # use std::convert::Infallible;
+//! # use forebay::cache::{Cache, HotKeys};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let build = || Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).build();
+//! # let (last_run, squares) = (build(), build());
+//! # for _ in 0..2_000 { last_run.get(&12).await?; }
+//! let saved = serde_json::to_string(&last_run.hot_keys(1_000))?; // At the stop, or now and then.
+//!
+//! let hot_keys: HotKeys<u64> = serde_json::from_str(&saved)?; // At the start.
+//! let warmed = squares.warm(hot_keys, |so_far| println!("{} of {}", so_far.done, so_far.keys)).await;
+//! assert_eq!((warmed.present, squares.get_if_fresh(&12)), (1, Some(Some(144))));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it counts
+//!
+//! [`stats`](Cache::stats) is a reading of all counters. To judge a cache look at three: [`hit_rate`](Stats::hit_rate), the share
+//! of lookups that memory answered; `joined` of the `misses`, which would have been fetches without sharing; and `evictions`
+//! beside `entries`, which say whether the capacity is too small. `fetches` counts trips to the source: over a loader one brings
+//! many keys (`keys_fetched`).
+//!
+//! A cache with a [`name`](Builder::name) publishes them once a second through the facade `metrics`, as `forebay_cache_hits_total`
+//! (labels `cache` and `state`), `forebay_cache_misses_total`, `forebay_cache_fetches_total` and so on, and the time of each fetch
+//! as `forebay_cache_fetch_seconds`. Flights are `tracing` spans, `flight`, at the level debug.
+
+mod answer;
+mod builder;
+mod clock;
+mod core;
+mod error;
+mod events;
+mod flight;
+mod flights;
+mod get;
+mod hot;
+mod hot_keys;
+#[cfg(all(test, forebay_loom))]
+mod model;
+mod record;
+mod settled;
+mod source;
+mod stats;
+mod store;
+mod sync;
+pub mod tier;
+mod trip;
+mod turns;
+
+pub use answer::{Answer, State};
+pub use builder::Builder;
+pub use clock::Clock;
+pub use error::CacheError;
+pub use get::Get;
+pub use hot_keys::{HotKeys, Warmed};
+pub use record::Staleness;
+pub use settled::Settled;
+pub use source::{Fetched, Source};
+pub use stats::Stats;
+
+use std::borrow::Borrow;
+use std::convert::Infallible;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::core::{Core, served};
+use self::trip::Departure;
+use forebay_batch::load::Key;
+
+/// Keeps what a source answered, and asks it once for what many want.
+///
+/// ```
+/// use std::{convert::Infallible, time::Duration};
+/// use forebay::cache::Cache;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let squares = Cache::builder(|n: u64| async move { Ok::<_, Infallible>((n < 100).then_some(n * n)) })
+///     .capacity(10_000)
+///     .fresh_for(Duration::from_secs(5))
+///     .stale_for(Duration::from_secs(3600))
+///     .missing_fresh_for(Duration::from_secs(1))
+///     .build();
+///
+/// assert_eq!(squares.get(&12).await.unwrap(), Some(144)); // Fetched.
+/// assert_eq!(squares.get(&12).await.unwrap(), Some(144)); // From memory.
+/// assert_eq!(squares.get(&404).await.unwrap(), None);     // That is remembered too.
+/// assert_eq!(squares.stats().fetches, 2);
+/// # }
+/// ```
+///
+/// A value is cloned for each reader: wrap what is dear to clone into an `Arc`. Clones of the cache are handles to the same one.
+///
+/// Over a [`Loader`](forebay_batch::load::Loader) the misses and refreshes of many keys become few fetches:
+/// `Cache::builder(loader)`.
+pub struct Cache<K, V, E = Infallible> {
+    core: Arc<Core<K, V, E>>,
+}
+
+impl<K, V, E> Cache<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Chooses windows and limits; [`Builder::build`] makes the cache. The source is an async function of a key, a
+    /// [`Loader`](forebay_batch::load::Loader), another cache, or anything else that is a [`Source`].
+    pub fn builder(source: impl Source<K, Value = V, Error = E>) -> Builder<K, V, E> {
+        Builder::new(source)
+    }
+
+    /// The key's value, `None` if the source has none: from memory if it is fresh or stale there, else by a flight.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`], when memory has nothing that may be served and the flight failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future harms no other reader. The flight goes on, unless it still waits for its turn and nobody else
+    /// waits for it.
+    #[inline]
+    pub fn get<'a, Q>(&'a self, key: &'a Q) -> Get<'a, K, V, E, Q>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        Get::new(self, key)
+    }
+
+    /// As [`get`](Self::get), and tells the value's state and age.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn lookup<Q>(&self, key: &Q) -> Result<Answer<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        if let Some(answer) = self.core.glance(hash, key, served) {
+            self.core.used(key);
+            return Ok(answer);
+        }
+        self.obtain(hash, key).await
+    }
+
+    /// As [`get`](Self::get), for a reader who waits no longer than `limit`; then it gets what could rescue, or
+    /// [`WaitedTooLong`](CacheError::WaitedTooLong). The flight goes on, as when the reader is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_within<Q>(&self, key: &Q, limit: Duration) -> Result<Option<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        if let Some(value) = self.core.glance(hash, key, |record, _, _| record.value.clone()) {
+            self.core.used(key);
+            return Ok(value);
+        }
+        let limited = || tokio::time::timeout(limit, self.obtain(hash, key));
+        let Some(limited) = self.core.in_the_runtime(limited) else {
+            return Err(CacheError::Stopped);
+        };
+        match limited.await {
+            Ok(outcome) => outcome.map(|answer| answer.value),
+            Err(_) => match self.core.rescue(hash, &key.to_owned()) {
+                Some(answer) => Ok(answer.value),
+                None => Err(CacheError::WaitedTooLong(limit)),
+            },
+        }
+    }
+
+    /// The outcomes of many keys, in the order asked for, duplicates and all. Where the source is a
+    /// [`Loader`](forebay_batch::load::Loader), all that memory does not have is one fetch, up to the loader's own limit.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get), for all of them.
+    pub async fn get_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<V>, CacheError<E>>> {
+        let answers = self.lookup_many(keys).await;
+        let value = |answer: Result<Answer<V>, _>| answer.map(|answer| answer.value);
+        answers.into_iter().map(value).collect()
+    }
+
+    /// As [`get_many`](Self::get_many), and tells each value's state and age.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get), for all of them.
+    pub async fn lookup_many(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Answer<V>, CacheError<E>>> {
+        let mut departure = Departure::new(&self.core);
+        let boarded: Vec<_> = keys
+            .into_iter()
+            .map(|key| {
+                let hash = self.core.store.hash(&key);
+                self.core.used(&key);
+                match self.core.glance(hash, &key, served) {
+                    Some(answer) => Err(Ok(answer)),
+                    None => self.core.board(hash, key, departure.legs()),
+                }
+            })
+            .collect();
+        drop(departure);
+        let mut answers = Vec::with_capacity(boarded.len());
+        for reader in boarded {
+            answers.push(match reader {
+                Ok(waiting) => waiting.landed().await,
+                Err(at_once) => at_once,
+            });
+        }
+        answers
+    }
+
+    /// What memory has, if it is fresh. Asks nobody, begins nothing. The inner `None`: the source has no value.
+    #[inline]
+    pub fn get_if_fresh<Q>(&self, key: &Q) -> Option<Option<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let value = self.core.fresh(self.core.store.hash(key), key)?;
+        self.core.used(key);
+        Some(value)
+    }
+
+    /// Keeps a value that the application knows to be the present one, in memory from now on, and in all tiers. No fetch that
+    /// began before can replace it.
+    pub fn insert(&self, key: K, value: V) -> Settled {
+        let hash = self.core.store.hash(&key);
+        self.core.insert(hash, key, Some(value));
+        self.settled()
+    }
+
+    /// Keeps the knowledge that the source has no value for the key; else as [`insert`](Self::insert).
+    pub fn insert_missing(&self, key: K) -> Settled {
+        let hash = self.core.store.hash(&key);
+        self.core.insert(hash, key, None);
+        self.settled()
+    }
+
+    /// Forgets the key: a get that begins from now on is answered by a fetch that begins from now on. No fetch that began
+    /// before can bring the old value back, and it is not read from a tier again: a tier that fails is told until it has heard.
+    pub fn invalidate<Q>(&self, key: &Q) -> Settled
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.core.invalidate(self.core.store.hash(key), key);
+        self.settled()
+    }
+
+    /// Makes the key's entry stale: it is served (for as long as it would have been fresh or stale), and refreshed by the next
+    /// reader, by a fetch that begins from now on. Tiers forget the key.
+    pub fn mark_stale<Q>(&self, key: &Q) -> Settled
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.core.mark_stale(self.core.store.hash(key), key);
+        self.settled()
+    }
+
+    /// Forgets all keys, as [`invalidate`](Self::invalidate) does one.
+    pub fn clear(&self) -> Settled {
+        self.core.clear();
+        self.settled()
+    }
+
+    /// Fetches the key from the source, whatever is known of it, by a fetch that begins now. Readers who come meanwhile are
+    /// served what is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); what is known stays.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn refresh<Q>(&self, key: &Q) -> Result<Option<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.core.store.hash(key);
+        let refresh = Arc::clone(&self.core).refresh(hash, key.to_owned());
+        Ok(refresh.await?.value)
+    }
+
+    /// Waits until the tiers have heard of everything that was written before.
+    pub fn settled(&self) -> Settled {
+        Settled::new(&self.core.tiers)
+    }
+
+    /// A reading of the counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// On the heap, so that a get that hits does not carry the room for one that does not.
+    #[cold]
+    async fn obtain<Q>(&self, hash: u64, key: &Q) -> Result<Answer<V>, CacheError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.core.used(key);
+        Box::pin(Arc::clone(&self.core).obtain(hash, key.to_owned())).await
+    }
+}
+
+impl<K, V, E> Clone for Cache<K, V, E> {
+    fn clone(&self) -> Self {
+        Self {
+            core: Arc::clone(&self.core),
+        }
+    }
+}
+
+impl<K, V, E> fmt::Debug for Cache<K, V, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("name", &self.core.settings.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,53 @@
+//! The end of what was written on its way through the tiers. Knows nothing of entries.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+
+use super::tier::Tiers;
+use forebay_batch::load::Key;
+
+/// Resolves when all tiers have heard of what was written before; at once where there are none.
+///
+/// In this process what was written holds from the call on, whether this is awaited or not. But a deletion that no tier has
+/// heard of when the process ends is lost, and a tier that outlives it (a file, Redis) serves the old value to the next: so
+/// await it, where there are tiers, before a write is acknowledged. A tier that is down is told when it is back, so
+/// this may wait for as long, also after the cache's last handle is gone: as long as it is kept, it is one. It is safe to drop.
+pub struct Settled {
+    tiers: Option<BoxFuture<'static, ()>>,
+}
+
+impl Settled {
+    pub(super) fn new<K, V>(tiers: &Tiers<K, V>) -> Self
+    where
+        K: Key,
+        V: Clone + Send + Sync + 'static,
+    {
+        Self {
+            tiers: (!tiers.is_empty()).then(|| {
+                let settled: BoxFuture<'static, ()> = Box::pin(tiers.settled());
+                settled
+            }),
+        }
+    }
+}
+
+impl Future for Settled {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.tiers {
+            None => Poll::Ready(()),
+            Some(tiers) => tiers.as_mut().poll(context),
+        }
+    }
+}
+
+impl fmt::Debug for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settled").finish_non_exhaustive()
+    }
+}

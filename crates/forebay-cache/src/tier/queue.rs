@@ -1,0 +1,412 @@
+//! What one tier is still to be told: a wish a key, the latest one.
+//!
+//! Promises:
+//! - A wish replaces the one before it, and takes over what that one owed. What is owed leaves only by an acknowledgement, or
+//!   into a clear, which is owed in turn.
+//! - Taken in the order of arrival, what is owed first. At most one batch, or one clear, is out at a time; a clear goes before
+//!   the wishes that came after it.
+//! - While something is owed of a key, waiting or out, the key is barred: not to be read.
+//! - A failed put that stood for a deletion becomes that deletion. A failed offer is dropped. While the tier refuses puts (full,
+//!   read-only) deletions go on; while it refuses deletions nothing is offered.
+//! - Bounded: waiting and out together are at most `max` keys. Over it offers are dropped, oldest first if something owed needs the
+//!   place; with no offer left, everything is emptied into one clear and a watermark.
+//!
+//! Does not know tiers or tasks: it is told the time, what became of a batch, and what is wished. Its lock is its owner's; of user
+//! code it runs only `Hash`, `Eq` and `Clone` of keys: values that are done with are handed out, to be dropped elsewhere.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use super::{Kept, Put};
+use forebay_batch::load::Key;
+
+/// Keys a batch.
+pub(super) const BATCH_MAX: usize = 512;
+
+/// A value, and until when it is worth keeping.
+pub(super) struct Offer<V> {
+    pub(super) kept: Kept<V>,
+    pub(super) until: Instant,
+}
+
+/// What a tier is to do of a key: keep this, or else forget it.
+struct Wish<V> {
+    put: Option<Offer<V>>,
+    /// Whether an older value must be gone.
+    owed: bool,
+    /// When the oldest wish arose that this one stands for; unique, and its place in line.
+    since: u64,
+}
+
+/// A key that is out.
+struct Sent {
+    owed: bool,
+    since: u64,
+}
+
+/// When to try again.
+struct Backoff {
+    after: (Duration, Duration),
+    failures: u32,
+    until: Option<Instant>,
+}
+
+/// See the module.
+pub(super) struct Queue<K, V> {
+    max: usize,
+    wishes: HashMap<K, Wish<V>>,
+    /// Keys of the wishes that are owed, by `since`; those that are not are in `offered`.
+    owed: BTreeMap<u64, K>,
+    offered: BTreeMap<u64, K>,
+    out: HashMap<K, Sent>,
+    /// The least `since` in `out`.
+    out_since: Option<u64>,
+    /// A clear is owed, since then.
+    clear: Option<u64>,
+    clear_out: Option<u64>,
+    /// What was fetched at this moment or before must not be read from the tier.
+    watermark: Option<SystemTime>,
+    /// Of deletions and clears.
+    deletions: Backoff,
+    puts: Backoff,
+    /// The number of the latest wish.
+    latest: u64,
+    /// Whether a task empties it.
+    pub(super) is_draining: bool,
+}
+
+/// What became of a wish.
+#[must_use]
+pub(super) enum Taken<V> {
+    /// It waits, in place of the value in here if there was one.
+    Waits(Option<Offer<V>>),
+    /// It was dropped.
+    Dropped(Offer<V>),
+    /// There was no room left: all was emptied into a clear.
+    Overflowed(Vec<Offer<V>>),
+}
+
+/// What to do next.
+pub(super) enum Work<K, V> {
+    Nothing,
+    Wait(Instant),
+    Clear,
+    Batch(Batch<K, V>),
+}
+
+/// To be sent, deletions first.
+pub(super) struct Batch<K, V> {
+    pub(super) deletes: Vec<K>,
+    pub(super) puts: Vec<Put<K, V>>,
+}
+
+impl<K: Key, V> Queue<K, V> {
+    pub(super) fn new(max: usize, retry_after: (Duration, Duration)) -> Self {
+        Self {
+            max: max.max(1),
+            wishes: HashMap::new(),
+            owed: BTreeMap::new(),
+            offered: BTreeMap::new(),
+            out: HashMap::new(),
+            out_since: None,
+            clear: None,
+            clear_out: None,
+            watermark: None,
+            deletions: Backoff::new(retry_after),
+            puts: Backoff::new(retry_after),
+            latest: 0,
+            is_draining: false,
+        }
+    }
+
+    /// A value that may be kept.
+    pub(super) fn offer(&mut self, key: K, offer: Offer<V>, now: Instant) -> Taken<V> {
+        if self.deletions.is_on(now) || self.puts.is_on(now) {
+            return Taken::Dropped(offer);
+        }
+        if let Some(wish) = self.wishes.get_mut(&key) {
+            self.latest += 1;
+            return Taken::Waits(wish.put.replace(offer));
+        }
+        if self.len() >= self.max {
+            return Taken::Dropped(offer);
+        }
+        self.latest += 1;
+        self.line_up(key, Some(offer), false, self.latest);
+        Taken::Waits(None)
+    }
+
+    /// The key's value must go; in its place comes this, if any.
+    pub(super) fn owe(&mut self, key: K, put: Option<Offer<V>>, wall: SystemTime) -> Taken<V> {
+        self.latest += 1;
+        if let Some(wish) = self.wishes.get_mut(&key) {
+            let before = mem::replace(&mut wish.put, put);
+            if !wish.owed {
+                wish.owed = true;
+                self.offered.remove(&wish.since);
+                self.owed.insert(wish.since, key);
+            }
+            return Taken::Waits(before);
+        }
+        let mut before = None;
+        if self.len() >= self.max {
+            let Some((_, oldest)) = self.offered.pop_first() else {
+                let mut dropped = self.owe_clear(wall);
+                dropped.extend(put);
+                return Taken::Overflowed(dropped);
+            };
+            before = self.wishes.remove(&oldest).and_then(|wish| wish.put);
+        }
+        self.line_up(key, put, true, self.latest);
+        Taken::Waits(before)
+    }
+
+    /// Everything must go. Returns the values that need not be kept any more.
+    pub(super) fn owe_clear(&mut self, wall: SystemTime) -> Vec<Offer<V>> {
+        self.latest += 1;
+        let waiting = self.first_waiting().unwrap_or(self.latest);
+        self.clear = Some(self.clear.unwrap_or(waiting).min(waiting));
+        self.watermark = self.watermark.max(Some(wall));
+        self.owed.clear();
+        self.offered.clear();
+        // One by one: a map that once was full would keep its room.
+        mem::take(&mut self.wishes)
+            .into_values()
+            .filter_map(|wish| wish.put)
+            .collect()
+    }
+
+    /// Whether the key must not be read.
+    pub(super) fn is_barred(&self, key: &K) -> bool {
+        self.out.get(key).is_some_and(|sent| sent.owed) || self.wishes.get(key).is_some_and(|wish| wish.owed)
+    }
+
+    /// Whether anything is wished of the key.
+    pub(super) fn has_wish(&self, key: &K) -> bool {
+        self.out.contains_key(key) || self.wishes.contains_key(key)
+    }
+
+    /// What was fetched then or before must not be read.
+    pub(super) fn watermark(&self) -> Option<SystemTime> {
+        self.watermark
+    }
+
+    /// What is owed now.
+    pub(super) fn owed(&self) -> usize {
+        let out = self.out.values().filter(|sent| sent.owed).count();
+        self.owed.len() + out + usize::from(self.clear.is_some()) + usize::from(self.clear_out.is_some())
+    }
+
+    /// The number of the latest wish.
+    pub(super) fn latest(&self) -> u64 {
+        self.latest
+    }
+
+    /// Whether all wishes up to this number were acknowledged or given up.
+    pub(super) fn is_settled(&self, number: u64) -> bool {
+        let waiting = [self.first_waiting(), self.out_since, self.clear, self.clear_out];
+        waiting.into_iter().flatten().all(|since| since > number)
+    }
+
+    /// What to do next; it is out from now until [`finished`](Self::finished) or [`cleared`](Self::cleared). Values that were
+    /// given up are put into `dropped`. `Nothing` also ends the draining.
+    pub(super) fn take(&mut self, now: Instant, dropped: &mut Vec<Offer<V>>) -> Work<K, V> {
+        debug_assert!(self.out.is_empty() && self.clear_out.is_none(), "one batch at a time");
+        if self.deletions.is_on(now) && (self.clear.is_some() || !self.owed.is_empty()) {
+            self.drop_offers(dropped);
+            return Work::Wait(self.deletions.until.unwrap_or(now));
+        }
+        if let Some(since) = self.clear.take() {
+            self.clear_out = Some(since);
+            return Work::Clear;
+        }
+        if self.puts.is_on(now) {
+            self.drop_offers(dropped);
+        }
+        let mut batch = Batch {
+            deletes: Vec::new(),
+            puts: Vec::new(),
+        };
+        while self.out.len() < BATCH_MAX
+            && let Some((since, key)) = self.owed.pop_first().or_else(|| self.offered.pop_first())
+        {
+            let wish = self.wishes.remove(&key).expect("what is in line has a wish");
+            match wish.put {
+                Some(offer) if offer.until > now && !self.puts.is_on(now) => batch.puts.push(Put {
+                    key: key.clone(),
+                    kept: offer.kept,
+                    keep_for: offer.until - now,
+                }),
+                worthless => {
+                    dropped.extend(worthless);
+                    if !wish.owed {
+                        continue;
+                    }
+                    batch.deletes.push(key.clone());
+                }
+            }
+            let owed = wish.owed;
+            self.out.insert(key, Sent { owed, since });
+        }
+        self.out_since = self.out.values().map(|sent| sent.since).min();
+        if self.out.is_empty() {
+            self.is_draining = false;
+            return Work::Nothing;
+        }
+        Work::Batch(batch)
+    }
+
+    /// The batch is back: of the deletions and of the puts, where there were any, whether they were acknowledged. Returns how many
+    /// offers that dropped.
+    pub(super) fn finished(
+        &mut self,
+        batch: &Batch<K, V>,
+        deletes: Option<bool>,
+        puts: Option<bool>,
+        now: Instant,
+    ) -> usize {
+        self.deletions.note(deletes, now);
+        self.puts.note(puts, now);
+        let failed_deletes = batch.deletes.iter().filter(|_| deletes != Some(true));
+        let failed_puts = batch.puts.iter().map(|put| &put.key).filter(|_| puts != Some(true));
+        let failed: Vec<K> = failed_deletes.chain(failed_puts).cloned().collect();
+        self.take_back(failed)
+    }
+
+    /// The clear is back.
+    pub(super) fn cleared(&mut self, acknowledged: bool, now: Instant) {
+        self.deletions.note(Some(acknowledged), now);
+        let since = self.clear_out.take();
+        if !acknowledged {
+            self.clear = since.or(self.clear);
+        }
+    }
+
+    /// Nobody knows what became of what is out: the task that had it is gone. Its owed keys wait again.
+    pub(super) fn abandoned(&mut self) {
+        if let Some(since) = self.clear_out.take() {
+            self.clear = Some(since);
+        }
+        let out: Vec<K> = self.out.keys().cloned().collect();
+        self.take_back(out);
+        self.is_draining = false;
+    }
+
+    /// All is given up: nobody is left who would read.
+    pub(super) fn give_up(&mut self) -> Vec<Offer<V>> {
+        self.clear = None;
+        self.owed.clear();
+        self.offered.clear();
+        self.is_draining = false;
+        mem::take(&mut self.wishes)
+            .into_values()
+            .filter_map(|wish| wish.put)
+            .collect()
+    }
+
+    /// The tier works again, as its reads say: what waits need not wait longer. Returns whether something did.
+    pub(super) fn recovered(&mut self) -> bool {
+        self.puts.until = None;
+        self.deletions.until.take().is_some()
+    }
+
+    fn len(&self) -> usize {
+        self.wishes.len() + self.out.len()
+    }
+
+    fn first_waiting(&self) -> Option<u64> {
+        let first = |line: &BTreeMap<u64, K>| line.first_key_value().map(|(since, _)| *since);
+        match (first(&self.owed), first(&self.offered)) {
+            (Some(owed), Some(offered)) => Some(owed.min(offered)),
+            (owed, offered) => owed.or(offered),
+        }
+    }
+
+    fn line_up(&mut self, key: K, put: Option<Offer<V>>, owed: bool, since: u64) {
+        let line = if owed { &mut self.owed } else { &mut self.offered };
+        line.insert(since, key.clone());
+        self.wishes.insert(key, Wish { put, owed, since });
+    }
+
+    /// Everything out is in no longer; what was owed of the keys that failed is owed still.
+    fn take_back(&mut self, failed: Vec<K>) -> usize {
+        let mut out = mem::take(&mut self.out);
+        self.out_since = None;
+        let mut dropped = 0;
+        for key in failed {
+            let Some(sent) = out.remove(&key) else { continue };
+            if !sent.owed {
+                dropped += 1;
+                continue;
+            }
+            if let Some(since) = self.clear {
+                // The clear that was asked for meanwhile takes it along.
+                self.clear = Some(since.min(sent.since));
+            } else if let Some(wish) = self.wishes.get_mut(&key) {
+                let line = if wish.owed { &mut self.owed } else { &mut self.offered };
+                line.remove(&wish.since);
+                wish.owed = true;
+                wish.since = sent.since;
+                self.owed.insert(sent.since, key);
+            } else {
+                self.line_up(key, None, true, sent.since);
+            }
+        }
+        dropped
+    }
+
+    fn drop_offers(&mut self, dropped: &mut Vec<Offer<V>>) {
+        for key in mem::take(&mut self.offered).into_values() {
+            dropped.extend(self.wishes.remove(&key).and_then(|wish| wish.put));
+        }
+    }
+
+    /// What must hold between calls.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        assert_eq!(self.wishes.len(), self.owed.len() + self.offered.len());
+        for (line, owed) in [(&self.owed, true), (&self.offered, false)] {
+            for (since, key) in line {
+                let wish = &self.wishes[key];
+                assert_eq!((wish.owed, wish.since), (owed, *since));
+                assert!(wish.owed || wish.put.is_some(), "an offer of nothing");
+                assert!(*since <= self.latest);
+            }
+        }
+        assert!(self.len() <= self.max, "{} keys of {}", self.len(), self.max);
+        assert!(self.out.len() <= BATCH_MAX);
+        assert_eq!(self.out_since, self.out.values().map(|sent| sent.since).min());
+        assert!(self.out.is_empty() || self.clear_out.is_none());
+    }
+}
+
+impl Backoff {
+    fn new(after: (Duration, Duration)) -> Self {
+        Self {
+            after,
+            failures: 0,
+            until: None,
+        }
+    }
+
+    fn is_on(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until > now)
+    }
+
+    fn note(&mut self, acknowledged: Option<bool>, now: Instant) {
+        match acknowledged {
+            None => {}
+            Some(true) => (self.failures, self.until) = (0, None),
+            Some(false) => {
+                let (first, longest) = self.after;
+                let pause = first.saturating_mul(1 << self.failures.min(20)).min(longest);
+                self.failures += 1;
+                // Many processes that lost the same server must not come back to it in step.
+                self.until = Some(now + pause.mul_f64(rand::random_range(0.5..=1.0)));
+            }
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! All tiers below memory, in order, with what guards them; the contract is the parent module's.
+//!
+//! One lock over all queues and stamps, held for a few map operations: a change is seen by all tiers at one moment, so a read
+//! that compares before and after misses none. No tier is called, and no value dropped, under it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::breaker::Breaker;
+use super::drain;
+use super::queue::{Offer, Queue, Taken};
+use super::settings::TierSettings;
+use super::stats::{Counters, TierStats, add};
+use super::stripes::Stripes;
+use super::{Kept, Put, Tier, TierError};
+use forebay_batch::load::Key;
+
+/// Finds the runtime that changes are sent on, when there is something to send.
+pub(crate) type FindRuntime = Arc<dyn Fn() -> Option<Handle> + Send + Sync>;
+
+/// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
+pub(crate) struct Tiers<K, V> {
+    handle: Arc<Handles<K, V>>,
+}
+
+struct Handles<K, V> {
+    inner: Arc<Inner<K, V>>,
+}
+
+pub(super) struct Inner<K, V> {
+    pub(super) lanes: Vec<Lane<K, V>>,
+    pub(super) state: Mutex<State<K, V>>,
+    pub(super) settings: TierSettings,
+    /// Told whenever something was acknowledged or given up.
+    pub(super) settling: Notify,
+    /// No handle is left.
+    pub(super) is_closed: AtomicBool,
+    runtime: FindRuntime,
+}
+
+/// A value on its way to every tier.
+pub(crate) struct Prepared<K, V> {
+    key: K,
+    /// One for each tier.
+    offers: Vec<Offer<V>>,
+}
+
+/// Values that will not be sent after all. Theirs is user code: to be dropped where no lock is held.
+#[must_use = "it is to be dropped where no lock is held"]
+pub(crate) struct Replaced<V> {
+    _offers: Vec<Offer<V>>,
+}
+
+fn one_of<V>(offers: &mut Vec<Offer<V>>) -> Offer<V> {
+    offers.pop().expect("one for each tier was made")
+}
+
+/// One tier.
+pub(super) struct Lane<K, V> {
+    pub(super) tier: Arc<dyn Tier<K, V>>,
+    pub(super) counters: Counters,
+    /// Ends the pause of the task that empties its queue.
+    pub(super) wake: Notify,
+    breaker: Breaker,
+}
+
+pub(super) struct State<K, V> {
+    /// One a lane.
+    pub(super) queues: Vec<Queue<K, V>>,
+    stripes: Stripes,
+}
+
+impl<K, V> Clone for Tiers<K, V> {
+    fn clone(&self) -> Self {
+        let handle = Arc::clone(&self.handle);
+        Self { handle }
+    }
+}
+
+impl<K, V> Drop for Handles<K, V> {
+    fn drop(&mut self) {
+        self.inner.is_closed.store(true, SeqCst);
+        for lane in &self.inner.lanes {
+            lane.wake.notify_one();
+        }
+    }
+}
+
+impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
+    /// The tiers, the uppermost first.
+    pub(crate) fn new(tiers: Vec<Arc<dyn Tier<K, V>>>, settings: TierSettings, runtime: FindRuntime) -> Self {
+        let queues = tiers
+            .iter()
+            .map(|_| Queue::new(settings.max_owed, settings.retry_after))
+            .collect();
+        let lanes = tiers.into_iter().map(|tier| Lane {
+            tier,
+            counters: Counters::default(),
+            wake: Notify::new(),
+            breaker: Breaker::new(settings.failures_to_open, settings.pause),
+        });
+        let inner = Arc::new(Inner {
+            lanes: lanes.collect(),
+            state: Mutex::new(State {
+                queues,
+                stripes: Stripes::new(),
+            }),
+            settings,
+            settling: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            runtime,
+        });
+        let handle = Arc::new(Handles { inner });
+        Self { handle }
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner().lanes.is_empty()
+    }
+
+    /// What the tiers have of these keys, in their order: the uppermost tier that has something. Whatever is wrong with a tier
+    /// costs at most the timeout, and the keys it alone had.
+    ///
+    /// # Cancel safety
+    /// Dropped, it has read and nothing else.
+    pub(crate) async fn get_many(&self, keys: &[K]) -> Vec<Option<Kept<V>>> {
+        let inner = self.inner();
+        // By key: what was found, and in which tier.
+        let mut found: Vec<Option<(usize, Kept<V>)>> = keys.iter().map(|_| None).collect();
+        if keys.is_empty() || self.is_empty() {
+            return keys.iter().map(|_| None).collect();
+        }
+        let begun = inner.state.lock().stripes.now();
+        for (at, lane) in inner.lanes.iter().enumerate() {
+            let wanted: Vec<usize> = (0..keys.len()).filter(|place| found[*place].is_none()).collect();
+            if wanted.is_empty() {
+                break;
+            }
+            for (place, kept) in inner.read(at, lane, keys, wanted).await {
+                found[place] = Some((at, kept));
+            }
+        }
+        self.take_what_still_holds(keys, found, begun)
+    }
+
+    /// Throws away what was changed meanwhile, and offers what a lower tier had to the ones above it.
+    fn take_what_still_holds(
+        &self,
+        keys: &[K],
+        found: Vec<Option<(usize, Kept<V>)>>,
+        begun: u64,
+    ) -> Vec<Option<Kept<V>>> {
+        let inner = self.inner();
+        let (now, wall) = (Instant::now(), (inner.settings.wall_clock)());
+        // Clones of values are made outside the lock, and dropped there.
+        let mut upwards: Vec<Vec<(usize, Offer<V>)>> = inner.lanes.iter().map(|_| Vec::new()).collect();
+        for (place, entry) in found.iter().enumerate() {
+            let Some((from, kept)) = entry else { continue };
+            let keep_for = inner.settings.keep_for_from_here(kept, wall);
+            if keep_for.is_zero() {
+                continue;
+            }
+            for offers in &mut upwards[..*from] {
+                let (kept, until) = (kept.clone(), now + keep_for);
+                offers.push((place, Offer { kept, until }));
+            }
+        }
+        let mut left = Vec::new();
+        let mut to_drain = Vec::new();
+        let mut state = inner.state.lock();
+        let State { queues, stripes } = &mut *state;
+        let holds: Vec<bool> = keys.iter().map(|key| !stripes.is_changed_since(key, begun)).collect();
+        for (at, offers) in upwards.into_iter().enumerate() {
+            for (place, offer) in offers {
+                let key = &keys[place];
+                if !holds[place] || queues[at].has_wish(key) {
+                    left.push(offer);
+                    continue;
+                }
+                match queues[at].offer(key.clone(), offer, now) {
+                    Taken::Waits(before) => left.extend(before),
+                    Taken::Dropped(offer) => {
+                        add(&inner.lanes[at].counters.dropped, 1);
+                        left.push(offer);
+                    }
+                    Taken::Overflowed(_) => unreachable!("an offer is dropped rather"),
+                }
+            }
+            to_drain.extend(begin_draining(&mut queues[at], at));
+        }
+        drop(state);
+        self.drain(to_drain);
+        drop(left);
+        let found = found.into_iter().zip(holds);
+        found
+            .map(|(entry, holds)| {
+                let (at, kept) = entry?;
+                let counters = &inner.lanes[at].counters;
+                add(if holds { &counters.hits } else { &counters.misses }, 1);
+                holds.then_some(kept)
+            })
+            .collect()
+    }
+
+    /// What [`fill`](Self::fill) and [`insert`](Self::insert) take: the value, once for each tier. Runs the user's `Clone`.
+    pub(crate) fn prepare(&self, put: Put<K, V>) -> Prepared<K, V> {
+        let Put { key, kept, keep_for } = put;
+        // A century is for ever, and can be added.
+        let until = Instant::now() + keep_for.min(Duration::from_secs(100 * 365 * 86_400));
+        let offer = |kept| Offer { kept, until };
+        let offers = std::iter::repeat_n(kept, self.inner().lanes.len()).map(offer).collect();
+        Prepared { key, offers }
+    }
+
+    /// A fetched value: offered to every tier.
+    pub(crate) fn fill(&self, prepared: Prepared<K, V>) -> Replaced<V> {
+        let Prepared { key, mut offers } = prepared;
+        let now = Instant::now();
+        self.wish(key, |queue, key| queue.offer(key, one_of(&mut offers), now))
+    }
+
+    /// The application's own value: no older one is read from now on.
+    pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
+        let Prepared { key, mut offers } = prepared;
+        let wall = (self.inner().settings.wall_clock)();
+        self.wish(key, |queue, key| queue.owe(key, Some(one_of(&mut offers)), wall))
+    }
+
+    /// The key's value is not read from now on.
+    pub(crate) fn invalidate(&self, key: K) -> Replaced<V> {
+        let wall = (self.inner().settings.wall_clock)();
+        self.wish(key, |queue, key| queue.owe(key, None, wall))
+    }
+
+    /// Nothing is read from now on that is there now.
+    pub(crate) fn clear(&self) -> Replaced<V> {
+        let inner = self.inner();
+        let wall = (inner.settings.wall_clock)();
+        let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
+        let mut state = inner.state.lock();
+        let State { queues, stripes } = &mut *state;
+        stripes.all_changed();
+        for (at, queue) in queues.iter_mut().enumerate() {
+            dropped.extend(queue.owe_clear(wall));
+            to_drain.extend(begin_draining(queue, at));
+        }
+        drop(state);
+        self.drain(to_drain);
+        Replaced { _offers: dropped }
+    }
+
+    /// Completes when all that was asked before this call was acknowledged by every tier or, as fetched values may be, given up.
+    /// For as long as a tier is down, something owed to it is neither. It is a handle too: as long as it is kept, nothing owed
+    /// is given up.
+    pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<K, V> {
+        let handle = Arc::clone(&self.handle);
+        let inner = &handle.inner;
+        let (mut numbers, mut to_drain) = (Vec::new(), Vec::new());
+        for (at, queue) in inner.state.lock().queues.iter_mut().enumerate() {
+            numbers.push(queue.latest());
+            // Where no runtime was at hand when it was asked.
+            to_drain.extend(begin_draining(queue, at));
+        }
+        self.drain(to_drain);
+        async move {
+            let inner = &handle.inner;
+            loop {
+                let mut told = std::pin::pin!(inner.settling.notified());
+                // Before the look, so that what happens after it is heard of.
+                told.as_mut().enable();
+                let is_settled = {
+                    let state = inner.state.lock();
+                    state
+                        .queues
+                        .iter()
+                        .zip(&numbers)
+                        .all(|(queue, number)| queue.is_settled(*number))
+                };
+                if is_settled {
+                    return;
+                }
+                told.await;
+            }
+        }
+    }
+
+    /// Each tier's counters.
+    pub(crate) fn stats(&self) -> Vec<TierStats> {
+        let inner = self.inner();
+        let owed: Vec<usize> = inner.state.lock().queues.iter().map(Queue::owed).collect();
+        let lanes = inner.lanes.iter().zip(owed);
+        lanes
+            .map(|(lane, owed)| {
+                let mut stats = lane.counters.read(lane.tier.name());
+                stats.owed = owed;
+                stats.undecodable += lane.tier.undecodable();
+                stats.breaker = lane.breaker.state();
+                stats
+            })
+            .collect()
+    }
+
+    /// What must hold between calls.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        self.inner().state.lock().queues.iter().for_each(Queue::validate);
+    }
+
+    fn inner(&self) -> &Arc<Inner<K, V>> {
+        &self.handle.inner
+    }
+
+    /// Puts a wish for the key into every tier's queue, at one moment.
+    fn wish(&self, key: K, mut wish: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
+        let inner = self.inner();
+        let mut dropped = Vec::new();
+        if self.is_empty() {
+            return Replaced { _offers: dropped };
+        }
+        let mut to_drain = Vec::new();
+        let mut state = inner.state.lock();
+        let State { queues, stripes } = &mut *state;
+        stripes.changed(&key);
+        let keys = std::iter::repeat_n(key, queues.len());
+        for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
+            let counters = &inner.lanes[at].counters;
+            match wish(queue, key) {
+                Taken::Waits(before) => dropped.extend(before),
+                Taken::Dropped(offer) => {
+                    add(&counters.dropped, 1);
+                    dropped.push(offer);
+                }
+                Taken::Overflowed(offers) => {
+                    add(&counters.overflows, 1);
+                    dropped.extend(offers);
+                    stripes.all_changed();
+                }
+            }
+            to_drain.extend(begin_draining(queue, at));
+        }
+        drop(state);
+        self.drain(to_drain);
+        Replaced { _offers: dropped }
+    }
+
+    /// Starts the tasks that empty these queues. Not under the lock: a runtime that has shut down drops the task at once.
+    fn drain(&self, to_drain: Vec<usize>) {
+        let inner = self.inner();
+        if to_drain.is_empty() {
+            return;
+        }
+        match (inner.runtime)() {
+            Some(runtime) => {
+                for at in to_drain {
+                    drain::begin(inner, at, &runtime);
+                }
+            }
+            // The next change, from within a runtime, takes these along.
+            None => {
+                let mut state = inner.state.lock();
+                for at in to_drain {
+                    state.queues[at].is_draining = false;
+                }
+            }
+        }
+    }
+}
+
+/// The queue's place, if a task must be started to empty it.
+fn begin_draining<K: Key, V>(queue: &mut Queue<K, V>, at: usize) -> Option<usize> {
+    let must_begin = !queue.is_draining && !queue.is_settled(queue.latest());
+    queue.is_draining |= must_begin;
+    must_begin.then_some(at)
+}
+
+impl TierSettings {
+    /// For how long a value that came from a lower tier is kept in the ones above.
+    fn keep_for_from_here<V>(&self, kept: &Kept<V>, wall: SystemTime) -> Duration {
+        let in_all = match kept.value {
+            Some(_) => self.keep_for,
+            None => self.keep_missing_for,
+        };
+        in_all.saturating_sub(wall.duration_since(kept.fetched_at).unwrap_or_default())
+    }
+}
+
+impl<K: Key, V: Clone + Send + Sync + 'static> Inner<K, V> {
+    /// What one tier has of the wanted keys and may be used, by their places.
+    async fn read(&self, at: usize, lane: &Lane<K, V>, keys: &[K], mut wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
+        let counters = &lane.counters;
+        add(&counters.gets, wanted.len());
+        let all = wanted.len();
+        let watermark = {
+            let queue = &self.state.lock().queues[at];
+            wanted.retain(|place| !queue.is_barred(&keys[*place]));
+            queue.watermark()
+        };
+        add(&counters.barred, all - wanted.len());
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let Some(leave) = lane.breaker.admit() else {
+            add(&counters.skipped, 1);
+            return Vec::new();
+        };
+        let some: Vec<K>;
+        let asked = if wanted.len() == keys.len() {
+            keys
+        } else {
+            some = wanted.iter().map(|place| keys[*place].clone()).collect();
+            &some
+        };
+        let begun = Instant::now();
+        let answers = guarded(self.settings.timeout, async || {
+            let answers = lane.tier.get_many(asked).await?;
+            let (asked, answered) = (asked.len(), answers.len());
+            let is_whole = asked == answered;
+            is_whole
+                .then_some(answers)
+                .ok_or(TierError::Miscounted { asked, answered })
+        })
+        .await;
+        counters.read_latency.add(begun.elapsed());
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                leave.failed();
+                match error {
+                    TierError::TimedOut { .. } => counters.timeouts.fetch_add(1, Relaxed),
+                    _ => counters.errors.fetch_add(1, Relaxed),
+                };
+                tracing::debug!(tier = lane.tier.name(), %error, "the tier was not read");
+                return Vec::new();
+            }
+        };
+        // What waits for the tier to work again need not wait longer.
+        if leave.succeeded() && self.state.lock().queues[at].recovered() {
+            lane.wake.notify_one();
+        }
+        let latest = (self.settings.wall_clock)() + self.settings.max_clock_skew;
+        let is_usable = |kept: &Kept<V>| {
+            if kept.fetched_at > latest {
+                add(&counters.future, 1);
+                return false;
+            }
+            watermark.is_none_or(|watermark| kept.fetched_at > watermark)
+        };
+        let usable = |(place, kept): (usize, Option<Kept<V>>)| Some((place, kept.filter(is_usable)?));
+        let asked = wanted.len();
+        let found: Vec<_> = wanted.into_iter().zip(answers).filter_map(usable).collect();
+        add(&counters.misses, asked - found.len());
+        found
+    }
+}
+
+/// A call of a tier's code, bounded in time; a panic is an error.
+pub(super) async fn guarded<T>(
+    timeout: Duration,
+    call: impl AsyncFnOnce() -> Result<T, TierError>,
+) -> Result<T, TierError> {
+    let call = AssertUnwindSafe(call()).catch_unwind();
+    match tokio::time::timeout(timeout, call).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let message = text.unwrap_or("a panic without a message").to_owned();
+            Err(TierError::Panicked { message })
+        }
+        Err(_) => Err(TierError::TimedOut { after: timeout }),
+    }
+}

@@ -1,0 +1,94 @@
+//! The Redis tier alone.
+
+use forebay_cache::tier::{OpenError, redis::RedisTier};
+use testbed::Redis;
+
+use super::*;
+
+fn open(redis: &Redis, form: Form<u64, String>) -> RedisTier<u64, String> {
+    RedisTier::open(&redis.url(), form).unwrap()
+}
+
+#[tokio::test]
+async fn it_sees_to_what_a_tier_sees_to() {
+    let redis = Redis::start().unwrap();
+    keeps_the_contract(&open(&redis, limited())).await;
+    assert_eq!(redis.command(&["DBSIZE"]).unwrap(), ":0\r\n", "something was left");
+}
+
+#[tokio::test]
+async fn each_form_is_read_by_its_own_kind() {
+    let redis = Redis::start().unwrap();
+    keeps_forms_apart(async |form| open(&redis, form)).await;
+}
+
+#[tokio::test]
+async fn values_expire_in_the_server() {
+    let redis = Redis::start().unwrap();
+    let tier = open(&redis, form());
+    let short = Put {
+        keep_for: Duration::from_micros(300),
+        ..put(1, some("short"))
+    };
+    let long = Put {
+        keep_for: Duration::MAX,
+        ..put(2, some("long"))
+    };
+    tier.put_many(&[short, long, put(3, some("an hour"))]).await.unwrap();
+    let left = |key: &str| -> i64 {
+        let answer = redis.command(&["PTTL", key]).unwrap();
+        answer.trim_start_matches(':').trim().parse().unwrap()
+    };
+    assert!(left("test:1") <= 1, "less than a millisecond became more, or for ever");
+    assert!(left("test:2") > 1_000_000_000_000);
+    assert!((3_590_000..=3_600_000).contains(&left("test:3")));
+}
+
+#[tokio::test]
+async fn a_clear_empties_the_namespace_and_nothing_else() {
+    let redis = Redis::start().unwrap();
+    let tier = open(&redis, form());
+    let neighbour = open(&redis, Form::new("test2", KeyForm::display(), Postcard));
+    redis.command(&["SET", "other", "1"]).unwrap();
+    neighbour.put_many(&[put(1, some("neighbour"))]).await.unwrap();
+    // More than one step of a scan finds.
+    for batch in 0..10 {
+        let entries: Vec<_> = (0..500).map(|key| put(batch * 500 + key, some("x"))).collect();
+        tier.put_many(&entries).await.unwrap();
+    }
+    assert_eq!(redis.command(&["DBSIZE"]).unwrap(), ":5002\r\n");
+    tier.clear().await.unwrap();
+    assert_eq!(redis.command(&["DBSIZE"]).unwrap(), ":2\r\n");
+    assert_eq!(values(&neighbour, &[1]).await, [Some("neighbour".into())]);
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_is_a_failure() {
+    let redis = Redis::start().unwrap();
+    let tier = open(&redis, form());
+    redis.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    let refused = tier.put_many(&[put(1, some("one"))]).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("OOM") || refused.to_string().contains("maxmemory"),
+        "{refused}"
+    );
+    redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    // Of a server that others' words make a replica nothing is deleted.
+    redis.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    assert!(tier.delete_many(&[1]).await.is_err());
+    assert!(tier.clear().await.is_ok(), "there is nothing to delete");
+    redis.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    tier.put_many(&[put(1, some("one"))]).await.unwrap();
+    redis.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    assert!(tier.clear().await.is_err());
+}
+
+#[tokio::test]
+async fn an_address_or_namespace_that_cannot_be_used_is_said_so_without_the_password() {
+    let error = RedisTier::open("http://:secret@127.0.0.1/", form()).unwrap_err();
+    assert!(matches!(error, OpenError::Unusable { .. }));
+    assert!(!error.to_string().contains("secret"), "{error}");
+    let form: Form<u64, String> = Form::new("a:b", KeyForm::display(), Postcard);
+    let error = RedisTier::open("redis://127.0.0.1/", form).unwrap_err();
+    assert!(error.to_string().contains("a:b"), "{error}");
+}

@@ -1,0 +1,100 @@
+//! A program that ends and starts again: what the last one fetched is there, and as old as it is.
+
+use std::path::Path;
+
+use forebay_cache::State;
+use forebay_cache::tier::sqlite::SqliteTier;
+
+use super::*;
+
+async fn open(path: &Path) -> SqliteTier<u64, u64> {
+    // The one before closes its file a moment after it was dropped.
+    let mut opened = None;
+    until("the file is closed", async || {
+        opened = SqliteTier::builder(path, form()).open().ok();
+        opened.is_some()
+    })
+    .await;
+    opened.unwrap()
+}
+
+/// A tier that was kept by a program that has ended, with these entries.
+async fn left_behind(path: &Path, entries: &[Put<u64, u64>]) -> SqliteTier<u64, u64> {
+    let tier = open(path).await;
+    tier.put_many(entries).await.unwrap();
+    tier.close().await;
+    open(path).await
+}
+
+#[tokio::test]
+async fn a_restart_starts_warm() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tier");
+    let database = Database::open().with(1, 10);
+    let cache = database.cache(open(&path).await).build();
+    assert_eq!((value(&cache, 1).await, value(&cache, 2).await), (Some(10), None));
+    settled(&cache).await;
+    drop(cache);
+    let cache = database.cache(open(&path).await).build();
+    assert_eq!((value(&cache, 1).await, value(&cache, 2).await), (Some(10), None));
+    assert_eq!(database.fetched(), [1, 2], "the source was asked again");
+    let stats = cache.stats();
+    assert_eq!((stats.flights_by_tier, stats.fetches), (2, 0));
+    assert_eq!((stats.tiers[0].hits, &*stats.tiers[0].name), (2, "sqlite"));
+    // It is in memory now.
+    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+}
+
+#[tokio::test]
+async fn what_was_invalidated_before_the_end_is_not_there_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tier");
+    let database = Database::open().with(1, 10).with(2, 20);
+    let cache = database.cache(open(&path).await).build();
+    assert_eq!((value(&cache, 1).await, value(&cache, 2).await), (Some(10), Some(20)));
+    settled(&cache).await;
+    database.set(1, 11);
+    cache.invalidate(&1).await;
+    drop(cache);
+    let cache = database.cache(open(&path).await).build();
+    assert_eq!((value(&cache, 1).await, value(&cache, 2).await), (Some(11), Some(20)));
+    assert_eq!(database.fetched(), [1, 2, 1]);
+}
+
+#[tokio::test]
+async fn the_age_goes_on_and_the_window_is_counted_from_the_first_fetch() {
+    let (folder, ticks) = (tempfile::tempdir().unwrap(), Ticks::new());
+    let tier = left_behind(&folder.path().join("tier"), &[put(1, Some(10), secs(40))]).await;
+    let cache = Database::open()
+        .cache(tier)
+        .clock(ticks.clock())
+        .fresh_for(secs(100))
+        .stale_for(secs(100))
+        .build();
+    let answer = cache.lookup(&1).await.unwrap();
+    assert_eq!((answer.value, answer.state), (Some(10), State::Fetched));
+    assert!(answer.age >= secs(40) && answer.age < secs(60), "{:?}", answer.age);
+    ticks.turn(secs(39));
+    assert_eq!(cache.lookup(&1).await.unwrap().state, State::Fresh);
+    // 100 s after the first fetch, though only 61 s after it was read here.
+    ticks.turn(secs(22));
+    let answer = cache.lookup(&1).await.unwrap();
+    assert_eq!((answer.value, answer.state), (Some(10), State::Stale));
+    assert!(answer.age >= secs(101), "{:?}", answer.age);
+}
+
+#[tokio::test]
+async fn a_stale_entry_is_served_and_refreshed() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = [put(1, Some(10), secs(150)), put(2, Some(20), secs(250))];
+    let tier = left_behind(&folder.path().join("tier"), &entries).await;
+    let database = Database::open().with(1, 11).with(2, 21);
+    let cache = database.cache(tier).fresh_for(secs(100)).stale_for(secs(100)).build();
+    let answer = cache.lookup(&1).await.unwrap();
+    assert_eq!((answer.value, answer.state), (Some(10), State::Stale));
+    until("the refresh", async || value(&cache, 1).await == Some(11)).await;
+    // What has expired is no answer.
+    let answer = cache.lookup(&2).await.unwrap();
+    assert_eq!((answer.value, answer.state), (Some(21), State::Fetched));
+    assert_eq!(database.fetched(), [1, 2]);
+}

@@ -1,0 +1,282 @@
+//! Reading on a connection: what parameters and columns a text has, and its rows, for one list of parameters after the other.
+//!
+//! Promises: between [`begin`](Reading::begin) and [`end`](Reading::end) nothing is written and all is read in one snapshot, of
+//! the tables that have transactions; should the server have ended it in between, that is told. A read whose future is dropped
+//! is ended at the server, with its connection, which is nobody else's. Knows nothing of keys.
+
+use std::sync::Arc;
+
+use mysql_async::consts::ColumnType;
+
+use super::error::{Failure, found_here};
+use super::link::Answered;
+use super::plan::Plan;
+use super::pool::Lent;
+use super::{Inner, MySql};
+use forebay_remote::retry::Backoff;
+use forebay_sql::{Role, locks_what_it_reads, uses_its_session};
+use forebay_write::{Parameters, Sql, StatementError, StatementErrorKind as Kind, Value, WriteError};
+
+/// A connection to read from.
+pub(crate) struct Reading {
+    inner: Arc<Inner>,
+    /// None once it was dropped.
+    lent: Option<Lent>,
+    /// What the rows of what is read may still take.
+    bytes_left: usize,
+    bytes_max: usize,
+    /// The columns of the last answer.
+    columns: Option<Told>,
+}
+
+/// Columns as they came, and what is told of them.
+type Told = (Arc<[mysql_async::Column]>, Arc<[Column]>);
+
+/// What the server says of a text.
+pub(crate) struct Described {
+    pub(crate) parameters: usize,
+    pub(crate) columns: Arc<[Column]>,
+}
+
+/// A column of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// Whether the server says that its text is JSON. MariaDB does not: its type JSON is text.
+    pub(crate) is_json: bool,
+    /// Whether it is of one of the types that hold whole numbers and nothing else.
+    pub(crate) is_whole_number: bool,
+}
+
+/// What was read for one list of parameters.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) columns: Arc<[Column]>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// Why nothing was read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Unread {
+    /// The connection was lost; another may be had.
+    Lost(String),
+    /// A table was changed since the snapshot, or the snapshot is gone; another may be had.
+    Outdated(StatementError),
+    /// Its own.
+    Failed(WriteError),
+}
+
+/// A table's definition is not the one of the snapshot.
+const DEFINITION_CHANGED: u16 = 1412;
+
+impl Unread {
+    /// What the caller is told, where nothing else is done about it.
+    pub(crate) fn into_error(self) -> WriteError {
+        match self {
+            Self::Lost(cause) => WriteError::Unavailable { cause },
+            Self::Outdated(error) => error.into(),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
+impl From<Failure> for Unread {
+    fn from(failure: Failure) -> Self {
+        let is_passing =
+            failure.is_deadlock() || failure.is(DEFINITION_CHANGED) || failure.is(super::error::NEEDS_PREPARING);
+        match failure {
+            Failure::Lost { cause, .. } => Self::Lost(cause),
+            Failure::Server(error) if is_passing => Self::Outdated(error),
+            failure => Self::Failed(failure.into_write_error()),
+        }
+    }
+}
+
+impl MySql {
+    /// A connection to read from.
+    pub(crate) async fn reading(&self) -> Result<Reading, WriteError> {
+        let permit = self.inner.links.permit_to_read().await?;
+        let mut backoff = Backoff::new(self.inner.retry_for);
+        let lent = self.inner.links.take(&permit, &mut backoff).await?;
+        let bytes_max = lent.link.rows_bytes_max();
+        Ok(Reading {
+            inner: Arc::clone(&self.inner),
+            lent: Some(lent),
+            bytes_left: bytes_max,
+            bytes_max,
+            columns: None,
+        })
+    }
+
+    /// Why a text cannot be read from a shared connection in one snapshot, if so.
+    pub(crate) fn refuses_to_read(&self, sql: &Sql) -> Option<WriteError> {
+        refusal(&self.inner.plans.of(sql), sql).map(|reason| WriteError::Refused { reason })
+    }
+}
+
+fn refusal(plan: &Plan, sql: &str) -> Option<String> {
+    if let Some(reason) = plan.refusal() {
+        return Some(reason);
+    }
+    let reason = if plan.role != Role::Shares || !plan.reads {
+        "a loader runs queries, and this is another statement; use the writer"
+    } else if uses_its_session(sql) {
+        "the query uses a variable or a lock of its session, which is not its own; use a transaction of Writer::begin"
+    } else if locks_what_it_reads(sql) {
+        "a query that locks rows reads past the snapshot; use a transaction of Writer::begin"
+    } else {
+        return None;
+    };
+    Some(reason.to_owned())
+}
+
+impl Reading {
+    fn lent(&mut self) -> &mut Lent {
+        self.lent.as_mut().expect("it is there until it is dropped")
+    }
+
+    /// Whether a query gives all rows for many keys as it does for one: no limit of the session's own cuts them.
+    pub(crate) fn selects_are_whole(&mut self) -> bool {
+        self.lent().link.server().selects_are_whole
+    }
+
+    /// Asks what parameters and columns a text has.
+    pub(crate) async fn describe(&mut self, sql: &str) -> Result<Described, Unread> {
+        let prepared = self.lent().link.prepare(sql).await;
+        let prepared = prepared.map_err(|failure| self.unread(failure))?;
+        Ok(Described {
+            parameters: prepared.placeholders(),
+            columns: self.columns_of(&prepared.columns()),
+        })
+    }
+
+    /// From here on there is one snapshot.
+    pub(crate) async fn begin(&mut self) -> Result<(), Unread> {
+        let begun = self.lent().link.begin_reading().await;
+        begun.map_err(|failure| self.unread(failure))
+    }
+
+    /// The rows for one list of parameters.
+    pub(crate) async fn rows(&mut self, sql: &str, parameters: &Parameters) -> Result<Rows, Unread> {
+        let (left, most) = (self.bytes_left, self.bytes_max);
+        let link = &mut self.lent().link;
+        let answered = match link.prepare(sql).await {
+            Ok(prepared) => link.read_prepared(sql, &prepared, parameters, left).await,
+            Err(failure) => Err(failure),
+        };
+        let Answered { columns, rows } = match answered {
+            Ok(answered) => answered,
+            Err(Failure::TooMuch(_)) => {
+                let message =
+                    format!("its rows take more than {most} bytes, with those of its neighbours (rows_bytes_max)");
+                return Err(Unread::Failed(found_here(Kind::TooLarge, message)));
+            }
+            Err(failure) => return Err(self.unread(failure)),
+        };
+        if !link.has_open_transaction() {
+            let message = "the transaction that reads was ended by the database";
+            return Err(Unread::Outdated(StatementError::new(Kind::Conflict, 0, message)));
+        }
+        let bytes = rows
+            .iter()
+            .flatten()
+            .map(|value| size_of::<Value>() + value.heap_bytes());
+        self.bytes_left = left.saturating_sub(bytes.sum());
+        Ok(Rows {
+            columns: self.columns_of(&columns),
+            rows,
+        })
+    }
+
+    /// The snapshot is not needed any more. What was read is right, however it ends.
+    pub(crate) async fn end(&mut self) {
+        // What fails here is not handed out again.
+        let _ = self.lent().link.rollback().await;
+    }
+
+    fn unread(&self, failure: Failure) -> Unread {
+        if matches!(failure, Failure::Lost { .. }) {
+            self.inner.links.note_loss();
+        }
+        failure.into()
+    }
+
+    fn columns_of(&mut self, wire: &Arc<[mysql_async::Column]>) -> Arc<[Column]> {
+        if let Some((known, told)) = &self.columns
+            && known == wire
+        {
+            return Arc::clone(told);
+        }
+        let told: Arc<[Column]> = wire.iter().map(Column::of).collect();
+        self.columns = Some((Arc::clone(wire), Arc::clone(&told)));
+        told
+    }
+}
+
+impl Column {
+    fn of(column: &mysql_async::Column) -> Self {
+        let kind = column.column_type();
+        Self {
+            name: column.name_str().into_owned(),
+            is_json: kind == ColumnType::MYSQL_TYPE_JSON,
+            is_whole_number: matches!(
+                kind,
+                ColumnType::MYSQL_TYPE_TINY
+                    | ColumnType::MYSQL_TYPE_SHORT
+                    | ColumnType::MYSQL_TYPE_INT24
+                    | ColumnType::MYSQL_TYPE_LONG
+                    | ColumnType::MYSQL_TYPE_LONGLONG
+            ),
+        }
+    }
+}
+
+impl Drop for Reading {
+    /// Half-way, the server is told that nobody waits any more.
+    fn drop(&mut self) {
+        let Some(mut lent) = self.lent.take() else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if lent.link.is_open() {
+            runtime.spawn(async move {
+                // What fails here is not handed out again.
+                let _ = lent.link.rollback().await;
+            });
+        } else if lent.link.is_unanswered() {
+            let inner = Arc::clone(&self.inner);
+            runtime.spawn(async move { inner.links.end(lent).await });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testbed::MariaDb;
+
+    use super::*;
+    use crate::link::NameAtServer;
+
+    #[tokio::test]
+    async fn only_the_connection_of_that_number_and_address_is_ended() {
+        let server = tokio::task::spawn_blocking(MariaDb::start).await.unwrap().unwrap();
+        let mysql = MySql::connect(&server.url()).await.unwrap();
+        let mut reading = mysql.reading().await.unwrap();
+        reading.begin().await.unwrap();
+        let name = reading.lent().link.name_at_server().unwrap().clone();
+        let of_another_server = NameAtServer {
+            id: name.id,
+            host: "127.0.0.1:1".to_owned(),
+        };
+        let mut other = mysql.reading().await.unwrap();
+        let other = &mut other.lent().link;
+        let one = Parameters::from([1_i64]);
+        other.end_other(&of_another_server).await.unwrap();
+        reading.rows("SELECT ? + 1", &one).await.unwrap();
+        other.end_other(&name).await.unwrap();
+        let after = reading.rows("SELECT ? + 1", &one).await;
+        assert!(matches!(after, Err(Unread::Lost(_))), "{after:?}");
+    }
+}

@@ -1,0 +1,164 @@
+//! A directory in which files get their names, and how the names become durable: by one sync for many.
+//!
+//! Promises: a name is durable when its outcome says so. At most one sync of a directory runs; those whose files get their
+//! names meanwhile wait for the next one, which is one for all of them. Whoever waits for a sync that fails is told so, each of
+//! them: the kernel tells it once, and a later sync that succeeds proves nothing.
+//!
+//! Knows nothing of what is in the files.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::file::blocking;
+use crate::io::{Fault, Faults, Identity, Inode};
+
+/// How often a directory is looked through for what the dead have left, at most: in a large one that takes its time.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The directories in which a pool makes files.
+#[derive(Default)]
+pub(crate) struct Directories {
+    known: Mutex<HashMap<Inode, Known>>,
+    faults: Option<Arc<dyn Faults>>,
+}
+
+#[derive(Default)]
+struct Known {
+    directory: Weak<Directory>,
+    looked_through: Option<Instant>,
+}
+
+impl Directories {
+    pub(crate) fn new(faults: Option<Arc<dyn Faults>>) -> Self {
+        Self {
+            known: Mutex::default(),
+            faults,
+        }
+    }
+
+    /// The directory that the path leads to now, one for all who make files in it; and whether it is to be looked through.
+    pub(super) fn open(&self, path: &Path) -> io::Result<(Arc<Directory>, bool)> {
+        let file = File::open(path)?;
+        let inode = Identity::from(&file.metadata()?).on_disk();
+        let mut all = self.known.lock();
+        all.retain(|_, known| !known.is_due() || known.directory.strong_count() > 0);
+        let known = all.entry(inode).or_default();
+        let is_due = known.is_due();
+        if is_due {
+            known.looked_through = Some(Instant::now());
+        }
+        // As long as it is open no other directory has its inode.
+        if let Some(directory) = known.directory.upgrade() {
+            return Ok((directory, is_due));
+        }
+        let directory = Arc::new(Directory {
+            path: path.to_path_buf(),
+            file,
+            named: AtomicU64::new(0),
+            synced: Arc::default(),
+            faults: self.faults.clone(),
+        });
+        known.directory = Arc::downgrade(&directory);
+        Ok((directory, is_due))
+    }
+}
+
+impl Known {
+    fn is_due(&self) -> bool {
+        self.looked_through.is_none_or(|then| then.elapsed() >= LOOK_EVERY)
+    }
+}
+
+/// A directory.
+pub(super) struct Directory {
+    path: PathBuf,
+    file: File,
+    /// How many names were given so far. A name's number is how many there were with it.
+    named: AtomicU64,
+    synced: Arc<tokio::sync::Mutex<Synced>>,
+    faults: Option<Arc<dyn Faults>>,
+}
+
+/// Whether a name is durable by another's sync, or why it is not durable.
+pub(super) type Outcome = Result<bool, Arc<io::Error>>;
+
+/// How far the names are durable. Locked while a sync runs.
+#[derive(Default)]
+struct Synced {
+    /// All names up to this number have been through a sync.
+    up_to: u64,
+    /// The last number whose sync failed, and why.
+    failed: Option<(u64, Arc<io::Error>)>,
+}
+
+impl Synced {
+    /// What became of the name's sync, if it had one. After a failure those before it who have not asked yet are told of it too.
+    fn of(&self, number: u64) -> Option<Result<(), Arc<io::Error>>> {
+        match &self.failed {
+            Some((up_to, cause)) if number <= *up_to => Some(Err(Arc::clone(cause))),
+            _ => (number <= self.up_to).then_some(Ok(())),
+        }
+    }
+}
+
+impl Directory {
+    /// A file has got its name; the name's number.
+    pub(super) fn named(&self) -> u64 {
+        // Release, with the load in `make_durable`: what that sees counted has been named.
+        self.named.fetch_add(1, Ordering::Release) + 1
+    }
+
+    /// Makes the name of this number durable, unless a sync runs: then nothing. Blocks. Whether another's sync had done it.
+    pub(super) fn make_durable_if_idle(&self, number: u64) -> Option<Outcome> {
+        let mut synced = self.synced.try_lock().ok()?;
+        Some(self.make_durable(number, &mut synced))
+    }
+
+    /// Waits until the name of this number is durable; whether another's sync did it.
+    pub(super) async fn durable(self: &Arc<Self>, number: u64) -> Outcome {
+        // In the order in which they come: who waited for a sync finds that the first of them did it for all.
+        let mut synced = Arc::clone(&self.synced).lock_owned().await;
+        if let Some(outcome) = synced.of(number) {
+            return outcome.map(|()| true);
+        }
+        let directory = Arc::clone(self);
+        // The lock goes along: whoever waits here may leave, but nobody may miss how the sync ended.
+        let synced = blocking(move || Ok(directory.make_durable(number, &mut synced))).await;
+        synced.unwrap_or_else(|_| Err(Arc::new(io::Error::other("the runtime is shutting down"))))
+    }
+
+    fn make_durable(&self, number: u64, synced: &mut Synced) -> Outcome {
+        if let Some(outcome) = synced.of(number) {
+            return outcome.map(|()| true);
+        }
+        let up_to = self.named.load(Ordering::Acquire);
+        if let Err(cause) = self.sync() {
+            synced.failed = Some((up_to, Arc::new(cause)));
+        }
+        synced.up_to = up_to;
+        let outcome = synced.of(number).expect("a sync is for all who were named before it");
+        outcome.map(|()| false)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self
+            .faults
+            .as_ref()
+            .and_then(|faults| faults.fault(&self.path, true, 0, 0))
+        {
+            Some(Fault::Error(number)) => return Err(io::Error::from_raw_os_error(number)),
+            #[allow(clippy::disallowed_methods)] // In tests, on a thread that is there to block.
+            Some(Fault::Delay(pause)) => std::thread::sleep(pause),
+            Some(Fault::Short(_)) | None => {}
+        }
+        // Not only its data (fdatasync): file systems differ in what of a directory that is.
+        self.file.sync_all()
+    }
+}

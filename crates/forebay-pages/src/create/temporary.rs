@@ -1,0 +1,172 @@
+//! A file under a name of its own, beside the one that it is to have.
+//!
+//! Promises: the name is nobody else's, and goes when the file has got its own (`rename`) or is not wanted any more (drop, and
+//! `remove`). A process that is killed leaves the file behind; whoever makes the next file in the directory removes it, though a
+//! pool looks through a directory once in a second at most. Those that live are left alone: each holds a lock (`flock`), which the
+//! kernel gives back with its last descriptor. The names are random, and never used again: one that somebody removed by hand
+//! is an error of `rename`, and not another's file.
+//!
+//! Knows nothing of what is in the file. But for drop, everything blocks.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::directory::{Directories, Directory};
+use crate::file::blocking;
+use crate::io::OpenFile;
+
+/// How the name ends.
+const ENDING: &str = ".forebay-new";
+/// How many random digits are before that.
+const DIGITS: usize = 16;
+/// So much of the target's name is in it: no file system takes names of more than 255 bytes.
+const STEM_MAX: usize = 200;
+/// So many names in a row that others have or remove are no accident.
+const TRIES_MAX: usize = 16;
+
+/// The file.
+pub(super) struct Temporary {
+    directory: Arc<Directory>,
+    /// `None`: it has gone.
+    name: Option<Name>,
+}
+
+/// A temporary file's name. Dropping it removes it.
+struct Name {
+    /// Open as long as the name is there, for the lock.
+    file: Arc<OpenFile>,
+    renamed: bool,
+}
+
+impl Temporary {
+    /// Makes one beside the target, and removes those that the dead have left there, of whatever target.
+    pub(super) fn beside(target: &Path, direct: bool, directories: &Directories) -> io::Result<Self> {
+        let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "no name for a file");
+        let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
+            return Err(no_name());
+        };
+        let (directory, is_due) = directories.open(folder)?;
+        if is_due {
+            remove_dead(folder);
+        }
+        for _ in 0..TRIES_MAX {
+            let mut name = [b".", &name.as_bytes()[..name.len().min(STEM_MAX)]].concat();
+            name.extend_from_slice(format!(".{:0DIGITS$x}{ENDING}", rand::random::<u64>()).as_bytes());
+            let file = match OpenFile::create_new(folder.join(OsStr::from_bytes(&name)), direct) {
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
+                created => Arc::new(created?),
+            };
+            if is_ours(file.file())? {
+                let name = Name { file, renamed: false };
+                return Ok(Self {
+                    directory,
+                    name: Some(name),
+                });
+            }
+        }
+        Err(io::Error::other("others remove the temporary files"))
+    }
+
+    pub(super) fn file(&self) -> &Arc<OpenFile> {
+        &self.name.as_ref().expect("it goes with the last call").file
+    }
+
+    pub(super) fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Gives the file its own name, in the place of whatever has it; the name's number in its directory. Or removes it.
+    pub(super) fn rename(mut self, target: &Path) -> io::Result<u64> {
+        let mut name = self.name.take().expect("it goes with this call");
+        // If another directory has the path by now, the temporary name is not in it.
+        fs::rename(name.file.path(), target)?;
+        name.renamed = true;
+        Ok(self.directory.named())
+    }
+
+    /// Removes it, on a thread for blocking.
+    pub(super) async fn remove(mut self) {
+        let name = self.name.take();
+        // Where the runtime is shutting down, it has been dropped all the same.
+        let _ = blocking(move || {
+            drop(name);
+            Ok(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let Some(name) = self.name.take() else { return };
+        match Handle::try_current() {
+            // A large file takes its time to go. The runtime drops the name also where it does not run this any more.
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(name))),
+            Err(_) => drop(name),
+        }
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        if self.renamed {
+            return;
+        }
+        if let Err(cause) = fs::remove_file(self.file.path()) {
+            tracing::warn!(%cause, path = %self.file.path().display(), "a temporary file stays behind");
+        }
+    }
+}
+
+/// Whether the file is locked now by us, and still has its name. Where there are no such locks nobody removes it either.
+fn is_ours(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        // Another found it before it was locked, and is about to remove it.
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file.metadata()?.nlink() > 0),
+    }
+}
+
+/// Whether it is a temporary file's name.
+fn is_temporary(name: &[u8]) -> bool {
+    let Some(rest) = name
+        .strip_prefix(b".")
+        .and_then(|rest| rest.strip_suffix(ENDING.as_bytes()))
+    else {
+        return false;
+    };
+    let Some(dot) = rest.iter().rposition(|byte| *byte == b'.') else {
+        return false;
+    };
+    let digits = &rest[dot + 1..];
+    dot > 0 && digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Removes the temporary files whose makers have died.
+fn remove_dead(folder: &Path) {
+    // Without the right to list the directory they stay.
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if !is_temporary(entry.file_name().as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&path) else {
+            continue;
+        };
+        // Locked until it has gone: a maker that has not locked it yet sees that it has lost it.
+        if file.try_lock().is_ok() {
+            tracing::info!(path = %path.display(), "removing what a process left behind");
+            // Another may have removed it.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! PagePool: ranges of large files, read by many tasks: neighbouring reads become one I/O, then one copy in memory.
+//!
+//! Promises:
+//! - Right bytes: a [`View`] is the file's bytes where they lie in the pool, contiguous and not copied. They stay and do not
+//!   change as long as it lives.
+//! - Memory is never above the pool's: cached, loading and held pages are all counted. A read that does not fit now waits for
+//!   others to let go, and fails with a clear error when it has waited long enough, or could never fit. Reads that wait hold
+//!   nothing, so they never wait for each other in a circle.
+//! - A page is loaded once, whoever waits for it. The load is the pool's: a reader that goes takes nobody with it.
+//! - Missing pages that are neighbours are one I/O, a *run*, also over a *gap* where reading on costs less than another I/O. Runs
+//!   are bounded, and so are I/Os in flight, in all and a read's; reads take turns. Large ones that would only wait for the disk
+//!   wait before they take memory.
+//! - What many read stays when somebody reads everything once.
+//! - I/O that fails is the error of those who wanted these bytes: path, offset, length, cause. The next read tries again.
+//! - A hit makes no system call and costs one atomic addition a page, besides a shared lock to look up what the file is now.
+//!
+//! Knows files, memory and I/O; nothing of the rest of this crate.
+//!
+//! Not promised: that a file changed by others is noticed by itself. It is when it is opened again or
+//! [invalidated](PagedFile::invalidate); what was in memory before is served until then, and what was not is read as it is.
+//!
+//! How it is built: a file's `mapping` has address space for all of it and a `word` a page; `read` pins pages and
+//! `plan`s `run`s for what is missing, after its `admission` if that is much; `io` brings them into their place; the `sweeper`
+//! asks the `policy` which pages go, ahead of need.
+//!
+//! # Reading
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! # let file = tempfile::NamedTempFile::new().unwrap();
+//! # std::fs::write(file.path(), vec![42; 4 << 20]).unwrap();
+//! # let path = file.path();
+//! use forebay::pages::PagePool;
+//!
+//! let pool = PagePool::builder().memory(64 << 20).build()?;
+//! let file = pool.open(path).await?;
+//! let view = file.read(4096..1 << 20).await?;               // &[u8], held while it lives
+//! assert_eq!((view.len(), view[0]), ((1 << 20) - 4096, 42));
+//!
+//! let views = file.read_many([0..100, 2 << 20..3 << 20, 150..300]).await?; // planned as one
+//! assert_eq!(views[2].len(), 150);
+//! file.prefetch(3 << 20..4 << 20).await?;                   // begun, not waited for
+//! # Ok::<(), forebay::pages::PageError>(()) }).unwrap();
+//! ```
+//!
+//! # What a page size does
+//!
+//! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones,
+//! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
+//!
+//! 2,000 ranges of 4 to 16 KiB, scattered, took half the time with pages of 4 KiB, and a fifth of the bytes (`docs/benchmarks.md`).
+//! [`Builder::gap`] is rounded down to whole pages.
+//!
+//! # Metrics
+//!
+//! With a [name](Builder::name) the pool publishes [`Stats`] once a second, with the label `pool`: counters
+//! `forebay_pages_hits_total`, `misses`, `joined`, `runs`, `asked_bytes`, `read_bytes`, `gap_bytes`, `evictions`, `waits`,
+//! `failures`, `written_bytes`, `published`, `syncs_shared` (all `forebay_pages_…_total`); gauges `forebay_pages_resident_bytes`,
+//! `pinned_bytes`, `capacity_bytes`, `io_in_flight`, `io_queued`, and `io_seconds` with the label `quantile`.
+//!
+//! # Errors
+//!
+//! [`PageError`], each with what to do. A hundred readers who want a page that cannot be read get a hundred errors, and the
+//! hundred and first tries again.
+//!
+//! # Platforms
+//!
+//! 64-bit Unix. On Linux files are read by io_uring past the kernel's cache (`O_DIRECT`) where kernel and file system allow it, else
+//! by a pool of threads, and through that cache: same results, [`Stats::io`] says which. Memory that is given back goes in one
+//! call for many pages from Linux 6.13 on.
+
+#[cfg(not(all(unix, target_pointer_width = "64")))]
+compile_error!("the PagePool needs a 64-bit Unix: a file's pages have their place in address space");
+
+mod admission;
+mod checksum;
+mod core;
+mod create;
+mod error;
+mod events;
+mod file;
+mod files;
+mod io;
+mod mapping;
+mod memory;
+#[cfg(all(test, forebay_loom))]
+mod model;
+mod plan;
+mod policy;
+mod pool;
+mod read;
+mod region;
+mod run;
+mod stats;
+mod sweeper;
+mod sync;
+mod view;
+mod word;
+
+pub use checksum::Checksums;
+pub use create::NewFile;
+pub use error::PageError;
+pub use file::{FileBuilder, PagedFile};
+pub use io::{Latencies, LatencyBucket};
+#[doc(hidden)]
+pub use policy::simulation::Simulation as PolicySimulation;
+pub use pool::{Builder, Io, PagePool};
+pub use stats::Stats;
+pub use view::View;
+
+/// What tests make go wrong with I/O.
+#[doc(hidden)]
+pub mod faults {
+    pub use super::io::{Fault, Faults};
+}

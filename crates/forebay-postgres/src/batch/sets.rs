@@ -1,0 +1,476 @@
+//! The steps of a batch that are sets: many INSERTs of one text as one statement.
+//!
+//! Promises: a set is all written or not at all, and each of its callers is told its own. Where rows in conflict are to be
+//! expected they are looked for first and executed by themselves, to fail: those in conflict with what is there before the
+//! others, those in conflict with one another after them. What was not found fails the set, and is found by parting it; where
+//! one does not fail, all are written in the order of their arrival.
+//!
+//! Does not know: how a set is spelled ([`set`]), when it runs and what follows if it fails.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio_postgres::types::{ToSql, Type};
+
+use super::super::connection::{Answered, Connection, Message, Prepared, Whose, answer, flight};
+use super::super::error::{Fate, fate};
+use super::super::facts::{self, Facts, QUERY as FACTS};
+use super::super::plan::Plan;
+use super::super::set::{self, Form, Sift};
+use super::super::types::{self, Column};
+use super::{Batch, PreparedTexts, RELEASE, SAVE, Told, Trouble, UNDO, WINDOW, control, general, sent, trouble};
+use forebay_remote::alike::Alike;
+use forebay_write::{Outcome, StatementError, StatementErrorKind, Value};
+
+/// One list of a set's, ready to be sent.
+type List<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// Statements of one text that are executed as one.
+pub(super) struct Set {
+    plan: Arc<Plan>,
+    pub(super) places: Vec<usize>,
+    form: Form,
+    /// What the form relies on.
+    facts: Facts,
+    prepared: Prepared,
+    /// Draws the numbers, where rows are told.
+    draw: Option<Prepared>,
+    /// Asked first, where rows in conflict are to be expected.
+    sift: Option<(Sift, Prepared)>,
+    /// Reads the facts again.
+    asked: Prepared,
+    /// The names of the columns that each caller is told.
+    columns: Arc<[String]>,
+}
+
+/// The places of a set, by what is to be expected of them.
+pub(super) struct Sifted {
+    /// In conflict with rows that are there.
+    pub(super) there: Vec<usize>,
+    pub(super) clear: Vec<usize>,
+    /// In conflict with another one before them.
+    pub(super) second: Vec<usize>,
+}
+
+impl Batch<'_> {
+    /// The set that does the same as these, if there is one.
+    pub(super) async fn set_of(
+        &self,
+        connection: &mut Connection,
+        places: &[usize],
+        plan: &Arc<Plan>,
+        texts: &PreparedTexts,
+    ) -> Result<Option<Set>, Trouble> {
+        let Some(insert) = &plan.insert else { return Ok(None) };
+        if plan.facts().is_none() {
+            let facts = facts::read(connection, &insert.table).await.map_err(general)?;
+            plan.learn(facts);
+        }
+        let Some(facts) = plan.facts() else { return Ok(None) };
+        let types = texts.ready(plan).statement.params();
+        let Some(form) = set::form(insert, &facts, types) else {
+            return Ok(None);
+        };
+        let fits = places.iter().all(|&place| {
+            let write = &self.writes[place];
+            write.acceptance().is_none()
+                && write
+                    .parameters()
+                    .values()
+                    .iter()
+                    .zip(types)
+                    .all(|(value, kind)| types::fits_column(kind, value))
+        });
+        if !fits {
+            return Ok(None);
+        }
+        let mut prepared = connection.prepare(&form.sql, &form.lists).await;
+        let mut draw = None;
+        if let (Ok(_), Some(wanted)) = (&prepared, &form.draw) {
+            match connection.prepare(wanted, &[Type::INT4]).await {
+                Ok(prepared) => draw = Some(prepared),
+                Err(fate) => prepared = Err(fate),
+            }
+        }
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+            Err(_) => {
+                // A thing about the table that the facts do not tell. Each by itself tells the truth.
+                plan.distrust_sets();
+                return Ok(None);
+            }
+        };
+        let asked = connection.prepare(FACTS, &[Type::TEXT]).await.map_err(general)?;
+        let mut sift = None;
+        if plan.is_wary()
+            && let Some(wanted) = set::sift(insert, &facts, types)
+        {
+            match connection.prepare(&wanted.sql, &wanted.lists).await {
+                Ok(prepared) => sift = Some((wanted, prepared)),
+                Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+                Err(_) => plan.stop_sifting(),
+            }
+        }
+        let columns = if insert.returning.is_some() {
+            Arc::clone(&texts.ready(plan).columns)
+        } else {
+            Arc::default()
+        };
+        Ok(Some(Set {
+            plan: Arc::clone(plan),
+            places: places.to_vec(),
+            form,
+            facts,
+            prepared,
+            draw,
+            sift,
+            asked,
+            columns,
+        }))
+    }
+
+    /// Parts the places of a set into those that may be written and those that seem to be in conflict: with rows that are
+    /// there, or with one another. It is a hint in both directions.
+    pub(super) async fn sift(
+        &self,
+        connection: &Connection,
+        begin: &mut Option<String>,
+        set: &Set,
+    ) -> Result<Sifted, Trouble> {
+        let Some((sift, prepared)) = &set.sift else {
+            return Ok(Sifted {
+                there: Vec::new(),
+                clear: set.places.clone(),
+                second: Vec::new(),
+            });
+        };
+        let client = connection.client();
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
+        let begins = begin.is_some();
+        if let Some(begin) = begin.take() {
+            messages.push(control(client, begin));
+        }
+        let lists = self.lists(&sift.sources, &set.places);
+        messages.push(Box::pin(answer(Whose::Ours, connection, &prepared.statement, lists)));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        if begins {
+            let begun = answers.next().expect("one answer a message");
+            begun.map_err(|error| general(fate(&error, "BEGIN")))?;
+        }
+        let found = match answers.next().expect("one answer a message") {
+            Ok(found) => found,
+            Err(error) => {
+                // It may write where it may not read. The transaction is broken; the next does not ask.
+                set.plan.stop_sifting();
+                return Err(general(fate(&error, &sift.sql)));
+            }
+        };
+        let mut is_there = vec![false; set.places.len()];
+        for row in &found.rows {
+            let place: i64 = row.get(0);
+            let place = usize::try_from(place - 1).expect("places are counted from 1");
+            is_there[place] = true;
+        }
+        let mut is_second = vec![false; set.places.len()];
+        for key in &sift.keys {
+            let mut keys = HashSet::with_capacity(set.places.len());
+            for (position, &place) in set.places.iter().enumerate() {
+                let values = self.writes[place].parameters().values();
+                // One that is not written is in nobody's way. One that is second by another key may be: it may be written yet.
+                if !is_there[position]
+                    && let Some(key) = Alike::key(values, key)
+                {
+                    is_second[position] |= !keys.insert(key);
+                }
+            }
+        }
+        let mut sifted = Sifted {
+            there: Vec::new(),
+            clear: Vec::with_capacity(set.places.len()),
+            second: Vec::new(),
+        };
+        for (position, &place) in set.places.iter().enumerate() {
+            match (is_there[position], is_second[position]) {
+                (true, _) => sifted.there.push(place),
+                (false, true) => sifted.second.push(place),
+                (false, false) => sifted.clear.push(place),
+            }
+        }
+        if sifted.clear.len() < set.places.len() {
+            set.plan.expect_conflicts();
+        }
+        Ok(sifted)
+    }
+
+    /// Of each of these parameters, its values at these places.
+    fn lists<'b>(&'b self, sources: &[usize], places: &'b [usize]) -> Vec<List<'b>> {
+        let list = |&source: &usize| -> List<'b> {
+            let values = places
+                .iter()
+                .map(move |&place| &self.writes[place].parameters().values()[source]);
+            Box::new(Column::new(values))
+        };
+        sources.iter().map(list).collect()
+    }
+
+    /// Draws a number for each of so many rows. None, and the transaction is broken: their statements tell why.
+    async fn draw(
+        &self,
+        connection: &Connection,
+        first: Option<String>,
+        (set, draw): (&Set, &Prepared),
+        rows: usize,
+    ) -> Result<Option<Vec<i64>>, Trouble> {
+        let client = connection.client();
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
+        let begins = first.is_some();
+        if let Some(first) = first {
+            messages.push(control(client, first));
+        }
+        let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
+        messages.push(Box::pin(answer(Whose::Ours, connection, &draw.statement, [wanted])));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        if begins && let Some(Err(error)) = answers.next() {
+            return Err(general(fate(&error, "BEGIN")));
+        }
+        match answers.next().expect("one answer a message") {
+            Ok(drawn) => {
+                let numbers: Vec<i64> = drawn.rows.first().map(|row| row.get(0)).unwrap_or_default();
+                if numbers.len() != rows {
+                    // Something between us and the sequence.
+                    set.plan.distrust_sets();
+                    return Ok(None);
+                }
+                Ok(Some(numbers))
+            }
+            Err(error) => failed(set, &error).map(|()| None),
+        }
+    }
+
+    /// Executes a set for these of its places, and tells them. If not, what is written of it has to be undone; its statements
+    /// tell why.
+    pub(super) async fn set(
+        &self,
+        connection: &Connection,
+        first: Option<String>,
+        set: &Set,
+        places: &[usize],
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<bool, Trouble> {
+        let insert = set.plan.insert.as_ref().expect("a set is made of INSERTs");
+        let client = connection.client();
+        if places.is_empty() {
+            // BEGIN, if that was not said yet.
+            if let Some(first) = first {
+                connection.say(&first).await.map_err(general)?;
+            }
+            return Ok(true);
+        }
+        let (mut first, mut numbers) = (first, Vec::new());
+        if let Some(draw) = &set.draw {
+            match self.draw(connection, first.take(), (set, draw), places.len()).await? {
+                Some(drawn) => numbers = drawn,
+                None => return Ok(false),
+            }
+        }
+        let mut lists = self.lists(&set.form.sources, places);
+        if set.draw.is_some() {
+            lists.push(Box::new(numbers.as_slice()));
+        }
+        let begins = first.is_some();
+        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(3);
+        if let Some(first) = first {
+            messages.push(control(client, first));
+        }
+        messages.push(Box::pin(answer(
+            Whose::Callers,
+            connection,
+            &set.prepared.statement,
+            lists,
+        )));
+        messages.push(Box::pin(answer(
+            Whose::Callers,
+            connection,
+            &set.asked.statement,
+            [insert.table.as_str()],
+        )));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        if begins && let Some(Err(error)) = answers.next() {
+            return Err(general(fate(&error, "BEGIN")));
+        }
+        let (written, facts) = (answers.next(), answers.next());
+        let written = match written.expect("one answer a message") {
+            Ok(written) => written,
+            Err(error) => return failed(set, &error).map(|()| false),
+        };
+        if written.too_many.is_some() {
+            // It is for one statement that there is a limit.
+            return Ok(false);
+        }
+        let facts = facts
+            .expect("one answer a message")
+            .map_err(|error| general(fate(&error, FACTS)))?;
+        let facts = facts::told(&facts);
+        // What the plan knows by now may be newer than what the form was made of.
+        if facts.as_ref() != Some(&set.facts) {
+            set.plan.learn(facts);
+            return Err(Trouble::Outdated(StatementError::new(
+                StatementErrorKind::Conflict,
+                0,
+                "the table was changed while it was written to",
+            )));
+        }
+        tell(set, places, &numbers, &written, told)?;
+        Ok(true)
+    }
+
+    /// A set of which some rows are known, or feared, to fail.
+    pub(super) async fn set_carefully(
+        &self,
+        connection: &mut Connection,
+        set: &Set,
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<(), Trouble> {
+        let Sifted { there, clear, second } = self.sift(connection, &mut None, set).await?;
+        let save = || Some(SAVE.to_owned());
+        // What fails of a row that is there, fails whatever its neighbours do.
+        let fails = self.are_in_conflict(connection, &there, texts, told).await?;
+        let failed: HashSet<usize> = there.into_iter().filter(|_| fails).collect();
+        let is_open = |place: &usize| !failed.contains(place);
+        let rest: Vec<usize> = set.places.iter().copied().filter(is_open).collect();
+        // Where nothing was found, what failed the set before fails it again.
+        if fails && clear.len() < set.places.len() {
+            let before = told.len();
+            if self.set(connection, save(), set, &clear, told).await?
+                && self.are_in_conflict(connection, &second, texts, told).await?
+            {
+                return connection.say(RELEASE).await.map_err(general);
+            }
+            connection.say(UNDO).await.map_err(general)?;
+            told.truncate(before);
+        }
+        for window in rest.chunks(WINDOW) {
+            if self.set(connection, save(), set, window, told).await? {
+                connection.say(RELEASE).await.map_err(general)?;
+            } else {
+                connection.say(UNDO).await.map_err(general)?;
+                self.window(connection, window, texts, told).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes statements that very likely fail, each to be told its own error, and undoes each, all in one flight. If one of
+    /// them does not fail, nobody is told: in its place it may be in the way of those after it.
+    pub(super) async fn are_in_conflict(
+        &self,
+        connection: &Connection,
+        places: &[usize],
+        texts: &PreparedTexts,
+        told: &mut Vec<(usize, Told)>,
+    ) -> Result<bool, Trouble> {
+        if places.is_empty() {
+            return Ok(true);
+        }
+        let client = connection.client();
+        let mut messages = Vec::with_capacity(2 * places.len() + 2);
+        messages.push(control(client, SAVE.to_owned()));
+        for &place in places {
+            let statement = &texts.ready(&self.plans[place]).statement;
+            messages.push(Box::pin(answer(
+                Whose::Callers,
+                connection,
+                statement,
+                sent(self.writes[place].parameters()),
+            )));
+            messages.push(control(client, "ROLLBACK TO forebay_window".to_owned()));
+        }
+        messages.push(control(client, RELEASE.to_owned()));
+        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        let mut failed = Vec::with_capacity(places.len());
+        let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
+            answer
+                .expect("one answer a message")
+                .map_err(|error| general(fate(&error, SAVE)))
+        };
+        check(answers.next())?;
+        for &place in places {
+            match answers.next().expect("one answer a message") {
+                Ok(_) => {}
+                Err(error) => match fate(&error, &self.plans[place].sql) {
+                    Fate::Statement(error) => failed.push((place, Err(error.into()))),
+                    other => return Err(trouble(other, place)),
+                },
+            }
+            check(answers.next())?;
+        }
+        check(answers.next())?;
+        let all = failed.len() == places.len();
+        if all {
+            told.append(&mut failed);
+        }
+        Ok(all)
+    }
+}
+
+/// What it means that a set failed: whose row it was is not known, and its statements tell why, each by itself.
+fn failed(set: &Set, error: &tokio_postgres::Error) -> Result<(), Trouble> {
+    match fate(error, &set.plan.sql) {
+        Fate::Statement(error) => {
+            if error.kind == StatementErrorKind::Unique {
+                set.plan.expect_conflicts();
+            }
+            Ok(())
+        }
+        Fate::Lock(_) | Fate::Alone(_) => Ok(()),
+        other => Err(general(other)),
+    }
+}
+
+/// Gives each caller of a set its own; where rows are told, the one with its number.
+fn tell(
+    set: &Set,
+    places: &[usize],
+    numbers: &[i64],
+    written: &Answered,
+    told: &mut Vec<(usize, Told)>,
+) -> Result<(), Trouble> {
+    // Something between us and the table that the facts do not tell.
+    let distrust = || {
+        set.plan.distrust_sets();
+        Trouble::Guilty
+    };
+    let rows = if set.draw.is_some() {
+        written.rows.len() as u64
+    } else {
+        written.count
+    };
+    if rows != places.len() as u64 {
+        return Err(distrust());
+    }
+    let one = |columns, rows| Outcome::counted(1, None).returning(columns, rows);
+    if set.draw.is_none() {
+        told.extend(places.iter().map(|&place| (place, Ok(one(Vec::new(), Vec::new())))));
+        return Ok(());
+    }
+    let mut owners: Vec<(i64, Option<usize>)> = numbers.iter().copied().zip(places.iter().copied().map(Some)).collect();
+    owners.sort_unstable_by_key(|(number, _)| *number);
+    // The number, and then what was asked for.
+    let names = &set.columns;
+    for row in &written.rows {
+        let number = types::value(row, 0).ok().and_then(|number| number.as_integer());
+        let owner = number.and_then(|number| {
+            let owner = owners.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+            owners[owner].1.take()
+        });
+        let values: Result<Vec<Value>, _> = (1..=names.len()).map(|column| types::value(row, column)).collect();
+        // Each by itself is told why.
+        let (Some(place), Ok(values)) = (owner, values) else {
+            return Err(distrust());
+        };
+        told.push((place, Ok(one(names.to_vec(), vec![values]))));
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! A transaction of its caller's own, on a connection of its own.
+//!
+//! Promises: one statement that fails undoes only itself; dropped, the transaction rolls back. It ends by
+//! [`commit`](Transaction::commit) and [`rollback`](Transaction::rollback) alone, never by a statement. What its statements
+//! change in the session (SET, locks, temporary tables) is undone when it has ended.
+
+use std::sync::Arc;
+
+use super::error::Fate;
+use super::{Inner, Taken, batch};
+use forebay_sql::Role;
+use forebay_write::{Outcome, Parameters, Sql, WriteError};
+
+const SAVE: &str = "SAVEPOINT forebay_statement";
+const RELEASE: &str = "RELEASE forebay_statement";
+const UNDO: &str = "ROLLBACK TO forebay_statement; RELEASE forebay_statement";
+
+/// An open transaction. Roll back by dropping it.
+pub struct Transaction {
+    inner: Arc<Inner>,
+    taken: Taken,
+    lost: bool,
+    /// Whether the session may not be what it was.
+    is_changed: bool,
+}
+
+impl Transaction {
+    pub(super) async fn begin(inner: Arc<Inner>, mut taken: Taken) -> Result<Self, WriteError> {
+        taken.connection.begins();
+        // It waits for locks as the server is set to: nobody waits behind it but its own caller.
+        let begun = taken.connection.say("BEGIN; SET LOCAL lock_timeout TO DEFAULT").await;
+        let transaction = Self {
+            inner,
+            taken,
+            lost: false,
+            is_changed: false,
+        };
+        begun.map_err(explained)?;
+        Ok(transaction)
+    }
+
+    /// Executes one statement, which sees what this transaction has written. One that fails undoes only itself; the
+    /// transaction goes on, unless [`is_lost`](Self::is_lost).
+    ///
+    /// # Errors
+    /// The statement's own; [`WriteError::Refused`] if it would end the transaction; [`WriteError::TransactionLost`] if the
+    /// database has rolled back before.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the transaction is lost.
+    pub async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        parameters: impl Into<Parameters>,
+    ) -> Result<Outcome, WriteError> {
+        let (sql, parameters) = (sql.into(), parameters.into());
+        if self.lost {
+            return Err(WriteError::TransactionLost);
+        }
+        let plan = self.inner.plans.of(&sql);
+        match &plan.role {
+            Role::Refused(_) if forebay_sql::belongs_to_a_transaction(&sql) => self.is_changed = true,
+            Role::Refused(reason) => return Err(WriteError::Refused { reason: reason.clone() }),
+            Role::Shares | Role::Alone => self.is_changed |= plan.changes_session,
+        }
+        // Dropped half-way, nobody knows what was executed.
+        self.lost = true;
+        self.say(SAVE).await?;
+        let told = batch::execute(&mut self.taken.connection, &plan, &parameters).await;
+        match &told {
+            Err(WriteError::Unavailable { .. }) => return Err(WriteError::TransactionLost),
+            Err(_) => self.say(UNDO).await?,
+            Ok(_) => self.say(RELEASE).await?,
+        }
+        self.lost = false;
+        told
+    }
+
+    /// Whether the connection was lost, and with it the transaction. Only dropping it is left.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Marks a point to [roll back to](Self::rollback_to).
+    ///
+    /// # Errors
+    /// [`WriteError::TransactionLost`].
+    pub async fn savepoint(&mut self, name: &str) -> Result<(), WriteError> {
+        self.mark(&format!("SAVEPOINT {}", quoted(name))).await
+    }
+
+    /// Undoes what was done since the savepoint, which stays.
+    ///
+    /// # Errors
+    /// The database's, if there is no such savepoint; the transaction is lost then.
+    pub async fn rollback_to(&mut self, name: &str) -> Result<(), WriteError> {
+        self.mark(&format!("ROLLBACK TO {}", quoted(name))).await
+    }
+
+    /// Forgets the savepoint; what was done since stays.
+    ///
+    /// # Errors
+    /// The database's, if there is no such savepoint; the transaction is lost then.
+    pub async fn release(&mut self, name: &str) -> Result<(), WriteError> {
+        self.mark(&format!("RELEASE {}", quoted(name))).await
+    }
+
+    async fn mark(&mut self, sql: &str) -> Result<(), WriteError> {
+        if self.lost {
+            return Err(WriteError::TransactionLost);
+        }
+        self.lost = true;
+        self.say(sql).await?;
+        self.lost = false;
+        Ok(())
+    }
+
+    /// Commits. Acknowledged means durable.
+    ///
+    /// # Errors
+    /// A deferred constraint's (the transaction is rolled back then), [`WriteError::TransactionLost`],
+    /// [`WriteError::OutcomeUnknown`] if the connection was lost meanwhile.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, whether it was committed is not told.
+    pub async fn commit(mut self) -> Result<(), WriteError> {
+        if self.lost {
+            return Err(WriteError::TransactionLost);
+        }
+        match self.taken.connection.say("COMMIT").await {
+            Ok(()) => {
+                self.ended().await;
+                Ok(())
+            }
+            Err(Fate::Lost(cause)) => {
+                self.inner.end(self.taken).await;
+                Err(WriteError::OutcomeUnknown { cause })
+            }
+            Err(refused) => {
+                self.ended().await;
+                Err(explained(refused))
+            }
+        }
+    }
+
+    /// Rolls back, and waits until it is done. Dropping does the same without waiting, and costs the connection.
+    ///
+    /// # Errors
+    /// [`WriteError::TransactionLost`] if the connection was lost; nothing of the transaction is left then either.
+    pub async fn rollback(mut self) -> Result<(), WriteError> {
+        self.say("ROLLBACK").await?;
+        self.ended().await;
+        Ok(())
+    }
+
+    async fn ended(&mut self) {
+        self.taken.connection.ended();
+        if self.is_changed {
+            self.taken.connection.restore().await;
+        }
+    }
+
+    async fn say(&mut self, sql: &str) -> Result<(), WriteError> {
+        self.taken.connection.say(sql).await.map_err(explained)
+    }
+}
+
+fn explained(fate: Fate) -> WriteError {
+    match fate {
+        Fate::Lost(_) => WriteError::TransactionLost,
+        other => other.statement().into(),
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,40 @@
+//! Alike: values as they are compared to guess which rows of a batch would be in each other's way.
+//!
+//! Promises: equal here is equal on every database. The reverse does not hold (collations, numbers of other types), so that it is
+//! good for a hint only.
+
+use forebay_write::Value;
+
+/// A value that can be looked up. NULL is like nothing, so it is none.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub enum Alike<'a> {
+    /// An integer.
+    Integer(i64),
+    /// The bits of a float.
+    Real(u64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Blob(&'a [u8]),
+    /// A list.
+    Array(Vec<Option<Self>>),
+}
+
+impl<'a> Alike<'a> {
+    /// Of a value; none if it is NULL.
+    pub fn of(value: &'a Value) -> Option<Self> {
+        Some(match value {
+            Value::Null => return None,
+            Value::Integer(integer) => Self::Integer(*integer),
+            Value::Real(real) => Self::Real(real.to_bits()),
+            Value::Text(text) => Self::Text(text),
+            Value::Blob(bytes) => Self::Blob(bytes),
+            Value::Array(values) => Self::Array(values.iter().map(Self::of).collect()),
+        })
+    }
+
+    /// Of the values in these places; none if one of them is NULL.
+    pub fn key(values: &'a [Value], places: &[usize]) -> Option<Vec<Self>> {
+        places.iter().map(|&place| Self::of(values.get(place)?)).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! Session: what a statement may leave behind on PostgreSQL for whoever has its connection next.
+//!
+//! Promises: told by words of the text. Does not see what a function of the user's does: such a thing is known of CALL and DO
+//! only, and of what PostgreSQL itself brings.
+
+use super::Dialect;
+use super::lexer::{Lexer, Token};
+use super::verb::{Verb, verb};
+
+/// Functions that change the session they are called in.
+const FUNCTIONS: [&str; 6] = [
+    "set_config",
+    "setseed",
+    "pg_advisory_lock",
+    "pg_try_advisory_lock",
+    "dblink_connect",
+    "dblink_open",
+];
+
+/// Statements that are nothing for shared connections, and right inside of somebody's own transaction.
+const OF_A_TRANSACTION: [&str; 7] = ["SET", "RESET", "LOCK", "DECLARE", "FETCH", "MOVE", "CLOSE"];
+
+/// Whether a statement may leave a setting, a lock or a temporary table in its session.
+pub fn changes_session(sql: &str) -> bool {
+    let lower = sql.to_ascii_lowercase();
+    let words = Words::of(sql);
+    FUNCTIONS.iter().any(|function| lower.contains(function))
+        || words.first_is(&["CALL", "DO"])
+        || (verb(Dialect::Postgres, sql) == Verb::Reads
+            && words.any_pair(&["INTO"], &["TEMP", "TEMPORARY", "LOCAL", "GLOBAL"]))
+}
+
+/// Whether a statement that is refused elsewhere has its place in a transaction of the caller's own.
+pub fn belongs_to_a_transaction(sql: &str) -> bool {
+    let words = Words::of(sql);
+    words.first_is(&OF_A_TRANSACTION) || words.any_pair(&["CREATE", "LOCAL", "GLOBAL"], &["TEMP", "TEMPORARY"])
+}
+
+struct Words<'t> {
+    tokens: Vec<Token<'t>>,
+}
+
+impl<'t> Words<'t> {
+    fn of(sql: &'t str) -> Self {
+        Self {
+            tokens: Lexer::new(Dialect::Postgres, sql).map_while(Result::ok).collect(),
+        }
+    }
+
+    fn first_is(&self, words: &[&str]) -> bool {
+        self.tokens.first().is_some_and(|token| is_one_of(token, words))
+    }
+
+    fn any_pair(&self, first: &[&str], second: &[&str]) -> bool {
+        let mut pairs = self.tokens.windows(2);
+        pairs.any(|pair| is_one_of(&pair[0], first) && is_one_of(&pair[1], second))
+    }
+}
+
+fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
+    words.iter().any(|word| token.is_word(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_in_the_session_is_known() {
+        for sql in [
+            "SELECT set_config('app.user', $1, false)",
+            "select Pg_Advisory_Lock(5)",
+            "INSERT INTO t SELECT pg_try_advisory_lock_shared(1)",
+            "SELECT 1 AS n INTO TEMP kept",
+            "SELECT 1 AS n INTO LOCAL TEMPORARY kept",
+            "CALL tidy()",
+            "DO $$ BEGIN END $$",
+        ] {
+            assert!(changes_session(sql), "{sql}");
+        }
+        for sql in [
+            "INSERT INTO temp (temporary) VALUES ($1)",
+            "INSERT INTO readings (temp) VALUES ($1) RETURNING temp",
+            "SELECT temp FROM readings",
+            "UPDATE t SET n = $1",
+            "SELECT pg_advisory_xact_lock($1)",
+        ] {
+            assert!(!changes_session(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_transaction_is_known() {
+        for sql in [
+            "SET LOCAL statement_timeout = 5",
+            "set transaction isolation level serializable",
+            "LOCK TABLE t",
+            "DECLARE c CURSOR FOR SELECT 1",
+            "CREATE TEMP TABLE t (n int)",
+            "CREATE LOCAL TEMPORARY TABLE t (n int)",
+        ] {
+            assert!(belongs_to_a_transaction(sql), "{sql}");
+        }
+        for sql in [
+            "COMMIT",
+            "ROLLBACK",
+            "PREPARE TRANSACTION 'a'",
+            "LISTEN a",
+            "DISCARD ALL",
+            "COPY t FROM STDIN",
+        ] {
+            assert!(!belongs_to_a_transaction(sql), "{sql}");
+        }
+    }
+}

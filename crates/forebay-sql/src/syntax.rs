@@ -1,0 +1,67 @@
+//! Syntax: texts to the parser's trees, within bounds, and the small pieces that every reader of trees needs.
+//!
+//! Promises: a text that is too long for its tree to be walked is not parsed; one text is one statement. Knows nothing of what
+//! is looked for in a tree.
+
+use sqlparser::ast;
+use sqlparser::parser::Parser;
+
+use super::Dialect;
+use super::lexer::{Kind, Lexer};
+
+/// Most tokens of a text that is parsed. A chain of operators is a tree as deep as the chain is long, and trees are walked,
+/// compared and dropped recursively.
+const TOKENS_MAX: usize = 4096;
+
+/// Deepest nesting that the parser follows.
+const NESTING_MAX: usize = 50;
+
+/// The statement's tree; nothing if it is not one statement that the parser understands.
+pub(super) fn parse(dialect: Dialect, sql: &str) -> Option<ast::Statement> {
+    if Lexer::new(dialect, sql).nth(TOKENS_MAX).is_some() {
+        return None;
+    }
+    let grammar: &dyn sqlparser::dialect::Dialect = match dialect {
+        Dialect::Postgres => &sqlparser::dialect::PostgreSqlDialect {},
+        Dialect::MySql => &sqlparser::dialect::MySqlDialect {},
+    };
+    let mut statements = Parser::new(grammar)
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(sql)
+        .ok()?
+        .parse_statements()
+        .ok()?;
+    match statements.len() {
+        1 => statements.pop(),
+        _ => None,
+    }
+}
+
+/// Whether the text has quotes that are a string by default and a name by a setting of the server (`ANSI_QUOTES`).
+pub(super) fn quotes_depend_on_settings(dialect: Dialect, sql: &str) -> bool {
+    dialect.is_mysql()
+        && Lexer::new(dialect, sql)
+            .any(|token| token.is_ok_and(|token| token.kind == Kind::Text && token.text.starts_with('"')))
+}
+
+/// The number of a parameter, the first is 0, of which `before` stand before it in the text.
+pub(super) fn parameter(dialect: Dialect, text: &str, before: usize) -> Option<usize> {
+    if dialect.is_mysql() {
+        return (text == "?").then_some(before);
+    }
+    let digits = text.strip_prefix('$')?;
+    let is_number = digits.starts_with(|first: char| ('1'..='9').contains(&first))
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number
+        .then(|| digits.parse::<usize>().ok()?.checked_sub(1))
+        .flatten()
+}
+
+/// A parameter, as it stands in SQL.
+pub(super) fn write_parameter(dialect: Dialect, number: usize) -> String {
+    if dialect.is_mysql() {
+        "?".to_owned()
+    } else {
+        format!("${}", number + 1)
+    }
+}

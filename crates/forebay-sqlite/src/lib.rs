@@ -1,0 +1,428 @@
+//! The Writer's SQLite: one writing connection on a thread of its own, a pool of reading connections.
+//!
+//! WAL, so that readers and the writer do not wait for each other; `synchronous=FULL` by default, so that a commit is on
+//! the disk before it is acknowledged. Writes from other processes are waited for, up to the busy timeout.
+
+mod database;
+mod error;
+mod group;
+mod health;
+mod load;
+mod place;
+mod policy;
+mod program;
+mod readers;
+mod session;
+mod thread;
+mod transaction;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+pub use error::statement_error;
+pub use load::*;
+pub use readers::Reader;
+pub use session::{Progress, SchemaEdit, Session};
+pub use transaction::Transaction;
+
+use self::health::Health;
+use self::place::Place;
+use self::readers::Readers;
+use self::session::Settings;
+use self::thread::{SqliteThread, StartError};
+use forebay_write::{CancelToken, Outcome, Parameters, Sql, StatementError, StatementErrorKind, Write, WriteError};
+
+/// How much of a commit is on the disk when it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Synchronous {
+    /// All of it: an acknowledged write survives a power failure.
+    #[default]
+    Full,
+    /// Written, not forced: an acknowledged write survives a killed process, and may be lost in a power failure.
+    Normal,
+    /// As `Normal`, and a power failure may damage the file.
+    Off,
+}
+
+impl Synchronous {
+    /// SQLite's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+            Self::Off => "OFF",
+        }
+    }
+}
+
+/// An open SQLite database. Clones are handles to the same one; the last one dropped closes it.
+#[derive(Clone)]
+pub struct Sqlite {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    writer: SqliteThread,
+    /// One permit: the right to use the writing connection.
+    write_permit: Arc<Semaphore>,
+    /// Whether a transaction has it, and no batch.
+    in_transaction: Arc<watch::Sender<bool>>,
+    /// How many wait for it.
+    waiting_to_write: AtomicUsize,
+    readers: Arc<Readers>,
+    read_only: bool,
+    /// None where files cannot be told apart.
+    place: Option<Arc<Place>>,
+    health: Arc<Health>,
+}
+
+impl Inner {
+    async fn permit_to_write(&self) -> Result<OwnedSemaphorePermit, WriteError> {
+        if let Ok(permit) = Arc::clone(&self.write_permit).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _counted = Counted::one(&self.waiting_to_write);
+        Arc::clone(&self.write_permit)
+            .acquire_owned()
+            .await
+            .map_err(|_| WriteError::Closed)
+    }
+}
+
+/// Counts one while it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn one(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Settings of a database that is to be opened.
+pub struct SqliteBuilder {
+    path: PathBuf,
+    synchronous: Synchronous,
+    readers_max: usize,
+    settings: Settings,
+}
+
+impl Sqlite {
+    /// Opens the file, or makes it, with the defaults of the [`builder`](Self::builder). Blocks for as long as that takes.
+    ///
+    /// # Errors
+    /// [`OpenError`], which names the file and the cause.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::builder(path).open()
+    }
+
+    /// Settings other than the defaults.
+    pub fn builder(path: impl AsRef<Path>) -> SqliteBuilder {
+        SqliteBuilder {
+            path: path.as_ref().to_owned(),
+            synchronous: Synchronous::Full,
+            readers_max: 64,
+            settings: Settings {
+                busy_timeout: Duration::from_secs(5),
+                statement_cache: 256,
+                returning_bytes_max: 64 << 20,
+                prepare: None,
+            },
+        }
+    }
+
+    /// The file's path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Whether the file can only be read; every write is refused then.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.read_only
+    }
+
+    /// Whether somebody waits for the right to write, or for a reading connection: who holds one and does nothing with it is
+    /// in the way.
+    pub fn is_waited_for(&self) -> bool {
+        self.inner.waiting_to_write.load(Ordering::Relaxed) > 0 || self.inner.readers.are_all_taken()
+    }
+
+    /// Whether the file that is open is still in its place. A file that was deleted, moved or replaced while it was open
+    /// would take writes that nobody finds again: they are refused from then on, and a commit that may have met the moment is
+    /// [`WriteError::OutcomeUnknown`].
+    ///
+    /// # Errors
+    /// A [`StatementErrorKind::Io`] that names the file and says what happened to it.
+    pub fn check_place(&self) -> Result<(), WriteError> {
+        self.inner.place.as_ref().map_or(Ok(()), |place| place.look())
+    }
+
+    /// What the last write failed with, if it was the disk's fault (full, failing, damaged) and nothing was written since.
+    pub fn last_fault(&self) -> Option<WriteError> {
+        self.inner.health.fault()
+    }
+
+    /// Writes without changing anything, to see whether the disk takes it: durable when it is done. Waits its turn.
+    ///
+    /// # Errors
+    /// What a write would meet now.
+    pub async fn probe(&self) -> Result<(), WriteError> {
+        let permit = self.inner.permit_to_write().await?;
+        self.inner
+            .writer
+            .run(move |session| {
+                let _permit = permit;
+                session.probe()
+            })
+            .await?
+    }
+
+    /// Takes a reading connection; waits if all are in use.
+    ///
+    /// # Errors
+    /// [`WriteError::Closed`], or SQLite's if a new connection cannot be opened.
+    pub async fn reader(&self) -> Result<Reader, WriteError> {
+        self.inner.readers.take().await
+    }
+
+    /// Reads all rows of a query. It sees every write acknowledged before.
+    ///
+    /// # Errors
+    /// The statement's own; [`WriteError::Refused`] if it would write.
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+        let (sql, parameters) = (sql.into(), parameters.into());
+        let reader = self.reader().await?;
+        let token = CancelToken::new();
+        reader
+            .run(&token.clone(), move |session| session.query(&sql, &parameters, &token))
+            .await?
+    }
+
+    /// Begins a transaction that may write, when its turn has come. Nobody else writes while it is open, so keep it short.
+    ///
+    /// # Errors
+    /// [`WriteError::Busy`], [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, nothing has happened.
+    pub async fn begin(&self) -> Result<Transaction, WriteError> {
+        Transaction::begin(Arc::clone(&self.inner)).await
+    }
+
+    /// As [`begin`](Self::begin), but waits for no other transaction: none if one is open, or its turn comes first. Batches that are
+    /// being written are waited for.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    ///
+    /// # Cancel safety
+    /// As [`begin`](Self::begin).
+    pub async fn begin_unless_another(&self) -> Result<Option<Transaction>, WriteError> {
+        Transaction::begin_unless_another(Arc::clone(&self.inner)).await
+    }
+
+    /// Writes a batch; one outcome a write, in order.
+    async fn write(&self, batch: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
+        let count = batch.len();
+        let permit = match self.inner.permit_to_write().await {
+            Ok(permit) => permit,
+            Err(error) => return vec![Err(error); count],
+        };
+        let ran = self
+            .inner
+            .writer
+            .run_leaving(move |session| {
+                let _permit = permit;
+                let outcomes = group::run(session, &batch);
+                // Thousands of parameters are dropped while their callers are being answered, not before.
+                (outcomes, batch)
+            })
+            .await;
+        ran.unwrap_or_else(|error| {
+            let error = match error {
+                // Some groups of the batch may have been committed before the panic.
+                WriteError::Internal { cause } => WriteError::OutcomeUnknown { cause },
+                other => other,
+            };
+            vec![Err(error); count]
+        })
+    }
+
+    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for the transaction or batch that runs, and
+    /// moves what was committed from the write-ahead log into the file itself, so that the file can be copied alone; where
+    /// somebody still reads, for as long as the busy timeout at most.
+    pub async fn close(&self) {
+        let last = self.inner.permit_to_write().await;
+        self.inner.write_permit.close();
+        self.inner.readers.close();
+        if last.is_ok() && !self.inner.read_only {
+            // At best: what was acknowledged is durable in the log as well.
+            let _ = self.inner.writer.run(|session| session.checkpoint()).await;
+        }
+        drop(last);
+    }
+}
+
+impl SqliteBuilder {
+    /// How durable an acknowledged write is. Default: [`Synchronous::Full`].
+    #[must_use]
+    pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
+        self.synchronous = synchronous;
+        self
+    }
+
+    /// The most reading connections, each with a thread of its own. Default: 64.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[must_use]
+    pub fn readers_max(mut self, readers_max: usize) -> Self {
+        assert!(readers_max > 0, "a database without readers could not be read");
+        self.readers_max = readers_max;
+        self
+    }
+
+    /// How long to wait while another process holds the file's lock. Default: 5 s.
+    #[must_use]
+    pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
+        self.settings.busy_timeout = busy_timeout;
+        self
+    }
+
+    /// How many compiled statements each connection keeps. Default: 256.
+    #[must_use]
+    pub fn statement_cache(mut self, statements: usize) -> Self {
+        self.settings.statement_cache = statements.max(1);
+        self
+    }
+
+    /// The most memory one statement's RETURNING rows may take, in bytes. Default: 64 MiB.
+    #[must_use]
+    pub fn returning_bytes_max(mut self, bytes: usize) -> Self {
+        self.settings.returning_bytes_max = bytes;
+        self
+    }
+
+    /// Called once on every new connection, to register functions and collations.
+    #[must_use]
+    pub fn prepare_connections(
+        mut self,
+        prepare: impl Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Opens the file, or makes it. Blocks for as long as that takes.
+    ///
+    /// # Errors
+    /// [`OpenError`], which names the file and the cause.
+    pub fn open(self) -> Result<Sqlite, OpenError> {
+        let Self {
+            path,
+            synchronous,
+            readers_max,
+            settings,
+        } = self;
+        if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
+            return Err(OpenError {
+                path,
+                cause: StatementError::new(
+                    StatementErrorKind::Other,
+                    0,
+                    "a database in memory cannot be shared between connections; give a file",
+                ),
+            });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let health = Arc::new(Health::default());
+        let (opened, told) = (path.clone(), Arc::clone(&health));
+        let (writer, (read_only, place)) =
+            SqliteThread::start_blocking("forebay-write", path.clone(), flags, settings.clone(), move |session| {
+                set_up_writer(session, synchronous, &opened, told)
+            })
+            .map_err(|error| OpenError::new(&path, error))?;
+        Ok(Sqlite {
+            inner: Arc::new(Inner {
+                writer,
+                write_permit: Arc::new(Semaphore::new(1)),
+                in_transaction: Arc::new(watch::Sender::new(false)),
+                waiting_to_write: AtomicUsize::new(0),
+                readers: Readers::new(path.clone(), settings, place.clone(), readers_max),
+                path,
+                read_only,
+                place,
+                health,
+            }),
+        })
+    }
+}
+
+/// Makes the file a WAL database with the durability that was asked for. Tells whether it can only be read, and its place.
+fn set_up_writer(
+    session: &mut Session,
+    synchronous: Synchronous,
+    path: &Path,
+    health: Arc<Health>,
+) -> rusqlite::Result<(bool, Option<Arc<Place>>)> {
+    let (read_only, place) = session.trust_set_up(|connection| {
+        // Fails here, not at the first write, if the file is no database.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
+        let read_only = connection.is_readonly("main")?;
+        if !read_only {
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", synchronous.as_str())?;
+        }
+        Ok((read_only, Place::of(path, connection)?.map(Arc::new)))
+    })?;
+    session.mind(place.clone(), health);
+    Ok((read_only, place))
+}
+
+/// Why a database could not be opened.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot open {}: {cause}", path.display())]
+pub struct OpenError {
+    path: PathBuf,
+    cause: StatementError,
+}
+
+impl OpenError {
+    fn new(path: &Path, error: StartError) -> Self {
+        let cause = match error {
+            StartError::Sqlite(error) => statement_error(&error),
+            other => StatementError::new(StatementErrorKind::Other, 0, other.to_string()),
+        };
+        Self {
+            path: path.to_owned(),
+            cause,
+        }
+    }
+
+    /// The database's own answer.
+    pub fn cause(&self) -> &StatementError {
+        &self.cause
+    }
+}
+
+impl From<OpenError> for WriteError {
+    fn from(error: OpenError) -> Self {
+        let message = error.to_string();
+        let mut cause = error.cause;
+        cause.message = message;
+        Self::Statement(cause)
+    }
+}

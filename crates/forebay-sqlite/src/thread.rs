@@ -1,0 +1,168 @@
+//! One OS thread that owns one SQLite connection and does jobs on it, in order.
+//!
+//! SQLite's calls block, and a connection's statements and cursors cannot leave the thread they were made on. A job is a
+//! closure over the [`Session`]; its result comes back through a oneshot. A job that panics answers [`WriteError::Internal`]
+//! and leaves the connection rolled back and usable.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use rusqlite::OpenFlags;
+use tokio::sync::oneshot;
+
+use super::session::{Session, Settings};
+use forebay_write::WriteError;
+
+type Job = Box<dyn FnOnce(&mut Session) + Send>;
+
+/// A handle to the thread. Dropped, the thread ends after the jobs it has.
+pub(super) struct SqliteThread {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl SqliteThread {
+    /// Starts the thread and opens its connection; `set_up` runs on it before the first job.
+    pub(super) async fn start<R: Send + 'static>(
+        name: &str,
+        path: PathBuf,
+        flags: OpenFlags,
+        settings: Settings,
+        set_up: impl FnOnce(&mut Session) -> rusqlite::Result<R> + Send + 'static,
+    ) -> Result<(Self, R), StartError> {
+        let (opened, opening) = oneshot::channel();
+        let jobs = Self::spawn(name, path, flags, settings, set_up, opened)?;
+        let ready = opening.await.map_err(|_| StartError::Stopped)??;
+        Ok((Self { jobs }, ready))
+    }
+
+    /// As [`start`](Self::start), waiting on the calling thread.
+    pub(super) fn start_blocking<R: Send + 'static>(
+        name: &str,
+        path: PathBuf,
+        flags: OpenFlags,
+        settings: Settings,
+        set_up: impl FnOnce(&mut Session) -> rusqlite::Result<R> + Send + 'static,
+    ) -> Result<(Self, R), StartError> {
+        let (opened, opening) = mpsc::sync_channel(1);
+        let jobs = Self::spawn(name, path, flags, settings, set_up, opened)?;
+        let ready = opening.recv().map_err(|_| StartError::Stopped)??;
+        Ok((Self { jobs }, ready))
+    }
+
+    fn spawn<R: Send + 'static>(
+        name: &str,
+        path: PathBuf,
+        flags: OpenFlags,
+        settings: Settings,
+        set_up: impl FnOnce(&mut Session) -> rusqlite::Result<R> + Send + 'static,
+        opened: impl Opened<R>,
+    ) -> Result<mpsc::Sender<Job>, StartError> {
+        // Bounded by who sends: a thread is given to one user at a time, who waits for each job.
+        let (jobs, queue) = mpsc::channel::<Job>();
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let mut session = match Session::open(&path, flags, settings) {
+                Ok(session) => session,
+                Err(error) => return opened.tell(Err(error)),
+            };
+            let ready = set_up(&mut session);
+            let failed = ready.is_err();
+            opened.tell(ready);
+            if failed {
+                return;
+            }
+            for job in queue {
+                job(&mut session);
+            }
+        })?;
+        Ok(jobs)
+    }
+
+    /// Does one job and gives its result.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the job is done all the same and its result dropped.
+    pub(super) fn run<R, J>(&self, job: J) -> impl Future<Output = Result<R, WriteError>> + Send + use<R, J>
+    where
+        R: Send + 'static,
+        J: FnOnce(&mut Session) -> R + Send + 'static,
+    {
+        self.run_leaving(move |session| (job(session), ()))
+    }
+
+    /// As [`run`](Self::run), for a job that leaves something behind that takes time to drop: the result is given first.
+    pub(super) fn run_leaving<R, L, J>(
+        &self,
+        job: J,
+    ) -> impl Future<Output = Result<R, WriteError>> + Send + use<R, L, J>
+    where
+        R: Send + 'static,
+        J: FnOnce(&mut Session) -> (R, L) + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.jobs.send(Box::new(move |session| {
+            let ended = catch_unwind(AssertUnwindSafe(|| job(session))).map_err(|panic| {
+                session.close_cursors();
+                session.rollback();
+                WriteError::Internal {
+                    cause: panic_message(&*panic),
+                }
+            });
+            let (result, left) = match ended {
+                Ok((result, left)) => (Ok(result), Some(left)),
+                Err(error) => (Err(error), None),
+            };
+            // Nobody may be waiting any more.
+            let _ = answer.send(result);
+            drop(left);
+        }));
+        async move {
+            match sent {
+                Ok(()) => answered.await.unwrap_or(Err(WriteError::Closed)),
+                Err(_) => Err(WriteError::Closed),
+            }
+        }
+    }
+
+    /// Does one job without waiting for it.
+    pub(super) fn post(&self, job: impl FnOnce(&mut Session) + Send + 'static) {
+        drop(self.run(job));
+    }
+}
+
+/// Why a thread with its connection did not start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error("no thread: {0}")]
+    Thread(#[from] std::io::Error),
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("the thread stopped while it opened the database")]
+    Stopped,
+}
+
+/// Where the thread tells whether it has opened its connection.
+trait Opened<R>: Send + 'static {
+    fn tell(self, ready: rusqlite::Result<R>);
+}
+
+impl<R: Send + 'static> Opened<R> for oneshot::Sender<rusqlite::Result<R>> {
+    fn tell(self, ready: rusqlite::Result<R>) {
+        // Whoever wanted it may have gone; the thread then ends with its queue.
+        let _ = self.send(ready);
+    }
+}
+
+impl<R: Send + 'static> Opened<R> for mpsc::SyncSender<rusqlite::Result<R>> {
+    fn tell(self, ready: rusqlite::Result<R>) {
+        let _ = self.send(ready);
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|message| (*message).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

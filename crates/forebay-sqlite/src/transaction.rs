@@ -1,0 +1,282 @@
+//! A transaction of its caller's own, on the one writing connection.
+//!
+//! While it is open nobody else writes: SQLite has one writer. Batches and other transactions wait their turn in the
+//! order they came; a batch has its turn within the time of a commit, but how long a transaction takes is its owner's affair, so
+//! that one can ask not to wait for one. Dropped, it rolls back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::Inner;
+use super::readers::CancelOnDrop;
+use super::session::{Session, Uncommitted};
+use forebay_write::{CancelToken, Outcome, Parameters, Sql, WriteError};
+
+/// An open transaction that may write. Roll back by dropping it.
+pub struct Transaction {
+    sqlite: Arc<Inner>,
+    /// The right to write; none once the transaction has ended.
+    permit: Option<Turn>,
+    /// Only ever set, by whoever sees that the connection has no transaction open any more.
+    lost: AtomicBool,
+}
+
+impl Transaction {
+    /// Waits its turn to write, then begins.
+    pub(super) async fn begin(sqlite: Arc<Inner>) -> Result<Self, WriteError> {
+        let permit = sqlite.permit_to_write().await?;
+        Self::with(permit, sqlite).await
+    }
+
+    /// As [`begin`](Self::begin); none if another transaction is open, or its turn comes first.
+    pub(super) async fn begin_unless_another(sqlite: Arc<Inner>) -> Result<Option<Self>, WriteError> {
+        let mut another = sqlite.in_transaction.subscribe();
+        let permit = tokio::select! {
+            biased;
+            permit = sqlite.permit_to_write() => permit?,
+            _ = another.wait_for(|open| *open) => return Ok(None),
+        };
+        Self::with(permit, sqlite).await.map(Some)
+    }
+
+    async fn with(permit: OwnedSemaphorePermit, sqlite: Arc<Inner>) -> Result<Self, WriteError> {
+        let permit = Turn::of_transaction(permit, &sqlite.in_transaction);
+        // From here on dropped means rolled back, also when this future is dropped half-way.
+        let transaction = Self {
+            sqlite,
+            permit: Some(permit),
+            lost: AtomicBool::new(false),
+        };
+        transaction
+            .sqlite
+            .writer
+            .run(|session| session.begin().map_err(|failure| failure.error))
+            .await??;
+        Ok(transaction)
+    }
+
+    /// Executes one statement. One that fails undoes only itself; the transaction goes on, unless
+    /// [`is_lost`](Self::is_lost).
+    ///
+    /// # Errors
+    /// The statement's own; [`WriteError::TransactionLost`] if the database has rolled back before.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the statement is interrupted; whether it had finished is not told, so roll back.
+    pub async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        parameters: impl Into<Parameters>,
+    ) -> Result<Outcome, WriteError> {
+        self.execute_with(sql.into(), parameters.into(), CancelToken::new())
+            .await
+    }
+
+    /// As [`execute`](Self::execute), with a token that cancels it.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_with(
+        &mut self,
+        sql: Sql,
+        parameters: Parameters,
+        token: CancelToken,
+    ) -> Result<Outcome, WriteError> {
+        let watched = token.clone();
+        self.run(&watched, move |session| {
+            session
+                .execute_in_own_transaction(&sql, &parameters, Some(&token))
+                .map_err(|failure| failure.error)
+        })
+        .await?
+    }
+
+    /// Reads all rows of a query, which sees what this transaction has written.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn query(
+        &mut self,
+        sql: impl Into<Sql>,
+        parameters: impl Into<Parameters>,
+    ) -> Result<Outcome, WriteError> {
+        self.execute(sql, parameters).await
+    }
+
+    /// Does `job` on the writing connection, inside this transaction: cursors, looking at the schema.
+    ///
+    /// # Errors
+    /// [`WriteError::TransactionLost`] if the database has rolled back before; [`WriteError::Closed`]; or
+    /// [`WriteError::Internal`] if the job panicked, and then the transaction is rolled back.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, `token` is cancelled, so that what runs is interrupted.
+    pub async fn run<R: Send + 'static>(
+        &self,
+        token: &CancelToken,
+        job: impl FnOnce(&mut Session) -> R + Send + 'static,
+    ) -> Result<R, WriteError> {
+        let running = CancelOnDrop(Some(token));
+        let result = self.inside(job).await;
+        running.completed();
+        result
+    }
+
+    /// Does `job` only if the transaction is still open when its turn comes: the job before it may have lost it, and its
+    /// caller need not have waited to be told. Outside the transaction a statement would commit by itself.
+    async fn inside<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Session) -> R + Send + 'static,
+    ) -> Result<R, WriteError> {
+        if self.is_lost() {
+            return Err(WriteError::TransactionLost);
+        }
+        let ran = self
+            .sqlite
+            .writer
+            .run(move |session| {
+                if session.is_autocommit() {
+                    return (Err(WriteError::TransactionLost), true);
+                }
+                let result = job(session);
+                (Ok(result), session.is_autocommit())
+            })
+            .await;
+        let (result, lost) = match ran {
+            Ok(ran) => ran,
+            // A panic, after which the thread has rolled back, or no thread any more.
+            Err(error) => (Err(error), true),
+        };
+        if lost {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Whether the database has rolled the transaction back by itself (a full disk, an I/O error, an interrupt). Only
+    /// dropping it is left.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Marks a point to [roll back to](Self::rollback_to).
+    ///
+    /// # Errors
+    /// [`WriteError::TransactionLost`].
+    pub async fn savepoint(&mut self, name: &str) -> Result<(), WriteError> {
+        let sql = format!("SAVEPOINT {}", quoted(name));
+        self.mark(move |session| session.control(&sql)).await
+    }
+
+    /// Undoes what was done since the savepoint, which stays.
+    ///
+    /// # Errors
+    /// The database's, if there is no such savepoint.
+    pub async fn rollback_to(&mut self, name: &str) -> Result<(), WriteError> {
+        let sql = format!("ROLLBACK TO {}", quoted(name));
+        self.mark(move |session| session.rollback_to(&sql)).await
+    }
+
+    /// Forgets the savepoint; what was done since stays.
+    ///
+    /// # Errors
+    /// The database's, if there is no such savepoint.
+    pub async fn release(&mut self, name: &str) -> Result<(), WriteError> {
+        let sql = format!("RELEASE {}", quoted(name));
+        self.mark(move |session| session.control(&sql)).await
+    }
+
+    async fn mark(
+        &self,
+        mark: impl FnOnce(&mut Session) -> rusqlite::Result<()> + Send + 'static,
+    ) -> Result<(), WriteError> {
+        self.inside(move |session| {
+            let marked = mark(session);
+            marked.map_err(|error| session.explain(&error))
+        })
+        .await?
+    }
+
+    /// Commits. Acknowledged means durable.
+    ///
+    /// # Errors
+    /// A deferred constraint's (the transaction is rolled back then), [`WriteError::TransactionLost`],
+    /// [`WriteError::OutcomeUnknown`] if the disk failed meanwhile.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, whether it was committed is not told.
+    pub async fn commit(mut self) -> Result<(), WriteError> {
+        if self.is_lost() {
+            return Err(WriteError::TransactionLost);
+        }
+        let permit = self.permit.take();
+        self.sqlite
+            .writer
+            .run(move |session| {
+                // Held until the end of the job, also when nobody waits for it any more.
+                let _permit = permit;
+                session.close_cursors();
+                if session.is_autocommit() {
+                    session.rollback();
+                    return Err(WriteError::TransactionLost);
+                }
+                session.commit().map_err(|uncommitted| match uncommitted {
+                    Uncommitted::ByAll(error) | Uncommitted::BySome(error) => error,
+                })
+            })
+            .await?
+    }
+
+    /// Rolls back, and waits until it is done. Dropping does the same without waiting.
+    ///
+    /// # Errors
+    /// [`WriteError::Closed`].
+    pub async fn rollback(mut self) -> Result<(), WriteError> {
+        let permit = self.permit.take();
+        self.sqlite.writer.run(move |session| end(session, permit)).await
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            self.sqlite.writer.post(move |session| end(session, Some(permit)));
+        }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The permit is given back only when nothing of the transaction is left.
+fn end(session: &mut Session, permit: Option<Turn>) {
+    session.close_cursors();
+    session.rollback();
+    drop(permit);
+}
+
+/// The right to write of a transaction, which others are told of as long as it has it.
+struct Turn {
+    in_transaction: Arc<watch::Sender<bool>>,
+    /// Given back after they were told.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    fn of_transaction(permit: OwnedSemaphorePermit, in_transaction: &Arc<watch::Sender<bool>>) -> Self {
+        in_transaction.send_replace(true);
+        Self {
+            in_transaction: Arc::clone(in_transaction),
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.in_transaction.send_replace(false);
+    }
+}

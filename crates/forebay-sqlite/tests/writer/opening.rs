@@ -1,0 +1,146 @@
+//! Opening names the file and the cause; what cannot be written to is read all the same.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use forebay_sqlite::{Sqlite, Synchronous};
+use forebay_write::{StatementErrorKind as Kind, WriteError, Writer};
+
+use crate::{Database, integers, kind};
+
+#[track_caller]
+fn refused(path: &std::path::Path) -> (Kind, String) {
+    let error = Sqlite::open(path).map(|_| ()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(&path.display().to_string()), "{text}");
+    (error.cause().kind, text)
+}
+
+#[test]
+fn what_is_no_database_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("letter.txt");
+    std::fs::write(
+        &text,
+        "Dear Sir or Madam, this is no database at all, and it is long enough to tell.".repeat(20),
+    )
+    .unwrap();
+    assert_eq!(refused(&text).0, Kind::Corrupt);
+    assert_eq!(refused(folder.path()).0, Kind::Io);
+    assert_eq!(refused(&folder.path().join("no/such/folder/app.db")).0, Kind::Io);
+    for memory in ["", ":memory:"] {
+        assert!(Sqlite::open(memory).is_err_and(|error| error.to_string().contains("give a file")));
+    }
+}
+
+#[test]
+fn a_function_that_cannot_be_registered_is_told() {
+    let database = Database::new("");
+    let failed = database
+        .builder(|connection| connection.execute_batch("nonsense"))
+        .open();
+    assert_eq!(failed.map(|_| ()).unwrap_err().cause().kind, Kind::Text);
+    let panicked = database.builder(|_| std::panic::panic_any("as asked")).open();
+    assert!(panicked.is_err_and(|error| error.to_string().contains("stopped")));
+}
+
+#[tokio::test]
+async fn what_is_opened_is_durable_and_lets_others_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.db");
+    let sqlite = Sqlite::open(&path).unwrap();
+    assert!(!sqlite.is_read_only());
+    assert_eq!(sqlite.path(), path);
+    let writer = Writer::new(sqlite);
+    let setting = async |sql| writer.execute(sql, ()).await.unwrap().rows.remove(0).remove(0);
+    assert_eq!(setting("PRAGMA journal_mode").await.as_text(), Some("wal"));
+    assert_eq!(setting("PRAGMA synchronous").await.as_integer(), Some(2), "FULL");
+    assert_eq!(setting("PRAGMA foreign_keys").await.as_integer(), Some(1));
+    let normal = Sqlite::builder(folder.path().join("normal.db"))
+        .synchronous(Synchronous::Normal)
+        .open()
+        .unwrap();
+    let answer = Writer::new(normal).execute("PRAGMA synchronous", ()).await.unwrap();
+    assert_eq!(answer.rows, [integers(&[1])]);
+}
+
+#[tokio::test]
+async fn a_connection_that_may_only_read_refuses_each_write() {
+    let database = Database::new("CREATE TABLE t (n)");
+    let sqlite = database.open_with(|connection| connection.pragma_update(None, "query_only", true));
+    let writer = Writer::new(sqlite.clone());
+    assert_eq!(
+        kind(&writer.execute("INSERT INTO t VALUES (1)", ()).await),
+        Kind::ReadOnly
+    );
+    assert!(matches!(writer.begin().await, Err(WriteError::Statement(error)) if error.kind == Kind::ReadOnly));
+    assert_eq!(
+        sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
+        [integers(&[0])]
+    );
+}
+
+const CHILD: &str = "FOREBAY_TEST_READ_ONLY";
+
+/// The administrator may write to every file, so a child without any rights does what is to be shown.
+#[test]
+fn a_file_without_the_right_to_write_can_be_read() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        return read_only_child(path.as_ref());
+    }
+    let database = Database::new("CREATE TABLE t (n); INSERT INTO t VALUES (7); PRAGMA journal_mode = DELETE");
+    let folder = database.path.parent().unwrap();
+    let owned_by_us = std::fs::metadata(&database.path).unwrap();
+    let administrator = std::os::unix::fs::MetadataExt::uid(&owned_by_us) == 0;
+    let rights = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    rights(&database.path, 0o444);
+    rights(folder, 0o555);
+    // A copy in a place that a user without rights can reach.
+    let program = folder.join("test-program");
+    rights(folder, 0o755);
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    rights(&program, 0o555);
+    rights(folder, 0o555);
+    let mut child = Command::new(&program);
+    child
+        .args([
+            "--exact",
+            "opening::a_file_without_the_right_to_write_can_be_read",
+            "--nocapture",
+        ])
+        .env(CHILD, &database.path);
+    if administrator {
+        child.uid(65_534).gid(65_534);
+    }
+    let output = child.current_dir("/").output().unwrap();
+    rights(folder, 0o755);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(database.read("SELECT n FROM t"), ["7"]);
+}
+
+fn read_only_child(path: &std::path::Path) {
+    assert!(
+        std::fs::OpenOptions::new().append(true).open(path).is_err(),
+        "the child has no right to write"
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let sqlite = Sqlite::open(path).unwrap();
+        assert!(sqlite.is_read_only());
+        assert_eq!(
+            sqlite.query("SELECT n FROM t", ()).await.unwrap().rows,
+            [integers(&[7])]
+        );
+        let writer = Writer::new(sqlite);
+        let answer = writer.execute("INSERT INTO t VALUES (8)", ()).await;
+        assert_eq!(kind(&answer), Kind::ReadOnly);
+        let mut own = writer.begin().await.unwrap();
+        assert_eq!(own.query("SELECT n FROM t", ()).await.unwrap().rows, [integers(&[7])]);
+        assert_eq!(kind(&own.execute("DELETE FROM t", ()).await), Kind::ReadOnly);
+    });
+}

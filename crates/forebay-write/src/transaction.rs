@@ -1,0 +1,96 @@
+//! A transaction of its caller's own, on whichever database the writer stands on.
+//!
+//! Promises: nothing of it is seen before [`commit`](Transaction::commit) has returned `Ok`; dropped, it rolls back. What each
+//! database adds (who waits meanwhile, isolation) its own module says.
+
+use super::database::OpenTransaction;
+use super::{Outcome, Parameters, Sql, WriteError};
+
+/// An open transaction. Roll back by dropping it.
+pub struct Transaction {
+    open: Box<dyn OpenTransaction>,
+}
+
+impl Transaction {
+    /// What a database has begun.
+    pub fn new(open: impl OpenTransaction + 'static) -> Self {
+        Self { open: Box::new(open) }
+    }
+
+    /// Executes one statement, which sees what this transaction has written. One that fails undoes only itself; the
+    /// transaction goes on, unless [`is_lost`](Self::is_lost).
+    ///
+    /// # Errors
+    /// The statement's own; [`WriteError::TransactionLost`] if the database has rolled back before.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, whether the statement had finished is not told, so roll back.
+    pub async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        parameters: impl Into<Parameters>,
+    ) -> Result<Outcome, WriteError> {
+        self.open.execute(sql.into(), parameters.into()).await
+    }
+
+    /// Reads all rows of a query, which sees what this transaction has written.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn query(
+        &mut self,
+        sql: impl Into<Sql>,
+        parameters: impl Into<Parameters>,
+    ) -> Result<Outcome, WriteError> {
+        self.execute(sql, parameters).await
+    }
+
+    /// Whether the database has rolled the transaction back by itself. Only dropping it is left.
+    pub fn is_lost(&self) -> bool {
+        self.open.is_lost()
+    }
+
+    /// Marks a point to [roll back to](Self::rollback_to).
+    ///
+    /// # Errors
+    /// [`WriteError::TransactionLost`].
+    pub async fn savepoint(&mut self, name: &str) -> Result<(), WriteError> {
+        self.open.savepoint(name).await
+    }
+
+    /// Undoes what was done since the savepoint, which stays.
+    ///
+    /// # Errors
+    /// The database's, if there is no such savepoint.
+    pub async fn rollback_to(&mut self, name: &str) -> Result<(), WriteError> {
+        self.open.rollback_to(name).await
+    }
+
+    /// Forgets the savepoint; what was done since stays.
+    ///
+    /// # Errors
+    /// The database's, if there is no such savepoint.
+    pub async fn release(&mut self, name: &str) -> Result<(), WriteError> {
+        self.open.release(name).await
+    }
+
+    /// Commits. Acknowledged means durable.
+    ///
+    /// # Errors
+    /// A deferred constraint's (the transaction is rolled back then), [`WriteError::TransactionLost`],
+    /// [`WriteError::OutcomeUnknown`] if the disk or the connection failed meanwhile.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, whether it was committed is not told.
+    pub async fn commit(self) -> Result<(), WriteError> {
+        self.open.commit().await
+    }
+
+    /// Rolls back, and waits until it is done. Dropping does the same without waiting.
+    ///
+    /// # Errors
+    /// [`WriteError::Closed`].
+    pub async fn rollback(self) -> Result<(), WriteError> {
+        self.open.rollback().await
+    }
+}

@@ -1,0 +1,327 @@
+//! The Writer itself: a [`Batcher`] whose batches are transactions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_batch::batch::{self, Batcher, CallError};
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::task::TaskTracker;
+
+use super::database::{Answer, Database};
+use super::lanes::{Lanes, Place};
+use super::{Outcome, Parameters, Sql, Transaction, Write, WriteError};
+
+/// Writes for many callers at once. Clones are handles to the same writer.
+///
+/// Statements that wait while a commit runs share the next one; an idle database is written to at once. No caller sees
+/// anything of it but the speed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.db");
+/// use forebay::write::Writer;
+/// use forebay::sqlite::Sqlite;
+///
+/// let writer = Writer::new(Sqlite::open(path)?);
+/// writer.execute("CREATE TABLE hits (page TEXT, at INTEGER)", ()).await?;
+/// let done = writer.execute("INSERT INTO hits (page, at) VALUES (?1, ?2)", ("/", 1_700_000_000)).await?;
+/// assert_eq!(done.rows_affected, 1); // durable now, and this caller's own outcome
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Writer {
+    lanes: Lanes<Told>,
+    target: Target,
+    /// The window of writes that bring none of their own.
+    max_wait: Duration,
+}
+
+/// Where writes go, and what of them is still on its way there.
+#[derive(Clone)]
+struct Target {
+    database: Arc<dyn Database>,
+    /// Those that stood in their neighbours' way.
+    put_off: TaskTracker,
+}
+
+/// What the caller of a write gets.
+enum Told {
+    Now(Result<Outcome, WriteError>),
+    /// Whether he waits for it or not.
+    Later(JoinHandle<Result<Outcome, WriteError>>),
+}
+
+impl Target {
+    /// Writes a batch; one answer a write, in order. What stands in its neighbours' way is on its way when this returns.
+    async fn write(&self, batch: Vec<Write>) -> Vec<Told> {
+        let answers = self.database.write(batch).await;
+        answers.into_iter().map(|answer| self.follow(answer)).collect()
+    }
+
+    fn follow(&self, answer: Answer) -> Told {
+        match answer {
+            Answer::Outcome(outcome) => Told::Now(outcome),
+            Answer::Later(writing) => Told::Later(self.put_off.spawn(writing)),
+        }
+    }
+
+    /// As [`write`](Self::write), to its end also if whoever waits for it is dropped.
+    async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Told>, WriteError> {
+        let target = self.clone();
+        let writing = tokio::spawn(async move { target.write(batch).await });
+        writing.await.map_err(|error| ended_early(&error))
+    }
+
+    /// Waits for those that stood in others' way.
+    async fn finish(&self) {
+        self.put_off.close();
+        self.put_off.wait().await;
+    }
+}
+
+impl Told {
+    async fn outcome(self) -> Result<Outcome, WriteError> {
+        match self {
+            Self::Now(outcome) => outcome,
+            Self::Later(writing) => writing.await.unwrap_or_else(|error| Err(ended_early(&error))),
+        }
+    }
+}
+
+/// Some of what it did may have been committed before.
+fn ended_early(error: &JoinError) -> WriteError {
+    WriteError::OutcomeUnknown {
+        cause: format!("writing did not come to its end: {error}"),
+    }
+}
+
+/// Limits of a writer that is to be made.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    max_items: usize,
+    max_weight: usize,
+    max_wait: Duration,
+    max_queued: usize,
+    max_in_flight: Option<usize>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            max_items: 4096,
+            max_weight: 16 << 20,
+            max_wait: Duration::ZERO,
+            max_queued: 100_000,
+            max_in_flight: None,
+        }
+    }
+}
+
+impl Builder {
+    /// The most statements that share a commit. Default: 4096.
+    #[must_use]
+    pub fn max_items(mut self, max_items: usize) -> Self {
+        self.max_items = max_items;
+        self
+    }
+
+    /// The most bytes that share a commit: of parameters, and of statements made at run time. Default: 16 MiB.
+    #[must_use]
+    pub fn max_weight(mut self, bytes: usize) -> Self {
+        self.max_weight = bytes;
+        self
+    }
+
+    /// The window: how long a statement may wait for others, counted from the first. Default: zero, which gathers while
+    /// a commit runs and makes nobody wait on an idle database.
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// The most batches in flight at a time, each on a connection of its own. With 1, all writes are committed in the order of
+    /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text that is more than a plain
+    /// INSERT of one row: such INSERTs go wherever there is room. Default: 4, or what the database's pool has room for; with
+    /// SQLite always 1, as it has one writer.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[must_use]
+    pub fn max_in_flight(mut self, max_in_flight: usize) -> Self {
+        assert!(
+            max_in_flight > 0,
+            "a writer without a batch in flight would never write"
+        );
+        self.max_in_flight = Some(max_in_flight);
+        self
+    }
+
+    /// The most statements that wait, for each of the batches that may be in flight; what is over waits outside, in order.
+    /// Default: 100,000.
+    #[must_use]
+    pub fn max_queued(mut self, max_queued: usize) -> Self {
+        self.max_queued = max_queued;
+        self
+    }
+
+    /// A writer on that database.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or if a limit is 0 that must not be.
+    pub fn build(self, database: impl Database) -> Writer {
+        let in_flight = database.in_flight();
+        let lanes = self.max_in_flight.unwrap_or(in_flight.default).min(in_flight.most);
+        let target = Target {
+            database: Arc::new(database),
+            put_off: TaskTracker::new(),
+        };
+        Writer {
+            lanes: Lanes::new((0..lanes).map(|_| self.lane(&target))),
+            target,
+            max_wait: self.max_wait,
+        }
+    }
+
+    fn lane(&self, target: &Target) -> Batcher<Write, Told> {
+        let target = target.clone();
+        let mut batcher = Batcher::<Write, Told>::builder()
+            .max_items(self.max_items)
+            .max_weight(self.max_weight, Write::weight)
+            .max_queued(self.max_queued)
+            .max_in_flight(1);
+        if !self.max_wait.is_zero() {
+            batcher = batcher.max_wait(self.max_wait);
+        }
+        batcher.build(move |batch: Vec<Write>| {
+            let target = target.clone();
+            async move { Ok(target.write(batch).await) }
+        })
+    }
+}
+
+impl Writer {
+    /// A writer with the default limits.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new(database: impl Database) -> Self {
+        Builder::default().build(database)
+    }
+
+    /// Limits other than the defaults.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Executes one statement. When this returns `Ok`, it is committed, with the database's full durability.
+    ///
+    /// # Errors
+    /// [`WriteError`]; all but [`WriteError::OutcomeUnknown`] mean that the statement had no effect.
+    ///
+    /// # Cancel safety
+    /// Dropped before its batch began, the statement has no effect. Dropped later, it is executed and its outcome lost.
+    pub async fn execute(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+        self.submit(Write::new(sql, parameters)).await
+    }
+
+    /// As [`execute`](Self::execute), with a window of its own or a token that cancels it.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Cancel safety
+    /// As [`execute`](Self::execute).
+    pub async fn submit(&self, write: Write) -> Result<Outcome, WriteError> {
+        let token = write.cancel.clone();
+        let lane = self.lanes.enter(self.place_of(&write));
+        let call = match write.max_wait {
+            None => lane.batcher().call(write),
+            Some(max_wait) => lane.batcher().call_within(write, max_wait),
+        };
+        let answer = match token {
+            None => call.await,
+            Some(token) => tokio::select! {
+                biased;
+                answer = call => answer,
+                // It has no effect and never will: the token is asked before the statement is executed.
+                () = token.withdrawn() => return Err(token.reason()),
+            },
+        };
+        match answer {
+            Ok(told) => told.outcome().await,
+            Err(CallError::Closed) => Err(WriteError::Closed),
+            // The batch may have been on its way to the database when its task ended.
+            Err(error) => Err(WriteError::OutcomeUnknown {
+                cause: error.to_string(),
+            }),
+        }
+    }
+
+    /// As [`submit`](Self::submit), sharing the commit with nobody, and in no order with what was submitted otherwise.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Cancel safety
+    /// As [`execute`](Self::execute).
+    pub async fn submit_alone(&self, write: Write) -> Result<Outcome, WriteError> {
+        let token = write.cancel.clone().unwrap_or_default();
+        let mut answers = tokio::select! {
+            biased;
+            answers = self.target.write_to_the_end(vec![write]) => answers?,
+            () = token.withdrawn() => return Err(token.reason()),
+        };
+        let told = answers.pop().expect("one answer a write");
+        told.outcome().await
+    }
+
+    /// In which lane it must be, or may be.
+    fn place_of(&self, write: &Write) -> Place {
+        if self.lanes.is_one() {
+            // No need to look at it.
+            return Place::Ordered(0);
+        }
+        let number = write.order();
+        if write.is_ordered() {
+            return Place::Ordered(number);
+        }
+        let Some(mut sharing) = self.target.database.sharing(write.sql()) else {
+            return Place::Ordered(number);
+        };
+        if !write.max_wait.unwrap_or(self.max_wait).is_zero() {
+            // It waits for company.
+            sharing.few = 0;
+        }
+        Place::Free(number, sharing)
+    }
+
+    /// Begins a transaction of the caller's own. On SQLite nobody else writes while it is open, so keep it short.
+    ///
+    /// # Errors
+    /// [`WriteError::Busy`], [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, nothing has happened.
+    pub async fn begin(&self) -> Result<Transaction, WriteError> {
+        self.target.database.begin().await
+    }
+
+    /// Takes no more statements, writes those that wait, and returns when the last is answered. Later calls get
+    /// [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the writer stays closed and goes on emptying its queue.
+    pub async fn drain(&self) {
+        self.lanes.drain().await;
+        self.target.finish().await;
+    }
+
+    /// What the writer has done so far.
+    pub fn stats(&self) -> batch::Stats {
+        self.lanes.stats()
+    }
+}
