@@ -5,7 +5,7 @@
 //! tests and does not rot. For numbers worth reading:
 //!
 //! ```console
-//! $ FOREBAY_CALLS=20000000 cargo test --release -p forebay --test batcher_speed -- --nocapture
+//! $ FOREBAY_CALLS=20000000 cargo test --release -p forebay-batch --test batcher_speed -- --nocapture
 //! ```
 //!
 //! Does not judge: a shared machine's speed is no test's business.

@@ -2,7 +2,7 @@
 //!
 //! Promises: every call ends with exactly one outcome and the right one; every item goes to the processor once at most, and
 //! exactly once if its caller got an answer; at the end no item, outcome, waker or processor is kept. The random choices
-//! follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay --test batcher_stress` repeats them (the threads'
+//! follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay-batch --test batcher_stress` repeats them (the threads'
 //! interleaving is the machine's own). `FOREBAY_ROUNDS` runs more of them.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]

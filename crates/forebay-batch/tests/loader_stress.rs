@@ -3,7 +3,7 @@
 //! Promises: every load ends with exactly one outcome, and a value is the right one for its key; a key is never given to two
 //! fetches that run at the same time, nor twice to one; `max_items` and `max_in_flight` hold; what a scope has told once it
 //! tells again; at the end no key, value or fetch is kept. Loaders that load from one another at random end too. The random choices follow a printed seed;
-//! `FOREBAY_SEED=… cargo test -p forebay --test loader_stress` repeats them (the threads' interleaving is the machine's
+//! `FOREBAY_SEED=… cargo test -p forebay-batch --test loader_stress` repeats them (the threads' interleaving is the machine's
 //! own). `FOREBAY_ROUNDS` runs more of them.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]

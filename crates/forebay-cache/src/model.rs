@@ -1,7 +1,7 @@
 //! Model checks: every interleaving of a few readers and writers of one key (loom explores them all).
 //!
 //! ```console
-//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay --lib --release --target-dir target/loom -- cache::model
+//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-cache --lib --release --target-dir target/loom -- model
 //! ```
 //!
 //! The flights and their landing are the product's; the store is a cell behind a lock, the source a number, a flight's task

@@ -2,7 +2,7 @@
 //! (loom explores them all).
 //!
 //! ```console
-//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay --features pages --lib --release --target-dir target/loom -- pages::model
+//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-pages --lib --release --target-dir target/loom -- model
 //! ```
 //!
 //! The words and the bell are the product's. A page's bytes are a cell that loom watches: a reader who is not ordered behind the

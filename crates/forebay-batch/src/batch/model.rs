@@ -1,7 +1,7 @@
 //! Model checks: every interleaving of a few callers, runners and leavers (loom explores them all).
 //!
 //! ```console
-//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay --lib --release --target-dir target/loom -- batch::model
+//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-batch --lib --release --target-dir target/loom -- batch::model
 //! ```
 //!
 //! A runner is a thread here and a caller's waker unparks its thread; everything else is the product's code. A lost

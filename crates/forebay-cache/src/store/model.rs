@@ -1,7 +1,7 @@
 //! Model checks: every interleaving of a few readers and a writer (loom explores them all).
 //!
 //! ```console
-//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay --lib --release --target-dir target/loom -- cache::store::model
+//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-cache --lib --release --target-dir target/loom -- store::model
 //! ```
 //!
 //! `readers` and `slots` are the product's code; an entry is a cell that loom watches, so that freeing it while it may be read, or

@@ -2,7 +2,7 @@
 //! no reader may see a version older than the last one acknowledged before its get began, whatever is evicted, cleared,
 //! refreshed, marked, cancelled or failing meanwhile; and at rest all counts add up.
 //!
-//! The random choices follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay --test cache stress` repeats them (the threads'
+//! The random choices follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay-cache --test cache stress` repeats them (the threads'
 //! interleaving is the machine's own). `FOREBAY_ROUNDS` runs more of them.
 
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
 //! Many tasks on several threads, a pool far smaller than its files, and files that change meanwhile: no reader sees wrong bytes,
 //! none sees what was overwritten before an invalidation that ended before he began, and memory stays within its limit.
 //!
-//! The random choices follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay --features pages --test pages stress` repeats
+//! The random choices follow a printed seed; `FOREBAY_SEED=… cargo test -p forebay-pages --test pages stress` repeats
 //! them (the threads' interleaving it cannot repeat). `FOREBAY_ROUNDS` asks for more rounds.
 
 use std::collections::VecDeque;
