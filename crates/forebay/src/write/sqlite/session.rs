@@ -34,6 +34,11 @@ const STEPS_BETWEEN_LOOKS: i32 = 2_000;
 /// length.
 const KEPT_TEXT_BYTES_MAX: usize = 64 * 1024;
 
+/// Memory of a connection's own for small things that statements need ("lookaside"): a slot's bytes, which is SQLite's default, and how
+/// many there are: 120 KB for each connection.
+const LOOKASIDE_BYTES: std::ffi::c_int = 1_200;
+const LOOKASIDE_SLOTS: std::ffi::c_int = 100;
+
 /// What a connection is opened with.
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -150,7 +155,10 @@ impl Session {
         connection.busy_timeout(settings.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(settings.statement_cache);
         if let Some(prepare) = &settings.prepare {
+            // What is registered stays: of hundreds of functions, nothing would be left of it for statements.
+            set_lookaside_slots(&connection, 0);
             prepare(&mut connection)?;
+            set_lookaside_slots(&connection, LOOKASIDE_SLOTS);
         }
         let watch = Arc::new(Mutex::new(None::<CancelToken>));
         let watched = Arc::clone(&watch);
@@ -862,6 +870,22 @@ fn bind(statement: &mut Statement<'_>, program: &Program, parameters: &Parameter
             .map_err(|error| WriteError::Statement(super::error::statement_error(&error)))?;
     }
     Ok(())
+}
+
+/// Gives a connection memory of its own for small things that statements need: at best, for without it they only take longer. Not while
+/// any of it is in use.
+fn set_lookaside_slots(connection: &Connection, slots: std::ffi::c_int) {
+    // SAFETY: the handle is that of an open connection which this thread owns; the operation takes a buffer, null for one that SQLite
+    // allocates itself, and two integers.
+    let _at_best = unsafe {
+        ffi::sqlite3_db_config(
+            connection.handle(),
+            ffi::SQLITE_DBCONFIG_LOOKASIDE,
+            std::ptr::null_mut::<std::ffi::c_void>(),
+            LOOKASIDE_BYTES,
+            slots,
+        )
+    };
 }
 
 fn statement_code(error: &rusqlite::Error) -> i32 {
