@@ -15,7 +15,7 @@ use super::plans::Found;
 use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
 use super::rows::{self, Failed, Piece};
 use super::violation;
-use super::waiting::{elapsed, lock_timed_out, too_old};
+use super::waiting::{lock_timed_out, too_old};
 use super::{Session, Stop};
 use crate::errors;
 use crate::sql::{self, Kind, Locks, Statement, Step, Tag};
@@ -70,7 +70,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         let (token, _running) = self.statement_token();
         if let PortalState::Ready = portal.state {
-            metrics::counter!("forebay_statements_total").increment(1);
+            self.statements_total.increment(1);
             match self.control(portal, statement, &token).await? {
                 Controlled::Done(tag) => {
                     portal.state = PortalState::Done;
@@ -239,6 +239,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let mut values = std::mem::take(&mut portal.parameters);
         if let Some(plan) = &portal.prepared.shape.plan {
+            values.reserve_exact(plan.used.saturating_sub(values.len()));
             if let Some(number) = plan.environment {
                 values.resize(number - 1, Value::Null);
                 values.push(Value::Text(self.told()));
@@ -267,9 +268,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         statement: &Statement,
         token: &CancelToken,
     ) -> Result<Outcome, Stop> {
-        let steps: Vec<Step> = match &portal.prepared.shape.plan {
-            Some(plan) => plan.steps.clone(),
-            None => vec![statement.sql.to_string().into()],
+        let prepared = Arc::clone(&portal.prepared);
+        let uncompiled;
+        let steps: &[Step] = match &prepared.shape.plan {
+            Some(plan) => &plan.steps,
+            None => {
+                uncompiled = [statement.sql.to_string().into()];
+                &uncompiled
+            }
         };
         let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
         let parameters = self.take_parameters(portal);
@@ -291,7 +297,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.settle_portals(token).await?;
         }
         // What cannot be sent to the client must not be committed either. In a block the error undoes it.
-        let unsendable = Arc::new(Mutex::new(None));
+        let unsendable = (!prepared.shape.columns.is_empty()).then(|| Arc::new(Mutex::new(None)));
         let writer = &self.shared.writer;
         let lock_timeout = self.settings.lock_timeout();
         let _wanting = self.locks.wanting_to_write();
@@ -319,13 +325,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                 } else {
                                     parameters.clone()
                                 };
-                                transaction.execute_with(Sql::from(sql), given, token.clone()).await
+                                let sql = Sql::from(Arc::clone(sql));
+                                transaction.execute_with(sql, given, token.clone()).await
                             }
-                            Step::Edit(edit) => transaction
-                                .run(token, move |connection| connection.edit_schema(&edit))
-                                .await
-                                .and_then(|edited| edited)
-                                .map(|()| Outcome::default()),
+                            Step::Edit(edit) => {
+                                let edit = edit.clone();
+                                transaction
+                                    .run(token, move |connection| connection.edit_schema(&edit))
+                                    .await
+                                    .and_then(|edited| edited)
+                                    .map(|()| Outcome::default())
+                            }
                             Step::DeferForeignKeys => transaction
                                 .run(token, Connection::defer_foreign_keys)
                                 .await
@@ -340,18 +350,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
                 done
             }
-            None => match steps.into_iter().next() {
+            None => match steps.first() {
                 None | Some(Step::Edit(_) | Step::DeferForeignKeys) => Ok(Outcome::default()),
                 Some(Step::Run { sql, .. }) => {
-                    let mut write = Write::new(sql, parameters).cancel(token.clone());
-                    if !portal.prepared.shape.columns.is_empty() {
-                        let (encoding, found) = (
-                            portal
-                                .prepared
-                                .shape
-                                .encoding(&portal.formats, self.value_environment()),
-                            Arc::clone(&unsendable),
-                        );
+                    let mut write = Write::new(Arc::clone(sql), parameters).cancel(token.clone());
+                    if let Some(found) = &unsendable {
+                        let encoding = prepared.shape.encoding(&portal.formats, self.value_environment());
+                        let found = Arc::clone(found);
                         write = write.accept_if(move |outcome| {
                             let mut scratch = BytesMut::new();
                             outcome.rows.iter().try_for_each(|row| {
@@ -372,8 +377,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                             Some(_) => writer.submit(write.max_wait(window)).await,
                         }
                     };
-                    let may_wait = lock_timeout.map(|timeout| timeout + window);
-                    begun_within(may_wait, written, token).await
+                    match lock_timeout {
+                        None => written.await,
+                        Some(timeout) => begun_within(timeout + window, written, token).await,
+                    }
                 }
             },
         };
@@ -395,7 +402,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Err(error) => error,
         };
-        let refused = unsendable.lock().take();
+        let refused = unsendable.and_then(|found| found.lock().take());
         if let (Some(unsendable), WriteError::Refused { .. }) = (refused, &error) {
             return Err(unsendable.into());
         }
@@ -678,7 +685,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
 /// The outcome of a statement that `token` cancels; withdrawn, if it has not begun after that time.
 async fn begun_within(
-    time: Option<Duration>,
+    time: Duration,
     written: impl Future<Output = Result<Outcome, WriteError>>,
     token: &CancelToken,
 ) -> Result<Outcome, WriteError> {
@@ -686,7 +693,7 @@ async fn begun_within(
     tokio::select! {
         biased;
         written = &mut written => return written,
-        () = elapsed(time) => {}
+        () = tokio::time::sleep(time) => {}
     }
     if token.withdraw() {
         return Err(lock_timed_out());
