@@ -56,6 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             columns,
             read_only: true,
             epoch: 0,
+            schema: None,
         })
     }
 

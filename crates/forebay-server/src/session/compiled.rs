@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::block::Block;
 use super::plans::{Circumstances, Found, Incompilable};
-use super::prepared::{Field, Prepared, Shape};
+use super::prepared::{Field, Portal, Prepared, Shape};
 use super::{Session, Stop};
 use crate::catalog::relation_oid;
 use crate::errors;
@@ -165,6 +165,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }))
     }
 
+    /// Compiles a portal's statement again, whose plan met another schema than its own. `described`: its client has been told the
+    /// columns.
+    pub(super) async fn recompile(&mut self, portal: &mut Portal, described: bool) -> Result<(), Stop> {
+        let before = Arc::clone(&portal.prepared);
+        let Some(statement) = &before.statement else {
+            return Ok(());
+        };
+        if self.block.as_ref().is_none_or(|block| block.snapshot().is_none()) {
+            self.shared.plans.schema_changed();
+        }
+        let declared: Vec<u32> = before.shape.parameters.iter().map(Type::oid).collect();
+        let alone = *statement.sql == *before.script;
+        let now = self.compiled_anew(statement, &before.script, &declared, alone).await?;
+        if described && now.columns != before.shape.columns {
+            return Err(WireError::unsupported("cached plan must not change result type").into());
+        }
+        portal.prepared = Arc::new(Prepared {
+            statement: before.statement.clone(),
+            script: Arc::clone(&before.script),
+            shape: now,
+        });
+        Ok(())
+    }
+
     /// Compiles a statement by the schema it meets, unless somebody has done so already.
     async fn compiled(
         &mut self,
@@ -174,13 +198,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         alone: bool,
     ) -> Result<Arc<Shape>, Stop> {
         let text = if alone { script } else { &statement.sql };
-        let own_schema = self.has_schema_of_its_own();
-        if !own_schema && let Ok(Some(found)) = self.shared.plans.find(text, self.circumstances(declared, alone)) {
+        if !self.has_schema_of_its_own()
+            && let Ok(Some(found)) = self.shared.plans.find(text, self.circumstances(declared, alone))
+        {
             return Ok(found.shape);
         }
+        self.compiled_anew(statement, script, declared, alone).await
+    }
+
+    /// Compiles a statement by the schema it meets. Others find it then, unless this session sees a schema of its own.
+    async fn compiled_anew(
+        &mut self,
+        statement: &Statement,
+        script: &Arc<str>,
+        declared: &[u32],
+        alone: bool,
+    ) -> Result<Arc<Shape>, Stop> {
+        let text = if alone { script } else { &statement.sql };
+        let own_schema =
+            self.has_schema_of_its_own() || self.block.as_ref().is_some_and(|block| block.snapshot().is_some());
         let epoch = self.shared.plans.epoch();
         let types = declared.to_vec();
-        let plan = self
+        let (plan, schema) = self
             .compile(
                 statement,
                 script,
@@ -189,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 },
             )
             .await?;
-        let shape = Arc::new(shape_of(plan, declared, epoch));
+        let shape = Arc::new(shape_of(plan, declared, epoch, schema));
         if !own_schema {
             let found = Found {
                 statement: statement.clone(),
@@ -215,7 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         ) -> Result<Plan, sql::SqlError>
         + Send
         + 'static,
-    ) -> Result<Plan, Stop> {
+    ) -> Result<(Plan, i64), Stop> {
         let (token, _running) = self.statement_token();
         let source = self.source(&token).await?;
         let (statement, script) = (statement.clone(), Arc::clone(script));
@@ -224,6 +263,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let plan = self
             .on_source(&source, &token, move |connection: &mut Connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
+                // Before it is compiled: should the schema change meanwhile, the plan is one for the schema before, and is not run.
+                let schema = connection.schema_version().map_err(errors::unplaced)?;
                 let settings = |name: &str| settings.value(name);
                 let environment = sql::Environment {
                     user: &identity.user,
@@ -233,6 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     settings: &settings,
                 };
                 compile(connection.connection(), &statement, &script, &environment, &values)
+                    .map(|plan| (plan, schema))
                     .map_err(|error| errors::described(&error, connection.take_refusal(), &statement, &script))
             })
             .await??;
@@ -262,7 +304,7 @@ fn answering(columns: Option<&Vec<Field>>) -> Arc<Shape> {
     })
 }
 
-pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64) -> Shape {
+pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64, schema: i64) -> Shape {
     let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
     let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
     // A client may declare more than the statement has.
@@ -285,5 +327,6 @@ pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64) -> Shape {
         read_only: !plan.writes,
         plan: Some(Arc::new(plan)),
         epoch,
+        schema: Some(schema),
     }
 }

@@ -24,6 +24,8 @@ use crate::wire::error::WireError;
 
 /// The longest a session that holds a reading connection waits for another one.
 const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often a statement is compiled again because the schema changes under it, before it fails.
+const COMPILED_AGAIN_MAX: usize = 100;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// One statement of a simple query: executed to its end, described if it gives rows. `alone`: it is the whole script.
@@ -106,7 +108,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             }
             if describe {
-                self.describe_columns(&prepared.shape.columns, &portal.formats)?;
+                let shape = Arc::clone(&portal.prepared.shape);
+                self.describe_columns(&shape.columns, &portal.formats)?;
             }
             return self.send_gathered(portal, statement, rows_max).await;
         }
@@ -140,6 +143,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         rows_max: u64,
         describe: bool,
     ) -> Result<(), Stop> {
+        for _ in 0..COMPILED_AGAIN_MAX {
+            if self
+                .start_as_planned(portal, statement, token, rows_max, describe)
+                .await?
+            {
+                return Ok(());
+            }
+            self.recompile(portal, !describe).await?;
+        }
+        Err(WriteError::SchemaChanged.into())
+    }
+
+    /// [`start`](Self::start) by the plan there is; false if that is for another schema than it meets. Nothing was done then.
+    async fn start_as_planned(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<bool, Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
             let encoding = shape.encoding(&portal.formats, self.value_environment());
@@ -151,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: rows.into(),
                 count: None,
             };
-            return Ok(());
+            return Ok(true);
         }
         if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
             self.notice(&notice);
@@ -166,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: vec![row].into(),
                 count: None,
             };
-            return Ok(());
+            return Ok(true);
         }
         if let Some(locks) = shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
             && !self.lock(locks, shape.read_only, token).await?
@@ -175,12 +199,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: VecDeque::new(),
                 count: None,
             };
-            return Ok(());
+            return Ok(true);
         }
         if shape.read_only && !statement.runs_alone {
             return self.read(portal, statement, token, rows_max, describe).await;
         }
-        let outcome = self.write(portal, statement, token).await?;
+        let Some(outcome) = self.write(portal, statement, token).await? else {
+            return Ok(false);
+        };
         let count = if statement.tag == Tag::Select {
             outcome.rows.len() as u64
         } else {
@@ -201,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 count: Some(count),
             };
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Locks what a statement locks: what must not change until the transaction ends. Here that is the right to write. False if
@@ -267,8 +293,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         portal: &mut Portal,
         statement: &Statement,
         token: &CancelToken,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<Option<Outcome>, Stop> {
         let prepared = Arc::clone(&portal.prepared);
+        let mut schema = prepared.shape.schema;
         let uncompiled;
         let steps: &[Step] = match &prepared.shape.plan {
             Some(plan) => &plan.steps,
@@ -325,8 +352,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                 } else {
                                     parameters.clone()
                                 };
+                                // What the first one changes of the schema, the others are for.
+                                let schema = schema.take();
                                 let sql = Sql::from(Arc::clone(sql));
-                                transaction.execute_with(sql, given, token.clone()).await
+                                transaction.execute_under(schema, sql, given, token.clone()).await
                             }
                             Step::Edit(edit) => {
                                 let edit = edit.clone();
@@ -354,6 +383,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 None | Some(Step::Edit(_) | Step::DeferForeignKeys) => Ok(Outcome::default()),
                 Some(Step::Run { sql, .. }) => {
                     let mut write = Write::new(Arc::clone(sql), parameters).cancel(token.clone());
+                    if let Some(version) = schema {
+                        write = write.under_schema(version);
+                    }
                     if let Some(found) = &unsendable {
                         let encoding = prepared.shape.encoding(&portal.formats, self.value_environment());
                         let found = Arc::clone(found);
@@ -398,7 +430,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 {
                     self.look_at_some_constraints(token).await?;
                 }
-                return Ok(outcome);
+                return Ok(Some(outcome));
+            }
+            Err(WriteError::SchemaChanged) => {
+                give_back_parameters(portal, &shown);
+                return Ok(None);
             }
             Err(error) => error,
         };
@@ -424,7 +460,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
         rows_max: u64,
         describe: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
@@ -436,12 +472,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let parameters = self.take_parameters(portal);
         let job = {
             let (token, encoding) = (token.clone(), encoding);
+            let (parameters, schema) = (parameters.clone(), portal.prepared.shape.schema);
             move |connection: &mut Connection| {
-                connection.open_cursor(number, &sql, &parameters)?;
-                Ok(rows::fetch(connection, number, &token, &encoding, rows_max))
+                let opened = connection.open_cursor(number, &sql, &parameters);
+                let piece = opened.map(|()| rows::fetch(connection, number, &token, &encoding, rows_max));
+                // Versions only grow: if it is still the plan's behind the first step, it was so in it.
+                if let Some(version) = schema
+                    && connection.schema_version()? != version
+                {
+                    connection.close_cursor(number);
+                    return Err(WriteError::SchemaChanged);
+                }
+                piece
             }
         };
         let piece: Result<Piece, WriteError> = self.on_source(&source, token, job).await?;
+        if matches!(piece, Err(WriteError::SchemaChanged)) {
+            give_back_parameters(portal, &parameters);
+            return Ok(false);
+        }
         let piece = piece.map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
         let shape = Arc::clone(&portal.prepared.shape);
         if describe && !shape.columns.is_empty() {
@@ -454,6 +503,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         self.send_pieces(portal, statement, cursor, piece, token, rows_max)
             .await
+            .map(|()| true)
     }
 
     async fn go_on_reading(
@@ -699,6 +749,15 @@ async fn begun_within(
         return Err(lock_timed_out());
     }
     written.await
+}
+
+/// What was [taken](Session::take_parameters), without what was told of the session: the portal has not run.
+fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
+    let plan = portal.prepared.shape.plan.as_ref();
+    let count = plan
+        .and_then(|plan| plan.environment)
+        .map_or(taken.len(), |number| number - 1);
+    portal.parameters = taken.values().iter().take(count).cloned().collect();
 }
 
 async fn reader(sqlite: &forebay::write::sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {

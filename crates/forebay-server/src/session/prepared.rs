@@ -32,6 +32,9 @@ pub(super) struct Shape {
     pub(super) plan: Option<Arc<Plan>>,
     /// The state of the schema that the plan is for.
     pub(super) epoch: u64,
+    /// SQLite's version of that schema. It is looked at again where the plan runs: a change may be committed and not counted yet, or
+    /// be another process's.
+    pub(super) schema: Option<i64>,
 }
 
 /// One column of a result.

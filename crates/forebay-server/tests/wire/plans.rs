@@ -133,3 +133,46 @@ fn what_was_compiled_beside_an_uncommitted_change_is_not_used_behind_it() {
     client.run("COMMIT");
     assert_eq!((count(&mut other), count(&mut client)), (2, 2));
 }
+
+#[test]
+fn a_change_that_the_server_has_not_made_is_met_where_a_plan_runs() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE own (a integer)");
+    let file = rusqlite::Connection::open(server.database()).unwrap();
+    file.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+    client.pipeline(&[
+        parse("all", "SELECT * FROM t"),
+        parse("add", "INSERT INTO t VALUES (1)"),
+    ]);
+    let given = |client: &mut Client, sql: &str| client.run(sql).rows()[0].len();
+    for (columns, name) in [(1, "b"), (2, "c"), (3, "d")] {
+        client.run("INSERT INTO t VALUES (1)");
+        for sql in [
+            "SELECT * FROM t WHERE a = 1",
+            "SELECT * FROM t",
+            "INSERT INTO t VALUES (1) RETURNING *",
+        ] {
+            assert_eq!(given(&mut client, sql), columns, "{sql}");
+        }
+        // A snapshot keeps its own schema, whatever others have compiled meanwhile.
+        let mut old = Client::connect(server.address());
+        old.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        assert_eq!(given(&mut old, "SELECT * FROM t"), columns);
+        file.execute_batch(&format!("ALTER TABLE t ADD COLUMN {name} INTEGER"))
+            .unwrap();
+        match columns {
+            1 => assert_eq!(given(&mut client, "SELECT * FROM t WHERE a = 1"), 2),
+            2 => assert_eq!(given(&mut client, "INSERT INTO t VALUES (1) RETURNING *"), 3),
+            _ => {
+                client.run("BEGIN");
+                assert_eq!(given(&mut client, "INSERT INTO t VALUES (1) RETURNING *"), 4);
+                client.run("COMMIT");
+            }
+        }
+        assert_eq!(given(&mut client, "SELECT * FROM t"), columns + 1);
+        assert_eq!(given(&mut old, "SELECT * FROM t"), columns);
+        let [all, add] = ["all", "add"].map(|name| client.pipeline(&[bind("", name, &[]), execute("", 0)]));
+        assert_eq!((all.sqlstate().as_str(), add.sqlstate().as_str()), ("0A000", "00000"));
+    }
+}

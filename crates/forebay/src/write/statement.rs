@@ -62,6 +62,8 @@ pub struct Write {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
     pub(crate) acceptance: Option<Acceptance>,
+    /// The version of the schema that it is for.
+    pub(crate) schema: Option<i64>,
     /// The hash of the key that it is ordered by.
     pub(crate) order: Option<u64>,
 }
@@ -99,8 +101,17 @@ impl Write {
             max_wait: None,
             cancel: None,
             acceptance: None,
+            schema: None,
             order: None,
         }
+    }
+
+    /// Is for this version of SQLite's schema only: under any other it is not executed, and its outcome is
+    /// [`WriteError::SchemaChanged`]. Writers of other databases take no notice.
+    #[must_use]
+    pub fn under_schema(mut self, version: i64) -> Self {
+        self.schema = Some(version);
+        self
     }
 
     /// Its own window: the longest it may wait for others to share its commit. Zero: at once.

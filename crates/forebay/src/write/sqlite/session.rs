@@ -58,6 +58,8 @@ pub struct Session {
     programs: HashMap<Box<str>, Rc<Program>>,
     /// The schema that `programs` were read under.
     schema_version: i64,
+    /// What SQLite counts changes of the file by, when `schema_version` was looked up.
+    data_version: u32,
     /// The open transaction has changed the schema: `programs` holds programs that a rollback makes untrue.
     schema_changed: bool,
     connection: Rc<Connection>,
@@ -171,6 +173,7 @@ impl Session {
             cursors: HashMap::new(),
             programs: HashMap::new(),
             schema_version: 0,
+            data_version: 0,
             schema_changed: false,
             connection: Rc::new(connection),
             policy,
@@ -216,6 +219,28 @@ impl Session {
             .prepare_cached("SELECT 1 FROM sqlite_schema LIMIT 1")
             .and_then(|mut statement| statement.exists(()));
         looked.map(|_| ()).map_err(|error| self.explain(&error))
+    }
+
+    /// The version of the schema as the open transaction has it, or as it was read last. Versions only grow. Costs no look at the file
+    /// while nobody has written to it.
+    ///
+    /// # Errors
+    /// SQLite's, if the file cannot be read.
+    pub fn schema_version(&mut self) -> Result<i64, WriteError> {
+        if self.schema_changed || data_version(&self.connection) != self.data_version {
+            let checked = self.check_schema();
+            checked.map_err(|error| self.explain(&error))?;
+        }
+        Ok(self.schema_version)
+    }
+
+    /// # Errors
+    /// [`WriteError::SchemaChanged`] if there is a version, and the schema has another.
+    pub(super) fn is_under(&mut self, version: Option<i64>) -> Result<(), WriteError> {
+        match version {
+            Some(version) if self.schema_version()? != version => Err(WriteError::SchemaChanged),
+            _ => Ok(()),
+        }
     }
 
     /// Why the authorizer refused what was prepared last through [`connection`](Self::connection), if it did.
@@ -486,6 +511,7 @@ impl Session {
             self.programs.clear();
             self.schema_version = version;
         }
+        self.data_version = data_version(&self.connection);
         Ok(())
     }
 
@@ -899,6 +925,21 @@ const NO_ROWID: i64 = i64::MIN;
 fn forget_last_rowid(connection: &Connection) {
     // SAFETY: the handle is that of an open connection which this thread owns; the call only sets an integer in it.
     unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), NO_ROWID) };
+}
+
+/// Counts the changes of the file that this connection has met: what others have committed, and it itself.
+fn data_version(connection: &Connection) -> u32 {
+    let mut version = 0_u32;
+    // SAFETY: the handle is that of an open connection which this thread owns; the operation writes one unsigned integer.
+    unsafe {
+        ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_DATA_VERSION,
+            (&raw mut version).cast(),
+        );
+    }
+    version
 }
 
 fn last_rowid(connection: &Connection) -> Option<i64> {
