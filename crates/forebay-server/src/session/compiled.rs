@@ -2,8 +2,8 @@
 //!
 //! Contract: whoever gets a statement from here gets what compiling its text now, in this session, would give. A simple query that
 //! differs from one before it in nothing but literals is the same statement with other parameters; where a literal does not fit its
-//! place, the text is compiled as it was written, and says so. A prepared statement outlives changes of the schema: it is compiled
-//! again, and refused if its result is not what its client was told.
+//! place, the text is compiled as it was written, and says so. A prepared statement outlives changes of the schema and of the search
+//! path: it is compiled again, and refused if its result is not what its client was told.
 
 use std::sync::Arc;
 
@@ -142,20 +142,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// A prepared statement as the schema is now.
+    /// A prepared statement as the schema and the search path are now.
     pub(super) async fn brought_up_to_date(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         let before = &prepared.shape;
         let Some(statement) = prepared.statement.as_ref().filter(|_| before.plan.is_some()) else {
             return Ok(prepared);
         };
-        if before.epoch == self.shared.plans.epoch() {
+        if before.epoch == self.shared.plans.epoch() && *before.search_path == *self.settings.search_path() {
             return Ok(prepared);
         }
         let declared: Vec<u32> = before.parameters.iter().map(Type::oid).collect();
         // What PREPARE carries is not the whole of its script.
         let alone = *statement.sql == *prepared.script;
         let now = self.shape(statement, &prepared.script, &declared, alone).await?;
-        if now.columns != before.columns {
+        let columns = (&now.columns, &before.columns);
+        let seen_alike = || {
+            columns
+                .0
+                .iter()
+                .zip(columns.1)
+                .all(|(now, before)| now.is_seen_as(before))
+        };
+        if columns.0.len() != columns.1.len() || !seen_alike() {
             return Err(WireError::unsupported("cached plan must not change result type").into());
         }
         Ok(Arc::new(Prepared {
@@ -228,7 +236,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 },
             )
             .await?;
-        let shape = Arc::new(shape_of(plan, declared, epoch, schema));
+        let shape = Arc::new(Shape {
+            epoch,
+            search_path: self.settings.search_path().into(),
+            ..shape_of(plan, declared, schema)
+        });
         if !own_schema {
             let found = Found {
                 statement: statement.clone(),
@@ -304,7 +316,8 @@ fn answering(columns: Option<&Vec<Field>>) -> Arc<Shape> {
     })
 }
 
-pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64, schema: i64) -> Shape {
+/// Of a plan that is carried out at once.
+pub(super) fn shape_of(plan: Plan, declared: &[u32], schema: i64) -> Shape {
     let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
     let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
     // A client may declare more than the statement has.
@@ -326,7 +339,7 @@ pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64, schema: i64) ->
             .collect(),
         read_only: !plan.writes,
         plan: Some(Arc::new(plan)),
-        epoch,
         schema: Some(schema),
+        ..Shape::default()
     }
 }

@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let arguments = Prepared {
                 statement: None,
                 script: Arc::clone(&prepared.script),
-                shape: Arc::new(shape_of(plan, &[], 0, schema)),
+                shape: Arc::new(shape_of(plan, &[], schema)),
             };
             let mut arguments = Portal::new(Arc::new(arguments), Vec::new(), Vec::new());
             let (token, _running) = self.statement_token();

@@ -214,10 +214,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         if shape.columns.is_empty() {
             portal.state = PortalState::Done;
-            let made = shape.plan.as_ref().is_none_or(|plan| !plan.steps.is_empty());
+            let filled = shape.plan.as_ref().is_none_or(|plan| plan.steps.len() > 1);
             let tag = match statement.tag {
-                // The table was there, and IF NOT EXISTS was said.
-                Tag::CreateTableAs if !made => Tag::CreateTableAs.words().to_owned(),
+                // WITH NO DATA was said; or IF NOT EXISTS, and the table was there.
+                Tag::CreateTableAs if !filled => Tag::CreateTableAs.words().to_owned(),
                 _ => statement.tag.render(count),
             };
             backend::command_complete(&mut self.output.pending, &tag);

@@ -147,9 +147,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let parameter_bytes = parameters.iter().flatten().map(Bytes::len).sum::<usize>();
         self.refuse_portal(parameter_bytes)?;
-        let known = prepared.shape.epoch;
+        let known = Arc::clone(&prepared);
         let prepared = self.brought_up_to_date(prepared).await?;
-        if prepared.shape.epoch != known {
+        if !Arc::ptr_eq(&prepared, &known) {
             self.statements.insert(statement.to_owned(), Arc::clone(&prepared));
         }
         let shape = &prepared.shape;

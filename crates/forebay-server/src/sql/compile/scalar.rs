@@ -419,7 +419,12 @@ impl Compiler<'_> {
             }),
             Some(from) => {
                 let name = type_label(from);
-                let sql = format!("\"forebay_write\"({}, '{name}', {ENVIRONMENT})", scalar.sql);
+                let sql = match from {
+                    Type::Scalar(kind) if is_written_alike_everywhere(kind) => {
+                        format!("\"forebay_write\"({}, '{name}')", scalar.sql)
+                    }
+                    _ => format!("\"forebay_write\"({}, '{name}', {ENVIRONMENT})", scalar.sql),
+                };
                 if matches!(scalar.oid, oid::TIMESTAMPTZ | oid::TIMETZ) {
                     self.zone_bound = true;
                 }
@@ -648,6 +653,14 @@ fn length(value: &Owned) -> usize {
         Owned::Blob(bytes) => bytes.len(),
         Owned::Null | Owned::Integer(_) | Owned::Real(_) => 0,
     }
+}
+
+/// Whether the text of such a value is the same in every session: PostgreSQL calls that cast immutable.
+fn is_written_alike_everywhere(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid | Kind::Numeric | Kind::Uuid
+    )
 }
 
 /// The type's internal name: `int4`, `_int4`.
