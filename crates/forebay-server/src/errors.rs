@@ -98,6 +98,10 @@ pub fn unplaced(error: WriteError) -> WireError {
             "this statement cannot run inside a transaction block",
         ),
         WriteError::Refused { reason } => WireError::new(state::UNSUPPORTED, reason),
+        WriteError::SchemaChanged => WireError::new(
+            state::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        ),
         WriteError::Cancelled => WireError::new(state::CANCELED, "canceling statement due to user request"),
         WriteError::TimedOut => WireError::new(state::CANCELED, "canceling statement due to statement timeout"),
         WriteError::TransactionLost => WireError::new(state::NO_TRANSACTION_LEFT, error.to_string()),

@@ -120,6 +120,10 @@ fn execute(session: &mut Session, batch: &[Write], group: &[usize], outcomes: &m
     let mut current: Option<(&Sql, Prepared<'_>, Rc<Program>)> = None;
     for (position, &index) in group.iter().enumerate() {
         let write = &batch[index];
+        if let Err(error) = session.is_under(write.schema()) {
+            outcomes[index] = Some(Err(error));
+            continue;
+        }
         if current.as_ref().is_none_or(|(sql, ..)| **sql != *write.sql()) {
             // The old one first, so that it is back in the cache.
             current = None;

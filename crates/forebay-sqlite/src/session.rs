@@ -34,6 +34,11 @@ const STEPS_BETWEEN_LOOKS: i32 = 2_000;
 /// length.
 const KEPT_TEXT_BYTES_MAX: usize = 64 * 1024;
 
+/// Memory of a connection's own for small things that statements need ("lookaside"): a slot's bytes, which is SQLite's default, and how
+/// many there are: 120 KB for each connection.
+const LOOKASIDE_BYTES: std::ffi::c_int = 1_200;
+const LOOKASIDE_SLOTS: std::ffi::c_int = 100;
+
 /// What a connection is opened with.
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -53,6 +58,8 @@ pub struct Session {
     programs: HashMap<Box<str>, Rc<Program>>,
     /// The schema that `programs` were read under.
     schema_version: i64,
+    /// What SQLite counts changes of the file by, when `schema_version` was looked up.
+    data_version: u32,
     /// The open transaction has changed the schema: `programs` holds programs that a rollback makes untrue.
     schema_changed: bool,
     connection: Rc<Connection>,
@@ -150,7 +157,10 @@ impl Session {
         connection.busy_timeout(settings.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(settings.statement_cache);
         if let Some(prepare) = &settings.prepare {
+            // What is registered stays: of hundreds of functions, nothing would be left of it for statements.
+            set_lookaside_slots(&connection, 0);
             prepare(&mut connection)?;
+            set_lookaside_slots(&connection, LOOKASIDE_SLOTS);
         }
         let watch = Arc::new(Mutex::new(None::<CancelToken>));
         let watched = Arc::clone(&watch);
@@ -163,6 +173,7 @@ impl Session {
             cursors: HashMap::new(),
             programs: HashMap::new(),
             schema_version: 0,
+            data_version: 0,
             schema_changed: false,
             connection: Rc::new(connection),
             policy,
@@ -208,6 +219,28 @@ impl Session {
             .prepare_cached("SELECT 1 FROM sqlite_schema LIMIT 1")
             .and_then(|mut statement| statement.exists(()));
         looked.map(|_| ()).map_err(|error| self.explain(&error))
+    }
+
+    /// The version of the schema as the open transaction has it, or as it was read last. Versions only grow. Costs no look at the file
+    /// while nobody has written to it.
+    ///
+    /// # Errors
+    /// SQLite's, if the file cannot be read.
+    pub fn schema_version(&mut self) -> Result<i64, WriteError> {
+        if self.schema_changed || data_version(&self.connection) != self.data_version {
+            let checked = self.check_schema();
+            checked.map_err(|error| self.explain(&error))?;
+        }
+        Ok(self.schema_version)
+    }
+
+    /// # Errors
+    /// [`WriteError::SchemaChanged`] if there is a version, and the schema has another.
+    pub(super) fn is_under(&mut self, version: Option<i64>) -> Result<(), WriteError> {
+        match version {
+            Some(version) if self.schema_version()? != version => Err(WriteError::SchemaChanged),
+            _ => Ok(()),
+        }
     }
 
     /// Why the authorizer refused what was prepared last through [`connection`](Self::connection), if it did.
@@ -478,6 +511,7 @@ impl Session {
             self.programs.clear();
             self.schema_version = version;
         }
+        self.data_version = data_version(&self.connection);
         Ok(())
     }
 
@@ -864,6 +898,22 @@ fn bind(statement: &mut Statement<'_>, program: &Program, parameters: &Parameter
     Ok(())
 }
 
+/// Gives a connection memory of its own for small things that statements need: at best, for without it they only take longer. Not while
+/// any of it is in use.
+fn set_lookaside_slots(connection: &Connection, slots: std::ffi::c_int) {
+    // SAFETY: the handle is that of an open connection which this thread owns; the operation takes a buffer, null for one that SQLite
+    // allocates itself, and two integers.
+    let _at_best = unsafe {
+        ffi::sqlite3_db_config(
+            connection.handle(),
+            ffi::SQLITE_DBCONFIG_LOOKASIDE,
+            std::ptr::null_mut::<std::ffi::c_void>(),
+            LOOKASIDE_BYTES,
+            slots,
+        )
+    };
+}
+
 fn statement_code(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |failure| failure.extended_code & 0xff)
 }
@@ -875,6 +925,21 @@ const NO_ROWID: i64 = i64::MIN;
 fn forget_last_rowid(connection: &Connection) {
     // SAFETY: the handle is that of an open connection which this thread owns; the call only sets an integer in it.
     unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), NO_ROWID) };
+}
+
+/// Counts the changes of the file that this connection has met: what others have committed, and it itself.
+fn data_version(connection: &Connection) -> u32 {
+    let mut version = 0_u32;
+    // SAFETY: the handle is that of an open connection which this thread owns; the operation writes one unsigned integer.
+    unsafe {
+        ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_DATA_VERSION,
+            (&raw mut version).cast(),
+        );
+    }
+    version
 }
 
 fn last_rowid(connection: &Connection) -> Option<i64> {

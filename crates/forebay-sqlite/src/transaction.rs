@@ -84,8 +84,23 @@ impl Transaction {
         parameters: Parameters,
         token: CancelToken,
     ) -> Result<Outcome, WriteError> {
+        self.execute_under(None, sql, parameters, token).await
+    }
+
+    /// As [`execute_with`](Self::execute_with), if the schema has this version.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); [`WriteError::SchemaChanged`].
+    pub async fn execute_under(
+        &mut self,
+        schema: Option<i64>,
+        sql: Sql,
+        parameters: Parameters,
+        token: CancelToken,
+    ) -> Result<Outcome, WriteError> {
         let watched = token.clone();
         self.run(&watched, move |session| {
+            session.is_under(schema)?;
             session
                 .execute_in_own_transaction(&sql, &parameters, Some(&token))
                 .map_err(|failure| failure.error)

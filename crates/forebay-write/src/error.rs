@@ -30,6 +30,9 @@ pub enum WriteError {
         /// What was refused, and what to use instead.
         reason: String,
     },
+    /// The schema is not the one that the statement was [written for](super::Write::under_schema). Write it anew.
+    #[error("the schema has changed since the statement was written")]
+    SchemaChanged,
     /// The caller's token was cancelled.
     #[error("the statement was cancelled")]
     Cancelled,

@@ -62,6 +62,8 @@ pub struct Write {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) cancel: Option<CancelToken>,
     acceptance: Option<Acceptance>,
+    /// The version of the schema that it is for.
+    schema: Option<i64>,
     /// The hash of the key that it is ordered by.
     order: Option<u64>,
 }
@@ -103,8 +105,17 @@ impl Write {
             max_wait: None,
             cancel: None,
             acceptance: None,
+            schema: None,
             order: None,
         }
+    }
+
+    /// Is for this version of SQLite's schema only: under any other it is not executed, and its outcome is
+    /// [`WriteError::SchemaChanged`]. Writers of other databases take no notice.
+    #[must_use]
+    pub fn under_schema(mut self, version: i64) -> Self {
+        self.schema = Some(version);
+        self
     }
 
     /// Its own window: the longest it may wait for others to share its commit. Zero: at once.
@@ -150,6 +161,11 @@ impl Write {
     /// What its caller takes for an outcome, if not anything.
     pub fn acceptance(&self) -> Option<&Acceptance> {
         self.acceptance.as_ref()
+    }
+
+    /// The version of the schema that it is [for](Self::under_schema), if not for any.
+    pub fn schema(&self) -> Option<i64> {
+        self.schema
     }
 
     /// The token that cancels it, if it has one.

@@ -231,6 +231,9 @@ fn remove(arguments: Arguments<'_>) -> Result<Owned> {
             "removing elements from multidimensional arrays is not supported",
         ));
     }
+    if array.elements.is_empty() {
+        return array.into_stored(kind);
+    }
     need_equality(kind)?;
     let unwanted = arguments.values[1].into();
     array.elements.retain(|element| !same(kind, element, &unwanted));
@@ -242,8 +245,11 @@ fn replace(arguments: Arguments<'_>) -> Result<Owned> {
         return Ok(Owned::Null);
     }
     let kind = element_kind(arguments, 0)?;
-    need_equality(kind)?;
     let mut array = read(arguments, 0)?;
+    if array.elements.is_empty() {
+        return array.into_stored(kind);
+    }
+    need_equality(kind)?;
     let unwanted = arguments.values[1].into();
     let replacement = Owned::from(arguments.values[2]);
     let replaced = |element: &Owned| same(kind, element, &unwanted);
@@ -336,7 +342,11 @@ fn trim(arguments: Arguments<'_>) -> Result<Owned> {
     if kept == 0 {
         return Array::empty().into_stored(kind);
     }
-    array.elements.truncate(array.elements.len() / length * kept);
+    let cut = array.elements.split_off(array.elements.len() / length * kept);
+    // The binary form tells of an array whether it may hold NULLs; PostgreSQL says so of this one still.
+    if cut.contains(&Owned::Null) && !array.elements.contains(&Owned::Null) {
+        return Err(ValueError::unsupported("trim_array of all NULLs of an array is"));
+    }
     array.dimensions[0] = kept;
     array.into_stored(kind)
 }
@@ -386,8 +396,12 @@ fn positions(arguments: Arguments<'_>) -> Result<Owned> {
         return Ok(Owned::Null);
     }
     let (kind, array) = searched(arguments)?;
-    need_equality(kind)?;
     let wanted = Owned::from(arguments.values[1]);
+    // As in [`position`].
+    if array.elements.is_empty() || (wanted == Owned::Null && !array.elements.contains(&Owned::Null)) {
+        return Array::empty().into_stored(Kind::Int4);
+    }
+    need_equality(kind)?;
     let found = array
         .elements
         .iter()

@@ -45,6 +45,24 @@ fn each_array_has_one_stored_text() {
     assert_eq!(sqlstate(stored(Kind::Bytea, vec![vec![1].into()])), Some("0A000"));
 }
 
+/// PostgreSQL's array still says in its binary form that it may hold one.
+#[test]
+fn trim_array_that_takes_the_only_nulls_is_refused() {
+    let environment = Environment::new(jiff::tz::TimeZone::UTC, 0);
+    let trimmed = |array, cut| {
+        crate::function("trim_array").expect("known").call(Arguments {
+            values: &[Datum::Text(array), Datum::Integer(cut)],
+            types: &[Type::Array(Kind::Int4), Type::Scalar(Kind::Int4)],
+            environment: &environment,
+        })
+    };
+    assert_eq!(sqlstate(trimmed("[1,null]", 1)), Some("0A000"));
+    assert_eq!(sqlstate(trimmed("[[1],[null]]", 1)), Some("0A000"));
+    assert_eq!(trimmed("[1,null]", 0), Ok("[1,null]".into()));
+    assert_eq!(trimmed("[null,null]", 1), Ok("[null]".into()));
+    assert_eq!(trimmed("[1,null]", 2), Ok("[]".into()));
+}
+
 #[test]
 fn what_is_no_array_is_refused() {
     for damaged in [

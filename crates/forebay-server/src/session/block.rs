@@ -34,8 +34,8 @@ pub(super) struct Block {
     snapshot_waited: Duration,
     /// The snapshot was given up: what it must see is not to be seen any more.
     expired: bool,
-    /// Names of savepoints, oldest first.
-    savepoints: Vec<String>,
+    /// Oldest first.
+    savepoints: Vec<Savepoint>,
     /// What a rollback puts back.
     settings_before: Settings,
     /// When it began, in microseconds since 1970: `now()` for all of it.
@@ -47,6 +47,13 @@ pub(super) struct Block {
     /// SET CONSTRAINTS name IMMEDIATE, of some of them.
     pub(super) some_constraints_are_immediate: bool,
     /// Settings that SET LOCAL changed: a commit puts them back too.
+    local: Vec<String>,
+}
+
+/// What a rollback to it puts back, beside what was written.
+struct Savepoint {
+    name: String,
+    settings: Settings,
     local: Vec<String>,
 }
 
@@ -208,18 +215,22 @@ impl Block {
         }
     }
 
-    pub(super) async fn savepoint(&mut self, name: String) -> Result<(), WriteError> {
+    pub(super) async fn savepoint(&mut self, name: String, settings: Settings) -> Result<(), WriteError> {
         if let Some(transaction) = &mut self.write {
             transaction.savepoint(&mark(self.savepoints.len())).await?;
         }
-        self.savepoints.push(name);
+        self.savepoints.push(Savepoint {
+            name,
+            settings,
+            local: self.local.clone(),
+        });
         Ok(())
     }
 
-    /// Undoes what was done since; false if there is no such savepoint.
-    pub(super) async fn rollback_to(&mut self, name: &str) -> Result<bool, WriteError> {
+    /// Undoes what was done since, and gives the settings as they were then; `None` if there is no such savepoint.
+    pub(super) async fn rollback_to(&mut self, name: &str) -> Result<Option<Settings>, WriteError> {
         let Some(place) = self.place(name) else {
-            return Ok(false);
+            return Ok(None);
         };
         if let Some(transaction) = &mut self.write {
             transaction.rollback_to(&mark(place)).await?;
@@ -229,7 +240,8 @@ impl Block {
         if let Some(SchemaChange(plans)) = &self.schema_change {
             plans.schema_changed();
         }
-        Ok(true)
+        self.local.clone_from(&self.savepoints[place].local);
+        Ok(Some(self.savepoints[place].settings.clone()))
     }
 
     /// Forgets the savepoint and those after it; false if there is no such savepoint.
@@ -249,7 +261,7 @@ impl Block {
     }
 
     fn place(&self, name: &str) -> Option<usize> {
-        self.savepoints.iter().rposition(|savepoint| savepoint == name)
+        self.savepoints.iter().rposition(|savepoint| savepoint.name == name)
     }
 
     /// Commits what was written, if anything was.

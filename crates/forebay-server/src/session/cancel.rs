@@ -34,13 +34,14 @@ struct Entry {
 /// How often statements that run are looked at for clients that have gone.
 pub const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What one connection runs: the token of the statement, while there is one.
+/// What one connection runs: the tokens of its statements, while there are any.
 #[derive(Debug, Default)]
 pub struct Running(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    token: Option<CancelToken>,
+    /// Of the statement, and of what is compiled for it while it runs, as COPY's INSERT is.
+    tokens: Vec<CancelToken>,
     socket: Option<Socket>,
     /// Whether the statement ran already when its connection was last looked at: most are done before.
     seen: bool,
@@ -68,13 +69,13 @@ enum Peer {
 }
 
 impl Running {
-    /// The statement that `token` cancels runs until the guard is dropped.
+    /// What `token` cancels runs until the guard is dropped, inside what runs already. Guards are dropped last first.
     pub fn start(self: &Arc<Self>, token: CancelToken) -> RunningGuard {
         let mut state = self.0.lock();
         if state.gone {
             token.cancel();
         }
-        state.token = Some(token);
+        state.tokens.push(token);
         state.seen = false;
         drop(state);
         RunningGuard(Arc::clone(self))
@@ -82,9 +83,7 @@ impl Running {
 
     /// Cancels the statement that runs, if one does.
     pub fn cancel(&self) {
-        if let Some(token) = &self.0.lock().token {
-            token.cancel();
-        }
+        self.0.lock().cancel();
     }
 
     /// Whether its client was found gone.
@@ -101,7 +100,9 @@ impl Running {
     /// Cancels the statement that runs if its client has gone.
     fn look(&self) {
         let mut state = self.0.lock();
-        let Some(token) = state.token.clone() else { return };
+        if state.tokens.is_empty() {
+            return;
+        }
         if !std::mem::replace(&mut state.seen, true) {
             return;
         }
@@ -118,8 +119,16 @@ impl Running {
         };
         if gone {
             tracing::debug!("client gone while its statement runs");
-            token.cancel();
+            state.cancel();
             state.gone = true;
+        }
+    }
+}
+
+impl State {
+    fn cancel(&self) {
+        for token in &self.tokens {
+            token.cancel();
         }
     }
 }
@@ -164,7 +173,7 @@ pub struct RunningGuard(Arc<Running>);
 
 impl Drop for RunningGuard {
     fn drop(&mut self) {
-        self.0.0.lock().token = None;
+        self.0.0.lock().tokens.pop();
     }
 }
 
@@ -289,6 +298,24 @@ mod tests {
         assert!(!token.is_cancelled());
         cancels.cancel(registration.process, &registration.secret);
         assert!(token.is_cancelled());
+    }
+
+    #[test]
+    fn what_runs_inside_a_statement_leaves_it_to_be_cancelled() {
+        let running = Arc::new(Running::default());
+        let [whole, part] = [CancelToken::new(), CancelToken::new()];
+        let _whole = running.start(whole.clone());
+        let inside = running.start(part.clone());
+        drop(inside);
+        running.cancel();
+        assert!(whole.is_cancelled() && !part.is_cancelled());
+
+        let running = Arc::new(Running::default());
+        let [whole, part] = [CancelToken::new(), CancelToken::new()];
+        let _whole = running.start(whole.clone());
+        let _inside = running.start(part.clone());
+        running.cancel();
+        assert!(whole.is_cancelled() && part.is_cancelled());
     }
 
     #[test]

@@ -51,11 +51,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             })
             .collect();
         Ok(Shape {
-            plan: None,
             parameters,
             columns,
             read_only: true,
-            epoch: 0,
+            ..Shape::default()
         })
     }
 

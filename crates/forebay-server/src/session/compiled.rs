@@ -2,8 +2,8 @@
 //!
 //! Contract: whoever gets a statement from here gets what compiling its text now, in this session, would give. A simple query that
 //! differs from one before it in nothing but literals is the same statement with other parameters; where a literal does not fit its
-//! place, the text is compiled as it was written, and says so. A prepared statement outlives changes of the schema: it is compiled
-//! again, and refused if its result is not what its client was told.
+//! place, the text is compiled as it was written, and says so. A prepared statement outlives changes of the schema and of the search
+//! path: it is compiled again, and refused if its result is not what its client was told.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::block::Block;
 use super::plans::{Circumstances, Found, Incompilable};
-use super::prepared::{Field, Prepared, Shape};
+use super::prepared::{Field, Portal, Prepared, Shape};
 use super::{Session, Stop};
 use crate::catalog::relation_oid;
 use crate::errors;
@@ -142,20 +142,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// A prepared statement as the schema is now.
+    /// A prepared statement as the schema and the search path are now.
     pub(super) async fn brought_up_to_date(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         let before = &prepared.shape;
         let Some(statement) = prepared.statement.as_ref().filter(|_| before.plan.is_some()) else {
             return Ok(prepared);
         };
-        if before.epoch == self.shared.plans.epoch() {
+        if before.epoch == self.shared.plans.epoch() && *before.search_path == *self.settings.search_path() {
             return Ok(prepared);
         }
         let declared: Vec<u32> = before.parameters.iter().map(Type::oid).collect();
         // What PREPARE carries is not the whole of its script.
         let alone = *statement.sql == *prepared.script;
         let now = self.shape(statement, &prepared.script, &declared, alone).await?;
-        if now.columns != before.columns {
+        let columns = (&now.columns, &before.columns);
+        let seen_alike = || {
+            columns
+                .0
+                .iter()
+                .zip(columns.1)
+                .all(|(now, before)| now.is_seen_as(before))
+        };
+        if columns.0.len() != columns.1.len() || !seen_alike() {
             return Err(WireError::unsupported("cached plan must not change result type").into());
         }
         Ok(Arc::new(Prepared {
@@ -163,6 +171,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             script: Arc::clone(&prepared.script),
             shape: now,
         }))
+    }
+
+    /// Compiles a portal's statement again, whose plan met another schema than its own. `described`: its client has been told the
+    /// columns.
+    pub(super) async fn recompile(&mut self, portal: &mut Portal, described: bool) -> Result<(), Stop> {
+        let before = Arc::clone(&portal.prepared);
+        let Some(statement) = &before.statement else {
+            return Ok(());
+        };
+        if self.block.as_ref().is_none_or(|block| block.snapshot().is_none()) {
+            self.shared.plans.schema_changed();
+        }
+        let declared: Vec<u32> = before.shape.parameters.iter().map(Type::oid).collect();
+        let alone = *statement.sql == *before.script;
+        let now = self.compiled_anew(statement, &before.script, &declared, alone).await?;
+        if described && now.columns != before.shape.columns {
+            return Err(WireError::unsupported("cached plan must not change result type").into());
+        }
+        portal.prepared = Arc::new(Prepared {
+            statement: before.statement.clone(),
+            script: Arc::clone(&before.script),
+            shape: now,
+        });
+        Ok(())
     }
 
     /// Compiles a statement by the schema it meets, unless somebody has done so already.
@@ -174,13 +206,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         alone: bool,
     ) -> Result<Arc<Shape>, Stop> {
         let text = if alone { script } else { &statement.sql };
-        let own_schema = self.has_schema_of_its_own();
-        if !own_schema && let Ok(Some(found)) = self.shared.plans.find(text, self.circumstances(declared, alone)) {
+        if !self.has_schema_of_its_own()
+            && let Ok(Some(found)) = self.shared.plans.find(text, self.circumstances(declared, alone))
+        {
             return Ok(found.shape);
         }
+        self.compiled_anew(statement, script, declared, alone).await
+    }
+
+    /// Compiles a statement by the schema it meets. Others find it then, unless this session sees a schema of its own.
+    async fn compiled_anew(
+        &mut self,
+        statement: &Statement,
+        script: &Arc<str>,
+        declared: &[u32],
+        alone: bool,
+    ) -> Result<Arc<Shape>, Stop> {
+        let text = if alone { script } else { &statement.sql };
+        let own_schema =
+            self.has_schema_of_its_own() || self.block.as_ref().is_some_and(|block| block.snapshot().is_some());
         let epoch = self.shared.plans.epoch();
         let types = declared.to_vec();
-        let plan = self
+        let (plan, schema) = self
             .compile(
                 statement,
                 script,
@@ -189,7 +236,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 },
             )
             .await?;
-        let shape = Arc::new(shape_of(plan, declared, epoch));
+        let shape = Arc::new(Shape {
+            epoch,
+            search_path: self.settings.search_path().into(),
+            ..shape_of(plan, declared, schema)
+        });
         if !own_schema {
             let found = Found {
                 statement: statement.clone(),
@@ -215,7 +266,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         ) -> Result<Plan, sql::SqlError>
         + Send
         + 'static,
-    ) -> Result<Plan, Stop> {
+    ) -> Result<(Plan, i64), Stop> {
         let (token, _running) = self.statement_token();
         let source = self.source(&token).await?;
         let (statement, script) = (statement.clone(), Arc::clone(script));
@@ -224,6 +275,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let plan = self
             .on_source(&source, &token, move |connection: &mut Connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
+                // Before it is compiled: should the schema change meanwhile, the plan is one for the schema before, and is not run.
+                let schema = connection.schema_version().map_err(errors::unplaced)?;
                 let settings = |name: &str| settings.value(name);
                 let environment = sql::Environment {
                     user: &identity.user,
@@ -233,6 +286,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     settings: &settings,
                 };
                 compile(connection.connection(), &statement, &script, &environment, &values)
+                    .map(|plan| (plan, schema))
                     .map_err(|error| errors::described(&error, connection.take_refusal(), &statement, &script))
             })
             .await??;
@@ -262,7 +316,8 @@ fn answering(columns: Option<&Vec<Field>>) -> Arc<Shape> {
     })
 }
 
-pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64) -> Shape {
+/// Of a plan that is carried out at once.
+pub(super) fn shape_of(plan: Plan, declared: &[u32], schema: i64) -> Shape {
     let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
     let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
     // A client may declare more than the statement has.
@@ -284,6 +339,7 @@ pub(super) fn shape_of(plan: Plan, declared: &[u32], epoch: u64) -> Shape {
             .collect(),
         read_only: !plan.writes,
         plan: Some(Arc::new(plan)),
-        epoch,
+        schema: Some(schema),
+        ..Shape::default()
     }
 }

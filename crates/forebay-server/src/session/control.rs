@@ -148,7 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         .into());
                 }
                 Some(block) if !block.implicit => {
-                    block.savepoint(name.clone()).await?;
+                    block.savepoint(name.clone(), self.settings.clone()).await?;
                     self.locks.savepoint();
                     self.ears.savepoint();
                 }
@@ -158,14 +158,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.settle_portals(token).await?;
                 match &mut self.block {
                     Some(block) if !block.implicit => {
-                        if !block.rollback_to(name).await? {
+                        let Some(settings) = block.rollback_to(name).await? else {
                             return Err(no_savepoint(name).into());
-                        }
+                        };
                         let left = block.savepoint_count();
                         self.locks.rolled_back_to(left);
                         self.ears.rolled_back_to(left);
                         self.portals
                             .retain(|_, portal| portal.life == Life::Held || portal.savepoints < left);
+                        self.restore_settings(settings);
                     }
                     _ => return Err(no_block("ROLLBACK TO SAVEPOINT").into()),
                 }

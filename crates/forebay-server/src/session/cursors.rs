@@ -55,7 +55,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         refuse_other_columns(&prepared.shape.columns, &executed.shape.columns)?;
         let wanted = oids(&executed.shape);
-        let plan = self
+        let (plan, schema) = self
             .compile(
                 statement,
                 &prepared.script,
@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let arguments = Prepared {
                 statement: None,
                 script: Arc::clone(&prepared.script),
-                shape: Arc::new(shape_of(plan, &[], 0)),
+                shape: Arc::new(shape_of(plan, &[], schema)),
             };
             let mut arguments = Portal::new(Arc::new(arguments), Vec::new(), Vec::new());
             let (token, _running) = self.statement_token();

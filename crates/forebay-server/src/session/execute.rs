@@ -15,7 +15,7 @@ use super::plans::Found;
 use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
 use super::rows::{self, Failed, Piece};
 use super::violation;
-use super::waiting::{elapsed, lock_timed_out, too_old};
+use super::waiting::{lock_timed_out, too_old};
 use super::{Session, Stop};
 use crate::errors;
 use crate::sql::{self, Kind, Locks, Statement, Step, Tag};
@@ -24,6 +24,8 @@ use crate::wire::error::WireError;
 
 /// The longest a session that holds a reading connection waits for another one.
 const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often a statement is compiled again because the schema changes under it, before it fails.
+const COMPILED_AGAIN_MAX: usize = 100;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// One statement of a simple query: executed to its end, described if it gives rows. `alone`: it is the whole script.
@@ -70,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         let (token, _running) = self.statement_token();
         if let PortalState::Ready = portal.state {
-            metrics::counter!("forebay_statements_total").increment(1);
+            self.statements_total.increment(1);
             match self.control(portal, statement, &token).await? {
                 Controlled::Done(tag) => {
                     portal.state = PortalState::Done;
@@ -106,7 +108,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             }
             if describe {
-                self.describe_columns(&prepared.shape.columns, &portal.formats)?;
+                let shape = Arc::clone(&portal.prepared.shape);
+                self.describe_columns(&shape.columns, &portal.formats)?;
             }
             return self.send_gathered(portal, statement, rows_max).await;
         }
@@ -140,6 +143,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         rows_max: u64,
         describe: bool,
     ) -> Result<(), Stop> {
+        for _ in 0..COMPILED_AGAIN_MAX {
+            if self
+                .start_as_planned(portal, statement, token, rows_max, describe)
+                .await?
+            {
+                return Ok(());
+            }
+            self.recompile(portal, !describe).await?;
+        }
+        Err(WriteError::SchemaChanged.into())
+    }
+
+    /// [`start`](Self::start) by the plan there is; false if that is for another schema than it meets. Nothing was done then.
+    async fn start_as_planned(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<bool, Stop> {
         let shape = Arc::clone(&portal.prepared.shape);
         if statement.kind == Kind::Catalog {
             let encoding = shape.encoding(&portal.formats, self.value_environment());
@@ -151,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: rows.into(),
                 count: None,
             };
-            return Ok(());
+            return Ok(true);
         }
         if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
             self.notice(&notice);
@@ -166,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: vec![row].into(),
                 count: None,
             };
-            return Ok(());
+            return Ok(true);
         }
         if let Some(locks) = shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
             && !self.lock(locks, shape.read_only, token).await?
@@ -175,12 +199,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 rows: VecDeque::new(),
                 count: None,
             };
-            return Ok(());
+            return Ok(true);
         }
         if shape.read_only && !statement.runs_alone {
             return self.read(portal, statement, token, rows_max, describe).await;
         }
-        let outcome = self.write(portal, statement, token).await?;
+        let Some(outcome) = self.write(portal, statement, token).await? else {
+            return Ok(false);
+        };
         let count = if statement.tag == Tag::Select {
             outcome.rows.len() as u64
         } else {
@@ -188,10 +214,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         if shape.columns.is_empty() {
             portal.state = PortalState::Done;
-            let made = shape.plan.as_ref().is_none_or(|plan| !plan.steps.is_empty());
+            let filled = shape.plan.as_ref().is_none_or(|plan| plan.steps.len() > 1);
             let tag = match statement.tag {
-                // The table was there, and IF NOT EXISTS was said.
-                Tag::CreateTableAs if !made => Tag::CreateTableAs.words().to_owned(),
+                // WITH NO DATA was said; or IF NOT EXISTS, and the table was there.
+                Tag::CreateTableAs if !filled => Tag::CreateTableAs.words().to_owned(),
                 _ => statement.tag.render(count),
             };
             backend::command_complete(&mut self.output.pending, &tag);
@@ -201,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 count: Some(count),
             };
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Locks what a statement locks: what must not change until the transaction ends. Here that is the right to write. False if
@@ -239,6 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let mut values = std::mem::take(&mut portal.parameters);
         if let Some(plan) = &portal.prepared.shape.plan {
+            values.reserve_exact(plan.used.saturating_sub(values.len()));
             if let Some(number) = plan.environment {
                 values.resize(number - 1, Value::Null);
                 values.push(Value::Text(self.told()));
@@ -266,10 +293,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         portal: &mut Portal,
         statement: &Statement,
         token: &CancelToken,
-    ) -> Result<Outcome, Stop> {
-        let steps: Vec<Step> = match &portal.prepared.shape.plan {
-            Some(plan) => plan.steps.clone(),
-            None => vec![statement.sql.to_string().into()],
+    ) -> Result<Option<Outcome>, Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        let mut schema = prepared.shape.schema;
+        let uncompiled;
+        let steps: &[Step] = match &prepared.shape.plan {
+            Some(plan) => &plan.steps,
+            None => {
+                uncompiled = [statement.sql.to_string().into()];
+                &uncompiled
+            }
         };
         let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
         let parameters = self.take_parameters(portal);
@@ -291,7 +324,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             self.settle_portals(token).await?;
         }
         // What cannot be sent to the client must not be committed either. In a block the error undoes it.
-        let unsendable = Arc::new(Mutex::new(None));
+        let unsendable = (!prepared.shape.columns.is_empty()).then(|| Arc::new(Mutex::new(None)));
         let writer = &self.shared.writer;
         let lock_timeout = self.settings.lock_timeout();
         let _wanting = self.locks.wanting_to_write();
@@ -319,13 +352,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                 } else {
                                     parameters.clone()
                                 };
-                                transaction.execute_with(Sql::from(sql), given, token.clone()).await
+                                // What the first one changes of the schema, the others are for.
+                                let schema = schema.take();
+                                let sql = Sql::from(Arc::clone(sql));
+                                transaction.execute_under(schema, sql, given, token.clone()).await
                             }
-                            Step::Edit(edit) => transaction
-                                .run(token, move |connection| connection.edit_schema(&edit))
-                                .await
-                                .and_then(|edited| edited)
-                                .map(|()| Outcome::default()),
+                            Step::Edit(edit) => {
+                                let edit = edit.clone();
+                                transaction
+                                    .run(token, move |connection| connection.edit_schema(&edit))
+                                    .await
+                                    .and_then(|edited| edited)
+                                    .map(|()| Outcome::default())
+                            }
                             Step::DeferForeignKeys => transaction
                                 .run(token, Connection::defer_foreign_keys)
                                 .await
@@ -340,18 +379,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
                 done
             }
-            None => match steps.into_iter().next() {
+            None => match steps.first() {
                 None | Some(Step::Edit(_) | Step::DeferForeignKeys) => Ok(Outcome::default()),
                 Some(Step::Run { sql, .. }) => {
-                    let mut write = Write::new(sql, parameters).cancel(token.clone());
-                    if !portal.prepared.shape.columns.is_empty() {
-                        let (encoding, found) = (
-                            portal
-                                .prepared
-                                .shape
-                                .encoding(&portal.formats, self.value_environment()),
-                            Arc::clone(&unsendable),
-                        );
+                    let mut write = Write::new(Arc::clone(sql), parameters).cancel(token.clone());
+                    if let Some(version) = schema {
+                        write = write.under_schema(version);
+                    }
+                    if let Some(found) = &unsendable {
+                        let encoding = prepared.shape.encoding(&portal.formats, self.value_environment());
+                        let found = Arc::clone(found);
                         write = write.accept_if(move |outcome| {
                             let mut scratch = BytesMut::new();
                             outcome.rows.iter().try_for_each(|row| {
@@ -372,8 +409,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                             Some(_) => writer.submit(write.max_wait(window)).await,
                         }
                     };
-                    let may_wait = lock_timeout.map(|timeout| timeout + window);
-                    begun_within(may_wait, written, token).await
+                    match lock_timeout {
+                        None => written.await,
+                        Some(timeout) => begun_within(timeout + window, written, token).await,
+                    }
                 }
             },
         };
@@ -391,11 +430,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 {
                     self.look_at_some_constraints(token).await?;
                 }
-                return Ok(outcome);
+                return Ok(Some(outcome));
+            }
+            Err(WriteError::SchemaChanged) => {
+                give_back_parameters(portal, &shown);
+                return Ok(None);
             }
             Err(error) => error,
         };
-        let refused = unsendable.lock().take();
+        let refused = unsendable.and_then(|found| found.lock().take());
         if let (Some(unsendable), WriteError::Refused { .. }) = (refused, &error) {
             return Err(unsendable.into());
         }
@@ -417,7 +460,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
         rows_max: u64,
         describe: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         self.next_cursor += 1;
         let number = self.next_cursor;
         let source = self.source(token).await?;
@@ -429,12 +472,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let parameters = self.take_parameters(portal);
         let job = {
             let (token, encoding) = (token.clone(), encoding);
+            let (parameters, schema) = (parameters.clone(), portal.prepared.shape.schema);
             move |connection: &mut Connection| {
-                connection.open_cursor(number, &sql, &parameters)?;
-                Ok(rows::fetch(connection, number, &token, &encoding, rows_max))
+                let opened = connection.open_cursor(number, &sql, &parameters);
+                let piece = opened.map(|()| rows::fetch(connection, number, &token, &encoding, rows_max));
+                // Versions only grow: if it is still the plan's behind the first step, it was so in it.
+                if let Some(version) = schema
+                    && connection.schema_version()? != version
+                {
+                    connection.close_cursor(number);
+                    return Err(WriteError::SchemaChanged);
+                }
+                piece
             }
         };
         let piece: Result<Piece, WriteError> = self.on_source(&source, token, job).await?;
+        if matches!(piece, Err(WriteError::SchemaChanged)) {
+            give_back_parameters(portal, &parameters);
+            return Ok(false);
+        }
         let piece = piece.map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
         let shape = Arc::clone(&portal.prepared.shape);
         if describe && !shape.columns.is_empty() {
@@ -447,6 +503,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         self.send_pieces(portal, statement, cursor, piece, token, rows_max)
             .await
+            .map(|()| true)
     }
 
     async fn go_on_reading(
@@ -678,7 +735,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
 /// The outcome of a statement that `token` cancels; withdrawn, if it has not begun after that time.
 async fn begun_within(
-    time: Option<Duration>,
+    time: Duration,
     written: impl Future<Output = Result<Outcome, WriteError>>,
     token: &CancelToken,
 ) -> Result<Outcome, WriteError> {
@@ -686,12 +743,21 @@ async fn begun_within(
     tokio::select! {
         biased;
         written = &mut written => return written,
-        () = elapsed(time) => {}
+        () = tokio::time::sleep(time) => {}
     }
     if token.withdraw() {
         return Err(lock_timed_out());
     }
     written.await
+}
+
+/// What was [taken](Session::take_parameters), without what was told of the session: the portal has not run.
+fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
+    let plan = portal.prepared.shape.plan.as_ref();
+    let count = plan
+        .and_then(|plan| plan.environment)
+        .map_or(taken.len(), |number| number - 1);
+    portal.parameters = taken.values().iter().take(count).cloned().collect();
 }
 
 async fn reader(sqlite: &forebay::sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {

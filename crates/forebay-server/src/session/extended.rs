@@ -147,9 +147,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let parameter_bytes = parameters.iter().flatten().map(Bytes::len).sum::<usize>();
         self.refuse_portal(parameter_bytes)?;
-        let known = prepared.shape.epoch;
+        let known = Arc::clone(&prepared);
         let prepared = self.brought_up_to_date(prepared).await?;
-        if prepared.shape.epoch != known {
+        if !Arc::ptr_eq(&prepared, &known) {
             self.statements.insert(statement.to_owned(), Arc::clone(&prepared));
         }
         let shape = &prepared.shape;
@@ -175,12 +175,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             );
             return Err(WireError::protocol(message).into());
         }
-        // Declared types may be more than the statement has parameters; SQLite is given those it has.
-        let used = match &shape.plan {
-            Some(plan) => plan.parameters.len(),
-            None => prepared.statement.as_ref().map_or(0, Statement::parameter_count),
+        // Declared types may be more than the statement has parameters; SQLite is given those it has, and what it is told.
+        let (used, room) = match &shape.plan {
+            Some(plan) => (plan.parameters.len(), plan.parameters.len().max(plan.used)),
+            None => {
+                let count = prepared.statement.as_ref().map_or(0, Statement::parameter_count);
+                (count, count)
+            }
         };
-        let mut values = Vec::with_capacity(used);
+        let mut values = Vec::with_capacity(room);
         let environment = self.value_environment();
         for (index, (kind, bytes)) in shape.parameters.iter().zip(parameters).enumerate() {
             let format = format_at(parameter_formats, index);

@@ -30,12 +30,12 @@ pub mod shared;
 mod violation;
 mod waiting;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
+use foldhash::HashMap;
 use forebay::write::CancelToken;
 use forebay_pg_values::Environment;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -78,6 +78,8 @@ pub struct Session<S> {
     next_cursor: u64,
     locks: Held,
     ears: Ears,
+    /// Looked up once: it is counted at every statement.
+    statements_total: metrics::Counter,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
     /// Between the first message of a group of the extended protocol and its Sync: what is acknowledged in it ends in ReadyForQuery.
@@ -150,8 +152,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             shared,
             registration,
             identity,
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements_total: metrics::counter!("forebay_statements_total"),
+            statements: HashMap::default(),
+            portals: HashMap::default(),
             block: None,
             next_cursor: 0,
             skipping: false,
@@ -397,18 +400,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Commits what a group of statements did together.
     async fn end_implicit_block(&mut self) -> Result<(), Stop> {
-        if self.block.as_ref().is_some_and(|block| block.implicit) {
-            self.keep_holdable().await?;
+        if !self.block.as_ref().is_some_and(|block| block.implicit) {
+            return Ok(());
         }
+        self.keep_holdable().await?;
         match self.block.take() {
-            Some(block) if block.implicit => {
+            Some(block) => {
                 self.close_portals();
                 self.commit(block).await
             }
-            other => {
-                self.block = other;
-                Ok(())
-            }
+            None => Ok(()),
         }
     }
 

@@ -32,6 +32,11 @@ pub(super) struct Shape {
     pub(super) plan: Option<Arc<Plan>>,
     /// The state of the schema that the plan is for.
     pub(super) epoch: u64,
+    /// SQLite's version of that schema. It is looked at again where the plan runs: a change may be committed and not counted yet, or
+    /// be another process's.
+    pub(super) schema: Option<i64>,
+    /// The search path along which the plan's names were looked up.
+    pub(super) search_path: Box<str>,
 }
 
 /// One column of a result.
@@ -46,6 +51,11 @@ pub(super) struct Field {
 }
 
 impl Field {
+    /// Whether clients see the same column, though it may be another table's.
+    pub(super) fn is_seen_as(&self, other: &Self) -> bool {
+        (&self.name, &self.kind, self.typmod) == (&other.name, &other.kind, other.typmod)
+    }
+
     pub(super) fn new(name: impl Into<String>, kind: Type) -> Self {
         Self {
             name: name.into(),

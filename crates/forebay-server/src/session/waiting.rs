@@ -38,6 +38,11 @@ pub(super) enum Event {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// The next message; or, while there is none, the reason to end. `patience` is how long it is waited for at all.
     pub(super) async fn next_event(&mut self, patience: Option<Duration>) -> Event {
+        if self.input.buffered().is_some() && self.is_serving() {
+            // Nothing of the below can come before it.
+            tokio::task::coop::consume_budget().await;
+            return Event::Message(self.input.next().await);
+        }
         loop {
             let (mut sent_away, left) = (self.sent_away(), self.snapshots_may_wait());
             sent_away.patience = patience;
@@ -68,6 +73,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// The kind of the next message, which stays where it is. Waits no longer than for the message itself.
     pub(super) async fn next_kind(&mut self) -> Result<u8, Stop> {
+        if let Some(kind) = self.input.buffered().filter(|_| self.is_serving()) {
+            return Ok(kind);
+        }
         loop {
             let (sent_away, left) = (self.sent_away(), self.snapshots_may_wait());
             let begun = left.map(|_| Instant::now());
@@ -164,7 +172,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// group a transaction is not idle.
     pub(super) fn patience(&self) -> Option<Duration> {
         let idle = self.block.is_some() && !self.in_group;
-        self.settings.idle_in_transaction_session_timeout().filter(|_| idle)
+        idle.then(|| self.settings.idle_in_transaction_session_timeout())
+            .flatten()
+    }
+
+    /// Whether the server goes on: then nothing of it ends this session.
+    fn is_serving(&self) -> bool {
+        *self.shared.phase.borrow() == Phase::Serving
     }
 
     fn holds_what_others_need(&self) -> bool {

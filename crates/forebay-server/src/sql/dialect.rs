@@ -1,6 +1,7 @@
 //! PostgreSQL's grammar as the parser knows it, with what it lacks or gets wrong.
 //!
-//! Contract: all is the parser's own PostgreSQL dialect, but for the precedence of signs and of `~` and its kin, and for COLLATE behind any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC.
+//! Contract: all is the parser's own PostgreSQL dialect, but for the precedence of signs and of `~` and its kin, and for COLLATE behind
+//! any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC; and ON names no column of a result without AS.
 
 use std::any::TypeId;
 
@@ -52,6 +53,10 @@ impl Dialect for ForebayDialect {
 
     fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
         POSTGRESQL.is_table_alias(keyword, parser)
+    }
+
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
+        *keyword != Keyword::ON && POSTGRESQL.is_column_alias(keyword, parser)
     }
 
     fn is_custom_operator_part(&self, character: char) -> bool {

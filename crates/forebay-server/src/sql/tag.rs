@@ -30,10 +30,11 @@ pub enum Tag {
 impl Tag {
     /// The tag with its count: rows returned for [`Tag::Select`] and its like, rows changed for the writes, unused for others.
     pub fn render(&self, rows: u64) -> String {
+        let counted = |words: &str| [words, " ", itoa::Buffer::new().format(rows)].concat();
         match self {
-            Self::Insert => format!("INSERT 0 {rows}"),
-            Self::Update | Self::Delete | Self::Select | Self::Fetch | Self::Move => format!("{} {rows}", self.words()),
-            Self::CreateTableAs => format!("SELECT {rows}"),
+            Self::Insert => counted("INSERT 0"),
+            Self::Update | Self::Delete | Self::Select | Self::Fetch | Self::Move => counted(self.words()),
+            Self::CreateTableAs => counted("SELECT"),
             Self::Words(words) => words.to_string(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, query, whole};
+use crate::client::{Client, message, query, whole};
 use crate::server;
 
 const FOREVER: &str = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT count(*) FROM s";
@@ -136,4 +136,17 @@ fn a_statement_ends_at_its_timeout() {
     assert_eq!(client.query(FOREVER).sqlstate(), "57014");
     client.run("SET statement_timeout = '1h'");
     assert_eq!(client.query(FOREVER).sqlstate(), "57014");
+}
+
+#[test]
+fn a_copy_is_cancelled_while_it_waits_for_data() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int)");
+    client.send(&query("COPY t FROM STDIN"));
+    assert_eq!(client.read().unwrap().kind, b'G');
+    client.send(&message(b'd', b"1\n"));
+    let answer = client.cancel_until_answered();
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("57014", 'I'));
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
 }

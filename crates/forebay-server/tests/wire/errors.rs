@@ -179,3 +179,98 @@ fn what_cannot_be_known_of_a_row_is_left_out() {
     let error = client.query("UPDATE t SET b = -1").error().unwrap();
     assert!(error.field(b'D').unwrap().ends_with(", -1, 1)."));
 }
+
+#[test]
+fn one_command_does_not_update_a_row_twice() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (k text UNIQUE, n int)");
+    client.run("CREATE TABLE d (k text UNIQUE DEFAULT 'same', n int)");
+    client.run("CREATE TABLE many (n int)");
+    client.run("INSERT INTO many VALUES (1), (2)");
+    let set = "ON CONFLICT (k) DO UPDATE SET n = excluded.n";
+    for source in [
+        "t (k, n) SELECT 'same', n FROM many",
+        "t (k, n) SELECT one.n::text, two.n FROM many one CROSS JOIN many two",
+        "t (k, n) SELECT one.n::text, 1 FROM many one JOIN many two ON true WHERE one.n > 0",
+        "t (k, n) SELECT n::text, n FROM many UNION ALL SELECT n::text, n FROM many",
+        "t (k, n) SELECT * FROM unnest('{x,x}'::text[], '{1,2}'::int[])",
+        "d (n) SELECT n FROM many",
+        "d (n) VALUES (1), (2)",
+    ] {
+        assert_eq!(
+            client.query(&format!("INSERT INTO {source} {set}")).sqlstate(),
+            "21000",
+            "{source}"
+        );
+    }
+    assert_eq!(
+        client.ask("SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM d)"),
+        "0"
+    );
+    for source in [
+        "t (k, n) SELECT 'same', max(n) FROM many",
+        "t (k, n) SELECT 'same', 3",
+        "t (k, n) SELECT DISTINCT 'same', 4 FROM many UNION SELECT 'same', 4",
+        "d (n) SELECT n FROM many WHERE n = 1",
+    ] {
+        assert_eq!(
+            client.query(&format!("INSERT INTO {source} {set}")).tags(),
+            ["INSERT 0 1"],
+            "{source}"
+        );
+    }
+    assert_eq!(client.ask("SELECT n FROM t"), "4");
+}
+
+#[test]
+fn a_check_is_named_by_the_one_column_it_speaks_of() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run(
+        "CREATE TABLE x (a int, b int CHECK (x.a > 0), c int CHECK (true), d int CHECK (d > c AND d > e), \
+         e int CHECK (e > 0 AND e < 5), CHECK (a + b < 10))",
+    );
+    assert_eq!(
+        client
+            .ask("SELECT string_agg(conname, ' ' ORDER BY conname) FROM pg_constraint WHERE conrelid = 'x'::regclass"),
+        "x_a_check x_check x_check1 x_check2 x_e_check"
+    );
+    for (values, name) in [
+        ("0, 1, 1, 3, 1", "x_a_check"),
+        ("1, 1, 3, 2, 1", "x_check1"),
+        ("9, 1, 1, 3, 1", "x_check2"),
+        ("1, 1, 1, 9, 7", "x_e_check"),
+    ] {
+        let error = client
+            .query(&format!("INSERT INTO x VALUES ({values})"))
+            .error()
+            .unwrap();
+        assert_eq!((error.sqlstate(), error.field(b'n')), ("23514", Some(name)), "{values}");
+    }
+}
+
+#[test]
+fn the_text_of_a_number_is_immutable_and_that_of_a_moment_is_not() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run(
+        "CREATE TABLE x (a int, n numeric, u uuid, d date, t timestamptz, \
+         g text GENERATED ALWAYS AS ('v' || a) STORED, h int GENERATED ALWAYS AS (length(n::text)) STORED)",
+    );
+    for immutable in ["lower(a::text)", "(a || 'x')", "md5(n::text)", "upper(u::text)"] {
+        client.run(&format!("CREATE INDEX ON x ({immutable})"));
+    }
+    for stable in ["lower(d::text)", "lower(t::text)"] {
+        assert_eq!(
+            client.query(&format!("CREATE INDEX ON x ({stable})")).sqlstate(),
+            "42P17",
+            "{stable}"
+        );
+    }
+    assert_eq!(
+        client.ask("INSERT INTO x (a, n) VALUES (-7, 2.50) RETURNING g || ' ' || h"),
+        "v-7 4"
+    );
+    assert_eq!(client.ask("SELECT a FROM x WHERE lower(a::text) = '-7'"), "-7");
+}

@@ -107,6 +107,50 @@ fn prepared_statements_follow_the_schema() {
 }
 
 #[test]
+fn prepared_statements_follow_the_search_path() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for schema in ["one", "two"] {
+        client.run(&format!("CREATE SCHEMA {schema}"));
+        client.run(&format!("CREATE TABLE {schema}.t (id integer PRIMARY KEY, whose text)"));
+        client.run(&format!("INSERT INTO {schema}.t VALUES (1, '{schema}')"));
+    }
+    client.run("CREATE SCHEMA three");
+    client.run("CREATE TABLE three.t (id bigint PRIMARY KEY, whose text)");
+    let run = |client: &mut Client, name: &str, parameters: &[&str]| {
+        client.pipeline(&[bind("", name, parameters), execute("", 0)])
+    };
+    client.run("SET search_path = one");
+    client.pipeline(&[
+        parse("read", "SELECT whose FROM t WHERE id = $1"),
+        parse("whole", "SELECT * FROM t"),
+        parse("add", "INSERT INTO t VALUES ($1, $2)"),
+    ]);
+    client.run("PREPARE again AS SELECT whose FROM t WHERE id = $1");
+    for schema in ["one", "two", "one", "two"] {
+        client.run(&format!("SET search_path = {schema}, public"));
+        assert_eq!(run(&mut client, "read", &["1"]).value().unwrap(), schema);
+        assert_eq!(run(&mut client, "whole", &[]).sqlstate(), "00000");
+        assert_eq!(client.ask("EXECUTE again (1)"), schema);
+    }
+    assert_eq!(run(&mut client, "add", &["2", "new"]).tags(), ["INSERT 0 1"]);
+    assert_eq!(client.ask("SELECT count(*) FROM one.t"), "1");
+    assert_eq!(client.ask("SELECT count(*) FROM two.t"), "2");
+
+    client.run("BEGIN");
+    client.run("SET LOCAL search_path = one");
+    assert_eq!(run(&mut client, "read", &["1"]).value().unwrap(), "one");
+    client.run("ROLLBACK");
+    assert_eq!(run(&mut client, "read", &["1"]).value().unwrap(), "two");
+
+    client.run("SET search_path = three");
+    assert_eq!(run(&mut client, "read", &["1"]).tags(), ["SELECT 0"]);
+    assert_eq!(run(&mut client, "whole", &[]).sqlstate(), "0A000");
+    client.run("SET search_path = public");
+    assert_eq!(run(&mut client, "read", &["1"]).sqlstate(), "42P01");
+}
+
+#[test]
 fn what_was_compiled_beside_an_uncommitted_change_is_not_used_behind_it() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
@@ -132,4 +176,47 @@ fn what_was_compiled_beside_an_uncommitted_change_is_not_used_behind_it() {
     assert_eq!(count(&mut client), 2);
     client.run("COMMIT");
     assert_eq!((count(&mut other), count(&mut client)), (2, 2));
+}
+
+#[test]
+fn a_change_that_the_server_has_not_made_is_met_where_a_plan_runs() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE own (a integer)");
+    let file = rusqlite::Connection::open(server.database()).unwrap();
+    file.execute_batch("CREATE TABLE t (a INTEGER)").unwrap();
+    client.pipeline(&[
+        parse("all", "SELECT * FROM t"),
+        parse("add", "INSERT INTO t VALUES (1)"),
+    ]);
+    let given = |client: &mut Client, sql: &str| client.run(sql).rows()[0].len();
+    for (columns, name) in [(1, "b"), (2, "c"), (3, "d")] {
+        client.run("INSERT INTO t VALUES (1)");
+        for sql in [
+            "SELECT * FROM t WHERE a = 1",
+            "SELECT * FROM t",
+            "INSERT INTO t VALUES (1) RETURNING *",
+        ] {
+            assert_eq!(given(&mut client, sql), columns, "{sql}");
+        }
+        // A snapshot keeps its own schema, whatever others have compiled meanwhile.
+        let mut old = Client::connect(server.address());
+        old.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        assert_eq!(given(&mut old, "SELECT * FROM t"), columns);
+        file.execute_batch(&format!("ALTER TABLE t ADD COLUMN {name} INTEGER"))
+            .unwrap();
+        match columns {
+            1 => assert_eq!(given(&mut client, "SELECT * FROM t WHERE a = 1"), 2),
+            2 => assert_eq!(given(&mut client, "INSERT INTO t VALUES (1) RETURNING *"), 3),
+            _ => {
+                client.run("BEGIN");
+                assert_eq!(given(&mut client, "INSERT INTO t VALUES (1) RETURNING *"), 4);
+                client.run("COMMIT");
+            }
+        }
+        assert_eq!(given(&mut client, "SELECT * FROM t"), columns + 1);
+        assert_eq!(given(&mut old, "SELECT * FROM t"), columns);
+        let [all, add] = ["all", "add"].map(|name| client.pipeline(&[bind("", name, &[]), execute("", 0)]));
+        assert_eq!((all.sqlstate().as_str(), add.sqlstate().as_str()), ("0A000", "00000"));
+    }
 }

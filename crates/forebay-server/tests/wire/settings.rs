@@ -264,3 +264,31 @@ fn notices_have_postgresqls_codes() {
     assert!(client.run("DROP TABLE IF EXISTS absent").notice().is_none());
     client.run("COMMIT");
 }
+
+#[test]
+fn a_rollback_to_a_savepoint_puts_settings_back() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE SCHEMA x");
+    client.run("CREATE TABLE x.t (whose text)");
+    client.run("CREATE TABLE t (whose text)");
+    client.run("INSERT INTO x.t VALUES ('x')");
+    client.run("INSERT INTO t VALUES ('public')");
+    client.run("BEGIN");
+    client.run("SET timezone = 'Asia/Tokyo'");
+    client.run("SAVEPOINT s");
+    client.run("SET search_path = x");
+    client.run("SET timezone = 'Asia/Kolkata'");
+    client.run("SET LOCAL timezone = 'Europe/Berlin'");
+    assert_eq!(client.ask("SELECT whose FROM t"), "x");
+    client.run("ROLLBACK TO s");
+    assert_eq!(client.ask("SELECT whose FROM t"), "public");
+    assert_eq!(client.ask("SHOW timezone"), "Asia/Tokyo");
+    client.run("SAVEPOINT r");
+    client.run("SET search_path = x");
+    client.run("RELEASE r");
+    assert_eq!(client.ask("SELECT whose FROM t"), "x");
+    client.run("COMMIT");
+    assert_eq!(client.ask("SHOW timezone"), "Asia/Tokyo");
+    assert_eq!(client.ask("SELECT whose FROM t"), "x");
+}

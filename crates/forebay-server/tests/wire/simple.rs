@@ -261,3 +261,22 @@ fn a_lateral_subquery_gives_its_one_row() {
         assert_eq!(client.query(refused).sqlstate(), "0A000", "{refused}");
     }
 }
+
+#[test]
+fn create_table_as_with_no_data_copies_none() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a numeric(5, 1))");
+    client.run("INSERT INTO t VALUES (1), (2)");
+    for (sql, tag, count) in [
+        ("CREATE TABLE u AS SELECT * FROM t WITH NO DATA", "CREATE TABLE AS", "0"),
+        ("CREATE TABLE v AS TABLE t WITH DATA", "SELECT 2", "2"),
+        ("CREATE TABLE w AS (SELECT a FROM t)", "SELECT 2", "2"),
+    ] {
+        assert_eq!(client.query(sql).tags(), [tag], "{sql}");
+        let table = &sql[13..14];
+        assert_eq!(client.ask(&format!("SELECT count(*) FROM {table}")), count, "{sql}");
+    }
+    client.run("INSERT INTO u VALUES (1.25)");
+    assert_eq!(client.ask("SELECT a FROM u"), "1.3");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forebay::write::{CancelToken, Parameters, Sql, Value};
+use forebay::write::{CancelToken, Parameters, Sql, Value, WriteError};
 use forebay_pg_values::{Environment, Owned, Type as ValueType, array, text_form};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -329,9 +329,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let transaction = block
             .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
             .await?;
-        let (watched, given) = (token.clone(), Arc::clone(&parameters));
+        let (watched, given, schema) = (token.clone(), Arc::clone(&parameters), prepared.shape.schema);
         let stored = transaction
-            .run(token, move |connection| connection.execute_many(&sql, &given, &watched))
+            .run(token, move |connection| {
+                // The rows were understood by it.
+                if schema.is_some_and(|version| connection.schema_version().ok() != Some(version)) {
+                    return Err((0, WriteError::SchemaChanged));
+                }
+                connection.execute_many(&sql, &given, &watched)
+            })
             .await?;
         let Err((place, error)) = stored else {
             return Ok(count);

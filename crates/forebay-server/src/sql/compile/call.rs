@@ -86,16 +86,10 @@ impl Compiler<'_> {
             _ => fault,
         };
         let mut arguments = Vec::with_capacity(written.positional.len());
-        let before = self.lenient;
-        self.lenient |= name == "coalesce";
         for argument in &written.positional {
-            let argument = self.expression(named_sequence(&name, argument), scope);
-            if argument.is_err() {
-                self.lenient = before;
-            }
-            arguments.push(argument?);
+            let argument = named_sequence(&name, argument);
+            arguments.push(self.leniently(name == "coalesce", |compiler| compiler.expression(argument, scope))?);
         }
-        self.lenient = before;
         if !written.named.is_empty() {
             arguments = self.named_arguments(&name, arguments, &written.named, scope)?;
         }
@@ -279,7 +273,7 @@ impl Compiler<'_> {
     }
 
     fn coalesce(&mut self, arguments: Vec<Scalar>) -> Result<Scalar> {
-        let arguments = self.unify(arguments, "COALESCE")?;
+        let arguments = self.leniently(true, |compiler| compiler.unify(arguments, "COALESCE"))?;
         let kind = common_kind(&arguments);
         if let [only] = arguments.as_slice() {
             return Ok(only.clone());

@@ -371,20 +371,32 @@ impl Compiler<'_> {
             values.push(value.sql);
         }
         for (place, scalar) in omitted {
+            // A number of a sequence is nobody else's, and must not be asked for twice.
+            if once.is_some_and(|target| target.contains(&place)) && !scalar.sql.contains("\"forebay_nextval\"") {
+                keys.push(key_text(&table.columns[place], &scalar.sql));
+            }
             stored.push(place);
             values.push(scalar.sql);
         }
-        let guard = match once {
-            Some(target) if keys.len() == target.len() => format!("\"forebay_once\"('', {})", keys.join(", ")),
-            _ => "1".to_owned(),
+        let known_to_sqlite = once.unwrap_or_default().iter().filter(|place| !stored.contains(*place));
+        for column in known_to_sqlite.map(|place| &table.columns[*place]) {
+            if let Some(Default::Stored(literal)) = &column.default {
+                keys.push(key_text(column, literal));
+            }
+        }
+        let values = values.join(", ");
+        let rows = match once {
+            // The LIMIT keeps the query whole: every one of its rows comes by, each once.
+            Some(target) if keys.len() == target.len() => format!(
+                "SELECT {values} FROM (SELECT * FROM ({}) LIMIT -1) AS s WHERE \"forebay_once\"('', {})",
+                compiled.sql,
+                keys.join(", ")
+            ),
+            _ => format!("SELECT {values} FROM ({}) AS s WHERE 1", compiled.sql),
         };
         Ok(NewRows {
             places: stored,
-            rows: format!(
-                "SELECT {} FROM ({}) AS s WHERE {guard}",
-                values.join(", "),
-                compiled.sql
-            ),
+            rows,
             count: None,
             numbered: Vec::new(),
         })

@@ -31,7 +31,7 @@ impl Compiler<'_> {
                 refuse_deferrable(unique.characteristics.as_ref())?;
                 add_unique(table, definition, name, columns)
             }
-            ColumnOption::Check(check) => self.add_check(table, definition, name, check, Some(column)),
+            ColumnOption::Check(check) => add_check(table, definition, name, check),
             ColumnOption::ForeignKey(key) => self.add_foreign_key(table, definition, name, key, columns),
             _ => Ok(()),
         }
@@ -58,7 +58,7 @@ impl Compiler<'_> {
             }
             TableConstraint::Check(check) => {
                 let name = check.name.as_ref().map(folded);
-                self.add_check(table, definition, name, check, None)
+                add_check(table, definition, name, check)
             }
             TableConstraint::ForeignKey(key) => {
                 let columns = key.columns.iter().map(folded).collect();
@@ -67,46 +67,6 @@ impl Compiler<'_> {
             }
             other => Err(Fault::unsupported(format!("the constraint {other}"))),
         }
-    }
-
-    fn add_check(
-        &mut self,
-        table: &str,
-        definition: &mut Definition,
-        name: Option<String>,
-        check: &CheckConstraint,
-        column: Option<&str>,
-    ) -> Result<()> {
-        let name = name.or_else(|| check.name.as_ref().map(folded));
-        let name = match name {
-            Some(name) => name,
-            None => {
-                let mentioned = match column {
-                    Some(column) => Some(column.to_owned()),
-                    None => only_column(&check.expr, definition),
-                };
-                let base = match mentioned {
-                    Some(column) => format!("{}_{column}_check", shown(table)),
-                    None => format!("{}_check", shown(table)),
-                };
-                unused(&base, definition)
-            }
-        };
-        if taken(&name, definition) {
-            return Err(Fault::new(
-                "42710",
-                format!("constraint \"{name}\" for relation \"{}\" already exists", shown(table)),
-            ));
-        }
-        definition.checks.push(Check {
-            name,
-            condition: Lowered {
-                text: check.expr.to_string(),
-                sql: String::new(),
-            },
-            not_valid: false,
-        });
-        Ok(())
     }
 
     fn add_foreign_key(
@@ -388,13 +348,47 @@ fn key_columns(definition: &Definition, columns: &[IndexColumn]) -> Result<Vec<S
         .collect()
 }
 
+/// A check without a name gets that of the one column it speaks of, wherever it stands.
+fn add_check(table: &str, definition: &mut Definition, name: Option<String>, check: &CheckConstraint) -> Result<()> {
+    let name = match name.or_else(|| check.name.as_ref().map(folded)) {
+        Some(name) => name,
+        None => {
+            let base = match only_column(&check.expr, definition) {
+                Some(column) => format!("{}_{column}_check", shown(table)),
+                None => format!("{}_check", shown(table)),
+            };
+            unused(&base, definition)
+        }
+    };
+    if taken(&name, definition) {
+        return Err(Fault::new(
+            "42710",
+            format!("constraint \"{name}\" for relation \"{}\" already exists", shown(table)),
+        ));
+    }
+    definition.checks.push(Check {
+        name,
+        condition: Lowered {
+            text: check.expr.to_string(),
+            sql: String::new(),
+        },
+        not_valid: false,
+    });
+    Ok(())
+}
+
 /// The only column that an expression mentions.
 fn only_column(expression: &Expr, definition: &Definition) -> Option<String> {
     use std::ops::ControlFlow;
     let mut found: Vec<String> = Vec::new();
     let _ = sqlparser::ast::visit_expressions(expression, |inner| {
-        if let Expr::Identifier(name) = inner {
-            let name: String = folded(name);
+        let name = match inner {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        if let Some(name) = name {
+            let name = folded(name);
             if definition.column(&name).is_some() && !found.contains(&name) {
                 found.push(name);
             }

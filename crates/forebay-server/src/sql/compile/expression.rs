@@ -382,6 +382,7 @@ impl Compiler<'_> {
             } else {
                 Form::Parameter(number)
             },
+            null_with: vec![number],
             ..Scalar::new(format!("?{number}"), known.unwrap_or(oid::UNKNOWN))
         })
     }
@@ -470,7 +471,7 @@ impl Compiler<'_> {
             return Ok(Scalar::truth(format!("({})", sql.join(" AND "))).with_parts(&parts));
         }
         let scalar = self.expression(inner, scope)?;
-        let scalar = self.or_text(scalar)?;
+        let scalar = beside_null(self.or_text(scalar)?);
         Ok(Scalar {
             not_null: true,
             ..Scalar::truth(format!("({} {operator})", scalar.sql))
@@ -479,7 +480,7 @@ impl Compiler<'_> {
     }
 
     fn is_truth(&mut self, inner: &Expr, clause: &str, operator: &str, scope: &Scope<'_>) -> Result<Scalar> {
-        let scalar = self.condition(inner, scope, clause)?;
+        let scalar = beside_null(self.condition(inner, scope, clause)?);
         Ok(Scalar {
             not_null: true,
             ..Scalar::truth(format!("({} {operator})", scalar.sql))
@@ -507,9 +508,17 @@ impl Compiler<'_> {
             let joiner = if operator == "IS" { " AND " } else { " OR " };
             return Ok(Scalar::truth(format!("({})", sql.join(joiner))).with_parts(&parts));
         }
+        // PostgreSQL's parser makes another question of it, which needs no equality.
+        let null_test = if operator == "IS" { "IS NULL" } else { "IS NOT NULL" };
+        match (is_null_literal(left), is_null_literal(right)) {
+            (_, true) => return self.is_null(left, null_test, scope),
+            (true, _) => return self.is_null(right, null_test, scope),
+            _ => {}
+        }
         let left = self.expression(left, scope)?;
         let right = self.expression(right, scope)?;
         let (left, right) = self.comparable("=", left, right)?;
+        let (left, right) = (beside_null(left), beside_null(right));
         Ok(Scalar {
             not_null: true,
             ..Scalar::truth(format!("({} {operator} {})", left.compared(), right.compared()))
@@ -552,10 +561,16 @@ impl Compiler<'_> {
     fn between(&mut self, value: &Expr, negated: bool, low: &Expr, high: &Expr, scope: &Scope<'_>) -> Result<Scalar> {
         let value = self.expression(value, scope)?;
         let low = self.expression(low, scope)?;
-        let high = self.expression(high, scope)?;
         let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
         let lower = self.binary(first, value.clone(), low)?;
-        let upper = self.binary(second, value, high)?;
+        let is_decided = decides(&lower, negated);
+        let upper = self.leniently(is_decided, |compiler| {
+            let high = compiler.expression(high, scope)?;
+            compiler.binary(second, value, high)
+        })?;
+        if is_decided && may_be_left_out([&upper]) {
+            return Ok(lower);
+        }
         let joiner = if negated { "OR" } else { "AND" };
         Ok(Scalar::truth(format!("({} {joiner} {})", lower.sql, upper.sql)).with_parts([&lower, &upper]))
     }
@@ -581,15 +596,9 @@ impl Compiler<'_> {
                 }
                 parts.push(rest);
                 let mut conditions = Vec::with_capacity(parts.len());
-                let before = std::mem::replace(&mut self.lenient, true);
                 for part in parts.into_iter().rev() {
-                    let condition = self.condition(part, scope, name);
-                    if condition.is_err() {
-                        self.lenient = before;
-                    }
-                    conditions.push(condition?);
+                    conditions.push(self.leniently(true, |compiler| compiler.condition(part, scope, name))?);
                 }
-                self.lenient = before;
                 let mut sql =
                     String::with_capacity(conditions.iter().map(|part| part.sql.len() + 5).sum::<usize>() + 2);
                 balanced(&conditions, name, &mut sql);
@@ -697,17 +706,24 @@ impl Compiler<'_> {
     /// `(a, b) < (c, d)`, column by column.
     fn rows(&mut self, name: &str, lefts: &[Expr], rights: &[Expr], scope: &Scope<'_>) -> Result<Scalar> {
         same_length(lefts, rights)?;
-        let mut pairs = Vec::with_capacity(lefts.len());
-        for (left, right) in lefts.iter().zip(rights) {
-            pairs.push((self.expression(left, scope)?, self.expression(right, scope)?));
-        }
-        let mut parts = Vec::new();
+        let pairs = lefts.iter().zip(rights);
+        let mut parts = Vec::with_capacity(lefts.len());
         match name {
             "=" | "<>" => {
+                let all = name == "=";
                 for (left, right) in pairs {
-                    parts.push(self.binary(name, left, right)?);
+                    let is_decided = parts.iter().any(|part| decides(part, !all));
+                    parts.push(self.leniently(is_decided, |compiler| {
+                        let (left, right) = (compiler.expression(left, scope)?, compiler.expression(right, scope)?);
+                        compiler.binary(name, left, right)
+                    })?);
                 }
-                let joiner = if name == "=" { " AND " } else { " OR " };
+                if let Some(decisive) = parts.iter().find(|part| decides(part, !all))
+                    && may_be_left_out(&parts)
+                {
+                    return Ok(decisive.clone());
+                }
+                let joiner = if all { " AND " } else { " OR " };
                 let sql: Vec<&str> = parts.iter().map(|part| part.sql.as_str()).collect();
                 Ok(Scalar::truth(format!("({})", sql.join(joiner))).with_parts(&parts))
             }
@@ -715,7 +731,8 @@ impl Compiler<'_> {
                 let strict = &name[..1];
                 let last = pairs.len() - 1;
                 let mut sql = String::new();
-                for (index, (left, right)) in pairs.into_iter().enumerate() {
+                for (index, (left, right)) in pairs.enumerate() {
+                    let (left, right) = (self.expression(left, scope)?, self.expression(right, scope)?);
                     if index == last {
                         let part = self.binary(name, left, right)?;
                         sql.push_str(&part.sql);
@@ -838,42 +855,55 @@ impl Compiler<'_> {
         otherwise: Option<&Expr>,
         scope: &Scope<'_>,
     ) -> Result<Scalar> {
-        let mut whens = Vec::new();
+        let mut whens: Vec<Scalar> = Vec::new();
+        let mut may_be_decided = false;
         for when in conditions {
-            whens.push(match operand {
-                None => self.condition(&when.condition, scope, "CASE/WHEN")?,
+            let condition = self.leniently(may_be_decided, |compiler| match operand {
+                None => compiler.condition(&when.condition, scope, "CASE/WHEN"),
                 Some(operand) => {
-                    let operand = self.expression(operand, scope)?;
-                    let operand = self.or_text(operand)?;
-                    let value = self.expression(&when.condition, scope)?;
-                    self.binary("=", operand, value)?
+                    let operand = compiler.expression(operand, scope)?;
+                    let operand = compiler.or_text(operand)?;
+                    let value = compiler.expression(&when.condition, scope)?;
+                    compiler.binary("=", operand, value)
                 }
-            });
+            })?;
+            may_be_decided |= may_be_planned(&condition.sql);
+            whens.push(condition);
         }
         // PostgreSQL looks at ELSE first when it settles the type.
-        // Without columns and parameters it is decided which branch is met before anything is.
-        let decided = whens.iter().any(|when| !depends_on_a_row(&when.sql));
-        let before = self.lenient;
-        self.lenient |= decided;
-        let results = self.case_results(conditions, otherwise, scope);
-        self.lenient = before;
-        let results = results?;
-        self.lenient |= decided;
-        let results = self.unify(results, "CASE");
-        self.lenient = before;
-        let results = results?;
+        let results = self.leniently(may_be_decided, |compiler| {
+            let results = compiler.case_results(conditions, otherwise, scope)?;
+            compiler.unify(results, "CASE")
+        })?;
+        let kind = common_kind(&results);
+        if let Some(decided) = decided(&whens, &results)
+            && may_be_left_out(whens.iter().chain(&results))
+        {
+            return Ok(Scalar {
+                typmod: kind.typmod,
+                ..decided.clone()
+            });
+        }
         let mut sql = "CASE".to_owned();
         for (when, result) in whens.iter().zip(&results[1..]) {
             sql.push_str(&format!(" WHEN {} THEN {}", when.sql, result.sql));
         }
         sql.push_str(&format!(" ELSE {} END", results[0].sql));
-        let kind = common_kind(&results);
         Ok(Scalar {
             typmod: kind.typmod,
             not_null: results.iter().all(|result| result.not_null),
             ..Scalar::new(format!("({sql})"), kind.oid)
         }
         .with_parts(whens.iter().chain(&results)))
+    }
+
+    /// Compiles what may never be evaluated, if it is so: see [`Compiler::lenient`].
+    pub(super) fn leniently<T>(&mut self, is_so: bool, compile: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.lenient;
+        self.lenient |= is_so;
+        let compiled = compile(self);
+        self.lenient = before;
+        compiled
     }
 
     /// What ELSE gives, then what the branches give.
@@ -1085,9 +1115,57 @@ fn balanced(parts: &[Scalar], operator: &str, out: &mut String) {
     }
 }
 
-/// Whether a column or a parameter stands in a text of SQLite's.
-fn depends_on_a_row(sql: &str) -> bool {
-    sql.contains('?') || has_column(sql)
+/// Whether PostgreSQL's planner may know the value of what SQLite has this text for: what has no column, parameters among it, and
+/// what a part decides that has none. Which branch is met is then known before any is evaluated.
+fn may_be_planned(sql: &str) -> bool {
+    !has_column(sql)
+        || [" AND ", " OR ", "CASE ", "coalesce("]
+            .iter()
+            .any(|word| sql.contains(word))
+}
+
+/// What is known to be NULL once a parameter is, so that nothing else in it is evaluated then: PostgreSQL's planner sees to that.
+fn beside_null(scalar: Scalar) -> Scalar {
+    if scalar.null_with.is_empty() || !has_column(&scalar.sql) || !scalar.sql.contains("\"pg:") {
+        return scalar;
+    }
+    let nulls: Vec<String> = scalar
+        .null_with
+        .iter()
+        .map(|number| format!("?{number} IS NULL"))
+        .collect();
+    Scalar {
+        sql: format!("(CASE WHEN {} THEN NULL ELSE {} END)", nulls.join(" OR "), scalar.sql),
+        ..scalar
+    }
+}
+
+/// The constant that a CASE comes to, if its conditions are known; of the results ELSE's is the first.
+fn decided<'a>(whens: &[Scalar], results: &'a [Scalar]) -> Option<&'a Scalar> {
+    let mut met = &results[0];
+    for (when, result) in whens.iter().zip(&results[1..]) {
+        match &when.form {
+            Form::Constant(Owned::Null | Owned::Integer(0)) => {}
+            Form::Constant(_) => {
+                met = result;
+                break;
+            }
+            Form::Any | Form::Parameter(_) => return None,
+        }
+    }
+    matches!(met.form, Form::Constant(_)).then_some(met)
+}
+
+/// Whether a part is known to be that truth value, which decides an AND or an OR alone: all that PostgreSQL's planner leaves of it.
+fn decides(part: &Scalar, truth: bool) -> bool {
+    part.form == Form::Constant(truth.into())
+}
+
+/// Whether a query is the same without these.
+fn may_be_left_out<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> bool {
+    scalars
+        .into_iter()
+        .all(|scalar| !scalar.aggregate && !scalar.window && scalar.ungrouped.is_none())
 }
 
 /// Whether a column stands in a text of SQLite's.
@@ -1109,6 +1187,10 @@ pub(super) fn common_kind(scalars: &[Scalar]) -> TypeName {
         oid: first.oid,
         typmod: if agreed { typmod } else { -1 },
     }
+}
+
+fn is_null_literal(expression: &Expr) -> bool {
+    matches!(unnested(expression), Expr::Value(value) if value.value == Value::Null)
 }
 
 /// The expression inside any parentheses.

@@ -2,7 +2,9 @@
 //!
 //! Contract: only what is equal for all values of the types, NULL among them. All else is a function of PostgreSQL's meaning.
 
-use super::scalar::Scalar;
+use forebay_pg_values::{Type, array};
+
+use super::scalar::{Form, Scalar};
 use super::types;
 
 /// A function in SQLite's own words.
@@ -68,6 +70,26 @@ fn comparison(symbol: &str) -> Option<&'static str> {
             .iter()
             .find(|(written, _)| *written == ending)
             .map(|(_, operator)| *operator)
+    })
+}
+
+/// What a comparison of two constants of one type comes to.
+pub(super) fn compared(symbol: &str, arguments: &[Scalar]) -> Option<bool> {
+    let [left, right] = arguments else { return None };
+    let (Form::Constant(of_left), Form::Constant(of_right)) = (&left.form, &right.form) else {
+        return None;
+    };
+    let Some(Type::Scalar(kind)) = Type::from_oid(left.oid).filter(|_| left.oid == right.oid) else {
+        return None;
+    };
+    let order = array::compare_scalar(kind, of_left.as_datum(), of_right.as_datum());
+    Some(match comparison(symbol)? {
+        "=" => order.is_eq(),
+        "<>" => order.is_ne(),
+        "<" => order.is_lt(),
+        "<=" => order.is_le(),
+        ">" => order.is_gt(),
+        _ => order.is_ge(),
     })
 }
 

@@ -62,6 +62,8 @@ pub(super) struct Scalar {
     pub(super) ungrouped: Option<Ungrouped>,
     /// Of the collation "C", under which letters beyond ASCII have no case and no class.
     pub(super) plain_letters: bool,
+    /// Parameters, by number, of which each makes it NULL by being NULL, whatever else is in it.
+    pub(super) null_with: Vec<usize>,
     /// Where it stands, if it is a literal.
     pub(super) location: Option<sqlparser::tokenizer::Location>,
 }
@@ -79,6 +81,7 @@ impl Scalar {
             window: false,
             ungrouped: None,
             plain_letters: false,
+            null_with: Vec::new(),
             location: None,
         }
     }
@@ -118,6 +121,25 @@ impl Scalar {
             }
         }
         self
+    }
+
+    /// Takes over what makes an argument NULL: for what is NULL where an argument is.
+    fn strict_in<'a>(mut self, arguments: impl IntoIterator<Item = &'a Self>) -> Self {
+        for number in arguments.into_iter().flat_map(|argument| &argument.null_with) {
+            if !self.null_with.contains(number) {
+                self.null_with.push(*number);
+            }
+        }
+        self
+    }
+
+    /// Whether it holds no column but parameters, and calls with them: PostgreSQL's planner evaluates such a thing, whatever
+    /// stands beside it.
+    fn is_planned(&self) -> bool {
+        self.sql.contains('?')
+            && self.sql.contains("\"pg:")
+            && !self.sql.contains(ENVIRONMENT)
+            && !super::expression::has_column(&self.sql)
     }
 
     pub(super) fn type_name(&self) -> TypeName {
@@ -374,6 +396,7 @@ impl Compiler<'_> {
             not_null: text.not_null,
             ..Scalar::new(sql, to)
         }
+        .strict_in([&text])
         .with_parts([&text]))
     }
 
@@ -396,7 +419,12 @@ impl Compiler<'_> {
             }),
             Some(from) => {
                 let name = type_label(from);
-                let sql = format!("\"forebay_write\"({}, '{name}', {ENVIRONMENT})", scalar.sql);
+                let sql = match from {
+                    Type::Scalar(kind) if is_written_alike_everywhere(kind) => {
+                        format!("\"forebay_write\"({}, '{name}')", scalar.sql)
+                    }
+                    _ => format!("\"forebay_write\"({}, '{name}', {ENVIRONMENT})", scalar.sql),
+                };
                 if matches!(scalar.oid, oid::TIMESTAMPTZ | oid::TIMETZ) {
                     self.zone_bound = true;
                 }
@@ -404,6 +432,7 @@ impl Compiler<'_> {
                     not_null: scalar.not_null,
                     ..Scalar::new(sql, to)
                 }
+                .strict_in([&scalar])
                 .with_parts([&scalar]);
                 Ok(match (&scalar.form, from) {
                     (Form::Constant(Owned::Null), _) => Scalar {
@@ -522,15 +551,14 @@ impl Compiler<'_> {
                 "the case and the class of letters under COLLATE \"C\"",
             ));
         }
+        let is_strict = match function(symbol) {
+            Some(known) => known.strict,
+            None => super::native::lower(symbol, &arguments).is_some(),
+        };
         let no_value = arguments
             .iter()
             .any(|argument| argument.form == Form::Constant(Owned::Null));
-        if no_value
-            && match function(symbol) {
-                Some(known) => known.strict,
-                None => super::native::lower(symbol, &arguments).is_some(),
-            }
-        {
+        if no_value && is_strict && !arguments.iter().any(Scalar::is_planned) {
             // Whatever the others are.
             return Ok(Scalar {
                 oid: result,
@@ -542,10 +570,14 @@ impl Compiler<'_> {
             .all(|argument| matches!(argument.form, Form::Constant(_)));
         let folds = constant && function(symbol).is_some_and(|known| !known.in_session);
         if !folds && let Some(native) = super::native::lower(symbol, &arguments) {
+            if let Some(truth) = super::native::compared(symbol, &arguments) {
+                return Ok(Scalar::constant(truth.into(), result));
+            }
             return Ok(Scalar {
                 not_null: native.keeps_not_null && arguments.iter().all(|argument| argument.not_null),
                 ..Scalar::new(native.sql, result)
             }
+            .strict_in(&arguments)
             .with_parts(&arguments));
         }
         let Some(known) = function(symbol) else {
@@ -606,7 +638,12 @@ impl Compiler<'_> {
             sql.push(ENVIRONMENT);
         }
         sql.push(')');
-        Ok(Scalar::new(sql, result).with_parts(&arguments))
+        let called = Scalar::new(sql, result).with_parts(&arguments);
+        Ok(if is_strict {
+            called.strict_in(&arguments)
+        } else {
+            called
+        })
     }
 }
 
@@ -616,6 +653,14 @@ fn length(value: &Owned) -> usize {
         Owned::Blob(bytes) => bytes.len(),
         Owned::Null | Owned::Integer(_) | Owned::Real(_) => 0,
     }
+}
+
+/// Whether the text of such a value is the same in every session: PostgreSQL calls that cast immutable.
+fn is_written_alike_everywhere(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid | Kind::Numeric | Kind::Uuid
+    )
 }
 
 /// The type's internal name: `int4`, `_int4`.

@@ -117,7 +117,13 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let not = if negated { "NOT " } else { "" };
-        let left_type = if value.oid == oid::UNKNOWN { common } else { value.oid };
+        let left_type = match value.oid {
+            oid::UNKNOWN => match resolve::operator("=", Some(oid::UNKNOWN), common)?.left {
+                left if resolve::is_polymorphic(left) => common,
+                left => left,
+            },
+            known => known,
+        };
         let probe = Scalar::new("", common);
         let left = self.convert_type(value.clone(), left_type, Context::Implicit)?;
         let (left, right) = self.comparable("=", left, probe)?;

@@ -127,10 +127,11 @@ impl Compiler<'_> {
                 comment: None,
             });
         }
-        Ok(vec![
-            definition.create(name),
-            format!("INSERT INTO {} {}", identifier(name), compiled.sql),
-        ])
+        let mut steps = vec![definition.create(name)];
+        if table.with_data.as_ref().is_none_or(|with| with.data) {
+            steps.push(format!("INSERT INTO {} {}", identifier(name), compiled.sql));
+        }
+        Ok(steps)
     }
 
     /// A column's own part of its definition; its constraints, with their names, are left to be seen to.

@@ -120,7 +120,14 @@ pub struct Told {
 impl Told {
     /// The text of the parameter.
     pub fn text(now_micros: i64, session: u64, zone: &str) -> String {
-        format!("{now_micros} {session} {zone}")
+        let (mut now, mut number) = (itoa::Buffer::new(), itoa::Buffer::new());
+        [now.format(now_micros), " ", number.format(session), " ", zone].concat()
+    }
+
+    /// Only the number of the session that the text tells of.
+    fn session(text: &str) -> rusqlite::Result<u64> {
+        let number = text.split(' ').nth(1).and_then(|number| number.parse().ok());
+        number.ok_or_else(untold)
     }
 
     /// `last` is one that was read before: most are of the same zone.
@@ -157,12 +164,14 @@ fn told(text: &str) -> rusqlite::Result<Arc<Told>> {
         {
             return Ok(Arc::clone(told));
         }
-        let read = Told::read(text, last.as_ref())
-            .ok_or_else(|| raised(ValueError::new("XX000", "the statement was not told of its session")))?;
-        let read = Arc::new(read);
+        let read = Arc::new(Told::read(text, last.as_ref()).ok_or_else(untold)?);
         *last = Some((text.to_owned(), Arc::clone(&read)));
         Ok(read)
     })
+}
+
+fn untold() -> rusqlite::Error {
+    raised(ValueError::new("XX000", "the statement was not told of its session"))
 }
 
 /// Adds all functions and collations to a connection.
@@ -390,5 +399,22 @@ impl WindowAggregate<Group, Value> for KnownAggregate {
         Err(raised(ValueError::unsupported(
             "a window whose start moves over this aggregate is",
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_read_alone_is_the_one_that_is_told() {
+        for (now_micros, session) in [(-5, 7), (i64::MIN, u64::MAX), (i64::MAX, 0)] {
+            let text = Told::text(now_micros, session, "Europe/Berlin");
+            let read = Told::read(&text, None).unwrap();
+            assert_eq!((read.values.now_micros, read.session), (now_micros, session));
+            assert_eq!(Told::session(&text).unwrap(), session);
+        }
+        assert!(Told::session("7").is_err());
+        assert!(Told::session("0 one UTC").is_err());
     }
 }

@@ -10,10 +10,10 @@
 //! mistaken for the one before it. Where that was taken back, numbers that only transactions had that were rolled back may be given
 //! again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use foldhash::HashMap;
 use forebay_pg_values::{Datum, ValueError};
 use parking_lot::Mutex;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -21,7 +21,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::special::clock_micros;
-use super::{datum, raised, told};
+use super::{Told, datum, raised};
 use crate::sql::compile::namespace::parted;
 use crate::sql::compile::sequence_name;
 
@@ -227,16 +227,16 @@ fn logged(connection: &Connection, name: &str) -> rusqlite::Result<Option<Row>> 
 }
 
 fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
-    let told = told(text(context, 0)?)?;
+    let session = Told::session(text(context, 0)?)?;
     let name = text(context, 1)?;
     let mut state = sequences.state.lock();
     let next = loop {
-        if !state.sequences.contains_key(name) {
-            let read = with_connection(context, |connection| from_file(connection, name))?;
-            state.sequences.insert(name.to_owned(), read);
-        }
-        let Some(sequence) = state.sequences.get_mut(name) else {
-            return Err(missing(name));
+        let sequence = match state.sequences.get_mut(name) {
+            Some(sequence) => sequence,
+            None => {
+                let read = with_connection(context, |connection| from_file(connection, name))?;
+                state.sequences.entry(name.to_owned()).or_insert(read)
+            }
         };
         let next = sequence.next(name)?;
         let logged = match sequence.is_known_to_be_logged(next) {
@@ -258,7 +258,7 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
         sequence.give(next, transaction);
         break next;
     };
-    let seen = state.sessions.entry(told.session).or_default();
+    let seen = state.sessions.entry(session).or_default();
     seen.see(name, next);
     Ok(Value::Integer(next))
 }
@@ -380,14 +380,10 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
 }
 
 fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let told = told(text(context, 0)?)?;
+    let session = Told::session(text(context, 0)?)?;
     let name = text(context, 1)?;
     let state = sequences.state.lock();
-    match state
-        .sessions
-        .get(&told.session)
-        .and_then(|seen| seen.numbers.get(name))
-    {
+    match state.sessions.get(&session).and_then(|seen| seen.numbers.get(name)) {
         Some(number) => Ok(Value::Integer(*number)),
         None => {
             with_connection(context, |connection| from_file(connection, name))?;
@@ -403,18 +399,18 @@ fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
 }
 
 fn lastval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let told = told(text(context, 0)?)?;
+    let session = Told::session(text(context, 0)?)?;
     let state = sequences.state.lock();
     state
         .sessions
-        .get(&told.session)
+        .get(&session)
         .and_then(|seen| seen.numbers.get(seen.last.as_ref()?))
         .map(|number| Value::Integer(*number))
         .ok_or_else(|| raised(ValueError::new("55000", "lastval is not yet defined in this session")))
 }
 
 fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let told = told(text(context, 0)?)?;
+    let session = Told::session(text(context, 0)?)?;
     let name = text(context, 1)?;
     let Some(number) = integer(context, 2)? else {
         return Ok(Value::Null);
@@ -446,7 +442,7 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
         Ok(())
     })?;
     if called {
-        let seen = state.sessions.entry(told.session).or_default();
+        let seen = state.sessions.entry(session).or_default();
         seen.numbers.insert(name.to_owned(), number);
     }
     Ok(Value::Integer(number))
@@ -492,7 +488,7 @@ mod tests {
     }
 
     fn next(connection: &Connection) -> i64 {
-        let told = crate::sql::Told::text(0, 1, "UTC");
+        let told = Told::text(0, 1, "UTC");
         connection
             .query_row("SELECT forebay_nextval(?1, 's')", [told], |row| row.get(0))
             .unwrap()

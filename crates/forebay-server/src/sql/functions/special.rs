@@ -51,7 +51,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         ("forebay_greatest", fixed, |context| extreme(context, Ordering::Greater)),
         ("forebay_least", fixed, |context| extreme(context, Ordering::Less)),
         ("forebay_quantified", fixed, quantified),
-        ("forebay_once", fixed, once),
+        ("forebay_once", moving, once),
         ("forebay_key", fixed, key),
         ("forebay_not_null", fixed, not_null),
         ("forebay_series", fixed, series),
@@ -107,17 +107,21 @@ fn now(context: &Context<'_>) -> rusqlite::Result<Value> {
     Ok(Value::Text(moment(told.values.now_micros)?))
 }
 
-/// `(value, type, session)`: the value's text.
+/// `(value, type, session)`: the value's text. The session may be left out where it makes no difference.
 fn write(context: &Context<'_>) -> rusqlite::Result<Value> {
     let given = datum(context.get_raw(0))?;
     if given == Datum::Null {
         return Ok(Value::Null);
     }
-    let told = told(text_at(context, 2)?)?;
+    let told = match context.len() {
+        2 => None,
+        _ => Some(told(text_at(context, 2)?)?),
+    };
+    let environment = told.as_ref().map_or(utc(), |told| &told.values);
     let mut out = String::new();
     match (type_at(context, 1)?, given) {
-        (Type::Scalar(kind), _) => text_form::write(kind, given, &told.values, &mut out),
-        (Type::Array(kind), Datum::Text(text)) => array::write(kind, text, &told.values, &mut out),
+        (Type::Scalar(kind), _) => text_form::write(kind, given, environment, &mut out),
+        (Type::Array(kind), Datum::Text(text)) => array::write(kind, text, environment, &mut out),
         (Type::Array(_), _) => Err(ValueError::new("XX001", "an array is not stored as one")),
     }
     .map_err(raised)?;
@@ -344,7 +348,8 @@ fn quantified(context: &Context<'_>) -> rusqlite::Result<Value> {
     })
 }
 
-/// `('', key, …)`: true, unless the statement has come by these keys before.
+/// `('', key, …)`: true, unless the statement has come by these keys before. It counts its calls, so SQLite is not to think that one
+/// tells what the next would.
 fn once(context: &Context<'_>) -> rusqlite::Result<Value> {
     type Seen = Mutex<HashSet<String>>;
     let keys = data(context, context.len())?;
