@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::wire::error::WireError;
+use forebay_pg_wire::error::WireError;
 
 /// Lines within one [`WINDOW`].
 const LINES_MAX: u32 = 20;

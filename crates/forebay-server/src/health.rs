@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay::write::{StatementErrorKind, WriteError};
+use forebay_write::{StatementErrorKind, WriteError};
 use parking_lot::Mutex;
 
-use crate::session::shared::{Phase, Shared};
+use forebay_embedded::session::shared::{Phase, Shared};
 
 /// The least time between two writes that only try whether the disk takes them.
 const PROBE_EVERY: Duration = Duration::from_secs(1);

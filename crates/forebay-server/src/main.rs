@@ -8,9 +8,10 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use forebay_pg_wire::verifier::Verifier;
 use forebay_server::config::{Command, CommandLine, Settings, UserAction};
 use forebay_server::server;
-use forebay_server::users::{Users, Verifier};
+use forebay_server::users::Users;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use tracing_subscriber::EnvFilter;
 

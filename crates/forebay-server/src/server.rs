@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use forebay::sqlite::{self, OpenError, Sqlite};
-use forebay::write::{Write, Writer};
+use forebay_sqlite::{OpenError, Sqlite};
+use forebay_write::{Write, Writer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
@@ -18,22 +18,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::catalog::Catalog;
 use crate::claim::{Claim, ClaimError};
 use crate::config::{Options, Synchronous};
 use crate::denials::Denials;
 use crate::health::Health;
 use crate::http;
-use crate::session::cancel::{self, Cancels};
-use crate::session::shared::{Limits, Phase, Shared};
-use crate::session::{Identity, Session};
-use crate::sql;
-use crate::tls::{Tls, TlsError};
+use crate::tls::{self, TlsError};
 use crate::users::{Users, UsersError};
-use crate::wire::authentication::Authenticator;
-use crate::wire::budget::InputBudget;
-use crate::wire::error::WireError;
-use crate::wire::startup::{Client, Handshake, Opening, StartUpError};
+use forebay_embedded::catalog::Catalog;
+use forebay_embedded::session::cancel::{self, Cancels};
+use forebay_embedded::session::shared::{Limits, Phase, Shared};
+use forebay_embedded::session::{Identity, Session};
+use forebay_embedded::sql;
+use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::budget::InputBudget;
+use forebay_pg_wire::error::WireError;
+use forebay_pg_wire::startup::{Client, Handshake, Opening, StartUpError};
 
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
@@ -129,11 +129,11 @@ impl Server {
             .max_wait(options.batch_max_wait)
             .build(sqlite.clone());
         let tls = match &options.tls {
-            Some(files) => Some(Tls::load(&files.certificate, &files.key)?),
+            Some(files) => Some(tls::load(&files.certificate, &files.key)?),
             None => None,
         };
         let authenticator = match &options.users {
-            Some(path) => Authenticator::scram(Users::load(path)?, tls.as_ref()),
+            Some(path) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls.as_ref()),
             None => Authenticator::trust(),
         };
         let (phase, seen) = watch::channel(Phase::Serving);
@@ -293,11 +293,11 @@ fn metrics() -> Result<PrometheusHandle, ServeError> {
         .ok_or_else(|| ServeError::Metrics("another recorder is installed".to_owned()))
 }
 
-fn durability(synchronous: Synchronous) -> sqlite::Synchronous {
+fn durability(synchronous: Synchronous) -> forebay_sqlite::Synchronous {
     match synchronous {
-        Synchronous::Full => sqlite::Synchronous::Full,
-        Synchronous::Normal => sqlite::Synchronous::Normal,
-        Synchronous::Off => sqlite::Synchronous::Off,
+        Synchronous::Full => forebay_sqlite::Synchronous::Full,
+        Synchronous::Normal => forebay_sqlite::Synchronous::Normal,
+        Synchronous::Off => forebay_sqlite::Synchronous::Off,
     }
 }
 

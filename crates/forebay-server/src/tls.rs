@@ -6,22 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// The name of PostgreSQL's protocol in ALPN.
-pub const ALPN: &[u8] = b"postgresql";
-
-/// Certificate and key, ready to accept connections.
-#[derive(Clone)]
-pub struct Tls {
-    /// Turns a stream into a TLS stream.
-    pub acceptor: TlsAcceptor,
-    /// The certificate chain as it stood in the file; channel binding needs its first certificate.
-    pub certificate_pem: Arc<[u8]>,
-}
+use forebay_pg_wire::tls::Tls;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -61,47 +50,34 @@ pub enum TlsError {
     },
 }
 
-impl std::fmt::Debug for Tls {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Tls").finish_non_exhaustive()
+/// Reads the certificate chain (the server's own first) and its key.
+///
+/// # Errors
+///
+/// When a file cannot be read, holds no PEM, or both do not belong together.
+pub fn load(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
+    let certificate_pem = read("TLS certificate", certificate)?;
+    let key_pem = read("TLS key", key)?;
+    let chain = CertificateDer::pem_slice_iter(&certificate_pem).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| pem("TLS certificate", certificate, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(pem(
+            "TLS certificate",
+            certificate,
+            "no CERTIFICATE section in the file".to_owned(),
+        ));
     }
-}
-
-impl Tls {
-    /// Reads the certificate chain (the server's own first) and its key.
-    ///
-    /// # Errors
-    ///
-    /// When a file cannot be read, holds no PEM, or both do not belong together.
-    pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let certificate_pem = read("TLS certificate", certificate)?;
-        let key_pem = read("TLS key", key)?;
-        let chain = CertificateDer::pem_slice_iter(&certificate_pem).collect::<Result<Vec<_>, _>>();
-        let chain = chain.map_err(|error| pem("TLS certificate", certificate, error.to_string()))?;
-        if chain.is_empty() {
-            return Err(pem(
-                "TLS certificate",
-                certificate,
-                "no CERTIFICATE section in the file".to_owned(),
-            ));
-        }
-        let private =
-            PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem("TLS key", key, error.to_string()))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
-            .map_err(|error| TlsError::Unusable {
-                certificate: certificate.to_owned(),
-                key: key.to_owned(),
-                error,
-            })?;
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Self {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-            certificate_pem: certificate_pem.into(),
-        })
-    }
+    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem("TLS key", key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+        .map_err(|error| TlsError::Unusable {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            error,
+        })?;
+    Ok(Tls::new(config, certificate_pem))
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
@@ -121,11 +97,11 @@ fn pem(what: &'static str, path: &Path, why: String) -> TlsError {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// A certificate for `localhost` that signs itself, with its key, in a directory of its own.
-    pub(crate) fn certificate() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    fn certificate() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| directory.path().join(name));
@@ -137,7 +113,7 @@ pub(crate) mod tests {
     #[test]
     fn certificate_and_key_are_loaded() {
         let (_directory, certificate, key) = certificate();
-        Tls::load(&certificate, &key).unwrap();
+        load(&certificate, &key).unwrap();
     }
 
     #[test]
@@ -147,7 +123,7 @@ pub(crate) mod tests {
         let garbage = directory.path().join("garbage.pem");
         std::fs::write(&garbage, "no PEM").unwrap();
         let missing = directory.path().join("missing.pem");
-        let error = |certificate: &Path, key: &Path| Tls::load(certificate, key).unwrap_err();
+        let error = |certificate: &Path, key: &Path| load(certificate, key).unwrap_err();
         assert!(matches!(
             error(&missing, &key),
             TlsError::File {

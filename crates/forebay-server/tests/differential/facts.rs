@@ -262,7 +262,7 @@ fn is_usable(declared: Oid) -> bool {
 }
 
 fn operators() -> Vec<Operator> {
-    include_str!("../../src/sql/data/operators.txt")
+    include_str!("../../../forebay-embedded/src/sql/data/operators.txt")
         .lines()
         .filter_map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
@@ -280,7 +280,7 @@ fn operators() -> Vec<Operator> {
 
 fn functions(names: &str, kind: &str, is_set: bool) -> Vec<Function> {
     let names: Vec<&str> = names.split_whitespace().collect();
-    include_str!("../../src/sql/data/functions.txt")
+    include_str!("../../../forebay-embedded/src/sql/data/functions.txt")
         .lines()
         .filter_map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
@@ -309,7 +309,7 @@ fn functions(names: &str, kind: &str, is_set: bool) -> Vec<Function> {
 }
 
 fn casts() -> Vec<Cast> {
-    let mut casts: Vec<Cast> = include_str!("../../src/sql/data/casts.txt")
+    let mut casts: Vec<Cast> = include_str!("../../../forebay-embedded/src/sql/data/casts.txt")
         .lines()
         .filter_map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();

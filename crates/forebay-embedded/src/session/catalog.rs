@@ -1,0 +1,223 @@
+//! Queries of PostgreSQL's catalog: answered by the emulation, which is brought up to date with the schema first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forebay_pg_values::{Environment, Type as ValueType, array};
+use forebay_sqlite::Session as Connection;
+use forebay_write::{CancelToken, Parameters, Value};
+use parking_lot::Mutex;
+use postgres_types::Type;
+use rusqlite::types::ValueRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::prepared::{Field, Shape};
+use super::{Session, Stop};
+use crate::catalog::{self, Catalog, CatalogError, Identity};
+use crate::sql::Statement;
+use forebay_pg_wire::error::WireError;
+
+/// The most rows of a catalog query: schemas are small, cross products are not.
+const ROWS_MAX: usize = 100_000;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    pub(super) async fn describe_catalog(&mut self, statement: &Statement, declared: &[u32]) -> Result<Shape, Stop> {
+        let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
+        // Translated, it may still name what is not there: asked of SQLite before the client is told that it is prepared.
+        let translated = translation.sql.clone();
+        self.on_catalog(move |catalog| {
+            catalog
+                .connection()
+                .prepare_cached(&translated)
+                .map(|_| ())
+                .map_err(|error| failed(&error))
+        })
+        .await?;
+        let mut parameters = translation.parameters;
+        for (index, oid) in declared.iter().enumerate() {
+            let kind = Type::from_oid(*oid);
+            match (parameters.get_mut(index), kind) {
+                (Some(parameter), Some(kind)) => *parameter = kind,
+                (None, kind) => parameters.push(kind.unwrap_or(Type::TEXT)),
+                (Some(_), None) => {}
+            }
+        }
+        let columns = translation
+            .columns
+            .into_iter()
+            .map(|column| Field {
+                typmod: column.modifier,
+                ..Field::new(column.name, column.kind)
+            })
+            .collect();
+        Ok(Shape {
+            parameters,
+            columns,
+            read_only: true,
+            ..Shape::default()
+        })
+    }
+
+    pub(super) async fn query_catalog(
+        &mut self,
+        statement: &Statement,
+        parameters: &[Value],
+        kinds: &[Type],
+        formats: Vec<i16>,
+    ) -> Result<Vec<Vec<Value>>, Stop> {
+        let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
+        let parameters = with_literals(parameters, kinds, &self.value_environment())?;
+        let columns: Vec<(Type, i16)> = translation.column_types().into_iter().zip(formats).collect();
+        let sql = translation.sql;
+        self.on_catalog(move |catalog| query(catalog, &sql, &parameters, &columns))
+            .await
+    }
+
+    /// Does a job on the catalog, as the schema is now.
+    async fn on_catalog<T: Send + 'static>(
+        &mut self,
+        job: impl FnOnce(&Catalog) -> Result<T, WireError> + Send + 'static,
+    ) -> Result<T, Stop> {
+        let (token, _running) = self.statement_token();
+        let source = self.source(&token).await?;
+        let identity = Identity {
+            database: self.identity.database.clone(),
+            user: self.identity.user.clone(),
+            version: super::VERSION.to_owned(),
+        };
+        // Inside a transaction the schema may never be committed: it is shown to nobody else.
+        let own = self.block.as_ref().is_some_and(|block| block.write().is_some());
+        let settings: BTreeMap<String, String> = self
+            .settings
+            .all()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect();
+        let shared = Arc::clone(&self.shared);
+        let watched = token.clone();
+        let result = self
+            .on_source(&source, &token, move |connection| {
+                if own {
+                    let catalog = Catalog::new().map_err(|error| failed(&error))?;
+                    on_refreshed(&Mutex::new(catalog), connection, &identity, settings, &watched, job)
+                } else {
+                    on_refreshed(&shared.catalog, connection, &identity, settings, &watched, job)
+                }
+            })
+            .await?;
+        Ok(result?)
+    }
+}
+
+fn on_refreshed<T>(
+    catalog: &Mutex<Catalog>,
+    connection: &mut Connection,
+    identity: &Identity,
+    settings: BTreeMap<String, String>,
+    token: &CancelToken,
+    job: impl FnOnce(&Catalog) -> Result<T, WireError>,
+) -> Result<T, WireError> {
+    let mut catalog = catalog.lock();
+    catalog
+        .refresh(connection.connection(), identity)
+        .map_err(|error| failed(&error))?;
+    catalog.answer_settings(settings);
+    let watched = token.clone();
+    catalog
+        .interrupt_when(Some(move || watched.interrupts()))
+        .map_err(|error| failed(&error))?;
+    let result = job(&catalog);
+    catalog
+        .interrupt_when(None::<fn() -> bool>)
+        .map_err(|error| failed(&error))?;
+    result.map_err(|error| {
+        if token.interrupts() {
+            crate::errors::unplaced(token.reason())
+        } else {
+            error
+        }
+    })
+}
+
+/// The catalog knows arrays as literals.
+fn with_literals(parameters: &[Value], kinds: &[Type], environment: &Environment) -> Result<Parameters, WireError> {
+    let mut values = parameters.to_vec();
+    for (value, kind) in values.iter_mut().zip(kinds) {
+        if let (Value::Text(stored), Some(ValueType::Array(element))) = (&mut *value, ValueType::from_oid(kind.oid())) {
+            let mut literal = String::new();
+            array::write(element, stored, environment, &mut literal)?;
+            *stored = literal;
+        }
+    }
+    Ok(Parameters::from(values))
+}
+
+/// `columns` are those of the result, each with the format it is asked for in.
+fn query(
+    catalog: &Catalog,
+    sql: &str,
+    parameters: &Parameters,
+    columns: &[(Type, i16)],
+) -> Result<Vec<Vec<Value>>, WireError> {
+    if sql.contains("\"pg_settings\"") {
+        catalog.show_settings().map_err(|error| failed(&error))?;
+    }
+    let mut statement = catalog
+        .connection()
+        .prepare_cached(sql)
+        .map_err(|error| failed(&error))?;
+    for index in 1..=statement.parameter_count() {
+        let value = statement
+            .parameter_name(index)
+            .and_then(|name| name.strip_prefix(['$', '?'])?.parse::<usize>().ok())
+            .and_then(|number| parameters.values().get(number - 1))
+            .unwrap_or(&Value::Null);
+        let value = super::rows::reference(value);
+        statement
+            .raw_bind_parameter(index, rusqlite::types::ToSqlOutput::Borrowed(value))
+            .map_err(|error| failed(&error))?;
+    }
+    let column_count = statement.column_count();
+    let mut gathered = Vec::new();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(|error| failed(&error))? {
+        if gathered.len() == ROWS_MAX {
+            let message = format!("a catalog query returns at most {ROWS_MAX} rows");
+            return Err(WireError::new("54000", message));
+        }
+        let values: Result<Vec<Value>, rusqlite::Error> = (0..column_count)
+            .map(|column| {
+                let value = owned(row.get_ref(column)?);
+                match (&value, columns.get(column)) {
+                    (Value::Integer(oid), Some((kind, 0))) => {
+                        Ok(catalog.name_of(kind, *oid)?.map_or(value, Value::Text))
+                    }
+                    _ => Ok(value),
+                }
+            })
+            .collect();
+        gathered.push(values.map_err(|error| failed(&error))?);
+    }
+    Ok(gathered)
+}
+
+pub(super) fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(integer) => Value::Integer(integer),
+        ValueRef::Real(real) => Value::Real(real),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}
+
+fn refused(error: &CatalogError) -> WireError {
+    WireError::new(error.sqlstate(), error.to_string())
+}
+
+/// The catalog's own functions say their SQLSTATE in the message; for the rest SQLite's codes tell.
+fn failed(error: &rusqlite::Error) -> WireError {
+    match catalog::runtime_error(error) {
+        Some((sqlstate, message)) => WireError::new(crate::errors::known_sqlstate(&sqlstate), message),
+        None => crate::errors::sqlite(error).0,
+    }
+}

@@ -1,0 +1,769 @@
+//! Executing statements: reading in pieces, writing with others or in the session's own transaction.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use forebay_sqlite::{Progress, Reader, Session as Connection};
+use forebay_write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::control::Controlled;
+use super::plans::Found;
+use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
+use super::rows::{self, Failed, Piece};
+use super::violation;
+use super::waiting::{lock_timed_out, too_old};
+use super::{Session, Stop};
+use crate::errors;
+use crate::sql::{self, Kind, Locks, Statement, Step, Tag};
+use forebay_pg_wire::backend;
+use forebay_pg_wire::error::WireError;
+
+/// The longest a session that holds a reading connection waits for another one.
+const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often a statement is compiled again because the schema changes under it, before it fails.
+const COMPILED_AGAIN_MAX: usize = 100;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// One statement of a simple query: executed to its end, described if it gives rows. `alone`: it is the whole script.
+    pub(super) async fn execute_simple(
+        &mut self,
+        statement: Statement,
+        script: &Arc<str>,
+        alone: bool,
+    ) -> Result<(), Stop> {
+        self.refuse_if_failed(&statement.kind)?;
+        let shape = self.shape(&statement, script, &[], alone).await?;
+        if !shape.parameters.is_empty() || statement.parameter_count() > 0 {
+            return Err(WireError::new("42P02", "there is no parameter $1")
+                .with_hint("Parameters need the extended protocol.")
+                .into());
+        }
+        self.execute_to_the_end(Found { statement, shape }, script, Vec::new())
+            .await
+    }
+
+    /// A statement of a simple query that is compiled.
+    pub(super) async fn execute_to_the_end(
+        &mut self,
+        found: Found,
+        script: &Arc<str>,
+        parameters: Vec<Value>,
+    ) -> Result<(), Stop> {
+        let prepared = Prepared {
+            statement: Some(found.statement),
+            script: Arc::clone(script),
+            shape: found.shape,
+        };
+        let mut portal = Portal::new(Arc::new(prepared), parameters, Vec::new());
+        self.stand_in(&mut portal).await?;
+        self.execute(&mut portal, u64::MAX, true).await
+    }
+
+    /// Executes a portal, or goes on with it, up to `rows_max` rows. In a simple query the columns are described first.
+    pub(super) async fn execute(&mut self, portal: &mut Portal, rows_max: u64, describe: bool) -> Result<(), Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        let Some(statement) = &prepared.statement else {
+            backend::empty_query_response(&mut self.output.pending);
+            return Ok(());
+        };
+        let (token, _running) = self.statement_token();
+        if let PortalState::Ready = portal.state {
+            self.statements_total.increment(1);
+            match self.control(portal, statement, &token).await? {
+                Controlled::Done(tag) => {
+                    portal.state = PortalState::Done;
+                    let rendered = tag.map_or_else(|| statement.tag.render(0), str::to_owned);
+                    backend::command_complete(&mut self.output.pending, &rendered);
+                    return Ok(());
+                }
+                Controlled::Counted(count) => {
+                    portal.state = PortalState::Done;
+                    backend::command_complete(&mut self.output.pending, &statement.tag.render(count));
+                    return Ok(());
+                }
+                Controlled::Rows(rows) => {
+                    portal.state = PortalState::Gathered {
+                        count: Some(rows.len() as u64),
+                        rows: rows.into(),
+                    }
+                }
+                Controlled::NotMine => {
+                    if let Some(block) = &mut self.block {
+                        block.started = true;
+                    }
+                    if let Kind::Copy(copy) = &statement.kind {
+                        let count = self.copy(copy, &token).await?;
+                        portal.state = PortalState::Done;
+                        backend::command_complete(&mut self.output.pending, &format!("COPY {count}"));
+                        return Ok(());
+                    }
+                    self.start(portal, statement, &token, rows_max, describe).await?;
+                    if !matches!(portal.state, PortalState::Gathered { .. }) {
+                        return Ok(());
+                    }
+                }
+            }
+            if describe {
+                let shape = Arc::clone(&portal.prepared.shape);
+                self.describe_columns(&shape.columns, &portal.formats)?;
+            }
+            return self.send_gathered(portal, statement, rows_max).await;
+        }
+        match &portal.state {
+            PortalState::Open(_) => self.go_on_reading(portal, statement, &token, rows_max).await,
+            PortalState::Gathered { .. } => self.send_gathered(portal, statement, rows_max).await,
+            PortalState::Done if prepared.shape.columns.is_empty() => {
+                let message = "portal cannot be run again: its statement was executed to its end";
+                Err(WireError::new("55000", message).into())
+            }
+            PortalState::Expired => Err(too_old().into()),
+            PortalState::Failed => Err(WireError::new("55000", "portal cannot be run").into()),
+            PortalState::Scrollable { .. } => Err(WireError::unsupported(
+                "reading a SCROLL cursor by the protocol is not supported",
+            )
+            .with_hint("Use FETCH.")
+            .into()),
+            PortalState::Ready | PortalState::Done => {
+                backend::command_complete(&mut self.output.pending, &statement.tag.render(0));
+                Ok(())
+            }
+        }
+    }
+
+    /// The first step of a statement for the database. Leaves the portal open, gathered or done.
+    async fn start(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<(), Stop> {
+        for _ in 0..COMPILED_AGAIN_MAX {
+            if self
+                .start_as_planned(portal, statement, token, rows_max, describe)
+                .await?
+            {
+                return Ok(());
+            }
+            self.recompile(portal, !describe).await?;
+        }
+        Err(WriteError::SchemaChanged.into())
+    }
+
+    /// [`start`](Self::start) by the plan there is; false if that is for another schema than it meets. Nothing was done then.
+    async fn start_as_planned(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<bool, Stop> {
+        let shape = Arc::clone(&portal.prepared.shape);
+        if statement.kind == Kind::Catalog {
+            let encoding = shape.encoding(&portal.formats, self.value_environment());
+            let formats = encoding.columns.iter().map(|(_, format)| *format).collect();
+            let rows = self
+                .query_catalog(statement, &portal.parameters, &shape.parameters, formats)
+                .await?;
+            portal.state = PortalState::Gathered {
+                rows: rows.into(),
+                count: None,
+            };
+            return Ok(true);
+        }
+        if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
+            self.notice(&notice);
+        }
+        if let Some(plan) = shape.plan.as_ref().filter(|plan| !plan.asked.is_empty()) {
+            // What it does lasts until the end of a transaction, or begins there.
+            if self.block.is_none() {
+                self.open_implicit_block();
+            }
+            let row = self.ask_session(portal, statement, &plan.asked, token).await?;
+            portal.state = PortalState::Gathered {
+                rows: vec![row].into(),
+                count: None,
+            };
+            return Ok(true);
+        }
+        if let Some(locks) = shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
+            && !self.lock(locks, shape.read_only, token).await?
+        {
+            portal.state = PortalState::Gathered {
+                rows: VecDeque::new(),
+                count: None,
+            };
+            return Ok(true);
+        }
+        if shape.read_only && !statement.runs_alone {
+            return self.read(portal, statement, token, rows_max, describe).await;
+        }
+        let Some(outcome) = self.write(portal, statement, token).await? else {
+            return Ok(false);
+        };
+        let count = if statement.tag == Tag::Select {
+            outcome.rows.len() as u64
+        } else {
+            outcome.rows_affected
+        };
+        if shape.columns.is_empty() {
+            portal.state = PortalState::Done;
+            let filled = shape.plan.as_ref().is_none_or(|plan| plan.steps.len() > 1);
+            let tag = match statement.tag {
+                // WITH NO DATA was said; or IF NOT EXISTS, and the table was there.
+                Tag::CreateTableAs if !filled => Tag::CreateTableAs.words().to_owned(),
+                _ => statement.tag.render(count),
+            };
+            backend::command_complete(&mut self.output.pending, &tag);
+        } else {
+            portal.state = PortalState::Gathered {
+                rows: outcome.rows.into(),
+                count: Some(count),
+            };
+        }
+        Ok(true)
+    }
+
+    /// Locks what a statement locks: what must not change until the transaction ends. Here that is the right to write. False if
+    /// another transaction has it, and what it may change is to be skipped.
+    pub(super) async fn lock(&mut self, locks: &Locks, reads: bool, token: &CancelToken) -> Result<bool, Stop> {
+        let read_only = self
+            .block
+            .as_ref()
+            .map_or(self.settings.read_only(), |block| block.read_only);
+        // A statement that writes has its turn, and nobody else's comes before its end.
+        let has_its_turn = self.block.is_none() && !reads && !matches!(locks, Locks::Refuse(_));
+        if read_only || has_its_turn {
+            return Ok(true);
+        }
+        if self.block.is_none() {
+            self.open_implicit_block();
+        }
+        let block = self.block.as_mut().expect("it has just been opened");
+        match locks {
+            Locks::Wait => {
+                let _wanting = self.locks.wanting_to_write();
+                let lock_timeout = self.settings.lock_timeout();
+                block.writing(&self.shared.sqlite, token, lock_timeout).await?;
+                Ok(true)
+            }
+            Locks::Skip => Ok(block.writing_unless_another(&self.shared.sqlite, token).await?),
+            Locks::Refuse(what) if !block.writing_unless_another(&self.shared.sqlite, token).await? => {
+                Err(WireError::new("55P03", format!("could not obtain lock on {what}")).into())
+            }
+            Locks::Refuse(_) => Ok(true),
+        }
+    }
+
+    /// A portal's parameters, with what its statement is told of the session. A portal runs once.
+    pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
+        let mut values = std::mem::take(&mut portal.parameters);
+        if let Some(plan) = &portal.prepared.shape.plan {
+            values.reserve_exact(plan.used.saturating_sub(values.len()));
+            if let Some(number) = plan.environment {
+                values.resize(number - 1, Value::Null);
+                values.push(Value::Text(self.told()));
+            }
+            values.truncate(plan.used);
+        }
+        Parameters::from(values)
+    }
+
+    /// What statements are told of this session.
+    pub(super) fn told(&self) -> String {
+        let session = u64::from(self.registration.process.unsigned_abs());
+        sql::Told::text(self.now_micros(), session, self.settings.zone_name())
+    }
+
+    /// When the transaction began, or would begin now.
+    pub(super) fn now_micros(&self) -> i64 {
+        self.block
+            .as_ref()
+            .map_or_else(sql::clock_micros, |block| block.began_micros)
+    }
+
+    async fn write(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+    ) -> Result<Option<Outcome>, Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        let mut schema = prepared.shape.schema;
+        let uncompiled;
+        let steps: &[Step] = match &prepared.shape.plan {
+            Some(plan) => &plan.steps,
+            None => {
+                uncompiled = [statement.sql.to_string().into()];
+                &uncompiled
+            }
+        };
+        let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
+        let parameters = self.take_parameters(portal);
+        let shown = parameters.clone();
+        let read_only = self
+            .block
+            .as_ref()
+            .map_or(self.settings.read_only(), |block| block.read_only);
+        if read_only {
+            let message = format!("cannot execute {} in a read-only transaction", statement.tag.words());
+            return Err(WireError::new("25006", message).into());
+        }
+        // Several steps are one transaction.
+        let several = steps.len() > 1;
+        if (several || matches!(steps.first(), Some(Step::Edit(_) | Step::DeferForeignKeys))) && self.block.is_none() {
+            self.open_implicit_block();
+        }
+        if self.block.is_some() && !statement.runs_alone {
+            self.settle_portals(token).await?;
+        }
+        // What cannot be sent to the client must not be committed either. In a block the error undoes it.
+        let unsendable = (!prepared.shape.columns.is_empty()).then(|| Arc::new(Mutex::new(None)));
+        let writer = &self.shared.writer;
+        let lock_timeout = self.settings.lock_timeout();
+        let _wanting = self.locks.wanting_to_write();
+        let written = match &mut self.block {
+            Some(_) if statement.runs_alone => {
+                let mut command = statement.tag.words().to_owned();
+                if command.ends_with(" INDEX") {
+                    command.push_str(" CONCURRENTLY");
+                }
+                let message = format!("{command} cannot run inside a transaction block");
+                return Err(WireError::new("25001", message).into());
+            }
+            Some(block) => {
+                if defines {
+                    block.changes_schema(&self.shared.plans);
+                }
+                let mut done = Ok(Outcome::default());
+                for step in steps {
+                    done = match block.writing(&self.shared.sqlite, token, lock_timeout).await {
+                        Ok(transaction) => match step {
+                            Step::Run { sql, environment } => {
+                                // Of several, only those that ask take the one parameter there can be.
+                                let given = if several && !environment {
+                                    Parameters::default()
+                                } else {
+                                    parameters.clone()
+                                };
+                                // What the first one changes of the schema, the others are for.
+                                let schema = schema.take();
+                                let sql = Sql::from(Arc::clone(sql));
+                                transaction.execute_under(schema, sql, given, token.clone()).await
+                            }
+                            Step::Edit(edit) => {
+                                let edit = edit.clone();
+                                transaction
+                                    .run(token, move |connection| connection.edit_schema(&edit))
+                                    .await
+                                    .and_then(|edited| edited)
+                                    .map(|()| Outcome::default())
+                            }
+                            Step::DeferForeignKeys => transaction
+                                .run(token, Connection::defer_foreign_keys)
+                                .await
+                                .and_then(|deferred| deferred)
+                                .map(|()| Outcome::default()),
+                        },
+                        Err(error) => Err(error),
+                    };
+                    if done.is_err() {
+                        break;
+                    }
+                }
+                done
+            }
+            None => match steps.first() {
+                None | Some(Step::Edit(_) | Step::DeferForeignKeys) => Ok(Outcome::default()),
+                Some(Step::Run { sql, .. }) => {
+                    let mut write = Write::new(Arc::clone(sql), parameters).cancel(token.clone());
+                    if let Some(version) = schema {
+                        write = write.under_schema(version);
+                    }
+                    if let Some(found) = &unsendable {
+                        let encoding = prepared.shape.encoding(&portal.formats, self.value_environment());
+                        let found = Arc::clone(found);
+                        write = write.accept_if(move |outcome| {
+                            let mut scratch = BytesMut::new();
+                            outcome.rows.iter().try_for_each(|row| {
+                                scratch.clear();
+                                rows::encode_gathered(row, &encoding, &mut scratch).map_err(|error| {
+                                    let reason = error.to_string();
+                                    *found.lock() = Some(error);
+                                    reason
+                                })
+                            })
+                        });
+                    }
+                    let window = Duration::from_millis(statement.hints.batch_ms.unwrap_or(0));
+                    let written = async {
+                        match statement.hints.batch_ms {
+                            None => writer.submit(write).await,
+                            Some(0) => writer.submit_alone(write).await,
+                            Some(_) => writer.submit(write.max_wait(window)).await,
+                        }
+                    };
+                    match lock_timeout {
+                        None => written.await,
+                        Some(timeout) => begun_within(timeout + window, written, token).await,
+                    }
+                }
+            },
+        };
+        if defines {
+            self.shared.plans.schema_changed();
+        }
+        let error = match written {
+            Ok(outcome) => {
+                if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
+                    self.look_at_constraints(token).await?;
+                } else if self
+                    .block
+                    .as_ref()
+                    .is_some_and(|block| block.some_constraints_are_immediate)
+                {
+                    self.look_at_some_constraints(token).await?;
+                }
+                return Ok(Some(outcome));
+            }
+            Err(WriteError::SchemaChanged) => {
+                give_back_parameters(portal, &shown);
+                return Ok(None);
+            }
+            Err(error) => error,
+        };
+        let refused = unsendable.and_then(|found| found.lock().take());
+        if let (Some(unsendable), WriteError::Refused { .. }) = (refused, &error) {
+            return Err(unsendable.into());
+        }
+        let violation = violation::Violation::of(&error);
+        let answer = errors::write(error, statement, &portal.prepared.script);
+        Err(match violation {
+            Some(violation) => self
+                .explained(answer, violation, &portal.prepared, shown, token)
+                .await
+                .into(),
+            None => answer.into(),
+        })
+    }
+
+    async fn read(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+        describe: bool,
+    ) -> Result<bool, Stop> {
+        self.next_cursor += 1;
+        let number = self.next_cursor;
+        let source = self.source(token).await?;
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
+        let sql = portal.prepared.shape.query(statement);
+        let parameters = self.take_parameters(portal);
+        let job = {
+            let (token, encoding) = (token.clone(), encoding);
+            let (parameters, schema) = (parameters.clone(), portal.prepared.shape.schema);
+            move |connection: &mut Connection| {
+                let opened = connection.open_cursor(number, &sql, &parameters);
+                let piece = opened.map(|()| rows::fetch(connection, number, &token, &encoding, rows_max));
+                // Versions only grow: if it is still the plan's behind the first step, it was so in it.
+                if let Some(version) = schema
+                    && connection.schema_version()? != version
+                {
+                    connection.close_cursor(number);
+                    return Err(WriteError::SchemaChanged);
+                }
+                piece
+            }
+        };
+        let piece: Result<Piece, WriteError> = self.on_source(&source, token, job).await?;
+        if matches!(piece, Err(WriteError::SchemaChanged)) {
+            give_back_parameters(portal, &parameters);
+            return Ok(false);
+        }
+        let piece = piece.map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
+        let shape = Arc::clone(&portal.prepared.shape);
+        if describe && !shape.columns.is_empty() {
+            self.describe_columns(&shape.columns, &portal.formats)?;
+        }
+        let cursor = OpenCursor {
+            number,
+            source,
+            waited: Duration::ZERO,
+        };
+        self.send_pieces(portal, statement, cursor, piece, token, rows_max)
+            .await
+            .map(|()| true)
+    }
+
+    async fn go_on_reading(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        token: &CancelToken,
+        rows_max: u64,
+    ) -> Result<(), Stop> {
+        let PortalState::Open(cursor) = std::mem::replace(&mut portal.state, PortalState::Done) else {
+            unreachable!("the caller has looked");
+        };
+        let piece = self.fetch(portal, &cursor, token, rows_max).await?;
+        self.send_pieces(portal, statement, cursor, piece, token, rows_max)
+            .await
+    }
+
+    /// Sends piece after piece until the row limit or the end.
+    async fn send_pieces(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        mut cursor: OpenCursor,
+        mut piece: Piece,
+        token: &CancelToken,
+        rows_max: u64,
+    ) -> Result<(), Stop> {
+        let mut sent = 0;
+        loop {
+            sent += piece.rows;
+            self.output.append(piece.bytes);
+            match piece.end {
+                Err(Failed::Encoding(error)) => return Err(error.into()),
+                Err(Failed::Statement(error)) => {
+                    return Err(errors::write(error, statement, &portal.prepared.script).into());
+                }
+                Ok(Progress::Done) => {
+                    portal.state = PortalState::Done;
+                    let tag = if portal.prepared.shape.columns.is_empty() {
+                        statement.tag.render(0)
+                    } else {
+                        statement.tag.render(sent)
+                    };
+                    backend::command_complete(&mut self.output.pending, &tag);
+                    return Ok(());
+                }
+                Ok(Progress::Paused) if sent >= rows_max => {
+                    portal.state = PortalState::Open(cursor);
+                    backend::portal_suspended(&mut self.output.pending);
+                    return Ok(());
+                }
+                Ok(Progress::Paused) => {
+                    self.send_before_reading_on(&mut cursor, token).await?;
+                    piece = self.fetch(portal, &cursor, token, rows_max - sent).await?;
+                }
+            }
+        }
+    }
+
+    async fn fetch(
+        &mut self,
+        portal: &Portal,
+        cursor: &OpenCursor,
+        token: &CancelToken,
+        rows_max: u64,
+    ) -> Result<Piece, Stop> {
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
+        let (number, watched) = (cursor.number, token.clone());
+        let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
+        self.on_source(&cursor.source, token, job).await
+    }
+
+    async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
+        let encoding = portal
+            .prepared
+            .shape
+            .encoding(&portal.formats, self.value_environment());
+        let PortalState::Gathered { rows, count } = &mut portal.state else {
+            unreachable!("the caller has looked");
+        };
+        let mut sent = 0;
+        while sent < rows_max {
+            let Some(row) = rows.pop_front() else {
+                let tag = statement.tag.render(count.unwrap_or(sent));
+                portal.state = PortalState::Done;
+                backend::command_complete(&mut self.output.pending, &tag);
+                return Ok(());
+            };
+            rows::encode_gathered(&row, &encoding, &mut self.output.pending)?;
+            sent += 1;
+            self.send_if_large().await?;
+        }
+        backend::portal_suspended(&mut self.output.pending);
+        Ok(())
+    }
+
+    /// Where a statement that reads now reads from.
+    pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
+        if let Some(block) = &mut self.block {
+            if block.is_expired() && !block.failed {
+                return Err(too_old().into());
+            }
+            if block.needs_one_state() && !block.failed {
+                if !block.read_only {
+                    let _wanting = self.locks.wanting_to_write();
+                    block
+                        .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
+                        .await?;
+                } else if block.snapshot().is_none() {
+                    let reader = reader(&self.shared.sqlite, token).await?;
+                    reader.hold_snapshot().await?;
+                    block.hold_snapshot(reader);
+                }
+            }
+            if block.write().is_some() || block.snapshot().is_some() {
+                return Ok(Source::Block);
+            }
+        }
+        let taken = reader(&self.shared.sqlite, token);
+        if !self.portals.values().any(Portal::holds_reader) {
+            return Ok(Source::Own(taken.await?));
+        }
+        // Who holds and waits for more may wait for itself, or for one who waits for it.
+        match tokio::time::timeout(HOLDERS_WAIT_MAX, taken).await {
+            Ok(taken) => Ok(Source::Own(taken?)),
+            Err(_) => Err(WireError::new(
+                "53000",
+                "all reading connections are in use, some of them by this session's portals",
+            )
+            .with_hint("Read portals to their end or close them; or raise --readers.")
+            .into()),
+        }
+    }
+
+    /// Reads what is left of the portals that read inside the block's transaction: what is written now is not theirs to see.
+    pub(super) async fn settle_portals(&mut self, token: &CancelToken) -> Result<(), Stop> {
+        if self.block.as_ref().is_none_or(|block| block.write().is_none()) {
+            return Ok(());
+        }
+        let mut portals = std::mem::take(&mut self.portals);
+        let mut settled = Ok(());
+        for name in portals.keys().cloned().collect::<Vec<String>>() {
+            let bytes_left = self.bytes_left(portals.values());
+            let portal = portals.get_mut(&name).expect("it was there");
+            let inside = matches!(
+                portal.state,
+                PortalState::Open(OpenCursor {
+                    source: Source::Block,
+                    ..
+                })
+            );
+            if inside {
+                settled = self.gather_rest(portal, bytes_left, token).await;
+            }
+            if settled.is_err() {
+                break;
+            }
+        }
+        self.portals = portals;
+        settled
+    }
+
+    /// What these portals leave of the memory for rows that are gathered.
+    pub(super) fn bytes_left<'a>(&self, portals: impl Iterator<Item = &'a Portal>) -> usize {
+        let kept = portals.map(Portal::kept_bytes).sum::<usize>();
+        self.shared.limits.result_bytes_max.saturating_sub(kept)
+    }
+
+    /// Reads what is left of an open portal, and gives back what it read from.
+    pub(super) async fn gather_rest(
+        &self,
+        portal: &mut Portal,
+        bytes_left: usize,
+        token: &CancelToken,
+    ) -> Result<(), Stop> {
+        let PortalState::Open(OpenCursor { number, source, .. }) = &portal.state else {
+            return Ok(());
+        };
+        let (number, watched) = (*number, token.clone());
+        let gathered = self
+            .on_source(source, token, move |connection| {
+                rows::gather(connection, number, &watched, u64::MAX, Some(bytes_left))
+            })
+            .await?;
+        let Some(gathered) = gathered? else {
+            let bytes_max = self.shared.limits.result_bytes_max;
+            let message = format!("what is left to read of the open portals takes more than {bytes_max} bytes");
+            return Err(WireError::new("54000", message)
+                .with_hint(
+                    "Read them to their end before writing in the same transaction, and without SCROLL and WITH HOLD.",
+                )
+                .into());
+        };
+        portal.gathered_bytes = gathered.bytes;
+        portal.state = PortalState::Gathered {
+            rows: gathered.rows.into(),
+            count: None,
+        };
+        Ok(())
+    }
+
+    /// Does a job on the connection a source names.
+    pub(super) async fn on_source<T: Send + 'static>(
+        &self,
+        source: &Source,
+        token: &CancelToken,
+        job: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        let block = self.block.as_ref();
+        let result = match (
+            source,
+            block.and_then(|block| block.write()),
+            block.and_then(|block| block.snapshot()),
+        ) {
+            (Source::Own(reader), ..) => reader.run(token, job).await,
+            (Source::Block, Some(transaction), _) => transaction.run(token, job).await,
+            (Source::Block, None, Some(reader)) => reader.run(token, job).await,
+            (Source::Block, None, None) => {
+                let message = "the cursor's transaction has ended";
+                return Err(WireError::new("34000", message).into());
+            }
+        };
+        Ok(result?)
+    }
+}
+
+/// The outcome of a statement that `token` cancels; withdrawn, if it has not begun after that time.
+async fn begun_within(
+    time: Duration,
+    written: impl Future<Output = Result<Outcome, WriteError>>,
+    token: &CancelToken,
+) -> Result<Outcome, WriteError> {
+    tokio::pin!(written);
+    tokio::select! {
+        biased;
+        written = &mut written => return written,
+        () = tokio::time::sleep(time) => {}
+    }
+    if token.withdraw() {
+        return Err(lock_timed_out());
+    }
+    written.await
+}
+
+/// What was [taken](Session::take_parameters), without what was told of the session: the portal has not run.
+fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
+    let plan = portal.prepared.shape.plan.as_ref();
+    let count = plan
+        .and_then(|plan| plan.environment)
+        .map_or(taken.len(), |number| number - 1);
+    portal.parameters = taken.values().iter().take(count).cloned().collect();
+}
+
+async fn reader(sqlite: &forebay_sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {
+    tokio::select! {
+        biased;
+        reader = sqlite.reader() => reader,
+        error = token.fired() => Err(error),
+    }
+}
