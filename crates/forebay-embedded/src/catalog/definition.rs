@@ -5,7 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{ColumnOption, Expr, Ident, IndexColumn, Statement, TableConstraint, visit_expressions};
+use sqlparser::ast::{ColumnOption, Expr, Ident, IndexColumn, Statement, TableConstraint};
+
+use crate::sql::walk::walk_expressions;
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -204,7 +206,7 @@ fn key_names(columns: &[IndexColumn]) -> Vec<String> {
 
 fn check_of(name: Option<String>, expression: &Expr) -> Check {
     let mut columns: Vec<String> = Vec::new();
-    let _: ControlFlow<()> = visit_expressions(expression, |part| {
+    let _ = walk_expressions(expression, |part| {
         if let Expr::Identifier(name) = part
             && !columns.contains(&name.value)
         {

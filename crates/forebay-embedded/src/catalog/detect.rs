@@ -5,9 +5,10 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{DataType, Expr, ObjectName, ObjectNamePart, Query, Statement, TableFactor, Visit, Visitor};
+use sqlparser::ast::{DataType, Expr, ObjectName, ObjectNamePart, Query, Statement, TableFactor};
 
 use super::relations;
+use crate::sql::walk::{Look, walk};
 
 /// Whether this statement reads relations of the catalog, or calls functions only the catalog can answer, and reads nothing of
 /// the user's tables. A query that joins both is not a catalog query: it cannot be answered by the catalog alone.
@@ -17,22 +18,21 @@ pub fn is_catalog_query(statement: &Statement) -> bool {
         return false;
     }
     let mut names = CommonTables::default();
-    let _: ControlFlow<()> = statement.visit(&mut names);
+    let _ = walk(statement, &mut names);
     let mut seen = Seen {
         common_tables: names.0,
         catalog: false,
         foreign: false,
     };
-    let _: ControlFlow<()> = statement.visit(&mut seen);
+    let _ = walk(statement, &mut seen);
     seen.catalog && !seen.foreign
 }
 
 #[derive(Default)]
 struct CommonTables(HashSet<String>);
 
-impl Visitor for CommonTables {
-    type Break = ();
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+impl Look for CommonTables {
+    fn query(&mut self, query: &Query) -> ControlFlow<()> {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
             self.0.insert(folded(&table.alias.name));
         }
@@ -46,10 +46,8 @@ struct Seen {
     foreign: bool,
 }
 
-impl Visitor for Seen {
-    type Break = ();
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+impl Look for Seen {
+    fn table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
             // A function in FROM is judged as a function, not as a relation.
             TableFactor::Table {
@@ -70,7 +68,7 @@ impl Visitor for Seen {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+    fn expression(&mut self, expression: &Expr) -> ControlFlow<()> {
         match expression {
             Expr::Function(function) => self.catalog |= is_catalog_function(&function.name),
             Expr::Cast { data_type, .. } => self.catalog |= is_registered_type(data_type),

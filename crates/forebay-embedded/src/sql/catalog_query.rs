@@ -5,9 +5,10 @@
 
 use std::ops::ControlFlow;
 
+use super::walk::{Look, walk};
 use sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart, SetExpr,
-    Statement as Tree, Visit, Visitor, visit_relations,
+    Statement as Tree,
 };
 
 use crate::sql::error::SqlError;
@@ -159,16 +160,27 @@ fn is_catalog_schema(name: &str) -> bool {
 }
 
 fn is_catalog(tree: &Tree) -> bool {
-    let (mut catalog_relation, mut other_relation) = (false, false);
-    let _ = visit_relations(tree, |relation| {
+    let mut relations = Relations::default();
+    let _ = walk(tree, &mut relations);
+    relations.catalog || (!relations.other && walk(tree, &mut NeedsCatalog::default()).is_break())
+}
+
+/// Whose relations are named.
+#[derive(Default)]
+struct Relations {
+    catalog: bool,
+    other: bool,
+}
+
+impl Look for Relations {
+    fn relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
         if is_catalog_relation(relation) {
-            catalog_relation = true;
+            self.catalog = true;
         } else {
-            other_relation = true;
+            self.other = true;
         }
-        ControlFlow::<()>::Continue(())
-    });
-    catalog_relation || (!other_relation && tree.visit(&mut NeedsCatalog::default()).is_break())
+        ControlFlow::Continue(())
+    }
 }
 
 fn is_catalog_relation(relation: &ObjectName) -> bool {
@@ -193,10 +205,8 @@ struct NeedsCatalog {
     sequences: usize,
 }
 
-impl Visitor for NeedsCatalog {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+impl Look for NeedsCatalog {
+    fn expression(&mut self, expression: &Expr) -> ControlFlow<()> {
         if names_sequence(expression) {
             self.sequences += 1;
         }

@@ -31,6 +31,7 @@ mod split;
 mod tag;
 #[cfg(test)]
 mod tests;
+pub(crate) mod walk;
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -14,6 +14,7 @@ use super::namespace::{refuse_separator, shown};
 use super::schema::Table;
 use super::{Compiler, folded, types};
 use crate::sql::facts::{self, oid};
+use crate::sql::walk::walk_expressions;
 
 impl Compiler<'_> {
     pub(super) fn column_constraint(
@@ -381,7 +382,7 @@ fn add_check(table: &str, definition: &mut Definition, name: Option<String>, che
 fn only_column(expression: &Expr, definition: &Definition) -> Option<String> {
     use std::ops::ControlFlow;
     let mut found: Vec<String> = Vec::new();
-    let _ = sqlparser::ast::visit_expressions(expression, |inner| {
+    let _ = walk_expressions(expression, |inner| {
         let name = match inner {
             Expr::Identifier(name) => Some(name),
             Expr::CompoundIdentifier(parts) => parts.last(),
@@ -393,7 +394,7 @@ fn only_column(expression: &Expr, definition: &Definition) -> Option<String> {
                 found.push(name);
             }
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     match found.as_slice() {
         [only] => Some(only.clone()),

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Statement as Tree, visit_expressions};
+use sqlparser::ast::{Expr, Statement as Tree};
 
 use super::fault::{Fault, Result};
 use super::query::ResultColumn;
@@ -13,6 +13,7 @@ use super::scope::Scope;
 use super::types::TypeName;
 use super::{Compiler, Step};
 use crate::sql::facts::{self, Context, Oid, oid};
+use crate::sql::walk::walk_expressions;
 
 impl Compiler<'_> {
     /// The arguments of this EXECUTE, which must be of the `wanted` types; no step if there are none.
@@ -73,7 +74,7 @@ impl Compiler<'_> {
 }
 
 fn refuse_subquery(argument: &Expr) -> Result<()> {
-    let found = visit_expressions(argument, |expression| match expression {
+    let found = walk_expressions(argument, |expression| match expression {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });

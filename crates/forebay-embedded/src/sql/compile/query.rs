@@ -1200,25 +1200,25 @@ fn refuse_foreign_clauses(select: &Select) -> Result<()> {
 
 /// Whether aggregates of this query's own stand in its list, or its order.
 fn uses_aggregates(select: &Select, order: &[OrderByExpr]) -> bool {
-    use sqlparser::ast::{Visit, Visitor};
     use std::ops::ControlFlow;
+
+    use crate::sql::walk::{Look, walk};
+
     struct Finder {
         depth: usize,
     }
-    impl Visitor for Finder {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+    impl Look for Finder {
+        fn query(&mut self, _: &Query) -> ControlFlow<()> {
             self.depth += 1;
             ControlFlow::Continue(())
         }
 
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        fn query_end(&mut self, _: &Query) -> ControlFlow<()> {
             self.depth -= 1;
             ControlFlow::Continue(())
         }
 
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        fn expression(&mut self, expression: &Expr) -> ControlFlow<()> {
             if self.depth == 0
                 && let Expr::Function(function) = expression
                 && function.over.is_none()
@@ -1231,7 +1231,7 @@ fn uses_aggregates(select: &Select, order: &[OrderByExpr]) -> bool {
         }
     }
     let mut finder = Finder { depth: 0 };
-    select.projection.visit(&mut finder).is_break() || order.iter().any(|key| key.visit(&mut finder).is_break())
+    walk(&select.projection, &mut finder).is_break() || order.iter().any(|key| walk(key, &mut finder).is_break())
 }
 
 /// The name of a relation as SQLite is given it.

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use forebay_sqlite::SchemaEdit;
-use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName, VisitMut, VisitorMut};
+use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName};
 
 use super::carry_out::unchanged;
 use super::constraint::{self, referring_tables};
@@ -17,13 +17,14 @@ use super::scalar::{identifier, quoted};
 use super::schema::Table;
 use super::sequence::owned_sequences;
 use super::{Compiler, Step, folded};
+use crate::sql::walk::{change_expressions, walk_expressions};
 
 /// Whether an expression of PostgreSQL's mentions a column by this name. One that cannot be read mentions everything.
 pub(crate) fn mentions(text: &str, column: &str) -> bool {
     let Ok(expression) = parsed(text) else {
         return true;
     };
-    let found = sqlparser::ast::visit_expressions(&expression, |inner| {
+    let found = walk_expressions(&expression, |inner| {
         let name = match inner {
             Expr::Identifier(name) => Some(name),
             Expr::CompoundIdentifier(parts) => parts.last(),
@@ -64,16 +65,14 @@ enum Renamed<'a> {
     Table(&'a str, &'a str),
 }
 
-impl VisitorMut for Renamed<'_> {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+impl Renamed<'_> {
+    fn rename(self, expression: &mut Expr) {
         let rename = |name: &mut Ident, from: &str, to: &str| {
             if folded(name) == from {
                 *name = Ident::with_quote('"', to);
             }
         };
-        match (&*self, expression) {
+        match (self, expression) {
             (Self::Column(from, to), Expr::Identifier(name)) => rename(name, from, to),
             (Self::Column(from, to), Expr::CompoundIdentifier(parts)) => {
                 if let Some(name) = parts.last_mut() {
@@ -88,13 +87,12 @@ impl VisitorMut for Renamed<'_> {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 }
 
-fn renamed(text: &str, mut names: Renamed<'_>) -> Result<String> {
+fn renamed(text: &str, names: Renamed<'_>) -> Result<String> {
     let mut expression = parsed(text)?;
-    let _ = expression.visit(&mut names);
+    change_expressions(&mut expression, |inner| names.rename(inner));
     Ok(expression.to_string())
 }
 

@@ -17,6 +17,7 @@ use super::sequence::Sequence;
 use super::types::{self, TypeName};
 use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
+use crate::sql::walk::walk_expressions;
 
 impl Compiler<'_> {
     pub(super) fn create_table(&mut self, table: &CreateTable) -> Result<Vec<String>> {
@@ -347,7 +348,7 @@ pub(super) fn is_sequence_call(expression: &Expr) -> bool {
 /// What a generated column may not be made of.
 fn refuse_generated(expression: &Expr, definition: &Definition) -> Result<()> {
     let mut refused = None;
-    let _ = sqlparser::ast::visit_expressions(expression, |inner| {
+    let _ = walk_expressions(expression, |inner| {
         let name = match inner {
             Expr::Identifier(name) => folded(name),
             Expr::CompoundIdentifier(parts) => parts.last().map(folded).unwrap_or_default(),

@@ -4,12 +4,10 @@
 //! table by which its text would mean something else.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    CreateView, Expr, Ident, Query, Select, SelectItem, Statement as Tree, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    CreateView, Expr, Ident, Query, Select, SelectItem, Statement as Tree, WildcardAdditionalOptions,
 };
 
 use super::define::{refuse_session, unreadable};
@@ -22,6 +20,7 @@ use super::scope::Starred;
 use super::types;
 use super::{Compiler, Step, folded};
 use crate::sql::grammar;
+use crate::sql::walk::change_selects;
 
 impl Compiler<'_> {
     pub(super) fn create_view(&mut self, view: &CreateView) -> Result<Vec<String>> {
@@ -140,7 +139,7 @@ impl Compiler<'_> {
             return Ok(query.to_string());
         }
         let mut query = query.clone();
-        let _ = query.visit(&mut WrittenOut(stars));
+        change_selects(&mut query, |select| write_out(select, &stars));
         let text = query.to_string();
         // Two columns of one name behind one name of a table cannot be told apart in a text.
         let same = self.view(&text).is_ok_and(|compiled| {
@@ -346,32 +345,25 @@ pub(super) fn drop_view(dependent: &Dependent) -> Step {
 }
 
 /// Writes out each `*`.
-struct WrittenOut(Stars);
-
-impl VisitorMut for WrittenOut {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let mut items = Vec::with_capacity(select.projection.len());
-        for item in std::mem::take(&mut select.projection) {
-            let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = &item else {
-                items.push(item);
-                continue;
-            };
-            let place = options.wildcard_token.0.span.start;
-            let Some(columns) = self.0.get(&(place.line, place.column)) else {
-                items.push(item);
-                continue;
-            };
-            items.extend(columns.iter().map(|(relation, name)| {
-                let name = Ident::with_quote('"', name);
-                SelectItem::UnnamedExpr(match relation {
-                    Some(relation) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', relation), name]),
-                    None => Expr::Identifier(name),
-                })
-            }));
-        }
-        select.projection = items;
-        ControlFlow::Continue(())
+fn write_out(select: &mut Select, stars: &Stars) {
+    let mut items = Vec::with_capacity(select.projection.len());
+    for item in std::mem::take(&mut select.projection) {
+        let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = &item else {
+            items.push(item);
+            continue;
+        };
+        let place = options.wildcard_token.0.span.start;
+        let Some(columns) = stars.get(&(place.line, place.column)) else {
+            items.push(item);
+            continue;
+        };
+        items.extend(columns.iter().map(|(relation, name)| {
+            let name = Ident::with_quote('"', name);
+            SelectItem::UnnamedExpr(match relation {
+                Some(relation) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', relation), name]),
+                None => Expr::Identifier(name),
+            })
+        }));
     }
+    select.projection = items;
 }
