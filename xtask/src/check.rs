@@ -1,10 +1,11 @@
-//! The fast part of the tests, for while one writes: format, lints, types.
+//! The fast part of the tests, for while one writes: format, circles of files, lints, types.
 
-use crate::{command::cargo, steps::Steps};
+use crate::{circles, command::cargo, steps::Steps};
 
 /// Runs it and returns whether all is well.
 pub(crate) fn run() -> bool {
     let mut steps = Steps::default();
+    steps.step("circles of files", circles::step);
     format_and_lints(&mut steps);
     steps.command("types", cargo(["check", "--workspace", "--all-targets", "--quiet"]));
     steps.run()

@@ -5,6 +5,7 @@
 //! Does not know the library or the server: it runs cargo and other programs, as a person would.
 
 mod check;
+mod circles;
 mod command;
 mod documents;
 mod frameworks;
@@ -33,7 +34,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, circles of files, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
     Test {
         /// Leave out what takes minutes: the models, the other compiler, the real clients and frameworks, the measurements and the browser.
         #[arg(long, conflicts_with = "long")]
@@ -42,12 +43,17 @@ enum Chore {
         #[arg(long)]
         long: bool,
     },
-    /// The fast part while writing: format, lints, cargo check.
+    /// The fast part while writing: circles of files, format, lints, cargo check.
     Check,
     /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser.
     Setup,
     /// Makes the guide into a book, target/guide/index.html, and checks the links and examples of all documents.
     Guide,
+    /// Shows the circles of files that import one another, of these crates or of all.
+    Circles {
+        /// The crates.
+        crates: Vec<String>,
+    },
     /// Measures: `cargo xtask lab SCENARIO [--quick] [--json FILE]`, `cargo xtask lab report`, `cargo xtask lab figures`.
     #[command(disable_help_flag = true)]
     Lab {
@@ -65,6 +71,10 @@ fn main() -> ExitCode {
         Chore::Check => check::run(),
         Chore::Setup => setup::run(),
         Chore::Guide => guide::run(),
+        Chore::Circles { crates } => circles::show(&crates).unwrap_or_else(|error| {
+            eprintln!("{error}");
+            false
+        }),
         Chore::Lab { arguments } => {
             let lab = command::cargo(["run", "--release", "--package", "lab", "--"]).arguments(arguments);
             lab.run().is_ok()

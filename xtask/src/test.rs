@@ -4,20 +4,18 @@
 //! so that features, and with them dependencies, are compiled once.
 
 use crate::{
-    check,
+    check, circles,
     command::{Command, cargo, is_installed},
     frameworks::{LANGUAGES, Language},
     guide,
     report::Outcome,
     setup::{self, Client},
     steps::{Steps, outcome_of},
-    workspace,
+    workspace::{self, LOOM_CFG},
 };
 
 /// The rooms that have models.
 const MODELLED: &[&str] = &["forebay-batch", "forebay-cache", "forebay-pages"];
-/// The `cfg` under which their shared state is built on loom's types instead of std's.
-const LOOM_CFG: &str = "forebay_loom";
 /// The module of the models.
 const LOOM_FILTER: &str = "model::";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients`.
@@ -64,6 +62,7 @@ pub(crate) enum Extent {
 pub(crate) fn run(extent: Extent) -> bool {
     let mut steps = Steps::default();
     check::format_and_lints(&mut steps);
+    steps.step("circles of files", circles::step);
     steps.step("sources of dependencies", sources);
     steps.step("licences of dependencies", dependencies);
     steps.step("unused dependencies", unused_dependencies);

@@ -1,9 +1,13 @@
 //! Where things are in the workspace, and what its manifest promises.
 
 use std::{
-    env,
+    collections::BTreeMap,
+    env, fs,
     path::{Path, PathBuf},
 };
+
+/// The `cfg` under which what models check is built on loom's types instead of std's.
+pub(crate) const LOOM_CFG: &str = "forebay_loom";
 
 /// The folder with the workspace's `Cargo.toml`, wherever the chore was called from.
 pub(crate) fn root() -> &'static Path {
@@ -27,9 +31,31 @@ pub(crate) fn client_sources(language: &str) -> PathBuf {
     root().join("crates/forebay-server/tests/clients").join(language)
 }
 
+/// The packages of the workspace by name, with their folders: those with a manifest one or two folders below the root.
+pub(crate) fn packages() -> Result<BTreeMap<String, PathBuf>, String> {
+    let mut packages = BTreeMap::new();
+    for folder in folders_in(root())? {
+        let below = folders_in(&folder)?;
+        for folder in below.into_iter().chain([folder]) {
+            if let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml"))
+                && let Some(name) = value_of(&manifest, "name")
+            {
+                packages.insert(name, folder);
+            }
+        }
+    }
+    Ok(packages)
+}
+
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.is_dir() && *path != target()).collect())
+}
+
 /// The oldest compiler the workspace promises to build with, such as `1.95`.
 pub(crate) fn rust_version() -> Option<String> {
-    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).ok()?;
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).ok()?;
     value_of(&manifest, "rust-version")
 }
 
@@ -43,6 +69,14 @@ fn value_of(manifest: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_kinds_of_packages_are_found() {
+        let packages = packages().unwrap();
+        for (name, folder) in [("xtask", "xtask"), ("forebay-batch", "crates/forebay-batch")] {
+            assert_eq!(packages.get(name), Some(&root().join(folder)));
+        }
+    }
 
     #[test]
     fn the_promised_compiler_is_read_from_the_manifest() {
