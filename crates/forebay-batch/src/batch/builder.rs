@@ -1,4 +1,4 @@
-//! The limits of a batcher, chosen before it is built.
+//! How a batcher is made: its limits are chosen first.
 //!
 //! Promises: every limit has a default and is at least one; one that could let nothing through is refused where it is set.
 //! Knows nothing of how limits are kept.
@@ -18,6 +18,41 @@ use super::line::{BatchLimits, InOrder};
 use super::runner::{Shared, Weigh, run};
 use super::window::WINDOW_MAX;
 
+impl<I, O, E> Batcher<I, O, E> {
+    /// Chooses limits; [`Builder::build`] makes the batcher.
+    ///
+    /// ```
+    /// use std::{convert::Infallible, time::Duration};
+    /// use forebay::batch::Batcher;
+    ///
+    /// let writer = Batcher::builder()
+    ///     .max_items(500)
+    ///     .max_weight(1 << 20, |line: &String| line.len())
+    ///     .max_wait(Duration::from_millis(2))
+    ///     .build(|lines: Vec<String>| async move { Ok::<_, Infallible>(vec![(); lines.len()]) });
+    /// # drop(writer);
+    /// ```
+    pub fn builder() -> Builder<I, O, E> {
+        Builder::new()
+    }
+}
+
+impl<I, O, E> Batcher<I, O, E>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+    E: Send + Sync + 'static,
+{
+    /// A batcher with the default limits; see [`Builder`] for each.
+    pub fn new<F, Fut>(process: F) -> Self
+    where
+        F: Fn(Vec<I>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<O>, E>> + Send + 'static,
+    {
+        Builder::new().build(process)
+    }
+}
+
 /// Chooses a batcher's limits; see [`Batcher::builder`].
 #[must_use = "a builder does nothing until it is built"]
 pub struct Builder<I, O, E> {
@@ -32,7 +67,7 @@ pub struct Builder<I, O, E> {
 }
 
 impl<I, O, E> Builder<I, O, E> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             max_items: 1024,
             max_weight: None,

@@ -40,7 +40,6 @@ pub use stats::Stats;
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,40 +86,12 @@ pub struct Batcher<I, O, E = Infallible> {
     shared: Arc<Shared<I, O, E>>,
 }
 
-impl<I, O, E> Batcher<I, O, E> {
-    /// Chooses limits; [`Builder::build`] makes the batcher.
-    ///
-    /// ```
-    /// use std::{convert::Infallible, time::Duration};
-    /// use forebay::batch::Batcher;
-    ///
-    /// let writer = Batcher::builder()
-    ///     .max_items(500)
-    ///     .max_weight(1 << 20, |line: &String| line.len())
-    ///     .max_wait(Duration::from_millis(2))
-    ///     .build(|lines: Vec<String>| async move { Ok::<_, Infallible>(vec![(); lines.len()]) });
-    /// # drop(writer);
-    /// ```
-    pub fn builder() -> Builder<I, O, E> {
-        Builder::new()
-    }
-}
-
 impl<I, O, E> Batcher<I, O, E>
 where
     I: Send + 'static,
     O: Send + 'static,
     E: Send + Sync + 'static,
 {
-    /// A batcher with the default limits; see [`Builder`] for each.
-    pub fn new<F, Fut>(process: F) -> Self
-    where
-        F: Fn(Vec<I>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<O>, E>> + Send + 'static,
-    {
-        Builder::new().build(process)
-    }
-
     /// The item's own outcome, shared work. Enters the queue when first polled, and waits its turn when `max_queued` items
     /// are in it already.
     ///

@@ -1,4 +1,4 @@
-//! The limits of a loader, chosen before it is built.
+//! How a loader is made: its limits are chosen first.
 //!
 //! Promises: every limit has a default and is at least one; one that could let nothing through is refused where it is set.
 //! Knows nothing of how limits are kept.
@@ -11,10 +11,50 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::Loader;
 use super::answer::Answer;
 use super::engine::{Engine, Limits};
 use super::fetch::ask;
-use super::{Key, Loader};
+use super::key::Key;
+
+impl<K, V, E> Loader<K, V, E> {
+    /// Chooses limits; [`Builder::build`] makes the loader.
+    ///
+    /// ```
+    /// use std::{convert::Infallible, time::Duration};
+    /// use forebay::load::Loader;
+    ///
+    /// let halves = Loader::builder()
+    ///     .max_items(100)
+    ///     .max_in_flight(4)
+    ///     .fetch_timeout(Duration::from_secs(2))
+    ///     .build(|numbers: Vec<u64>| async move {
+    ///         // A list, in the order of the keys.
+    ///         Ok::<_, Infallible>(numbers.iter().map(|n| (n % 2 == 0).then_some(n / 2)).collect::<Vec<_>>())
+    ///     });
+    /// # drop(halves);
+    /// ```
+    pub fn builder() -> Builder<K, V, E> {
+        Builder::new()
+    }
+}
+
+impl<K, V, E> Loader<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// A loader with the default limits; see [`Builder`] for each.
+    pub fn new<A, F, Fut>(fetch: F) -> Self
+    where
+        A: Answer<K, E, Value = V> + Send + 'static,
+        F: Fn(Vec<K>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<A, E>> + Send + 'static,
+    {
+        Builder::new().build(fetch)
+    }
+}
 
 /// Chooses a loader's limits; see [`Loader::builder`].
 #[derive(Clone)]
@@ -32,7 +72,7 @@ pub struct Builder<K, V, E> {
 }
 
 impl<K, V, E> Builder<K, V, E> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             max_items: 1024,
             max_wait: Duration::ZERO,

@@ -111,6 +111,7 @@ mod engine;
 mod error;
 mod fetch;
 mod future;
+mod key;
 mod line;
 mod scope;
 mod stats;
@@ -120,21 +121,15 @@ pub use answer::{Answer, Outcomes};
 pub use builder::Builder;
 pub use error::LoadError;
 pub use future::Load;
+pub use key::Key;
 pub use scope::Scope;
 pub use stats::Stats;
 
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
-use std::hash::Hash;
 
 use engine::Engine;
-
-/// What can be a key: everything that has these. `Eq` and `Clone` run under the loader's lock: they must be quick, and must not
-/// call the loader.
-pub trait Key: Hash + Eq + Clone + Send + Sync + 'static {}
-
-impl<K: Hash + Eq + Clone + Send + Sync + 'static> Key for K {}
 
 /// Lets concurrent callers who each want a key share the fetches; each gets its own outcome.
 ///
@@ -189,44 +184,12 @@ pub struct Loader<K, V, E = Infallible> {
     max_remembered: usize,
 }
 
-impl<K, V, E> Loader<K, V, E> {
-    /// Chooses limits; [`Builder::build`] makes the loader.
-    ///
-    /// ```
-    /// use std::{convert::Infallible, time::Duration};
-    /// use forebay::load::Loader;
-    ///
-    /// let halves = Loader::builder()
-    ///     .max_items(100)
-    ///     .max_in_flight(4)
-    ///     .fetch_timeout(Duration::from_secs(2))
-    ///     .build(|numbers: Vec<u64>| async move {
-    ///         // A list, in the order of the keys.
-    ///         Ok::<_, Infallible>(numbers.iter().map(|n| (n % 2 == 0).then_some(n / 2)).collect::<Vec<_>>())
-    ///     });
-    /// # drop(halves);
-    /// ```
-    pub fn builder() -> Builder<K, V, E> {
-        Builder::new()
-    }
-}
-
 impl<K, V, E> Loader<K, V, E>
 where
     K: Key,
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// A loader with the default limits; see [`Builder`] for each.
-    pub fn new<A, F, Fut>(fetch: F) -> Self
-    where
-        A: Answer<K, E, Value = V> + Send + 'static,
-        F: Fn(Vec<K>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<A, E>> + Send + 'static,
-    {
-        Builder::new().build(fetch)
-    }
-
     /// The key's value, `None` if the source has none. The key enters the line when the load is first polled, and waits its
     /// turn when `max_queued` keys are in it already.
     ///

@@ -19,7 +19,8 @@ use futures_util::future::{BoxFuture, Shared, WeakShared, join_all};
 use parking_lot::Mutex;
 
 use super::engine::{Engine, Outcome};
-use super::{Key, Load};
+use super::future::Load;
+use super::key::Key;
 
 /// A loader that remembers, for one request; see [`Loader::scope`](super::Loader::scope). Clones are handles to the same
 /// memory.
