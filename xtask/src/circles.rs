@@ -30,7 +30,6 @@ const NOT_YET: &[&str] = &[
     "forebay-postgres",
     "forebay-server",
     "forebay-sqlite",
-    "forebay-write",
     "lab",
     "testbed",
     "web",

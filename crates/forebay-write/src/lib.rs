@@ -19,6 +19,7 @@ mod lanes;
 mod outcome;
 mod read;
 pub mod rows;
+mod running;
 mod statement;
 mod transaction;
 mod value;
