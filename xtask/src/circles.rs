@@ -29,7 +29,6 @@ const NOT_YET: &[&str] = &[
     "forebay-pg-values",
     "forebay-postgres",
     "forebay-server",
-    "forebay-sqlite",
     "lab",
     "testbed",
     "web",

@@ -8,6 +8,7 @@ mod error;
 mod group;
 mod health;
 mod load;
+mod open_error;
 mod place;
 mod policy;
 mod program;
@@ -15,17 +16,17 @@ mod readers;
 mod session;
 mod thread;
 mod transaction;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 pub use error::statement_error;
 pub use load::*;
+pub use open_error::OpenError;
 pub use readers::Reader;
 pub use session::{Progress, SchemaEdit, Session};
 pub use transaction::Transaction;
@@ -34,8 +35,9 @@ use self::health::Health;
 use self::place::Place;
 use self::readers::Readers;
 use self::session::Settings;
-use self::thread::{SqliteThread, StartError};
-use forebay_write::{CancelToken, Outcome, Parameters, Sql, StatementError, StatementErrorKind, Write, WriteError};
+use self::thread::SqliteThread;
+use self::writing::WritingConnection;
+use forebay_write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
 
 /// How much of a commit is on the disk when it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,47 +71,12 @@ pub struct Sqlite {
 
 struct Inner {
     path: PathBuf,
-    writer: SqliteThread,
-    /// One permit: the right to use the writing connection.
-    write_permit: Arc<Semaphore>,
-    /// Whether a transaction has it, and no batch.
-    in_transaction: Arc<watch::Sender<bool>>,
-    /// How many wait for it.
-    waiting_to_write: AtomicUsize,
+    writing: Arc<WritingConnection>,
     readers: Arc<Readers>,
     read_only: bool,
     /// None where files cannot be told apart.
     place: Option<Arc<Place>>,
     health: Arc<Health>,
-}
-
-impl Inner {
-    async fn permit_to_write(&self) -> Result<OwnedSemaphorePermit, WriteError> {
-        if let Ok(permit) = Arc::clone(&self.write_permit).try_acquire_owned() {
-            return Ok(permit);
-        }
-        let _counted = Counted::one(&self.waiting_to_write);
-        Arc::clone(&self.write_permit)
-            .acquire_owned()
-            .await
-            .map_err(|_| WriteError::Closed)
-    }
-}
-
-/// Counts one while it lives.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    fn one(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Settings of a database that is to be opened.
@@ -157,7 +124,7 @@ impl Sqlite {
     /// Whether somebody waits for the right to write, or for a reading connection: who holds one and does nothing with it is
     /// in the way.
     pub fn is_waited_for(&self) -> bool {
-        self.inner.waiting_to_write.load(Ordering::Relaxed) > 0 || self.inner.readers.are_all_taken()
+        self.inner.writing.is_waited_for() || self.inner.readers.are_all_taken()
     }
 
     /// Whether the file that is open is still in its place. A file that was deleted, moved or replaced while it was open
@@ -165,7 +132,7 @@ impl Sqlite {
     /// [`WriteError::OutcomeUnknown`].
     ///
     /// # Errors
-    /// A [`StatementErrorKind::Io`] that names the file and says what happened to it.
+    /// A [`StatementErrorKind::Io`](forebay_write::StatementErrorKind::Io) that names the file and says what happened to it.
     pub fn check_place(&self) -> Result<(), WriteError> {
         self.inner.place.as_ref().map_or(Ok(()), |place| place.look())
     }
@@ -180,9 +147,10 @@ impl Sqlite {
     /// # Errors
     /// What a write would meet now.
     pub async fn probe(&self) -> Result<(), WriteError> {
-        let permit = self.inner.permit_to_write().await?;
-        self.inner
-            .writer
+        let writing = &self.inner.writing;
+        let permit = writing.turn().await?;
+        writing
+            .thread
             .run(move |session| {
                 let _permit = permit;
                 session.probe()
@@ -219,7 +187,7 @@ impl Sqlite {
     /// # Cancel safety
     /// Dropped before it completes, nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, WriteError> {
-        Transaction::begin(Arc::clone(&self.inner)).await
+        Transaction::begin(Arc::clone(&self.inner.writing)).await
     }
 
     /// As [`begin`](Self::begin), but waits for no other transaction: none if one is open, or its turn comes first. Batches that are
@@ -231,19 +199,19 @@ impl Sqlite {
     /// # Cancel safety
     /// As [`begin`](Self::begin).
     pub async fn begin_unless_another(&self) -> Result<Option<Transaction>, WriteError> {
-        Transaction::begin_unless_another(Arc::clone(&self.inner)).await
+        Transaction::begin_unless_another(Arc::clone(&self.inner.writing)).await
     }
 
     /// Writes a batch; one outcome a write, in order.
     async fn write(&self, batch: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
         let count = batch.len();
-        let permit = match self.inner.permit_to_write().await {
+        let writing = &self.inner.writing;
+        let permit = match writing.turn().await {
             Ok(permit) => permit,
             Err(error) => return vec![Err(error); count],
         };
-        let ran = self
-            .inner
-            .writer
+        let ran = writing
+            .thread
             .run_leaving(move |session| {
                 let _permit = permit;
                 let outcomes = group::run(session, &batch);
@@ -265,12 +233,13 @@ impl Sqlite {
     /// moves what was committed from the write-ahead log into the file itself, so that the file can be copied alone; where
     /// somebody still reads, for as long as the busy timeout at most.
     pub async fn close(&self) {
-        let last = self.inner.permit_to_write().await;
-        self.inner.write_permit.close();
+        let writing = &self.inner.writing;
+        let last = writing.turn().await;
+        writing.close();
         self.inner.readers.close();
         if last.is_ok() && !self.inner.read_only {
             // At best: what was acknowledged is durable in the log as well.
-            let _ = self.inner.writer.run(|session| session.checkpoint()).await;
+            let _ = writing.thread.run(|session| session.checkpoint()).await;
         }
         drop(last);
     }
@@ -338,14 +307,7 @@ impl SqliteBuilder {
             settings,
         } = self;
         if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
-            return Err(OpenError {
-                path,
-                cause: StatementError::new(
-                    StatementErrorKind::Other,
-                    0,
-                    "a database in memory cannot be shared between connections; give a file",
-                ),
-            });
+            return Err(OpenError::not_a_file(path));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let health = Arc::new(Health::default());
@@ -357,10 +319,7 @@ impl SqliteBuilder {
             .map_err(|error| OpenError::new(&path, error))?;
         Ok(Sqlite {
             inner: Arc::new(Inner {
-                writer,
-                write_permit: Arc::new(Semaphore::new(1)),
-                in_transaction: Arc::new(watch::Sender::new(false)),
-                waiting_to_write: AtomicUsize::new(0),
+                writing: Arc::new(WritingConnection::new(writer)),
                 readers: Readers::new(path.clone(), settings, place.clone(), readers_max),
                 path,
                 read_only,
@@ -390,39 +349,4 @@ fn set_up_writer(
     })?;
     session.mind(place.clone(), health);
     Ok((read_only, place))
-}
-
-/// Why a database could not be opened.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("cannot open {}: {cause}", path.display())]
-pub struct OpenError {
-    path: PathBuf,
-    cause: StatementError,
-}
-
-impl OpenError {
-    fn new(path: &Path, error: StartError) -> Self {
-        let cause = match error {
-            StartError::Sqlite(error) => statement_error(&error),
-            other => StatementError::new(StatementErrorKind::Other, 0, other.to_string()),
-        };
-        Self {
-            path: path.to_owned(),
-            cause,
-        }
-    }
-
-    /// The database's own answer.
-    pub fn cause(&self) -> &StatementError {
-        &self.cause
-    }
-}
-
-impl From<OpenError> for WriteError {
-    fn from(error: OpenError) -> Self {
-        let message = error.to_string();
-        let mut cause = error.cause;
-        cause.message = message;
-        Self::Statement(cause)
-    }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::OpenError;
+use super::open_error::OpenError;
 use super::place::Place;
 use super::session::{Session, Settings};
 use super::thread::SqliteThread;

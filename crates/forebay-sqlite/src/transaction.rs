@@ -7,51 +7,45 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
-
-use super::Inner;
 use super::readers::CancelOnDrop;
 use super::session::{Session, Uncommitted};
+use super::writing::{TransactionTurn, WritingConnection};
 use forebay_write::{CancelToken, Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction that may write. Roll back by dropping it.
 pub struct Transaction {
-    sqlite: Arc<Inner>,
+    connection: Arc<WritingConnection>,
     /// The right to write; none once the transaction has ended.
-    permit: Option<Turn>,
+    turn: Option<TransactionTurn>,
     /// Only ever set, by whoever sees that the connection has no transaction open any more.
     lost: AtomicBool,
 }
 
 impl Transaction {
     /// Waits its turn to write, then begins.
-    pub(super) async fn begin(sqlite: Arc<Inner>) -> Result<Self, WriteError> {
-        let permit = sqlite.permit_to_write().await?;
-        Self::with(permit, sqlite).await
+    pub(super) async fn begin(connection: Arc<WritingConnection>) -> Result<Self, WriteError> {
+        let turn = connection.transaction_turn().await?;
+        Self::with(turn, connection).await
     }
 
     /// As [`begin`](Self::begin); none if another transaction is open, or its turn comes first.
-    pub(super) async fn begin_unless_another(sqlite: Arc<Inner>) -> Result<Option<Self>, WriteError> {
-        let mut another = sqlite.in_transaction.subscribe();
-        let permit = tokio::select! {
-            biased;
-            permit = sqlite.permit_to_write() => permit?,
-            _ = another.wait_for(|open| *open) => return Ok(None),
-        };
-        Self::with(permit, sqlite).await.map(Some)
+    pub(super) async fn begin_unless_another(connection: Arc<WritingConnection>) -> Result<Option<Self>, WriteError> {
+        match connection.transaction_turn_unless_another().await? {
+            Some(turn) => Self::with(turn, connection).await.map(Some),
+            None => Ok(None),
+        }
     }
 
-    async fn with(permit: OwnedSemaphorePermit, sqlite: Arc<Inner>) -> Result<Self, WriteError> {
-        let permit = Turn::of_transaction(permit, &sqlite.in_transaction);
+    async fn with(turn: TransactionTurn, connection: Arc<WritingConnection>) -> Result<Self, WriteError> {
         // From here on dropped means rolled back, also when this future is dropped half-way.
         let transaction = Self {
-            sqlite,
-            permit: Some(permit),
+            connection,
+            turn: Some(turn),
             lost: AtomicBool::new(false),
         };
         transaction
-            .sqlite
-            .writer
+            .connection
+            .thread
             .run(|session| session.begin().map_err(|failure| failure.error))
             .await??;
         Ok(transaction)
@@ -149,8 +143,8 @@ impl Transaction {
             return Err(WriteError::TransactionLost);
         }
         let ran = self
-            .sqlite
-            .writer
+            .connection
+            .thread
             .run(move |session| {
                 if session.is_autocommit() {
                     return (Err(WriteError::TransactionLost), true);
@@ -226,12 +220,12 @@ impl Transaction {
         if self.is_lost() {
             return Err(WriteError::TransactionLost);
         }
-        let permit = self.permit.take();
-        self.sqlite
-            .writer
+        let turn = self.turn.take();
+        self.connection
+            .thread
             .run(move |session| {
                 // Held until the end of the job, also when nobody waits for it any more.
-                let _permit = permit;
+                let _turn = turn;
                 session.close_cursors();
                 if session.is_autocommit() {
                     session.rollback();
@@ -249,15 +243,15 @@ impl Transaction {
     /// # Errors
     /// [`WriteError::Closed`].
     pub async fn rollback(mut self) -> Result<(), WriteError> {
-        let permit = self.permit.take();
-        self.sqlite.writer.run(move |session| end(session, permit)).await
+        let turn = self.turn.take();
+        self.connection.thread.run(move |session| end(session, turn)).await
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            self.sqlite.writer.post(move |session| end(session, Some(permit)));
+        if let Some(turn) = self.turn.take() {
+            self.connection.thread.post(move |session| end(session, Some(turn)));
         }
     }
 }
@@ -266,32 +260,9 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The permit is given back only when nothing of the transaction is left.
-fn end(session: &mut Session, permit: Option<Turn>) {
+/// The turn is over only when nothing of the transaction is left.
+fn end(session: &mut Session, turn: Option<TransactionTurn>) {
     session.close_cursors();
     session.rollback();
-    drop(permit);
-}
-
-/// The right to write of a transaction, which others are told of as long as it has it.
-struct Turn {
-    in_transaction: Arc<watch::Sender<bool>>,
-    /// Given back after they were told.
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Turn {
-    fn of_transaction(permit: OwnedSemaphorePermit, in_transaction: &Arc<watch::Sender<bool>>) -> Self {
-        in_transaction.send_replace(true);
-        Self {
-            in_transaction: Arc::clone(in_transaction),
-            _permit: permit,
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.in_transaction.send_replace(false);
-    }
+    drop(turn);
 }

@@ -12,7 +12,7 @@ use serde::de::value::{SeqDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
 
-use super::ReadError;
+use forebay_write::ReadError;
 
 /// Reads one row.
 pub(super) fn deserialize<V: DeserializeOwned>(row: &Row<'_>) -> Result<V, ReadError> {
