@@ -1,4 +1,4 @@
-//! The windows and limits of a cache, chosen before it is built.
+//! How a cache is made: its windows and limits are chosen first.
 //!
 //! Promises: every setting has a default; one that makes no sense is refused where it is set. Knows nothing of how they are kept.
 
@@ -25,6 +25,19 @@ use forebay_batch::load::Key;
 
 /// Shards of the table of flights: enough that misses of many cores seldom meet.
 const FLIGHT_SHARDS: usize = 64;
+
+impl<K, V, E> Cache<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    /// Chooses windows and limits; [`Builder::build`] makes the cache. The source is an async function of a key, a
+    /// [`Loader`](forebay_batch::load::Loader), another cache, or anything else that is a [`Source`].
+    pub fn builder(source: impl Source<K, Value = V, Error = E>) -> Builder<K, V, E> {
+        Builder::new(source)
+    }
+}
 
 /// Chooses a cache's windows and limits; see [`Cache::builder`].
 #[must_use = "a builder does nothing until it is built"]
@@ -60,7 +73,7 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    pub(super) fn new(source: impl Source<K, Value = V, Error = E>) -> Self {
+    fn new(source: impl Source<K, Value = V, Error = E>) -> Self {
         Self {
             source: Box::new(source),
             capacity: 10_000,

@@ -1,36 +1,26 @@
-//! The cache behind its handles: entries, flights and tiers, and the rules by which a lookup is answered.
+//! What a cache is made of, behind its handles, and what lookups, fetches and changes all need of it.
 //!
-//! Promises:
-//! - A lookup is answered by a fresh or stale entry at once, and otherwise by the flight that it joins or begins; if that
-//!   fails, by an expired entry that may still rescue, or with the flight's error.
-//! - What is written (`insert`, `invalidate`, `mark_stale`, `clear`) wins over every flight that was in the air.
-//! - No user code runs while a lock is held, but for `Hash`, `Eq` and `Clone` of keys.
+//! Promises: no user code runs while a lock is held, but for `Hash`, `Eq` and `Clone` of keys.
 //!
-//! How a flight goes is told in `trip`.
+//! Lookups are told in `lookup`, fetches in `fetch`, changes in `changes`; this knows none of them.
 
-use std::borrow::Borrow;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, State};
 use super::clock::Time;
-use super::error::CacheError;
-use super::events;
 use super::flight::Flight;
-use super::flights::{Begun, Boarded, Flights, Numbered};
-use super::hot::Hot;
-use super::record::{Record, Staleness, Terms, keep_for};
+use super::flights::Flights;
+use super::hot::{self, Hot};
+use super::record::{Record, Terms, keep_for};
 use super::source::AnySource;
 use super::stats::{Counters, Hits, Stats, count};
 use super::store::{Inserted, Store};
 use super::tier::{Kept, Prepared, Put, Tiers};
-use super::trip::{ByTiers, Departure, Leg, Trip};
+use super::trip::Trip;
 use super::turns::Turns;
 use forebay_batch::load::Key;
 use forebay_batch::panics::quietly;
@@ -62,253 +52,12 @@ pub(super) struct Core<K, V, E> {
     pub(super) publishes: AtomicBool,
 }
 
-/// The end of a lookup that needs no flight.
-pub(super) type AtOnce<V, E> = Result<Answer<V>, CacheError<E>>;
-
-/// A reader on a flight; leaving it in any way is noticed.
-pub(super) struct Waiting<K: Key, V, E> {
-    core: Arc<Core<K, V, E>>,
-    hash: u64,
-    key: K,
-    flight: Arc<Flight<V, E>>,
-    /// When an expired entry is a better answer than to wait on.
-    rescue_at: Option<Instant>,
-}
-
 impl<K, V, E> Core<K, V, E>
 where
     K: Key,
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// What `take` makes of the entry that memory has, if it has one that may be served.
-    #[inline]
-    pub(super) fn glance<Q, R>(
-        self: &Arc<Self>,
-        hash: u64,
-        key: &Q,
-        take: impl Fn(&Record<V>, State, u64) -> R,
-    ) -> Option<R>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let now_ms = self.time.now();
-        let mut refresh = None;
-        let taken = self.store.read(hash, key, |record| {
-            if record.surely_fresh(now_ms, &self.terms) {
-                if record.value.is_none() {
-                    self.hits.missing();
-                }
-                return (Some(take(record, State::Fresh, now_ms)), true);
-            }
-            match self.second_glance(record, now_ms, &mut refresh) {
-                Some(state) => {
-                    let taken = take(record, state, now_ms);
-                    // Last, for a claim that is lost in a panic of the value's clone would hold back all others.
-                    refresh = refresh.filter(|_| record.claim(now_ms, &self.terms));
-                    (Some(taken), state == State::Fresh)
-                }
-                None => (None, false),
-            }
-        })?;
-        if let Some(known_ms) = refresh {
-            self.refresh_in_background(hash, key.to_owned(), known_ms);
-        }
-        taken
-    }
-
-    /// The rest of a glance, for entries that are not simply fresh: as what it may be served. If it wants a refresh, when what is
-    /// known was fetched is in `refresh`.
-    #[inline(never)]
-    fn second_glance(&self, record: &Record<V>, now_ms: u64, refresh: &mut Option<u64>) -> Option<State> {
-        let standing = record.standing(now_ms, &self.terms);
-        let state = match standing.staleness {
-            Staleness::Fresh => State::Fresh,
-            Staleness::Stale => {
-                self.hits.stale();
-                State::Stale
-            }
-            // Between two attempts at a source that fails, there is no sense in waiting.
-            Staleness::Expired if standing.rescues && record.backs_off(now_ms, &self.terms) => {
-                count(&self.counters.rescued);
-                return Some(State::Rescued);
-            }
-            Staleness::Expired => return None,
-        };
-        if record.value.is_none() {
-            self.hits.missing();
-        }
-        if standing.refresh {
-            *refresh = Some(record.fetched_at_ms());
-        }
-        Some(state)
-    }
-
-    /// A fresh answer, if memory has one. Nothing is begun.
-    pub(super) fn fresh<Q>(&self, hash: u64, key: &Q) -> Option<Option<V>>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        let now_ms = self.time.now();
-        self.store.read(hash, key, |record| {
-            let fresh = record.standing(now_ms, &self.terms).staleness == Staleness::Fresh;
-            if fresh && record.value.is_none() {
-                self.hits.missing();
-            }
-            (fresh.then(|| record.value.clone()), fresh)
-        })?
-    }
-
-    /// What is left where the source failed or is slow: an expired entry, or what somebody has written meanwhile.
-    pub(super) fn rescue(&self, hash: u64, key: &K) -> Option<Answer<V>> {
-        let now_ms = self.time.now();
-        let answer = self.store.peek(hash, key, |record| {
-            let standing = record.standing(now_ms, &self.terms);
-            let state = match standing.staleness {
-                Staleness::Fresh => State::Fresh,
-                Staleness::Stale => State::Stale,
-                Staleness::Expired => State::Rescued,
-            };
-            standing.rescues.then(|| served(record, state, now_ms))
-        })??;
-        if answer.state == State::Rescued {
-            count(&self.counters.rescued);
-        }
-        Some(answer)
-    }
-
-    fn could_rescue(&self, hash: u64, key: &K) -> bool {
-        let now_ms = self.time.now();
-        let rescues = |record: &Record<V>| record.standing(now_ms, &self.terms).rescues;
-        self.store.peek(hash, key, rescues).unwrap_or(false)
-    }
-
-    /// Gets a reader whom memory could not answer onto a flight, or the answer that has come meanwhile. A flight that was
-    /// begun is in `begun`, and must depart.
-    pub(super) fn board(
-        self: &Arc<Self>,
-        hash: u64,
-        key: K,
-        begun: &mut Vec<Leg<K, V, E>>,
-    ) -> Result<Waiting<K, V, E>, AtOnce<V, E>> {
-        loop {
-            let kept = self.flights.kept(hash);
-            if let Some(answer) = self.glance(hash, &key, served) {
-                return Err(Ok(answer));
-            }
-            let begin = |number| Flight::new(number, false);
-            let flight = match self.flights.board(hash, &key, kept, begin, |flight| self.join(flight)) {
-                Boarded::LookAgain => continue,
-                Boarded::Full => {
-                    count(&self.counters.misses);
-                    let rescued = self.rescue(hash, &key);
-                    return Err(rescued.ok_or(CacheError::Overloaded));
-                }
-                Boarded::Joined(flight) => {
-                    count(&self.counters.misses);
-                    count(&self.counters.joined);
-                    flight
-                }
-                Boarded::Began(flight) => {
-                    count(&self.counters.misses);
-                    count(&self.counters.flights);
-                    // The key first goes on its way: from there on the flight ends even if the clone panics.
-                    begun.push(Leg::new(hash, key, &flight, ByTiers::Any));
-                    let key = begun.last().expect("just pushed").key().clone();
-                    return Ok(self.waiting(hash, key, flight));
-                }
-            };
-            return Ok(self.waiting(hash, key, flight));
-        }
-    }
-
-    fn waiting(self: &Arc<Self>, hash: u64, key: K, flight: Arc<Flight<V, E>>) -> Waiting<K, V, E> {
-        Waiting {
-            core: Arc::clone(self),
-            hash,
-            key,
-            flight,
-            rescue_at: self
-                .settings
-                .soft_timeout
-                .and_then(|limit| Instant::now().checked_add(limit)),
-        }
-    }
-
-    /// One more waits for the flight. Under the shard's lock.
-    fn join(&self, flight: &Flight<V, E>) {
-        let waiting = flight.join();
-        if let Some(turns) = &self.turns
-            && waiting > 1
-        {
-            turns.waiters(flight.number(), waiting);
-        }
-    }
-
-    /// A reader's way when memory could not answer.
-    pub(super) async fn obtain(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
-        let mut departure = Departure::new(&self);
-        let boarded = self.board(hash, key, departure.legs());
-        drop(departure);
-        match boarded {
-            Ok(waiting) => waiting.landed().await,
-            Err(at_once) => at_once,
-        }
-    }
-
-    /// Asks the source in the background, if nobody does. `known_ms`: when what is known was fetched.
-    pub(super) fn refresh_in_background(self: &Arc<Self>, hash: u64, key: K, known_ms: u64) {
-        match self
-            .flights
-            .begin_if_none(hash, &key, |number| Flight::new(number, true))
-        {
-            Begun::New(flight) => {
-                count(&self.counters.flights);
-                count(&self.counters.refreshes);
-                self.depart(vec![Leg::new(hash, key, &flight, ByTiers::NewerThan(known_ms))]);
-            }
-            // It will end what was claimed.
-            Begun::InTheAir => {}
-            Begun::Full => {
-                self.store.peek(hash, &key, Record::unclaim);
-            }
-        }
-    }
-
-    /// A fetch that begins now, whatever is known and whoever flies.
-    pub(super) async fn refresh(self: Arc<Self>, hash: u64, key: K) -> Result<Answer<V>, CacheError<E>> {
-        self.source.invalidate(&key);
-        let begin = |number| Flight::new(number, false);
-        let Some(flight) = self.flights.begin_anew(hash, &key, begin, |flight| self.join(flight)) else {
-            return Err(CacheError::Overloaded);
-        };
-        count(&self.counters.flights);
-        let mut departure = Departure::new(&self);
-        // The key first goes on its way, as when boarding.
-        departure.legs().push(Leg::new(hash, key, &flight, ByTiers::No));
-        let key = departure.legs()[0].key().clone();
-        drop(departure);
-        self.waiting(hash, key, flight).outcome().await
-    }
-
-    /// Keeps what the application says is the value.
-    pub(super) fn insert(&self, hash: u64, key: K, value: Option<V>) {
-        self.source.invalidate(&key);
-        let now_ms = self.time.now();
-        let weight = self.weigh(&key, value.as_ref());
-        let for_tiers = (!self.tiers.is_empty()).then(|| self.prepare(&key, &value, now_ms));
-        let of_flights = key.clone();
-        let mut entry = Some((key, Record::new(value, now_ms, dice(hash, now_ms))));
-        let (replaced, inserted) = self.flights.supersede(hash, &of_flights, || {
-            let replaced = for_tiers.map(|prepared| self.tiers.insert(prepared));
-            (replaced, self.shelve(hash, &of_flights, weight, &mut entry))
-        });
-        quietly(|| drop((replaced, entry)));
-        self.inserted(hash, inserted);
-    }
-
     /// Puts an entry into memory, and takes it for that; one that could never fit is left to be dropped where no lock is held.
     pub(super) fn shelve(&self, hash: u64, key: &K, weight: u32, entry: &mut Option<(K, Record<V>)>) -> Inserted {
         if u64::from(weight.max(1)) > self.store.capacity() {
@@ -317,53 +66,6 @@ where
         }
         let (key, record) = entry.take().expect("an entry is kept once");
         self.store.insert(hash, key, weight, record)
-    }
-
-    /// Forgets the key, here and in all tiers.
-    pub(super) fn invalidate<Q>(&self, hash: u64, key: &Q)
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let owned = key.to_owned();
-        self.source.invalidate(&owned);
-        let for_tiers = (!self.tiers.is_empty()).then(|| owned.clone());
-        let replaced = self.flights.supersede(hash, &owned, || {
-            self.store.remove::<K>(hash, &owned);
-            for_tiers.map(|key| self.tiers.invalidate(key))
-        });
-        quietly(|| drop(replaced));
-        quietly(|| self.store.tidy_removed(hash));
-    }
-
-    /// Makes the key's entry stale; what flies already may have read before the change, and is not kept.
-    pub(super) fn mark_stale<Q>(&self, hash: u64, key: &Q)
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let owned = key.to_owned();
-        self.source.invalidate(&owned);
-        let for_tiers = (!self.tiers.is_empty()).then(|| owned.clone());
-        let replaced = self.flights.supersede(hash, &owned, || {
-            self.store.peek::<K, _>(hash, &owned, Record::mark_stale);
-            for_tiers.map(|key| self.tiers.invalidate(key))
-        });
-        quietly(|| drop(replaced));
-    }
-
-    /// Forgets everything, here and in all tiers.
-    pub(super) fn clear(&self) {
-        for key in self.flights.keys() {
-            self.source.invalidate(&key);
-        }
-        self.source.invalidate_all();
-        let replaced = self.flights.supersede_all(|| {
-            self.store.clear();
-            (!self.tiers.is_empty()).then(|| self.tiers.clear())
-        });
-        quietly(|| drop(replaced));
-        quietly(|| self.store.tidy_cleared());
     }
 
     pub(super) fn weigh(&self, key: &K, value: Option<&V>) -> u32 {
@@ -394,17 +96,6 @@ where
         quietly(|| self.store.tidy(hash, inserted));
     }
 
-    /// Begins to publish metrics, if it has a name and there is a runtime; if not, the next flight tries again.
-    pub(super) fn publish(self: &Arc<Self>) {
-        if self.settings.name.is_empty() || self.publishes.load(Ordering::Relaxed) {
-            return;
-        }
-        let Some(runtime) = self.runtime() else { return };
-        if !self.publishes.swap(true, Ordering::Relaxed) {
-            runtime.spawn(events::publish(Arc::downgrade(self)));
-        }
-    }
-
     /// Makes a timer, say, of the runtime that flights run in, wherever it is then awaited. `None`: there is no runtime.
     pub(super) fn in_the_runtime<R>(&self, make: impl FnOnce() -> R) -> Option<R> {
         let runtime = self.runtime()?;
@@ -433,83 +124,29 @@ where
     }
 }
 
-impl<K, V, E> Waiting<K, V, E>
+impl<K, V, E> Core<K, V, E>
 where
     K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
 {
-    /// What the flight brings, or what rescues from it.
-    pub(super) async fn landed(self) -> Result<Answer<V>, CacheError<E>> {
-        let core = &self.core;
-        if let Some(deadline) = self.rescue_at
-            && core.could_rescue(self.hash, &self.key)
-            && let Some(waiting) = core.in_the_runtime(|| timeout_at(deadline, self.flight.wait()))
-            && waiting.await.is_err()
-            && let Some(answer) = core.rescue(self.hash, &self.key)
-        {
-            self.flight.go_on();
-            return Ok(answer);
-        }
-        match self.outcome().await {
-            Ok(answer) => Ok(answer),
-            Err(error) => core.rescue(self.hash, &self.key).ok_or(error),
+    /// A use of the key, of which some are recorded.
+    #[inline]
+    pub(super) fn used<Q>(&self, key: &Q)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        if self.hot.is_some() && hot::sampled() {
+            self.record_use(key);
         }
     }
 
-    /// What the flight brings.
-    async fn outcome(&self) -> Result<Answer<V>, CacheError<E>> {
-        let landed = self.flight.wait().await.as_ref().map_err(CacheError::clone)?;
-        let age_ms = self.core.time.now().saturating_sub(landed.fetched_at_ms);
-        Ok(Answer {
-            value: landed.value.clone(),
-            state: landed.state,
-            age: Duration::from_millis(age_ms),
-        })
-    }
-}
-
-impl<K: Key, V, E> Drop for Waiting<K, V, E> {
-    fn drop(&mut self) {
-        if self.flight.has_ended() {
-            return;
+    #[cold]
+    fn record_use<Q>(&self, key: &Q)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        // A use more or less is not worth a wait.
+        if let Some(mut hot) = self.hot.as_ref().and_then(|hot| hot.try_lock()) {
+            hot.record(&key.to_owned(), self.time.now());
         }
-        let (core, flight) = (&self.core, &self.flight);
-        let mut trip = None;
-        let called_off = core.flights.abandon(self.hash, flight, || {
-            let left = flight.leave();
-            let Some(turns) = &core.turns else { return false };
-            if left > 0 || flight.background() {
-                turns.waiters(flight.number(), left);
-                return false;
-            }
-            trip = turns.withdraw(flight.number());
-            trip.is_some()
-        });
-        if called_off {
-            count(&core.counters.called_off);
-            // Who claimed a refresh meanwhile left it to this flight.
-            quietly(|| {
-                core.store.peek(self.hash, &self.key, Record::unclaim);
-            });
-        }
-        quietly(|| drop(trip));
     }
-}
-
-/// A whole answer.
-pub(super) fn served<V: Clone>(record: &Record<V>, state: State, now_ms: u64) -> Answer<V> {
-    Answer {
-        value: record.value.clone(),
-        state,
-        age: record.age(now_ms),
-    }
-}
-
-/// A number by which an entry's share of the jitter is chosen (the finalizer of `SplitMix64`, Steele et al., 2014).
-pub(super) fn dice(hash: u64, now_ms: u64) -> u64 {
-    let mixed = hash ^ now_ms.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }

@@ -13,15 +13,15 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
-use super::Cache;
 use super::answer::Answer;
+use super::core::Core;
 use super::error::CacheError;
 use forebay_batch::load::Key;
 
-/// A get on its way; what [`Cache::get`] returns.
+/// A get on its way; what [`Cache::get`](super::Cache::get) returns.
 #[must_use = "a get does nothing until it is awaited"]
 pub struct Get<'a, K, V, E, Q: ?Sized> {
-    cache: &'a Cache<K, V, E>,
+    core: &'a Arc<Core<K, V, E>>,
     key: &'a Q,
     /// From when on memory could not answer.
     obtaining: Option<BoxFuture<'static, Result<Answer<V>, CacheError<E>>>>,
@@ -29,9 +29,9 @@ pub struct Get<'a, K, V, E, Q: ?Sized> {
 
 impl<'a, K, V, E, Q: ?Sized> Get<'a, K, V, E, Q> {
     #[inline]
-    pub(super) fn new(cache: &'a Cache<K, V, E>, key: &'a Q) -> Self {
+    pub(super) fn new(core: &'a Arc<Core<K, V, E>>, key: &'a Q) -> Self {
         Self {
-            cache,
+            core,
             key,
             obtaining: None,
         }
@@ -50,7 +50,7 @@ where
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.obtaining.is_none() {
-            let (core, key) = (&self.cache.core, self.key);
+            let (core, key) = (self.core, self.key);
             let hash = core.store.hash(key);
             if let Some(value) = core.glance(hash, key, |record, _, _| record.value.clone()) {
                 core.used(key);
@@ -71,7 +71,7 @@ where
 {
     #[cold]
     fn obtain(&mut self, hash: u64) {
-        let core = &self.cache.core;
+        let core = self.core;
         core.used(self.key);
         self.obtaining = Some(Box::pin(Arc::clone(core).obtain(hash, self.key.to_owned())));
     }

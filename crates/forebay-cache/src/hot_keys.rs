@@ -4,7 +4,6 @@
 
 use super::Cache;
 use super::answer::Answer;
-use super::hot;
 use forebay_batch::load::Key;
 
 /// Keys and about how often each was used of late, most used first. What [`Cache::hot_keys`] lists and [`Cache::warm`] takes.
@@ -94,32 +93,5 @@ where
             progress(warmed);
         }
         warmed
-    }
-}
-
-impl<K, V, E> super::core::Core<K, V, E>
-where
-    K: Key,
-{
-    /// A use of the key, of which some are recorded.
-    #[inline]
-    pub(super) fn used<Q>(&self, key: &Q)
-    where
-        Q: ToOwned<Owned = K> + ?Sized,
-    {
-        if self.hot.is_some() && hot::sampled() {
-            self.record_use(key);
-        }
-    }
-
-    #[cold]
-    fn record_use<Q>(&self, key: &Q)
-    where
-        Q: ToOwned<Owned = K> + ?Sized,
-    {
-        // A use more or less is not worth a wait.
-        if let Some(mut hot) = self.hot.as_ref().and_then(|hot| hot.try_lock()) {
-            hot.record(&key.to_owned(), self.time.now());
-        }
     }
 }

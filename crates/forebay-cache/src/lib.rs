@@ -184,17 +184,22 @@
 
 mod answer;
 mod builder;
+mod changes;
 mod clock;
 mod core;
 mod error;
-mod events;
+mod fetch;
 mod flight;
 mod flights;
 mod get;
 mod hot;
 mod hot_keys;
+mod lookup;
+mod metrics;
 #[cfg(all(test, forebay_loom))]
 mod model;
+mod nested;
+mod publishing;
 mod record;
 mod settled;
 mod source;
@@ -223,8 +228,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::core::{Core, served};
-use self::trip::Departure;
+use self::core::Core;
+use self::fetch::Departure;
+use self::lookup::served;
 use forebay_batch::load::Key;
 
 /// Keeps what a source answered, and asks it once for what many want.
@@ -263,12 +269,6 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// Chooses windows and limits; [`Builder::build`] makes the cache. The source is an async function of a key, a
-    /// [`Loader`](forebay_batch::load::Loader), another cache, or anything else that is a [`Source`].
-    pub fn builder(source: impl Source<K, Value = V, Error = E>) -> Builder<K, V, E> {
-        Builder::new(source)
-    }
-
     /// The key's value, `None` if the source has none: from memory if it is fresh or stale there, else by a flight.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        Get::new(self, key)
+        Get::new(&self.core, key)
     }
 
     /// As [`get`](Self::get), and tells the value's state and age.

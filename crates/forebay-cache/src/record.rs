@@ -74,10 +74,18 @@ const AT_SHIFT: u32 = 16;
 const AT_MAX: u64 = (1 << 48) - 1;
 const FAILURES: u64 = 0xFFFF;
 
+/// What an entry's share of the jitter is chosen by (the finalizer of `SplitMix64`, Steele et al., 2014).
+pub(super) fn jitter_seed(hash: u64, now_ms: u64) -> u64 {
+    let mixed = hash ^ now_ms.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
 impl<V> Record<V> {
-    /// `dice`: any number, by which this entry's share of the jitter is chosen.
-    pub(super) fn new(value: Option<V>, fetched_at_ms: u64, dice: u64) -> Self {
-        let share = dice >> (u64::BITS - JITTER_BITS);
+    /// `jitter_seed`: any number, by which this entry's share of the jitter is chosen.
+    pub(super) fn new(value: Option<V>, fetched_at_ms: u64, jitter_seed: u64) -> Self {
+        let share = jitter_seed >> (u64::BITS - JITTER_BITS);
         Self {
             value,
             times: AtomicU64::new(fetched_at_ms.min(AT_MAX) << AT_SHIFT | share << 1),
@@ -338,18 +346,18 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the windows and the dice: the states follow one another, jitter only shortens, and by no more than asked;
+        /// Whatever the windows and the seed: the states follow one another, jitter only shortens, and by no more than asked;
         /// and what is surely fresh by a glance is so by a second one.
         #[test]
         fn states_follow_one_another_and_jitter_only_shortens(
-            fresh in window(), stale in window(), jitter in 0_u64..=1024, ahead in 0_u64..=1024, dice: u64, age in 0_u64..5_000,
+            fresh in window(), stale in window(), jitter in 0_u64..=1024, ahead in 0_u64..=1024, seed: u64, age in 0_u64..5_000,
             missing: bool,
         ) {
             let windows = Windows { fresh_ms: fresh, stale_ms: stale };
             let mut terms = terms(0, 0);
             (terms.present, terms.missing, terms.jitter, terms.ahead) = (windows, windows, jitter, ahead);
             let terms = terms.complete();
-            let record = Record::new((!missing).then_some(1), NOW, dice);
+            let record = Record::new((!missing).then_some(1), NOW, seed);
             let standing = record.standing(NOW + age, &terms);
             match standing.staleness {
                 Staleness::Fresh => prop_assert!(age < fresh),

@@ -1,4 +1,4 @@
-//! Where a cache fetches from: an async function of a key, a [`Loader`], another [`Cache`].
+//! Where a cache fetches from: an async function of a key, a [`Loader`], another [`Cache`](super::Cache).
 //!
 //! Promises: a source is asked for a key by one flight at a time (or as many as the cache was told), in a task of the cache's.
 //! Knows nothing of how answers are kept.
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::Cache;
-use super::error::CacheError;
 use forebay_batch::load::{Key, LoadError, Loader};
 
 /// What a source answered for a key.
@@ -33,7 +31,7 @@ impl<V> From<Option<V>> for Fetched<V> {
 /// What a cache fetches from when it has nothing fresh.
 ///
 /// Implemented for async functions `Fn(K) -> Result<Option<V>, E>`, for [`Loader`], which gathers the keys that many flights
-/// want at about the same time into few fetches, and for [`Cache`].
+/// want at about the same time into few fetches, and for [`Cache`](super::Cache).
 ///
 /// A caller of a source (the cache) guarantees: it asks again only after the answer before it, or after `invalidate`.
 /// An implementation must: answer from data no older than its call, but for an age that it tells.
@@ -113,43 +111,6 @@ where
 
     fn invalidate_all(&self) {
         Loader::invalidate_all(self);
-    }
-}
-
-impl<K, V, E> Source<K> for Cache<K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    type Value = V;
-    type Error = CacheError<E>;
-
-    const GATHERS: bool = true;
-
-    async fn fetch(&self, key: K) -> Result<Fetched<V>, CacheError<E>> {
-        let answer = self.lookup(&key).await?;
-        Ok(Fetched {
-            value: answer.value,
-            age: answer.age,
-        })
-    }
-
-    async fn fetch_many(&self, keys: Vec<K>) -> Vec<Result<Fetched<V>, CacheError<E>>> {
-        let answers = self.lookup_many(keys).await;
-        let fetched = |answer: super::Answer<V>| Fetched {
-            value: answer.value,
-            age: answer.age,
-        };
-        answers.into_iter().map(|answer| answer.map(fetched)).collect()
-    }
-
-    fn invalidate(&self, key: &K) {
-        drop(Cache::invalidate(self, key));
-    }
-
-    fn invalidate_all(&self) {
-        drop(self.clear());
     }
 }
 

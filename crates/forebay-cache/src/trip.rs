@@ -1,41 +1,18 @@
-//! How flights go: through the tiers, in line for their turn, to the source, and what they bring into memory.
-//!
-//! Promises:
-//! - A trip runs in tasks of its own: nobody's cancellation ends it. However it ends (a panic, the hard timeout, a runtime that
-//!   shuts down), every flight on it ends with an outcome, and its turn is given back.
-//! - Flights that depart together ask the tiers in one go; and the source too, where it gathers.
-//! - What comes is kept only if nobody wrote meanwhile, with the age that it has: counted from the beginning of its fetch, as
-//!   HTTP caches count it (RFC 9111, section 4.2.3).
+//! What a flight takes along: its key, and what goes to the source together. Knows nothing of how it goes.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use tokio::runtime::Handle;
-use tracing::Instrument;
 
-use super::answer::State;
-use super::core::{Core, dice};
-use super::error::CacheError;
-use super::events;
-use super::flight::{Flight, Landed};
+use super::flight::Flight;
 use super::flights::Numbered;
-use super::record::{Record, Staleness};
-use super::source::Fetched;
-use super::stats::count;
-use super::tier::Kept;
-use forebay_batch::load::Key;
-use forebay_batch::panics::{panic_message, quietly};
 
 /// A key on its way, and its flight.
 pub(super) struct Leg<K, V, E> {
-    hash: u64,
-    key: K,
-    flight: Arc<Flight<V, E>>,
-    by_tiers: ByTiers,
+    pub(super) hash: u64,
+    pub(super) key: K,
+    pub(super) flight: Arc<Flight<V, E>>,
+    pub(super) by_tiers: ByTiers,
 }
 
 /// Which copies of the tiers are good enough.
@@ -51,10 +28,10 @@ pub(super) enum ByTiers {
 
 /// Keys that the source is asked for together.
 pub(super) struct Trip<K, V, E> {
-    legs: Vec<Leg<K, V, E>>,
+    pub(super) legs: Vec<Leg<K, V, E>>,
     /// The runtime to fetch in, for those who waited in line: their own, for whoever gives them the turn may be of another, or
     /// at the end of its runtime.
-    runtime: Option<Handle>,
+    pub(super) runtime: Option<Handle>,
 }
 
 impl<K, V, E> Leg<K, V, E> {
@@ -66,418 +43,19 @@ impl<K, V, E> Leg<K, V, E> {
             by_tiers,
         }
     }
-
-    pub(super) fn key(&self) -> &K {
-        &self.key
-    }
 }
 
 impl<K, V, E> Trip<K, V, E> {
     /// By what it is known in line: a flight's own number, so that the line knows of those who come to wait for it. Trips
     /// of many keys have numbers that no flight has: they keep the waiters that they came with.
-    fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         match &self.legs[..] {
             [leg] => leg.flight.number(),
             legs => legs.first().map_or(0, |leg| leg.flight.number()) | 1 << 63,
         }
     }
 
-    fn waiters(&self) -> usize {
+    pub(super) fn waiters(&self) -> usize {
         self.legs.iter().map(|leg| leg.flight.waiting()).sum()
-    }
-}
-
-/// Flights that have begun, and depart together when this is dropped: also by a panic of the user's code that begins them, for
-/// others may have joined already.
-pub(super) struct Departure<'a, K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    core: &'a Arc<Core<K, V, E>>,
-    legs: Vec<Leg<K, V, E>>,
-}
-
-impl<'a, K, V, E> Departure<'a, K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    pub(super) fn new(core: &'a Arc<Core<K, V, E>>) -> Self {
-        Self { core, legs: Vec::new() }
-    }
-
-    pub(super) fn legs(&mut self) -> &mut Vec<Leg<K, V, E>> {
-        &mut self.legs
-    }
-}
-
-impl<K, V, E> Drop for Departure<'_, K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    fn drop(&mut self) {
-        self.core.depart(std::mem::take(&mut self.legs));
-    }
-}
-
-impl<K, V, E> Core<K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    /// Sends off flights that have begun.
-    pub(super) fn depart(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        if legs.is_empty() {
-            return;
-        }
-        self.publish();
-        if self.tiers.is_empty() || legs.iter().all(|leg| leg.by_tiers == ByTiers::No) {
-            return self.to_the_source(legs);
-        }
-        let Some(runtime) = self.runtime() else {
-            return self.strand(legs);
-        };
-        runtime.spawn(Arc::clone(self).by_the_tiers(legs));
-    }
-
-    /// Asks the tiers, and sends what they do not have to the source.
-    async fn by_the_tiers(self: Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        let mut travelling = Travelling::new(&self, legs);
-        let keys: Vec<K> = travelling.legs.iter().map(|leg| leg.key.clone()).collect();
-        let found = self.tiers.get_many(&keys).await;
-        // The user's rule runs here: whatever it does, no leg may be lost, so none is moved before all are judged.
-        let mut found = found.into_iter();
-        let good_enough: Vec<_> = travelling
-            .legs
-            .iter()
-            .map(|leg| self.good_enough(leg, found.next().flatten()?))
-            .collect();
-        let mut rest = Vec::new();
-        for (leg, landing) in std::mem::take(&mut travelling.legs).into_iter().zip(good_enough) {
-            let Some((record, state)) = landing else {
-                rest.push(leg);
-                continue;
-            };
-            count(&self.counters.flights_by_tier);
-            let fetched_at_ms = record.fetched_at_ms();
-            self.land_value(&leg, record, state, false);
-            if state == State::Stale {
-                quietly(|| self.refresh_in_background(leg.hash, leg.key, fetched_at_ms));
-            } else {
-                quietly(|| drop(leg));
-            }
-        }
-        if !rest.is_empty() {
-            self.to_the_source(rest);
-        }
-    }
-
-    /// A tier's copy as an entry, if it will do. If that cannot be told, because the user's rule panics, the source is asked.
-    fn good_enough(&self, leg: &Leg<K, V, E>, kept: Kept<V>) -> Option<(Record<V>, State)> {
-        let fetched_at_ms = self.time.read_off_the_wall(kept.fetched_at);
-        let record = Record::new(kept.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
-        let now_ms = self.time.now();
-        let standing = || record.standing(now_ms, &self.terms);
-        let standing = catch_unwind(AssertUnwindSafe(standing)).ok()?;
-        let state = match (leg.by_tiers, standing.staleness) {
-            (ByTiers::Any, Staleness::Fresh) => State::Fetched,
-            (ByTiers::Any, Staleness::Stale) => State::Stale,
-            (ByTiers::NewerThan(known_ms), Staleness::Fresh)
-                if fetched_at_ms > known_ms.saturating_add(apart_ms(now_ms.saturating_sub(known_ms))) =>
-            {
-                State::Fetched
-            }
-            _ => return None,
-        };
-        Some((record, state))
-    }
-
-    fn to_the_source(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        if self.source.gathers() {
-            return self.in_turn(legs);
-        }
-        for leg in legs {
-            self.in_turn(vec![leg]);
-        }
-    }
-
-    /// Fetches as soon as there is a turn for it.
-    fn in_turn(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        let Some(turns) = &self.turns else {
-            return self.go(Travelling::new(self, legs), self.runtime());
-        };
-        let runtime = self.runtime();
-        let trip = Trip { legs, runtime };
-        if let Some(trip) = turns.ask(trip.number(), trip.waiters(), trip)
-            && !self.go_with_turn(trip)
-        {
-            self.next_turn();
-        }
-    }
-
-    /// Fetches now; the turn is there. False if it came back at once.
-    fn go_with_turn(self: &Arc<Self>, trip: Trip<K, V, E>) -> bool {
-        let turn = Arc::new(AtomicU8::new(LEAVING));
-        let mut travelling = Travelling::new(self, trip.legs);
-        travelling.turn = Some(Turn(Arc::clone(&turn)));
-        self.go(travelling, trip.runtime);
-        turn.swap(DEPARTED, Ordering::AcqRel) != BACK
-    }
-
-    /// Fetches now; without a runtime all end.
-    fn go(&self, travelling: Travelling<K, V, E>, runtime: Option<Handle>) {
-        let Some(runtime) = runtime else { return };
-        let span = tracing::debug_span!("flight", cache = &*self.settings.name, keys = travelling.legs.len());
-        runtime.spawn(travelling.fetch().instrument(span));
-    }
-
-    /// No runtime: all end.
-    fn strand(self: &Arc<Self>, legs: Vec<Leg<K, V, E>>) {
-        drop(Travelling::new(self, legs));
-    }
-
-    /// A flight's end with a value.
-    fn land_value(&self, leg: &Leg<K, V, E>, record: Record<V>, state: State, into_tiers: bool) {
-        let Leg { hash, key, flight, .. } = leg;
-        let fetched_at_ms = record.fetched_at_ms();
-        let into_tiers = into_tiers && !self.tiers.is_empty();
-        // The user's code comes first: nothing has happened yet if it panics.
-        let prepared = catch_unwind(AssertUnwindSafe(|| {
-            let landed = Landed {
-                value: record.value.clone(),
-                fetched_at_ms,
-                state,
-            };
-            let for_tiers = into_tiers.then(|| self.prepare(key, &landed.value, fetched_at_ms));
-            (self.weigh(key, landed.value.as_ref()), for_tiers, key.clone(), landed)
-        }));
-        let (weight, mut for_tiers, owned, landed) = match prepared {
-            Ok(prepared) => prepared,
-            Err(panic) => {
-                self.land_error(leg, panicked(panic));
-                return quietly(|| drop(record));
-            }
-        };
-        let mut entry = Some((owned, record));
-        let kept = || {
-            self.flights.land(*hash, flight, || {
-                let replaced = for_tiers.take().map(|prepared| self.tiers.fill(prepared));
-                (replaced, self.shelve(*hash, key, weight, &mut entry))
-            })
-        };
-        let kept = match catch_unwind(AssertUnwindSafe(kept)) {
-            Ok(kept) => kept,
-            // The key's `Eq`: it is out of the air and kept nowhere.
-            Err(panic) => {
-                count(&self.counters.failures);
-                flight.end(Err(panicked(panic)));
-                return quietly(|| drop((for_tiers, entry, landed)));
-            }
-        };
-        let replaced = match kept {
-            Some((replaced, inserted)) => {
-                self.inserted(*hash, inserted);
-                replaced
-            }
-            None => {
-                count(&self.counters.late_dropped);
-                None
-            }
-        };
-        flight.end(Ok(landed));
-        // What came too late is dropped last: its panics are nobody's who waited.
-        quietly(|| drop(replaced));
-        quietly(|| drop((for_tiers, entry)));
-    }
-
-    /// A flight's end without one.
-    fn land_error(&self, leg: &Leg<K, V, E>, error: CacheError<E>) {
-        count(&self.counters.failures);
-        let mut now_ms = None;
-        quietly(|| now_ms = Some(self.time.now()));
-        quietly(|| {
-            self.flights.fail(leg.hash, &leg.flight, || {
-                let now_ms = now_ms?;
-                let failed = |record: &Record<V>| record.failed(now_ms, &self.terms);
-                self.store.peek(leg.hash, &leg.key, failed)
-            });
-        });
-        leg.flight.end(Err(error));
-    }
-
-    /// Whether a flight that has not begun its fetch may as well not: its outcome would reach nobody.
-    fn call_off(&self, leg: &Leg<K, V, E>) -> bool {
-        let unwanted = || leg.flight.waiting() == 0;
-        let called_off = unwanted() && self.flights.abandon_superseded(leg.hash, &leg.flight, unwanted);
-        if called_off {
-            count(&self.counters.called_off);
-        }
-        called_off
-    }
-}
-
-/// By how much the same copy, that old, may seem to be newer when it is read back. Entries age by the kernel's coarse clock,
-/// which lags by up to 10 ms, copies by the wall clock, which is slewed by up to 500 ppm.
-fn apart_ms(age_ms: u64) -> u64 {
-    20 + age_ms / 1_000
-}
-
-fn panicked<E>(panic: Box<dyn Any + Send>) -> CacheError<E> {
-    let message = panic_message(&*panic);
-    quietly(|| drop(panic));
-    CacheError::Panicked(message)
-}
-
-/// Flights on their way. Dropped before they have landed, they end as stopped.
-struct Travelling<K: Key, V, E>
-where
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    core: Arc<Core<K, V, E>>,
-    legs: Vec<Leg<K, V, E>>,
-    turn: Option<Turn>,
-}
-
-/// A turn that somebody has.
-///
-/// A runtime that has shut down drops what is spawned on it before `spawn` returns. If that gave the turn to the next in line
-/// it would do so each inside of the one before; so whoever gave it takes it back, and gives it to the next.
-struct Turn(Arc<AtomicU8>);
-
-/// It is being spawned.
-const LEAVING: u8 = 0;
-const DEPARTED: u8 = 1;
-/// It was dropped while it was being spawned.
-const BACK: u8 = 2;
-
-impl<K, V, E> Travelling<K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    fn new(core: &Arc<Core<K, V, E>>, legs: Vec<Leg<K, V, E>>) -> Self {
-        Self {
-            core: Arc::clone(core),
-            legs,
-            turn: None,
-        }
-    }
-
-    /// Asks the source, and lands.
-    async fn fetch(mut self) {
-        let core = Arc::clone(&self.core);
-        let (called_off, legs) = std::mem::take(&mut self.legs)
-            .into_iter()
-            .partition::<Vec<_>, _>(|leg| core.call_off(leg));
-        self.legs = legs;
-        quietly(|| drop(called_off));
-        if self.legs.is_empty() {
-            return;
-        }
-        count(&core.counters.fetches);
-        core.counters
-            .keys_fetched
-            .fetch_add(self.legs.len() as u64, Ordering::Relaxed);
-        let (began_ms, began) = (core.time.now(), Instant::now());
-        let outcomes = core.ask(&self.legs).await;
-        core.took(began.elapsed());
-        for outcome in outcomes.into_iter().rev() {
-            let leg = self.legs.pop().expect("as many outcomes as legs");
-            match outcome {
-                Ok(fetched) => {
-                    let age_ms = super::clock::whole_ms(fetched.age);
-                    let fetched_at_ms = began_ms.saturating_sub(age_ms);
-                    let record = Record::new(fetched.value, fetched_at_ms, dice(leg.hash, fetched_at_ms));
-                    core.land_value(&leg, record, State::Fetched, true);
-                }
-                Err(error) => core.land_error(&leg, error),
-            }
-            quietly(|| drop(leg));
-        }
-    }
-}
-
-impl<K, V, E> Core<K, V, E>
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    /// The source's outcomes, one a key, whatever it does.
-    async fn ask(&self, legs: &[Leg<K, V, E>]) -> Vec<Result<Fetched<V>, CacheError<E>>> {
-        let expected = legs.len();
-        // The timeout is inside, so that a panic of the dropped fetch is caught too; and so are the clones of the keys.
-        let asking = async {
-            let fetching = async {
-                if let [leg] = legs {
-                    vec![self.source.fetch(leg.key.clone()).await]
-                } else {
-                    let keys = legs.iter().map(|leg| leg.key.clone()).collect();
-                    self.source.fetch_many(keys).await
-                }
-            };
-            match self.settings.fetch_timeout {
-                None => Ok(fetching.await),
-                Some(limit) => tokio::time::timeout(limit, fetching).await.map_err(|_| limit),
-            }
-        };
-        let error = match AssertUnwindSafe(asking).catch_unwind().await {
-            Ok(Ok(outcomes)) if outcomes.len() == expected => {
-                let own = |outcome: Result<_, E>| outcome.map_err(|error| CacheError::Source(Arc::new(error)));
-                return outcomes.into_iter().map(own).collect();
-            }
-            Ok(Ok(outcomes)) => CacheError::WrongCount {
-                expected,
-                returned: outcomes.len(),
-            },
-            Ok(Err(limit)) => {
-                count(&self.counters.timeouts);
-                CacheError::TimedOut(limit)
-            }
-            Err(panic) => panicked(panic),
-        };
-        vec![Err(error); expected]
-    }
-
-    fn took(&self, time: Duration) {
-        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.counters.fetch_ns.fetch_add(time_ns, Ordering::Relaxed);
-        events::fetch_took(&self.settings.name, time);
-    }
-
-    /// Gives a turn back, to whom it is due: to who can begin a fetch. Those whose runtime has shut down end.
-    fn next_turn(self: &Arc<Self>) {
-        let turns = self.turns.as_ref().expect("a turn comes from somewhere");
-        while let Some(trip) = turns.give_back(Trip::number) {
-            if self.go_with_turn(trip) {
-                return;
-            }
-        }
-    }
-}
-
-impl<K: Key, V, E> Drop for Travelling<K, V, E>
-where
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    fn drop(&mut self) {
-        for leg in self.legs.drain(..) {
-            self.core.land_error(&leg, CacheError::Stopped);
-            quietly(|| drop(leg));
-        }
-        if let Some(turn) = self.turn.take()
-            && turn.0.swap(BACK, Ordering::AcqRel) == DEPARTED
-        {
-            self.core.next_turn();
-        }
     }
 }

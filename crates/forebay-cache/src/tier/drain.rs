@@ -11,14 +11,15 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::TierError;
+use super::guarded::guarded;
 use super::queue::{Batch, Work};
+use super::shared::Shared;
 use super::stats::add;
-use super::tiers::{Inner, guarded};
 use forebay_batch::load::Key;
 
 /// The task's hold on the queue: hands back what is out if the task is dropped, also before it ran at all.
 struct Draining<K: Key, V> {
-    inner: Arc<Inner<K, V>>,
+    shared: Arc<Shared<K, V>>,
     at: usize,
     is_done: bool,
 }
@@ -26,43 +27,43 @@ struct Draining<K: Key, V> {
 impl<K: Key, V> Drop for Draining<K, V> {
     fn drop(&mut self) {
         if !self.is_done {
-            self.inner.state.lock().queues[self.at].abandoned();
-            self.inner.settling.notify_waiters();
+            self.shared.state.lock().queues[self.at].abandoned();
+            self.shared.settling.notify_waiters();
         }
     }
 }
 
 /// Starts the task that empties the queue of the tier at this place. Not to be called under the lock.
-pub(super) fn begin<K: Key, V: Clone + Send + Sync + 'static>(inner: &Arc<Inner<K, V>>, at: usize, runtime: &Handle) {
-    let inner = Arc::clone(inner);
+pub(super) fn begin<K: Key, V: Clone + Send + Sync + 'static>(shared: &Arc<Shared<K, V>>, at: usize, runtime: &Handle) {
+    let shared = Arc::clone(shared);
     let is_done = false;
-    runtime.spawn(drain(Draining { inner, at, is_done }));
+    runtime.spawn(drain(Draining { shared, at, is_done }));
 }
 
 async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<K, V>) {
-    let (inner, at) = (Arc::clone(&draining.inner), draining.at);
+    let (shared, at) = (Arc::clone(&draining.shared), draining.at);
     let mut is_last_try = false;
-    let lane = &inner.lanes[at];
+    let lane = &shared.lanes[at];
     loop {
         let woken = lane.wake.notified();
         let mut dropped = Vec::new();
-        let work = inner.state.lock().queues[at].take(Instant::now(), &mut dropped);
+        let work = shared.state.lock().queues[at].take(Instant::now(), &mut dropped);
         add(&lane.counters.dropped, dropped.len());
         if !dropped.is_empty() {
-            inner.settling.notify_waiters();
+            shared.settling.notify_waiters();
         }
         drop(dropped);
         match work {
             Work::Nothing => break,
             Work::Wait(until) => {
                 if is_last_try {
-                    let given_up = inner.state.lock().queues[at].give_up();
+                    let given_up = shared.state.lock().queues[at].give_up();
                     drop(given_up);
                     break;
                 }
-                if inner.is_closed.load(SeqCst) {
+                if shared.is_closed.load(SeqCst) {
                     is_last_try = true;
-                    inner.state.lock().queues[at].recovered();
+                    shared.state.lock().queues[at].recovered();
                     continue;
                 }
                 tokio::select! {
@@ -73,28 +74,28 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
             }
             Work::Clear => {
                 let begun = Instant::now();
-                let cleared = guarded(inner.settings.clear_timeout, async || lane.tier.clear().await).await;
+                let cleared = guarded(shared.settings.clear_timeout, async || lane.tier.clear().await).await;
                 lane.counters.change_latency.add(begun.elapsed());
-                note(&inner, at, "clear", cleared.as_ref().err());
-                inner.state.lock().queues[at].cleared(cleared.is_ok(), Instant::now());
+                note(&shared, at, "clear", cleared.as_ref().err());
+                shared.state.lock().queues[at].cleared(cleared.is_ok(), Instant::now());
             }
-            Work::Batch(batch) => send(&inner, at, &batch).await,
+            Work::Batch(batch) => send(&shared, at, &batch).await,
         }
-        inner.settling.notify_waiters();
+        shared.settling.notify_waiters();
     }
     draining.is_done = true;
-    inner.settling.notify_waiters();
+    shared.settling.notify_waiters();
 }
 
-async fn send<K: Key, V: Clone + Send + Sync + 'static>(inner: &Inner<K, V>, at: usize, batch: &Batch<K, V>) {
-    let lane = &inner.lanes[at];
-    let timeout = inner.settings.change_timeout;
+async fn send<K: Key, V: Clone + Send + Sync + 'static>(shared: &Shared<K, V>, at: usize, batch: &Batch<K, V>) {
+    let lane = &shared.lanes[at];
+    let timeout = shared.settings.change_timeout;
     let (mut deletes, mut puts) = (None, None);
     if !batch.deletes.is_empty() {
         let begun = Instant::now();
         let deleted = guarded(timeout, async || lane.tier.delete_many(&batch.deletes).await).await;
         lane.counters.change_latency.add(begun.elapsed());
-        note(inner, at, "delete", deleted.as_ref().err());
+        note(shared, at, "delete", deleted.as_ref().err());
         if deleted.is_ok() {
             add(&lane.counters.deletes, batch.deletes.len());
         }
@@ -105,18 +106,18 @@ async fn send<K: Key, V: Clone + Send + Sync + 'static>(inner: &Inner<K, V>, at:
         let begun = Instant::now();
         let put = guarded(timeout, async || lane.tier.put_many(&batch.puts).await).await;
         lane.counters.change_latency.add(begun.elapsed());
-        note(inner, at, "put", put.as_ref().err());
+        note(shared, at, "put", put.as_ref().err());
         if put.is_ok() {
             add(&lane.counters.puts, batch.puts.len());
         }
         puts = Some(put.is_ok());
     }
-    let dropped = inner.state.lock().queues[at].finished(batch, deletes, puts, Instant::now());
+    let dropped = shared.state.lock().queues[at].finished(batch, deletes, puts, Instant::now());
     add(&lane.counters.dropped, dropped);
 }
 
-fn note<K: Key, V: 'static>(inner: &Inner<K, V>, at: usize, what: &str, error: Option<&TierError>) {
-    let lane = &inner.lanes[at];
+fn note<K: Key, V: 'static>(shared: &Shared<K, V>, at: usize, what: &str, error: Option<&TierError>) {
+    let lane = &shared.lanes[at];
     let Some(error) = error else { return };
     match error {
         TierError::TimedOut { .. } => lane.counters.timeouts.fetch_add(1, Relaxed),

@@ -24,8 +24,10 @@
 mod breaker;
 mod drain;
 mod error;
+mod guarded;
 mod queue;
 mod settings;
+mod shared;
 mod stats;
 mod stripes;
 mod tiers;

@@ -1,30 +1,23 @@
 //! All tiers below memory, in order, with what guards them; the contract is the parent module's.
-//!
-//! One lock over all queues and stamps, held for a few map operations: a change is seen by all tiers at one moment, so a read
-//! that compares before and after misses none. No tier is called, and no value dropped, under it.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
-use futures_util::FutureExt;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::drain;
+use super::guarded::guarded;
 use super::queue::{Offer, Queue, Taken};
 use super::settings::TierSettings;
+use super::shared::{FindRuntime, Lane, Shared, State};
 use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
 use super::{Kept, Put, Tier, TierError};
 use forebay_batch::load::Key;
-
-/// Finds the runtime that changes are sent on, when there is something to send.
-pub(crate) type FindRuntime = Arc<dyn Fn() -> Option<Handle> + Send + Sync>;
 
 /// A handle to all tiers; the last one dropped gives up what cannot be delivered at once.
 pub(crate) struct Tiers<K, V> {
@@ -32,18 +25,7 @@ pub(crate) struct Tiers<K, V> {
 }
 
 struct Handles<K, V> {
-    inner: Arc<Inner<K, V>>,
-}
-
-pub(super) struct Inner<K, V> {
-    pub(super) lanes: Vec<Lane<K, V>>,
-    pub(super) state: Mutex<State<K, V>>,
-    pub(super) settings: TierSettings,
-    /// Told whenever something was acknowledged or given up.
-    pub(super) settling: Notify,
-    /// No handle is left.
-    pub(super) is_closed: AtomicBool,
-    runtime: FindRuntime,
+    shared: Arc<Shared<K, V>>,
 }
 
 /// A value on its way to every tier.
@@ -63,21 +45,6 @@ fn one_of<V>(offers: &mut Vec<Offer<V>>) -> Offer<V> {
     offers.pop().expect("one for each tier was made")
 }
 
-/// One tier.
-pub(super) struct Lane<K, V> {
-    pub(super) tier: Arc<dyn Tier<K, V>>,
-    pub(super) counters: Counters,
-    /// Ends the pause of the task that empties its queue.
-    pub(super) wake: Notify,
-    breaker: Breaker,
-}
-
-pub(super) struct State<K, V> {
-    /// One a lane.
-    pub(super) queues: Vec<Queue<K, V>>,
-    stripes: Stripes,
-}
-
 impl<K, V> Clone for Tiers<K, V> {
     fn clone(&self) -> Self {
         let handle = Arc::clone(&self.handle);
@@ -87,8 +54,8 @@ impl<K, V> Clone for Tiers<K, V> {
 
 impl<K, V> Drop for Handles<K, V> {
     fn drop(&mut self) {
-        self.inner.is_closed.store(true, SeqCst);
-        for lane in &self.inner.lanes {
+        self.shared.is_closed.store(true, SeqCst);
+        for lane in &self.shared.lanes {
             lane.wake.notify_one();
         }
     }
@@ -107,7 +74,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             wake: Notify::new(),
             breaker: Breaker::new(settings.failures_to_open, settings.pause),
         });
-        let inner = Arc::new(Inner {
+        let shared = Arc::new(Shared {
             lanes: lanes.collect(),
             state: Mutex::new(State {
                 queues,
@@ -118,13 +85,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             is_closed: AtomicBool::new(false),
             runtime,
         });
-        let handle = Arc::new(Handles { inner });
+        let handle = Arc::new(Handles { shared });
         Self { handle }
     }
 
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.inner().lanes.is_empty()
+        self.shared().lanes.is_empty()
     }
 
     /// What the tiers have of these keys, in their order: the uppermost tier that has something. Whatever is wrong with a tier
@@ -133,19 +100,19 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// # Cancel safety
     /// Dropped, it has read and nothing else.
     pub(crate) async fn get_many(&self, keys: &[K]) -> Vec<Option<Kept<V>>> {
-        let inner = self.inner();
+        let shared = self.shared();
         // By key: what was found, and in which tier.
         let mut found: Vec<Option<(usize, Kept<V>)>> = keys.iter().map(|_| None).collect();
         if keys.is_empty() || self.is_empty() {
             return keys.iter().map(|_| None).collect();
         }
-        let begun = inner.state.lock().stripes.now();
-        for (at, lane) in inner.lanes.iter().enumerate() {
+        let begun = shared.state.lock().stripes.now();
+        for (at, lane) in shared.lanes.iter().enumerate() {
             let wanted: Vec<usize> = (0..keys.len()).filter(|place| found[*place].is_none()).collect();
             if wanted.is_empty() {
                 break;
             }
-            for (place, kept) in inner.read(at, lane, keys, wanted).await {
+            for (place, kept) in shared.read(at, lane, keys, wanted).await {
                 found[place] = Some((at, kept));
             }
         }
@@ -159,13 +126,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found: Vec<Option<(usize, Kept<V>)>>,
         begun: u64,
     ) -> Vec<Option<Kept<V>>> {
-        let inner = self.inner();
-        let (now, wall) = (Instant::now(), (inner.settings.wall_clock)());
+        let shared = self.shared();
+        let (now, wall) = (Instant::now(), (shared.settings.wall_clock)());
         // Clones of values are made outside the lock, and dropped there.
-        let mut upwards: Vec<Vec<(usize, Offer<V>)>> = inner.lanes.iter().map(|_| Vec::new()).collect();
+        let mut upwards: Vec<Vec<(usize, Offer<V>)>> = shared.lanes.iter().map(|_| Vec::new()).collect();
         for (place, entry) in found.iter().enumerate() {
             let Some((from, kept)) = entry else { continue };
-            let keep_for = inner.settings.keep_for_from_here(kept, wall);
+            let keep_for = shared.settings.keep_for_from_here(kept, wall);
             if keep_for.is_zero() {
                 continue;
             }
@@ -176,7 +143,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         }
         let mut left = Vec::new();
         let mut to_drain = Vec::new();
-        let mut state = inner.state.lock();
+        let mut state = shared.state.lock();
         let State { queues, stripes } = &mut *state;
         let holds: Vec<bool> = keys.iter().map(|key| !stripes.is_changed_since(key, begun)).collect();
         for (at, offers) in upwards.into_iter().enumerate() {
@@ -189,7 +156,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 match queues[at].offer(key.clone(), offer, now) {
                     Taken::Waits(before) => left.extend(before),
                     Taken::Dropped(offer) => {
-                        add(&inner.lanes[at].counters.dropped, 1);
+                        add(&shared.lanes[at].counters.dropped, 1);
                         left.push(offer);
                     }
                     Taken::Overflowed(_) => unreachable!("an offer is dropped rather"),
@@ -204,7 +171,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found
             .map(|(entry, holds)| {
                 let (at, kept) = entry?;
-                let counters = &inner.lanes[at].counters;
+                let counters = &shared.lanes[at].counters;
                 add(if holds { &counters.hits } else { &counters.misses }, 1);
                 holds.then_some(kept)
             })
@@ -217,7 +184,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         // A century is for ever, and can be added.
         let until = Instant::now() + keep_for.min(Duration::from_secs(100 * 365 * 86_400));
         let offer = |kept| Offer { kept, until };
-        let offers = std::iter::repeat_n(kept, self.inner().lanes.len()).map(offer).collect();
+        let offers = std::iter::repeat_n(kept, self.shared().lanes.len())
+            .map(offer)
+            .collect();
         Prepared { key, offers }
     }
 
@@ -231,22 +200,22 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// The application's own value: no older one is read from now on.
     pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
-        let wall = (self.inner().settings.wall_clock)();
+        let wall = (self.shared().settings.wall_clock)();
         self.wish(key, |queue, key| queue.owe(key, Some(one_of(&mut offers)), wall))
     }
 
     /// The key's value is not read from now on.
     pub(crate) fn invalidate(&self, key: K) -> Replaced<V> {
-        let wall = (self.inner().settings.wall_clock)();
+        let wall = (self.shared().settings.wall_clock)();
         self.wish(key, |queue, key| queue.owe(key, None, wall))
     }
 
     /// Nothing is read from now on that is there now.
     pub(crate) fn clear(&self) -> Replaced<V> {
-        let inner = self.inner();
-        let wall = (inner.settings.wall_clock)();
+        let shared = self.shared();
+        let wall = (shared.settings.wall_clock)();
         let (mut dropped, mut to_drain) = (Vec::new(), Vec::new());
-        let mut state = inner.state.lock();
+        let mut state = shared.state.lock();
         let State { queues, stripes } = &mut *state;
         stripes.all_changed();
         for (at, queue) in queues.iter_mut().enumerate() {
@@ -263,22 +232,22 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// is given up.
     pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<K, V> {
         let handle = Arc::clone(&self.handle);
-        let inner = &handle.inner;
+        let shared = &handle.shared;
         let (mut numbers, mut to_drain) = (Vec::new(), Vec::new());
-        for (at, queue) in inner.state.lock().queues.iter_mut().enumerate() {
+        for (at, queue) in shared.state.lock().queues.iter_mut().enumerate() {
             numbers.push(queue.latest());
             // Where no runtime was at hand when it was asked.
             to_drain.extend(begin_draining(queue, at));
         }
         self.drain(to_drain);
         async move {
-            let inner = &handle.inner;
+            let shared = &handle.shared;
             loop {
-                let mut told = std::pin::pin!(inner.settling.notified());
+                let mut told = std::pin::pin!(shared.settling.notified());
                 // Before the look, so that what happens after it is heard of.
                 told.as_mut().enable();
                 let is_settled = {
-                    let state = inner.state.lock();
+                    let state = shared.state.lock();
                     state
                         .queues
                         .iter()
@@ -295,9 +264,9 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// Each tier's counters.
     pub(crate) fn stats(&self) -> Vec<TierStats> {
-        let inner = self.inner();
-        let owed: Vec<usize> = inner.state.lock().queues.iter().map(Queue::owed).collect();
-        let lanes = inner.lanes.iter().zip(owed);
+        let shared = self.shared();
+        let owed: Vec<usize> = shared.state.lock().queues.iter().map(Queue::owed).collect();
+        let lanes = shared.lanes.iter().zip(owed);
         lanes
             .map(|(lane, owed)| {
                 let mut stats = lane.counters.read(lane.tier.name());
@@ -312,27 +281,27 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     /// What must hold between calls.
     #[cfg(test)]
     pub(super) fn validate(&self) {
-        self.inner().state.lock().queues.iter().for_each(Queue::validate);
+        self.shared().state.lock().queues.iter().for_each(Queue::validate);
     }
 
-    fn inner(&self) -> &Arc<Inner<K, V>> {
-        &self.handle.inner
+    fn shared(&self) -> &Arc<Shared<K, V>> {
+        &self.handle.shared
     }
 
     /// Puts a wish for the key into every tier's queue, at one moment.
     fn wish(&self, key: K, mut wish: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
-        let inner = self.inner();
+        let shared = self.shared();
         let mut dropped = Vec::new();
         if self.is_empty() {
             return Replaced { _offers: dropped };
         }
         let mut to_drain = Vec::new();
-        let mut state = inner.state.lock();
+        let mut state = shared.state.lock();
         let State { queues, stripes } = &mut *state;
         stripes.changed(&key);
         let keys = std::iter::repeat_n(key, queues.len());
         for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
-            let counters = &inner.lanes[at].counters;
+            let counters = &shared.lanes[at].counters;
             match wish(queue, key) {
                 Taken::Waits(before) => dropped.extend(before),
                 Taken::Dropped(offer) => {
@@ -354,19 +323,19 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// Starts the tasks that empty these queues. Not under the lock: a runtime that has shut down drops the task at once.
     fn drain(&self, to_drain: Vec<usize>) {
-        let inner = self.inner();
+        let shared = self.shared();
         if to_drain.is_empty() {
             return;
         }
-        match (inner.runtime)() {
+        match (shared.runtime)() {
             Some(runtime) => {
                 for at in to_drain {
-                    drain::begin(inner, at, &runtime);
+                    drain::begin(shared, at, &runtime);
                 }
             }
             // The next change, from within a runtime, takes these along.
             None => {
-                let mut state = inner.state.lock();
+                let mut state = shared.state.lock();
                 for at in to_drain {
                     state.queues[at].is_draining = false;
                 }
@@ -393,7 +362,7 @@ impl TierSettings {
     }
 }
 
-impl<K: Key, V: Clone + Send + Sync + 'static> Inner<K, V> {
+impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
     /// What one tier has of the wanted keys and may be used, by their places.
     async fn read(&self, at: usize, lane: &Lane<K, V>, keys: &[K], mut wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
         let counters = &lane.counters;
@@ -459,23 +428,5 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Inner<K, V> {
         let found: Vec<_> = wanted.into_iter().zip(answers).filter_map(usable).collect();
         add(&counters.misses, asked - found.len());
         found
-    }
-}
-
-/// A call of a tier's code, bounded in time; a panic is an error.
-pub(super) async fn guarded<T>(
-    timeout: Duration,
-    call: impl AsyncFnOnce() -> Result<T, TierError>,
-) -> Result<T, TierError> {
-    let call = AssertUnwindSafe(call()).catch_unwind();
-    match tokio::time::timeout(timeout, call).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            let message = text.unwrap_or("a panic without a message").to_owned();
-            Err(TierError::Panicked { message })
-        }
-        Err(_) => Err(TierError::TimedOut { after: timeout }),
     }
 }

@@ -11,6 +11,7 @@
 //! changes across two connections is not its concern.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, ServerErrorKind, cmd};
@@ -18,8 +19,8 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
-use super::CONNECT_WITHIN;
-
+/// How long a connection may take to be made, greeting included.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// So many answers in a row that did not come in time, and the connection is given up.
 const ABANDONED_MAX: u32 = 3;
 /// The server is asked to close at most so many connections of the past.

@@ -12,7 +12,6 @@
 mod link;
 
 use std::fmt;
-use std::time::Duration;
 
 use ::redis::{Client, Pipeline, RedisError, pipe};
 use futures_util::future::BoxFuture;
@@ -217,9 +216,6 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Tier<K, V> for RedisTie
         self.form.undecodable()
     }
 }
-
-/// How long a connection may take to be made, greeting included.
-const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
 fn failed(what: &'static str) -> impl FnOnce(RedisError) -> TierError {
     move |error| TierError::failed(what, error)

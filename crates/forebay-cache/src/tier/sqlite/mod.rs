@@ -19,11 +19,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 
-use self::store::{Bounds, Change};
+use self::store::{Bounds, Change, unix_ms, whole_ms};
 use self::thread::StoreThread;
 use super::{Form, Kept, OpenError, Put, Tier, TierError};
 
@@ -188,13 +188,4 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Tier<K, V> for SqliteTi
     fn undecodable(&self) -> u64 {
         self.form.undecodable()
     }
-}
-
-/// Milliseconds since 1970, as SQLite stores them.
-fn unix_ms(time: SystemTime) -> i64 {
-    whole_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
-fn whole_ms(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

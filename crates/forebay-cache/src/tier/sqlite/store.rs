@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
@@ -367,4 +367,13 @@ fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
 
 fn is_corrupt(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Milliseconds since 1970, as the store keeps times.
+pub(super) fn unix_ms(time: SystemTime) -> i64 {
+    whole_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+pub(super) fn whole_ms(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -11,8 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::store::{Bounds, Change, Store};
-use super::unix_ms;
+use super::store::{Bounds, Change, Store, unix_ms};
 use crate::tier::{OpenError, TierError};
 
 /// Jobs that may wait. A read is some 10 µs a key; who waits behind so many has long given up.

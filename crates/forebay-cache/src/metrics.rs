@@ -1,22 +1,16 @@
 //! What a cache tells the `metrics` facade, if it was given a name.
 //!
-//! Promises: nothing of it is on the way of a hit. Counters are published once a second by a task that ends with the cache, and
-//! are what [`Stats`] says; only the time of fetches is told as it happens. Without a recorder all of this is nothing.
+//! Promises: counters are what [`Stats`] says at the moment they are published; only the time of a fetch is told as it happens.
+//! Without a recorder all of this is nothing. Does not know when a reading is published.
 //!
 //! Each tier has counters and gauges of its own, by the label `tier`: its name, and from the second tier of that name on its
 //! place among them (`redis`, `redis-2`). The time of its calls is a sum and a count, for averages over any period.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
 use super::stats::Stats;
 use super::tier::{BreakerState, Latency, TierStats};
-use forebay_batch::load::Key;
-
-/// How often counters are published.
-const PERIOD: Duration = Duration::from_secs(1);
 
 /// A fetch from the source ended, well or not.
 pub(super) fn fetch_took(name: &Arc<str>, time: Duration) {
@@ -25,34 +19,8 @@ pub(super) fn fetch_took(name: &Arc<str>, time: Duration) {
     }
 }
 
-/// Publishes until the cache is gone. Where its runtime goes first, the next flight begins another.
-pub(super) async fn publish<K, V, E>(core: Weak<Core<K, V, E>>)
-where
-    K: Key,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-{
-    let publishing = Publishing(core);
-    loop {
-        tokio::time::sleep(PERIOD).await;
-        let Some(core) = publishing.0.upgrade() else { return };
-        tell(&core.settings.name, &core.stats());
-    }
-}
-
-/// While it lives, the cache's counters are published.
-struct Publishing<K, V, E>(Weak<Core<K, V, E>>);
-
-impl<K, V, E> Drop for Publishing<K, V, E> {
-    fn drop(&mut self) {
-        if let Some(core) = self.0.upgrade() {
-            core.publishes.store(false, Ordering::Relaxed);
-        }
-    }
-}
-
 /// Publishes a reading.
-pub(super) fn tell(name: &Arc<str>, stats: &Stats) {
+pub(super) fn publish(name: &Arc<str>, stats: &Stats) {
     let counter = |metric: &'static str, value: u64| {
         metrics::counter!(metric, "cache" => Arc::clone(name)).absolute(value);
     };
@@ -87,12 +55,12 @@ pub(super) fn tell(name: &Arc<str>, stats: &Stats) {
             0 => tier.name.clone(),
             above => format!("{}-{}", tier.name, above + 1),
         };
-        tell_of_tier(name, &label, tier);
+        publish_tier(name, &label, tier);
     }
 }
 
 /// Publishes a reading of one tier.
-fn tell_of_tier(name: &Arc<str>, tier: &str, stats: &TierStats) {
+fn publish_tier(name: &Arc<str>, tier: &str, stats: &TierStats) {
     let counter = |metric: &'static str, value: u64| {
         metrics::counter!(metric, "cache" => Arc::clone(name), "tier" => tier.to_owned()).absolute(value);
     };

@@ -1,0 +1,44 @@
+//! A cache as the source of another one. Its answers bring their age along.
+
+use super::Cache;
+use super::answer::Answer;
+use super::error::CacheError;
+use super::source::{Fetched, Source};
+use forebay_batch::load::Key;
+
+impl<K, V, E> Source<K> for Cache<K, V, E>
+where
+    K: Key,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    type Value = V;
+    type Error = CacheError<E>;
+
+    const GATHERS: bool = true;
+
+    async fn fetch(&self, key: K) -> Result<Fetched<V>, CacheError<E>> {
+        let answer = self.lookup(&key).await?;
+        Ok(Fetched {
+            value: answer.value,
+            age: answer.age,
+        })
+    }
+
+    async fn fetch_many(&self, keys: Vec<K>) -> Vec<Result<Fetched<V>, CacheError<E>>> {
+        let answers = self.lookup_many(keys).await;
+        let fetched = |answer: Answer<V>| Fetched {
+            value: answer.value,
+            age: answer.age,
+        };
+        answers.into_iter().map(|answer| answer.map(fetched)).collect()
+    }
+
+    fn invalidate(&self, key: &K) {
+        drop(Cache::invalidate(self, key));
+    }
+
+    fn invalidate_all(&self) {
+        drop(self.clear());
+    }
+}

@@ -1,0 +1,47 @@
+//! What the handles to the tiers and the tasks that empty their queues share.
+//!
+//! One lock over all queues and stamps, held for a few map operations: a change is seen by all tiers at one moment, so a read
+//! that compares before and after misses none. No tier is called, and no value dropped, under it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::Tier;
+use super::breaker::Breaker;
+use super::queue::Queue;
+use super::settings::TierSettings;
+use super::stats::Counters;
+use super::stripes::Stripes;
+
+/// Finds the runtime that changes are sent on, when there is something to send.
+pub(crate) type FindRuntime = Arc<dyn Fn() -> Option<Handle> + Send + Sync>;
+
+pub(super) struct Shared<K, V> {
+    pub(super) lanes: Vec<Lane<K, V>>,
+    pub(super) state: Mutex<State<K, V>>,
+    pub(super) settings: TierSettings,
+    /// Told whenever something was acknowledged or given up.
+    pub(super) settling: Notify,
+    /// No handle is left.
+    pub(super) is_closed: AtomicBool,
+    pub(super) runtime: FindRuntime,
+}
+
+/// One tier.
+pub(super) struct Lane<K, V> {
+    pub(super) tier: Arc<dyn Tier<K, V>>,
+    pub(super) counters: Counters,
+    /// Ends the pause of the task that empties its queue.
+    pub(super) wake: Notify,
+    pub(super) breaker: Breaker,
+}
+
+pub(super) struct State<K, V> {
+    /// One a lane.
+    pub(super) queues: Vec<Queue<K, V>>,
+    pub(super) stripes: Stripes,
+}
