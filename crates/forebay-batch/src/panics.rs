@@ -1,4 +1,4 @@
-//! Panics of user code: kept from whom they do not concern, and told to whom they do. Knows no part of the library.
+//! Panics of user code: caught where they are nobody else's business, and put into words where they are. Knows no part of the library.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

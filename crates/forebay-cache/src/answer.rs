@@ -1,4 +1,4 @@
-//! What a lookup answers. Knows nothing of how it was come by.
+//! What a lookup answers. Does not know how the answer was found.
 
 use std::time::Duration;
 

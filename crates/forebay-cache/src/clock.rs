@@ -1,8 +1,8 @@
 //! What time it is, for ages: cheap enough to be asked on every hit.
 //!
 //! Promises: [`Time::now`] makes no system call where the kernel offers a coarse clock in user space (Linux: a resolution of 1 to
-//! 10 ms, by the kernel's configuration), and never goes backwards but where an injected clock does. Times are milliseconds that
-//! began as Unix time when the cache was built and went on steadily: setting the wall clock changes no age.
+//! 10 ms, by the kernel's configuration), and never goes backwards unless an injected clock does. Times are milliseconds of Unix
+//! time when the cache is built, and monotonic from then on: setting the wall clock changes no age.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,7 @@
 //! Why a get has no value from the source, told apart by what the caller should do.
 //!
 //! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a cache to work; one failure is shared by all who waited for
-//! the same flight, and is remembered for nobody else.
+//! the same flight, and is not cached.
 //!
 //! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
 

@@ -375,7 +375,7 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// The source's outcomes, one a key, whatever it does.
+    /// The source's outcomes, one per key, whatever it does.
     async fn ask(&self, legs: &[Leg<K, V, E>]) -> Vec<Result<Fetched<V>, CacheError<E>>> {
         let expected = legs.len();
         // The timeout is inside, so that a panic of the dropped fetch is caught too; and so are the clones of the keys.

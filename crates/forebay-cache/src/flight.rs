@@ -1,7 +1,7 @@
 //! One flight: the one running fetch of a key, and those who wait for it.
 //!
-//! Promises: it ends once, with one outcome for all who wait; who leaves earlier harms nobody. Whoever looks after the end
-//! sees the outcome at once.
+//! Promises: it ends once, with one outcome for all who wait; a reader who leaves earlier affects no other. Whoever looks
+//! after the end sees the outcome at once.
 //!
 //! Does not know sources, keys or the other flights.
 

@@ -1,11 +1,11 @@
-//! Which flights are in the air for which keys, and the one order in which what they bring, and what others write, is kept.
+//! Which flights are in the air for which keys, and the one order in which their results and the writes of others take effect.
 //!
 //! Promises, a key at a time:
-//! - A reader joins the flight that is in the air, or begins one if fewer than `per_key` are. It begins none if something has
-//!   been kept since it last looked.
+//! - A reader joins the flight that is in the air, or begins one if fewer than `per_key` are. It begins none if an entry was
+//!   stored since it last looked.
 //! - What a flight brings is kept only if it is still in the air, and nothing that began after it has brought a value before it. To
 //!   supersede a key takes all its flights out of the air: what they bring reaches those who waited, and is kept nowhere.
-//! - A flight that began can end, whatever the user's code does: its end calls none.
+//! - A flight that began can always end: its end runs no code of the user's.
 //! - Whatever is done to the key's entry (`keep`) is done under one lock with that decision.
 //!
 //! Does not know what a flight does, where entries are kept, or that there is time.
@@ -90,7 +90,7 @@ pub(super) enum Boarded<F> {
     Full,
 }
 
-/// What became of the wish for a flight that nobody waits for.
+/// What became of a request for a flight that nobody waits for.
 pub(super) enum Begun<F> {
     /// It began.
     New(Arc<F>),

@@ -1,7 +1,7 @@
 //! A get as a future: on its first poll it looks into memory, and that is most often its last.
 //!
-//! Promises: a get that hits allocates nothing (but for the sample of hot keys) and is small enough to be compiled into its caller; one that does not keeps the
-//! rest of its way on the heap. Dropping it is leaving the flight.
+//! Promises: a get that hits allocates nothing (but for the sample of hot keys) and is small enough to be inlined into its caller;
+//! one that misses keeps its state on the heap. Dropping it leaves the flight.
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -1,22 +1,23 @@
 //! Cache: what was fetched a moment ago is served from memory; what is not there is fetched once, however many ask.
 //!
 //! Promises:
-//! - One entry a key, which says the value or that there is none (*missing*). By age it is fresh (served), stale (served, and
-//!   refreshed in the background) or expired (not served, unless the source fails and it may rescue).
-//! - One flight a key: readers of a key that is not there join the one fetch of it, which runs in a task of its own. Who leaves
-//!   takes nobody with them.
+//! - One entry per key, which says the value or that there is none (*missing*). By age it is fresh (served), stale (served, and
+//!   refreshed in the background) or expired (not served, unless the source fails: stale-if-error).
+//! - One flight per key: readers of a key that is not there join the one fetch of it, which runs in a task of its own. A reader who
+//!   leaves affects no other.
 //! - What is inserted, invalidated, marked stale or cleared wins over every fetch that began before.
 //! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call; but for one in 256, on
 //!   average, which is recorded for [`hot_keys`](Cache::hot_keys) unless none are watched: it never waits for a lock either.
-//! - A source that fails, hangs or panics is a typed error, or a value that rescues; never a hang beyond the timeout.
+//! - A source that fails, hangs or panics gives the reader an expired value, if one may still be used, or a typed error; never a wait
+//!   beyond the timeout.
 //!
 //! Does not know SQL, nor what its source and tiers are.
 //!
 //! Asked of its users: `Hash`, `Eq` and `Clone` of keys run under locks, so they must be quick and not call the cache.
 //!
-//! How it is built: `store` keeps `record`s and reads them without a lock; `core` says what a record is good for and who must
-//! fetch; `flights` keeps the one order in which flights land and writers write; `trip` is a flight's way through `tier`s and
-//! `turns` to the `source`.
+//! How it is built: `store` keeps `record`s and reads them without a lock; `flights` keeps the one order in which flights land and
+//! writers write; `core` has these and all else that a cache is made of. On it stand `lookup`, by which a reader is answered;
+//! `fetch`, a flight's way through `tier`s and `turns` to the `source`; and `changes`, what the application writes.
 //!
 //! # In a web handler
 //!

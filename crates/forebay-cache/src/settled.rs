@@ -1,4 +1,4 @@
-//! The end of what was written on its way through the tiers. Knows nothing of entries.
+//! A future that completes when the tiers have acknowledged what was written. Knows nothing of entries.
 
 use std::fmt;
 use std::future::Future;

@@ -47,7 +47,7 @@ pub trait Source<K>: Send + Sync + 'static {
     /// The key's value, `None` inside if the source has none.
     fn fetch(&self, key: K) -> impl Future<Output = Result<Fetched<Self::Value>, Self::Error>> + Send;
 
-    /// The outcomes of many keys, one a key and in their order. Called only where [`GATHERS`](Self::GATHERS) says so.
+    /// The outcomes of many keys, one per key and in their order. Called only where [`GATHERS`](Self::GATHERS) says so.
     fn fetch_many(&self, keys: Vec<K>) -> impl Future<Output = Vec<Result<Fetched<Self::Value>, Self::Error>>> + Send
     where
         K: Send,

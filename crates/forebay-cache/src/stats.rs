@@ -1,7 +1,7 @@
 //! What a cache counts about itself.
 //!
-//! Promises: counters only grow. A hit costs one addition, on a cache line of the thread's own core. What tiers count is theirs
-//! (`tier::stats`); a reading brings it along.
+//! Promises: counters only grow. A hit costs one addition, on a cache line of the thread's own core. Tiers have counters of
+//! their own (`tier::stats`), which are part of a reading.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -97,7 +97,7 @@ impl<I, O, E> Builder<I, O, E> {
     /// Most weight in a batch, for example bytes: a batch ends before the item that would exceed it. An item heavier than
     /// `max_weight` goes by itself, so that 0 sends every item with a weight alone. Default: no limit.
     ///
-    /// `weigh` runs once an item, in the caller's own task.
+    /// `weigh` runs once per item, in the caller's own task.
     pub fn max_weight(mut self, max_weight: usize, weigh: impl Fn(&I) -> usize + Send + Sync + 'static) -> Self {
         self.max_weight = Some((max_weight, Box::new(weigh)));
         self
@@ -150,7 +150,7 @@ impl<I, O, E> Builder<I, O, E> {
         self
     }
 
-    /// Builds the batcher. `process` gets the items of a batch in arrival order and answers with one outcome an item, in
+    /// Builds the batcher. `process` gets the items of a batch in arrival order and answers with one outcome per item, in
     /// the same order; see [`Batcher`].
     pub fn build<F, Fut>(self, process: F) -> Batcher<I, O, E>
     where

@@ -3,7 +3,7 @@
 //! Promises:
 //! - It does nothing before its first poll, which puts item and waker in line together.
 //! - It ends with exactly one outcome, in whatever order and with whichever wakers it is polled.
-//! - Dropped before the dispatch it takes its item out; dropped later, its outcome is dropped too. Nobody else notices.
+//! - Dropped before the dispatch, it takes its item out; dropped later, its outcome is dropped too. No other call is affected.
 //! - It keeps what it needs alive, or borrows it.
 //!
 //! Knows nothing of batches.

@@ -3,7 +3,7 @@
 //! Promises:
 //! - Every item that the processor was given gets exactly one outcome, in item order, also where calls were cancelled
 //!   before the dispatch or after it.
-//! - Wakers are woken, and unwanted outcomes dropped, where no lock is held; one that panics keeps nobody else from theirs.
+//! - Wakers are woken, and unwanted outcomes dropped, where no lock is held; a panic in one affects no other.
 //!
 //! Knows nothing of limits, windows and runners.
 

@@ -16,7 +16,7 @@ pub enum CallError<E> {
     Failed(Arc<E>),
     /// The processor panicked; this is the panic's message. Whether the item took effect is not known.
     Panicked(Arc<str>),
-    /// The processor broke its contract: it must return one outcome an item. A bug in the processor; whether the item took
+    /// The processor broke its contract: it must return one outcome per item. A bug in the processor; whether the item took
     /// effect is not known.
     WrongCount {
         /// How many items the processor was given.

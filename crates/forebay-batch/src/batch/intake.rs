@@ -7,7 +7,7 @@
 //! - After `close` nothing enters, and the gatherer waits for no window.
 //!
 //! A call enters by its thread's lane and looks no further, unless the lane is on watch: then it comes here, to the centre,
-//! whose lock is otherwise taken once or twice a batch. A runner is either the gatherer (has no batch yet) or running (has
+//! whose lock is otherwise taken once or twice per batch. A runner is either the gatherer (has no batch yet) or running (has
 //! one). Knows no runtime: it neither spawns nor sleeps, which is what lets the model checker run it.
 
 use std::task::Waker;

@@ -277,7 +277,7 @@ impl Survey {
 pub(crate) struct InOrder;
 
 impl InOrder {
-    /// Gives each call its outcome; one outcome an item.
+    /// Gives each call its outcome; one outcome per item.
     pub(crate) fn answer<I, O, E>(batch: &mut Batch<I, O, E>, outcomes: Vec<O>) {
         for (place, outcome) in batch.places.drain(..).zip(outcomes) {
             deliver(place, Ok(outcome));

@@ -48,7 +48,7 @@ use runner::Shared;
 
 /// Lets concurrent callers share one async call, each getting its own outcome.
 ///
-/// The processor gets the items of a batch in arrival order and answers with exactly one outcome an item, in that order. It
+/// The processor gets the items of a batch in arrival order and answers with exactly one outcome per item, in that order. It
 /// may fail a batch as a whole with `E`; an error of one item is an outcome like any other (`O = Result<…>`).
 ///
 /// ```

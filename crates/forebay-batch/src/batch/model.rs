@@ -1,4 +1,4 @@
-//! Model checks: every interleaving of a few callers, runners and leavers (loom explores them all).
+//! Model checks: every interleaving of a few callers, runners and cancelled calls (loom explores them all).
 //!
 //! ```console
 //! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-batch --lib --release --target-dir target/loom -- batch::model

@@ -4,7 +4,7 @@
 //! - A batch runs in a runner's task, never in a caller's future: no caller's cancellation, deadline or context reaches it.
 //! - Whatever happens to the processor (panic, wrong count) or to the task (its runtime shuts down), the callers of its
 //!   batch are answered, and others take over what is in line or, if there is nobody left, it is answered too.
-//! - One timer a batcher: the gatherer's sleep until the earliest window ends.
+//! - One timer per batcher: the gatherer's sleep until the earliest window ends.
 //! - It lets other tasks of its thread run after 16 batches or 1,024 items at the latest.
 //!
 //! The only file here that spawns or sleeps. Knows nothing of the order in line and of its limits.
@@ -42,7 +42,7 @@ pub(crate) struct Shared<I, O, E, L: Line<I, O, E> = InOrder> {
     pub(crate) max_wait: Duration,
     pub(crate) weigh: Option<Weigh<I>>,
     pub(crate) spawn: Spawn<I, O, E, L>,
-    /// Gives each call of a batch its outcome, of one outcome an item.
+    /// Gives each call of a batch its outcome, of one outcome per item.
     pub(crate) answer: fn(&mut Batch<I, O, E>, Vec<O>),
     /// Where runners run; otherwise where the call that needs one is polled.
     pub(crate) runtime: Option<Handle>,

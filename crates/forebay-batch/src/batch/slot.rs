@@ -5,11 +5,11 @@
 //! - No wake-up is lost: an outcome is published before the waker is handed out, and a caller that leaves a waker learns
 //!   whether the outcome came meanwhile; however often and with whichever wakers it polls.
 //! - While the state gives a cell to one half, nothing of the user's (item, outcome, waker) is run or dropped.
-//! - It never blocks: one atomic word a slot says whose turn it is, and both sides always have something to do.
+//! - It never blocks: one atomic word per slot says whose turn it is, and both sides always have something to do.
 //!
 //! All of the batcher's unsafe code is in this file. It rests on two rules:
 //! 1. *Two halves.* A filled slot has one [`Ticket`] (the call's half) and one [`Place`] (the line's, later the batch's).
-//!    Each half ends itself once, and whichever ends last sets the slot free. Only the owner of the chunk fills free slots.
+//!    Each half ends itself once, and whichever ends last frees the slot. Only the owner of the chunk fills free slots.
 //! 2. *The chunk outlives the halves.* Chunks are freed when all of their slots are free, or with the batcher that made them;
 //!    every half is in a call, line or batch of that batcher, which keeps it alive.
 //!

@@ -1,4 +1,4 @@
-//! What a fetch may answer with, and how an answer becomes one outcome a key.
+//! What a fetch may answer with, and how an answer becomes one outcome per key.
 //!
 //! Promises: an outcome goes to the key it was given for, or the answer is refused as a whole: a list is only as good as its
 //! length. What was never asked for is dropped and counted. Knows nothing of callers and batches.
@@ -26,7 +26,7 @@ pub trait Answer<K, E> {
     /// What is loaded.
     type Value;
 
-    /// One outcome a key, in the order of `keys`.
+    /// One outcome per key, in the order of `keys`.
     fn into_outcomes<'k>(self, keys: impl ExactSizeIterator<Item = &'k K>) -> Outcomes<Self::Value, E>
     where
         K: 'k;

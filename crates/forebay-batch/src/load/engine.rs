@@ -2,8 +2,8 @@
 //!
 //! Promises:
 //! - A load that is made inside a fetch, of this loader or another, never waits for one that waits for it: it takes the inner
-//!   way, which has slots without end, and where a flight is joined only while it is in line. So a fetch waits only for
-//!   fetches that begin later than it asks, and no circle of them can close.
+//!   way, whose slots are unlimited, and where a flight is joined only while it is in line. So a fetch waits only for
+//!   fetches that begin later than it asks, and they can never wait for one another in a circle.
 //! - Every ticket ends with exactly one outcome, whatever becomes of the fetch, its task or its runtime.
 //!
 //! Stands on the Batcher's runners and slots; only the line is the loader's own. Knows nothing of scopes.

@@ -1,7 +1,7 @@
 //! Why a load has no outcome from its source, told apart by what the caller should do.
 //!
 //! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a loader to work; one failure of a fetch is shared by all
-//! whom it concerns, and by nobody else.
+//! callers of that fetch, and by nobody else.
 //!
 //! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
 

@@ -1,4 +1,4 @@
-//! One run of the user's fetch: whatever it does, it ends, and with something that can be told.
+//! One run of the user's fetch: whatever it does, it ends with an outcome.
 //!
 //! Promises: a panic, in the fetch or in making sense of its answer, is an outcome; so is running past the limit, after which
 //! the fetch is dropped; so is a list of the wrong length. Knows nothing of callers, batches and flights.

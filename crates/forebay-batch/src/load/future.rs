@@ -3,7 +3,7 @@
 //! Promises:
 //! - Made by `load` it does nothing before its first poll; made by `register` it is in line already.
 //! - It ends with exactly one outcome, in whatever order and with whichever wakers it is polled.
-//! - Dropped, it is cancelled, and nobody else notices: a key that others want is fetched all the same.
+//! - Dropped, it is cancelled, and no other load is affected: a key that others want is fetched all the same.
 //!
 //! Knows nothing of batches and fetches.
 

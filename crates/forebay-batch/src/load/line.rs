@@ -7,7 +7,7 @@
 //! - A flight is forgotten before its callers are told, so that their next load fetches again.
 //!
 //! Loads are looked up when they are collected, many at once, and not as they arrive; who arrives while a key is in flight is
-//! looked up before that flight is forgotten. So what all cores would contend for is touched once or twice a batch.
+//! looked up before that flight is forgotten. So what all cores would contend for is touched once or twice per batch.
 //!
 //! `Eq` and `Clone` of keys run under the intake's lock, their drop too where many leave at once. One that panics costs sharing
 //! and no outcome: a key that cannot be compared is fetched for itself, one that cannot be cloned is not joined in flight, and
@@ -147,7 +147,7 @@ impl<K: Eq + Clone, V, E> Keys<K, V, E> {
 }
 
 impl<K, V: Clone, E> Keys<K, V, E> {
-    /// Gives each load the outcome of its key; one outcome a key.
+    /// Gives each load the outcome of its key; one outcome per key.
     pub(super) fn answer(batch: &mut Batch<Hashed<K>, V, E>, outcomes: Vec<V>) {
         let mut waiters = batch.places.drain(..).zip(batch.shares.drain(..)).peekable();
         'keys: for (share, outcome) in (0..).zip(outcomes) {

@@ -7,22 +7,22 @@
 //!   distinct keys are pending together, exactly ⌈n / max_items⌉ fetches run, whichever threads they come from.
 //! - A key that only cancelled callers wanted is not fetched, unless its fetch has begun.
 //! - No memory: once answered, the next load fetches again. A [`Scope`] remembers, for one request.
-//! - Bounded: keys a fetch, fetches in flight, keys in line, keys that a scope remembers, and, if asked for, a fetch's time.
+//! - Bounded: keys per fetch, fetches in flight, keys in line, keys that a scope remembers, and, if asked for, a fetch's time.
 //!
 //! Does not know SQL or caches: fetches that read a database come with the database.
 //!
 //! How it is built: a [`Load`] puts its key into a slot of the [`Batcher`](crate::batch::Batcher)'s lanes, by one of the two ways
 //! of the `engine`. A runner collects the lanes into the `line`, where equal keys meet, and takes a batch of keys to `fetch`,
-//! whose `answer` becomes one outcome a key.
+//! whose `answer` becomes one outcome per key.
 //!
 //! # Over a database
 //!
-//! A query for one key is enough. `database.loader(…)` takes a row a key, `loader_many(…)` all of a key's rows; serde reads them.
+//! A query for one key is enough. `database.loader(…)` takes a row per key, `loader_many(…)` all of a key's rows; serde reads them.
 //! What a key gets is what its query gives alone, and all keys of a fetch are read in one snapshot.
 //!
 //! | | `database` | the key | many keys at a time |
 //! |---|---|---|---|
-//! | `sqlite` | `Sqlite::open("app.db")?` | `?1` | one statement, executed once a key, in the process |
+//! | `sqlite` | `Sqlite::open("app.db")?` | `?1` | one statement, executed once per key, in the process |
 //! | `postgres` | `Postgres::connect(url).await?` | `$1` | one query, joined to the keys, where it can be |
 //! | `mysql` | `MySql::connect(url).await?` | `?` | one query with `IN (…)`, where keys and column are whole numbers |
 //!

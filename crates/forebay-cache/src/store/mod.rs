@@ -2,7 +2,7 @@
 //!
 //! Promises:
 //! - [`insert`](Store::insert), [`remove`](Store::remove) and [`read`](Store::read) of a key are linearizable: once a write has
-//!   returned, every read sees it or a later one. One entry a key.
+//!   returned, every read sees it or a later one. One entry per key.
 //! - [`weight`](Store::weight) never exceeds the capacity, at no instant. What does not fit pushes out what the policy can spare
 //!   most; what could never fit is not admitted, and the key's old entry goes then too.
 //! - A read takes no lock and allocates nothing; two atomic operations on a line of its own, one of which counts the hit. The entry

@@ -1,6 +1,6 @@
 //! What the store knows of an entry besides its key and record: tag, weight, place in a queue, how much it was used.
 //!
-//! Written under the shard's lock, except for the uses, which readers count too; relaxed atomics all of it, so that readers and
+//! Written under the shard's lock, except for the uses, which readers count too; all of it relaxed atomics, so that readers and
 //! writers may look at it at any time without unsafe code. Knows no policy: what the places above [`WAITING`] mean, and in which
 //! order the links run, is the policy's.
 

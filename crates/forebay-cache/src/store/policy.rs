@@ -8,7 +8,7 @@
 //! `small`; those used there move to `main`; those unused are forgotten but for a fingerprint (a ghost). A key that returns while
 //! its ghost is remembered challenges `main`. What differs from S3-FIFO:
 //!
-//! - The challenge looks at the [`LOOK`] oldest entries of `main`; one that is unused makes place. If all were used, only the
+//! - The challenge looks at the [`LOOK`] oldest entries of `main`; one that is unused makes room. If all were used, only the
 //!   oldest pays one use, and the challenger starts in `small` again. A loop larger than the cache brings at most one challenge
 //!   for each entry of `main` in a round (ghosts reach back 0.9 capacities), and each entry earns one use in a round: `main`
 //!   stands. (The comparison of candidate and victim is TinyLFU's: Einziger, Friedman, Manes, ACM ToS 2017.)
@@ -17,7 +17,7 @@
 //! - While the store is filling, `main` takes what leaves `small` unseen: a cold cache keeps the first it saw, which a loop
 //!   rewards.
 //!
-//! The constants hang together: with two uses paid for a lost challenge, or ghosts of 1.5 capacities, loops of 1.5 to 1.9
+//! The constants depend on one another: with two uses paid for a lost challenge, or ghosts of 1.5 capacities, loops of 1.5 to 1.9
 //! capacities collapse from 60 % hits to 1 %.
 
 use super::ghosts::Ghosts;

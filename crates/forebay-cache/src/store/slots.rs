@@ -1,7 +1,7 @@
 //! Where a key's entry is: an open-addressed table from 32-bit tags to 32-bit entry numbers, read without a lock.
 //!
 //! Promises:
-//! - [`find`](Slots::find) never waits for a writer that has what it looks for in reach: a hit takes no lock and writes nothing.
+//! - [`find`](Slots::find) takes no lock and writes nothing when it finds what it looks for, and waits for no writer then.
 //! - It finds what was in the table all the time of the search, also while writers insert, remove and move neighbours.
 //! - What it finds was in the table at some moment of the search.
 //! - Tags that are equal are told apart by `matches`, which is asked about each candidate.
@@ -14,9 +14,9 @@
 //! A slot is `number + 1 << 32 | tag`, or zero when empty; four of them, half a cache line, are a bucket. A tag's home is the bucket
 //! that follows from its upper bits (so a larger table is filled without a key being hashed again, and needs no size that is a
 //! power of two); an entry is in its home, or in the next bucket with room when that was full. So a search looks at whole buckets,
-//! from the home to the first that is not full; its branches are well foreseen, since nearly always that is one.
+//! from the home to the first that is not full; its branches predict well, since nearly always that is one bucket.
 //!
-//! Removing from a full bucket moves a later entry back into the gap, so there are no gravestones and searches stay short. A
+//! Removing from a full bucket moves a later entry back into the gap, so there are no tombstones and searches stay short. A
 //! search that such a move overtakes may miss what it looks for: `sequence` is odd during a move and different after it, and a
 //! search that found nothing is made again if that was so. (Whoever sees a slot that a move has written sees, by its release, the
 //! odd sequence written before it.)

@@ -1,8 +1,8 @@
-//! A breaker: a tier that failed several reads in a row is left alone for a while, then tried by one read.
+//! A circuit breaker: a tier that failed several reads in a row is left alone for a while, then tried by one read.
 //!
 //! Promises: closed, every read goes through; `failures_to_open` failures in a row open it, then none does until the pause is
 //! over; then exactly one does at a time (the probe). A success closes it; a failed probe opens it again, for twice as long up to
-//! the longest pause. A probe that was cancelled is as if it had not been.
+//! the longest pause. A cancelled probe counts for nothing.
 //!
 //! Does not know tiers: it is told what happened. Changes have no breaker: what is owed has its own back-off (`queue`).
 

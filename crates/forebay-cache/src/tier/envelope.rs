@@ -1,4 +1,4 @@
-//! The envelope around a stored value: what it is, when it was fetched, and a sum over all of it.
+//! The envelope around a stored value: what it is, when it was fetched, and a checksum over all of it.
 //!
 //! Promises: bytes are opened only if they are whole and unaltered, of this format's version, this codec, this schema and **this
 //! key**. Anything else is an error and never a panic; what it makes the opener allocate is bounded by `bytes_max`, whatever the
@@ -11,8 +11,8 @@
 //!  4  codec        its number
 //!  5  schema       the application's number for the type, u32
 //!  9  fetched_at   Unix time in milliseconds, u64
-//! 17  sum          CRC-32C of the key's bytes and of all else here, u32
-//! 21  payload      compressed: its length before, u32, and the rest
+//! 17  checksum     CRC-32C of the key's bytes and of all else here, u32
+//! 21  payload      compressed: its uncompressed length, u32, and the bytes
 //! ```
 //! Numbers are little-endian.
 

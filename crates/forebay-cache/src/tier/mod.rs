@@ -7,8 +7,8 @@
 //!   deletion waits for a tier that is down, not by a read that began before, not by a lower tier's value carried up meanwhile.
 //! - A deletion is owed until the tier acknowledged it, however often that takes. A fetched value is offered once, and dropped
 //!   where the tier fails.
-//! - Of several wishes for a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
-//! - Bounded: wishes a tier, keys a batch, time a call. Where more deletions are owed than the bound, the tier is cleared
+//! - Of several changes of a key the latest wins; at most one batch is in flight to a tier, so they arrive in order.
+//! - Bounded: changes per tier, keys per batch, time per call. Where more deletions are owed than the bound, the tier is cleared
 //!   instead, and what was fetched before that moment is never read from it again.
 //! - A value's age goes with it. One from the future is no value: a clock is wrong, and nobody knows how old it is.
 //!
@@ -18,8 +18,8 @@
 //! Does not know: sources, flights, which values are fresh. Other processes' invalidations are theirs to make: a tier that is
 //! shared is changed at once for all, a memory that is not shared is not.
 //!
-//! How it is built: `tiers` asks tier after tier, each behind a `breaker`, and puts wishes into a `queue` a tier, which a task
-//! (`drain`) empties. `envelope` and `codec` make bytes of values, `key` of keys, for the tiers that need bytes: `redis`, `sqlite`.
+//! How it is built: `tiers` asks tier after tier, each behind a `breaker`, and puts changes into each tier's `queue`, which a task
+//! (`drain`) empties; what both need is `shared`. `envelope` and `codec` make bytes of values, `key` of keys, for the tiers that need bytes: `redis`, `sqlite`.
 
 mod breaker;
 mod drain;
@@ -109,7 +109,7 @@ pub trait Tier<K, V>: Send + Sync + 'static {
     /// What to call it in counters and logs.
     fn name(&self) -> &str;
 
-    /// What it keeps of these keys: one answer a key, in their order.
+    /// What it keeps of these keys: one answer per key, in their order.
     ///
     /// # Errors
     /// When the backend cannot be asked. A single value that cannot be read is a `None`, and counted.

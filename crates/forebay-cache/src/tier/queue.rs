@@ -1,17 +1,17 @@
-//! What one tier is still to be told: a wish a key, the latest one.
+//! The changes that wait to be sent to one tier: one per key, the latest.
 //!
 //! Promises:
-//! - A wish replaces the one before it, and takes over what that one owed. What is owed leaves only by an acknowledgement, or
+//! - A change replaces the one before it, and takes over what that one owed. What is owed leaves only by an acknowledgement, or
 //!   into a clear, which is owed in turn.
 //! - Taken in the order of arrival, what is owed first. At most one batch, or one clear, is out at a time; a clear goes before
-//!   the wishes that came after it.
+//!   the changes that came after it.
 //! - While something is owed of a key, waiting or out, the key is barred: not to be read.
 //! - A failed put that stood for a deletion becomes that deletion. A failed offer is dropped. While the tier refuses puts (full,
 //!   read-only) deletions go on; while it refuses deletions nothing is offered.
 //! - Bounded: waiting and out together are at most `max` keys. Over it offers are dropped, oldest first if something owed needs the
 //!   place; with no offer left, everything is emptied into one clear and a watermark.
 //!
-//! Does not know tiers or tasks: it is told the time, what became of a batch, and what is wished. Its lock is its owner's; of user
+//! Does not know tiers or tasks: it is told the time, what became of a batch, and what is to change. Its lock is its owner's; of user
 //! code it runs only `Hash`, `Eq` and `Clone` of keys: values that are done with are handed out, to be dropped elsewhere.
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,11 +33,11 @@ pub(super) struct Offer<V> {
 }
 
 /// What a tier is to do of a key: keep this, or else forget it.
-struct Wish<V> {
+struct Change<V> {
     put: Option<Offer<V>>,
     /// Whether an older value must be gone.
     owed: bool,
-    /// When the oldest wish arose that this one stands for; unique, and its place in line.
+    /// When the oldest change arose that this one stands for; unique, and its place in line.
     since: u64,
 }
 
@@ -57,8 +57,8 @@ struct Backoff {
 /// See the module.
 pub(super) struct Queue<K, V> {
     max: usize,
-    wishes: HashMap<K, Wish<V>>,
-    /// Keys of the wishes that are owed, by `since`; those that are not are in `offered`.
+    changes: HashMap<K, Change<V>>,
+    /// Keys of the changes that are owed, by `since`; those that are not are in `offered`.
     owed: BTreeMap<u64, K>,
     offered: BTreeMap<u64, K>,
     out: HashMap<K, Sent>,
@@ -72,13 +72,13 @@ pub(super) struct Queue<K, V> {
     /// Of deletions and clears.
     deletions: Backoff,
     puts: Backoff,
-    /// The number of the latest wish.
+    /// The number of the latest change.
     latest: u64,
     /// Whether a task empties it.
     pub(super) is_draining: bool,
 }
 
-/// What became of a wish.
+/// What became of a change.
 #[must_use]
 pub(super) enum Taken<V> {
     /// It waits, in place of the value in here if there was one.
@@ -107,7 +107,7 @@ impl<K: Key, V> Queue<K, V> {
     pub(super) fn new(max: usize, retry_after: (Duration, Duration)) -> Self {
         Self {
             max: max.max(1),
-            wishes: HashMap::new(),
+            changes: HashMap::new(),
             owed: BTreeMap::new(),
             offered: BTreeMap::new(),
             out: HashMap::new(),
@@ -127,9 +127,9 @@ impl<K: Key, V> Queue<K, V> {
         if self.deletions.is_on(now) || self.puts.is_on(now) {
             return Taken::Dropped(offer);
         }
-        if let Some(wish) = self.wishes.get_mut(&key) {
+        if let Some(change) = self.changes.get_mut(&key) {
             self.latest += 1;
-            return Taken::Waits(wish.put.replace(offer));
+            return Taken::Waits(change.put.replace(offer));
         }
         if self.len() >= self.max {
             return Taken::Dropped(offer);
@@ -142,12 +142,12 @@ impl<K: Key, V> Queue<K, V> {
     /// The key's value must go; in its place comes this, if any.
     pub(super) fn owe(&mut self, key: K, put: Option<Offer<V>>, wall: SystemTime) -> Taken<V> {
         self.latest += 1;
-        if let Some(wish) = self.wishes.get_mut(&key) {
-            let before = mem::replace(&mut wish.put, put);
-            if !wish.owed {
-                wish.owed = true;
-                self.offered.remove(&wish.since);
-                self.owed.insert(wish.since, key);
+        if let Some(change) = self.changes.get_mut(&key) {
+            let before = mem::replace(&mut change.put, put);
+            if !change.owed {
+                change.owed = true;
+                self.offered.remove(&change.since);
+                self.owed.insert(change.since, key);
             }
             return Taken::Waits(before);
         }
@@ -158,7 +158,7 @@ impl<K: Key, V> Queue<K, V> {
                 dropped.extend(put);
                 return Taken::Overflowed(dropped);
             };
-            before = self.wishes.remove(&oldest).and_then(|wish| wish.put);
+            before = self.changes.remove(&oldest).and_then(|change| change.put);
         }
         self.line_up(key, put, true, self.latest);
         Taken::Waits(before)
@@ -173,20 +173,20 @@ impl<K: Key, V> Queue<K, V> {
         self.owed.clear();
         self.offered.clear();
         // One by one: a map that once was full would keep its room.
-        mem::take(&mut self.wishes)
+        mem::take(&mut self.changes)
             .into_values()
-            .filter_map(|wish| wish.put)
+            .filter_map(|change| change.put)
             .collect()
     }
 
     /// Whether the key must not be read.
     pub(super) fn is_barred(&self, key: &K) -> bool {
-        self.out.get(key).is_some_and(|sent| sent.owed) || self.wishes.get(key).is_some_and(|wish| wish.owed)
+        self.out.get(key).is_some_and(|sent| sent.owed) || self.changes.get(key).is_some_and(|change| change.owed)
     }
 
-    /// Whether anything is wished of the key.
-    pub(super) fn has_wish(&self, key: &K) -> bool {
-        self.out.contains_key(key) || self.wishes.contains_key(key)
+    /// Whether a change of the key waits or is out.
+    pub(super) fn has_change(&self, key: &K) -> bool {
+        self.out.contains_key(key) || self.changes.contains_key(key)
     }
 
     /// What was fetched then or before must not be read.
@@ -200,12 +200,12 @@ impl<K: Key, V> Queue<K, V> {
         self.owed.len() + out + usize::from(self.clear.is_some()) + usize::from(self.clear_out.is_some())
     }
 
-    /// The number of the latest wish.
+    /// The number of the latest change.
     pub(super) fn latest(&self) -> u64 {
         self.latest
     }
 
-    /// Whether all wishes up to this number were acknowledged or given up.
+    /// Whether all changes up to this number were acknowledged or given up.
     pub(super) fn is_settled(&self, number: u64) -> bool {
         let waiting = [self.first_waiting(), self.out_since, self.clear, self.clear_out];
         waiting.into_iter().flatten().all(|since| since > number)
@@ -233,8 +233,8 @@ impl<K: Key, V> Queue<K, V> {
         while self.out.len() < BATCH_MAX
             && let Some((since, key)) = self.owed.pop_first().or_else(|| self.offered.pop_first())
         {
-            let wish = self.wishes.remove(&key).expect("what is in line has a wish");
-            match wish.put {
+            let change = self.changes.remove(&key).expect("what is in line has a change");
+            match change.put {
                 Some(offer) if offer.until > now && !self.puts.is_on(now) => batch.puts.push(Put {
                     key: key.clone(),
                     kept: offer.kept,
@@ -242,13 +242,13 @@ impl<K: Key, V> Queue<K, V> {
                 }),
                 worthless => {
                     dropped.extend(worthless);
-                    if !wish.owed {
+                    if !change.owed {
                         continue;
                     }
                     batch.deletes.push(key.clone());
                 }
             }
-            let owed = wish.owed;
+            let owed = change.owed;
             self.out.insert(key, Sent { owed, since });
         }
         self.out_since = self.out.values().map(|sent| sent.since).min();
@@ -301,9 +301,9 @@ impl<K: Key, V> Queue<K, V> {
         self.owed.clear();
         self.offered.clear();
         self.is_draining = false;
-        mem::take(&mut self.wishes)
+        mem::take(&mut self.changes)
             .into_values()
-            .filter_map(|wish| wish.put)
+            .filter_map(|change| change.put)
             .collect()
     }
 
@@ -314,7 +314,7 @@ impl<K: Key, V> Queue<K, V> {
     }
 
     fn len(&self) -> usize {
-        self.wishes.len() + self.out.len()
+        self.changes.len() + self.out.len()
     }
 
     fn first_waiting(&self) -> Option<u64> {
@@ -328,7 +328,7 @@ impl<K: Key, V> Queue<K, V> {
     fn line_up(&mut self, key: K, put: Option<Offer<V>>, owed: bool, since: u64) {
         let line = if owed { &mut self.owed } else { &mut self.offered };
         line.insert(since, key.clone());
-        self.wishes.insert(key, Wish { put, owed, since });
+        self.changes.insert(key, Change { put, owed, since });
     }
 
     /// Everything out is in no longer; what was owed of the keys that failed is owed still.
@@ -345,11 +345,11 @@ impl<K: Key, V> Queue<K, V> {
             if let Some(since) = self.clear {
                 // The clear that was asked for meanwhile takes it along.
                 self.clear = Some(since.min(sent.since));
-            } else if let Some(wish) = self.wishes.get_mut(&key) {
-                let line = if wish.owed { &mut self.owed } else { &mut self.offered };
-                line.remove(&wish.since);
-                wish.owed = true;
-                wish.since = sent.since;
+            } else if let Some(change) = self.changes.get_mut(&key) {
+                let line = if change.owed { &mut self.owed } else { &mut self.offered };
+                line.remove(&change.since);
+                change.owed = true;
+                change.since = sent.since;
                 self.owed.insert(sent.since, key);
             } else {
                 self.line_up(key, None, true, sent.since);
@@ -360,19 +360,19 @@ impl<K: Key, V> Queue<K, V> {
 
     fn drop_offers(&mut self, dropped: &mut Vec<Offer<V>>) {
         for key in mem::take(&mut self.offered).into_values() {
-            dropped.extend(self.wishes.remove(&key).and_then(|wish| wish.put));
+            dropped.extend(self.changes.remove(&key).and_then(|change| change.put));
         }
     }
 
     /// What must hold between calls.
     #[cfg(test)]
     pub(super) fn validate(&self) {
-        assert_eq!(self.wishes.len(), self.owed.len() + self.offered.len());
+        assert_eq!(self.changes.len(), self.owed.len() + self.offered.len());
         for (line, owed) in [(&self.owed, true), (&self.offered, false)] {
             for (since, key) in line {
-                let wish = &self.wishes[key];
-                assert_eq!((wish.owed, wish.since), (owed, *since));
-                assert!(wish.owed || wish.put.is_some(), "an offer of nothing");
+                let change = &self.changes[key];
+                assert_eq!((change.owed, change.since), (owed, *since));
+                assert!(change.owed || change.put.is_some(), "an offer of nothing");
                 assert!(*since <= self.latest);
             }
         }

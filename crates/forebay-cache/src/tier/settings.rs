@@ -1,4 +1,4 @@
-//! What may be chosen about how tiers are guarded. Knows no particular tier.
+//! Settings of how tiers are guarded: timeouts, breakers, retries, bounds. Knows no particular tier.
 
 use std::fmt;
 use std::sync::Arc;

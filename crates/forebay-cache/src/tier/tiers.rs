@@ -149,7 +149,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         for (at, offers) in upwards.into_iter().enumerate() {
             for (place, offer) in offers {
                 let key = &keys[place];
-                if !holds[place] || queues[at].has_wish(key) {
+                if !holds[place] || queues[at].has_change(key) {
                     left.push(offer);
                     continue;
                 }
@@ -194,20 +194,20 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     pub(crate) fn fill(&self, prepared: Prepared<K, V>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
         let now = Instant::now();
-        self.wish(key, |queue, key| queue.offer(key, one_of(&mut offers), now))
+        self.change(key, |queue, key| queue.offer(key, one_of(&mut offers), now))
     }
 
     /// The application's own value: no older one is read from now on.
     pub(crate) fn insert(&self, prepared: Prepared<K, V>) -> Replaced<V> {
         let Prepared { key, mut offers } = prepared;
         let wall = (self.shared().settings.wall_clock)();
-        self.wish(key, |queue, key| queue.owe(key, Some(one_of(&mut offers)), wall))
+        self.change(key, |queue, key| queue.owe(key, Some(one_of(&mut offers)), wall))
     }
 
     /// The key's value is not read from now on.
     pub(crate) fn invalidate(&self, key: K) -> Replaced<V> {
         let wall = (self.shared().settings.wall_clock)();
-        self.wish(key, |queue, key| queue.owe(key, None, wall))
+        self.change(key, |queue, key| queue.owe(key, None, wall))
     }
 
     /// Nothing is read from now on that is there now.
@@ -288,8 +288,8 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         &self.handle.shared
     }
 
-    /// Puts a wish for the key into every tier's queue, at one moment.
-    fn wish(&self, key: K, mut wish: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
+    /// Puts a change of the key into every tier's queue, at one moment.
+    fn change(&self, key: K, mut change: impl FnMut(&mut Queue<K, V>, K) -> Taken<V>) -> Replaced<V> {
         let shared = self.shared();
         let mut dropped = Vec::new();
         if self.is_empty() {
@@ -302,7 +302,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let keys = std::iter::repeat_n(key, queues.len());
         for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
             let counters = &shared.lanes[at].counters;
-            match wish(queue, key) {
+            match change(queue, key) {
                 Taken::Waits(before) => dropped.extend(before),
                 Taken::Dropped(offer) => {
                     add(&counters.dropped, 1);

@@ -6,8 +6,8 @@
 //!   left behind is not read: it knows the boot it was written in, and whether it was closed in order, which is synced.
 //! - Bounded in entries and in bytes, the oldest go first; what has expired goes in small steps. The file stays below
 //!   about twice the bytes, and what does not fit on the disk is a failed put.
-//! - A file that is corrupt is set aside (`….corrupt`, in place of the one before) and begun anew, at the start or when it is met; a
-//!   database of another program's is refused and not touched.
+//! - A file that is corrupt is renamed (`….corrupt`, in place of the one before) and a new one is made, at the start or when it is met; a
+//!   database of another program is refused and not touched.
 //! - SQLite runs on a thread of its own; a caller who goes away stops nothing and waits for nothing.
 //!
 //! Does not know other processes: the file is locked for this one.

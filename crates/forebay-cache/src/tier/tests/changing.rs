@@ -98,7 +98,7 @@ async fn an_inserted_value_is_kept_or_else_the_key_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_latest_wish_for_a_key_wins_also_while_a_batch_is_out() {
+async fn the_latest_change_of_a_key_wins_also_while_a_batch_is_out() {
     let fake = Fake::new("slow");
     let tiers = tiers(&[&fake]);
     *fake.is_gated.lock() = true;

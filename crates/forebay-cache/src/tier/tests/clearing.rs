@@ -33,7 +33,7 @@ async fn nothing_that_was_there_is_read_after_a_clear_though_the_tier_does_not_d
 }
 
 #[tokio::test(start_paused = true)]
-async fn wishes_from_before_a_clear_are_forgotten_and_those_after_it_come_after_it() {
+async fn changes_from_before_a_clear_are_forgotten_and_those_after_it_come_after_it() {
     let fake = Fake::new("slow");
     let tiers = tiers(&[&fake]);
     *fake.is_gated.lock() = true;

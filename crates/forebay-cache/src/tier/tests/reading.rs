@@ -181,7 +181,7 @@ async fn a_read_that_began_before_a_change_does_not_bring_the_old_value() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_wish_is_not_replaced_by_a_value_that_comes_up() {
+async fn a_waiting_change_is_not_replaced_by_a_value_that_comes_up() {
     let (upper, lower) = (Fake::new("upper"), Fake::new("lower"));
     let tiers = tiers(&[&upper, &lower]);
     upper.keep(1, kept(9, epoch()));
