@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, fs};
 
-use super::PageError;
+use crate::error::PageError;
 
 const MAGIC: &[u8; 4] = b"FBCR";
 const VERSION: u32 = 1;
@@ -73,10 +73,7 @@ impl Checksums {
             Kind::Function(verifier) => return Ok(verifier.clone()),
             Kind::SideFile(path) => path,
         };
-        let bytes = fs::read(path).map_err(|cause| PageError::File {
-            path: Arc::from(path.as_path()),
-            cause: Arc::new(cause),
-        })?;
+        let bytes = fs::read(path).map_err(|cause| PageError::file(&Arc::from(path.as_path()), cause))?;
         let sums = parse(&bytes, page_size, length).map_err(|reason| PageError::Checksums {
             path: Arc::from(path.as_path()),
             reason: reason.into(),
@@ -167,15 +164,11 @@ pub(crate) fn side_file(page_size: usize, length: u64, sums: &[u32]) -> Vec<u8> 
 /// The side file's bytes for a file as it is, if they may stand under that name: there is no other file, and not the file itself.
 /// Blocks.
 pub(crate) fn made_for(file: &Arc<Path>, side_file: &Arc<Path>, page_size: usize) -> Result<Vec<u8>, PageError> {
-    let failed = |path: &Arc<Path>, cause| PageError::File {
-        path: Arc::clone(path),
-        cause: Arc::new(cause),
-    };
     let mut begin = [0; MAGIC.len()];
     match fs::File::open(side_file).and_then(|mut found| found.read_exact(&mut begin)) {
         Ok(()) if begin == *MAGIC && file != side_file => {}
         Err(cause) if cause.kind() == ErrorKind::NotFound => {}
-        Err(cause) if cause.kind() != ErrorKind::UnexpectedEof => return Err(failed(side_file, cause)),
+        Err(cause) if cause.kind() != ErrorKind::UnexpectedEof => return Err(PageError::file(side_file, cause)),
         _ => {
             return Err(PageError::Checksums {
                 path: Arc::clone(side_file),
@@ -185,13 +178,13 @@ pub(crate) fn made_for(file: &Arc<Path>, side_file: &Arc<Path>, page_size: usize
     }
     let mut sums = Sums::new(page_size);
     let mut bytes = vec![0; 1 << 20];
-    let mut open = fs::File::open(file).map_err(|cause| failed(file, cause))?;
+    let mut open = fs::File::open(file).map_err(|cause| PageError::file(file, cause))?;
     loop {
         match open.read(&mut bytes) {
             Ok(0) => return Ok(sums.side_file()),
             Ok(count) => sums.add(&bytes[..count]),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => return Err(failed(file, cause)),
+            Err(cause) => return Err(PageError::file(file, cause)),
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Why a read, or a file to be, did not become what was asked for, told apart by what the caller should do.
+//! What a call can end with instead of its result, told apart by what the caller should do.
 //!
-//! Promises: an error about a file's bytes names the file, and where there is one, offset and length; it is `Clone`, since one failed I/O fails all
-//! who waited for its pages, and it is remembered for nobody else.
+//! Promises: an error about a file names it, and an error about bytes names their offset and length as well. Errors are `Clone`,
+//! because one failed I/O fails every read that waits for its pages. They are not remembered: the next call tries again.
 
-use std::io;
+use std::error::Error as StdError;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use thiserror::Error;
 
@@ -84,22 +85,22 @@ pub enum PageError {
     },
     /// What was asked for at once needs more pages than the pool has: it could never be read. Ask for less, or give the pool
     /// more memory.
-    #[error("{wanted} bytes in whole pages cannot be held by a pool of {capacity} bytes")]
+    #[error("{wanted_bytes} bytes in whole pages cannot be held by a pool of {capacity_bytes} bytes")]
     TooLarge {
         /// What the pages asked for need.
-        wanted: u64,
+        wanted_bytes: u64,
         /// What the pool may use.
-        capacity: u64,
+        capacity_bytes: u64,
     },
     /// All the time that a read may wait for memory, others held on to theirs. Drop views sooner, or give the pool more memory.
-    #[error("{wanted} bytes were not free within {} ms: views held {pinned} of {capacity} in the end", waited.as_millis())]
+    #[error("{wanted_bytes} bytes were not free within {} ms: views held {pinned_bytes} of {capacity_bytes} in the end", waited.as_millis())]
     Full {
-        /// What the read needed, in bytes.
-        wanted: u64,
-        /// What views and running reads held when it gave up, in bytes.
-        pinned: u64,
-        /// What the pool may use, in bytes.
-        capacity: u64,
+        /// What the read needed.
+        wanted_bytes: u64,
+        /// What views and running reads held when it gave up.
+        pinned_bytes: u64,
+        /// What the pool may use.
+        capacity_bytes: u64,
         /// How long it waited.
         waited: Duration,
     },
@@ -142,3 +143,44 @@ pub enum PageError {
     #[error("the pool, or the runtime, is shutting down")]
     Closed,
 }
+
+impl PageError {
+    /// A file could not be opened, looked at, made or renamed.
+    pub(crate) fn file(path: &Arc<Path>, cause: io::Error) -> Self {
+        Self::File {
+            path: Arc::clone(path),
+            cause: Arc::new(cause),
+        }
+    }
+
+    /// Bytes could not be read or written, or the I/O was never begun because the pool is shutting down.
+    pub(crate) fn io(path: &Arc<Path>, offset: u64, length: u64, cause: io::Error) -> Self {
+        if ShutDown::is_in(&cause) {
+            return Self::Closed;
+        }
+        Self::Io {
+            path: Arc::clone(path),
+            offset,
+            length,
+            cause: Arc::new(cause),
+        }
+    }
+}
+
+/// Why an I/O never began: the pool is shutting down. Travels inside an [`io::Error`].
+#[derive(Debug)]
+pub(crate) struct ShutDown;
+
+impl ShutDown {
+    pub(crate) fn is_in(error: &io::Error) -> bool {
+        matches!(error.get_ref(), Some(cause) if cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for ShutDown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the pool has been shut down")
+    }
+}
+
+impl StdError for ShutDown {}

@@ -14,14 +14,24 @@
 //! - I/O that fails is the error of those who wanted these bytes: path, offset, length, cause. The next read tries again.
 //! - A hit makes no system call and costs one atomic addition a page, besides a shared lock to look up what the file is now.
 //!
-//! Knows files, memory and I/O; nothing of the rest of this crate.
+//! Knows files, memory and I/O; nothing of the rest of this project.
 //!
 //! Not promised: that a file changed by others is noticed by itself. It is when it is opened again or
 //! [invalidated](PagedFile::invalidate); what was in memory before is served until then, and what was not is read as it is.
 //!
-//! How it is built: a file's `mapping` has address space for all of it and a `word` a page; `read` pins pages and
-//! `plan`s `run`s for what is missing, after its `admission` if that is much; `io` brings them into their place; the `sweeper`
-//! asks the `policy` which pages go, ahead of need.
+//! # How it is built
+//!
+//! In layers, each of which knows only those before it:
+//!
+//! - `storage`: where files are. A trait, and `local`, whose engine reads and writes the files of this machine.
+//! - `memory`: what is in memory, and who holds it. A file's `mapping` has address space for all of it, and a `word` a page.
+//! - `eviction`: which pages leave, and when. The `sweeper` has the `evictor` ask the `policy`, ahead of need.
+//! - `load`: how pages get there. The `reader` pins pages and `plan`s `run`s for those that are missing, after its `admission`
+//!   if they are many.
+//! - `create`: new files. Beside `load`, and knows nothing of it.
+//! - `opener`, `file`, `view`, `pool`: what users hold; `pool` puts the parts together.
+//!
+//! Beneath all of them: `error`, `stats`, `latency`, `checksum`, `blocking`, `sync`.
 //!
 //! # Reading
 //!
@@ -49,7 +59,7 @@
 //! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
 //!
 //! 2,000 ranges of 4 to 16 KiB, scattered, took half the time with pages of 4 KiB, and a fifth of the bytes (`docs/benchmarks.md`).
-//! [`Builder::gap`] is rounded down to whole pages.
+//! [`Builder::max_gap_bytes`] is rounded down to whole pages.
 //!
 //! # Metrics
 //!
@@ -72,44 +82,42 @@
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 compile_error!("the PagePool needs a 64-bit Unix: a file's pages have their place in address space");
 
-mod admission;
+mod blocking;
 mod checksum;
-mod core;
 mod create;
 mod error;
-mod events;
+mod eviction;
 mod file;
-mod files;
-mod io;
-mod mapping;
+mod latency;
+mod load;
 mod memory;
+mod metrics;
 #[cfg(all(test, forebay_loom))]
 mod model;
-mod plan;
-mod policy;
+mod opener;
 mod pool;
-mod read;
-mod region;
-mod run;
 mod stats;
-mod sweeper;
+mod storage;
 mod sync;
+#[cfg(all(test, not(forebay_loom)))]
+mod testing;
 mod view;
-mod word;
 
 pub use checksum::Checksums;
-pub use create::NewFile;
+pub use create::new_file::NewFile;
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
-pub use io::{Latencies, LatencyBucket};
-#[doc(hidden)]
-pub use policy::simulation::Simulation as PolicySimulation;
+pub use latency::{Latencies, LatencyBucket};
 pub use pool::{Builder, Io, PagePool};
 pub use stats::Stats;
 pub use view::View;
 
+/// For the lab, which compares policies.
+#[doc(hidden)]
+pub use eviction::policy::simulation::Simulation as PolicySimulation;
+
 /// What tests make go wrong with I/O.
 #[doc(hidden)]
 pub mod faults {
-    pub use super::io::{Fault, Faults};
+    pub use crate::storage::faults::{Fault, Faults};
 }

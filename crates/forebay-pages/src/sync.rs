@@ -3,6 +3,6 @@
 //! Knows nothing of pages.
 
 #[cfg(forebay_loom)]
-pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 #[cfg(not(forebay_loom))]
-pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

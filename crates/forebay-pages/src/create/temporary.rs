@@ -1,12 +1,12 @@
-//! A file under a name of its own, beside the one that it is to have.
+//! A temporary file, in the directory in which it is to get its name.
 //!
-//! Promises: the name is nobody else's, and goes when the file has got its own (`rename`) or is not wanted any more (drop, and
-//! `remove`). A process that is killed leaves the file behind; whoever makes the next file in the directory removes it, though a
-//! pool looks through a directory once in a second at most. Those that live are left alone: each holds a lock (`flock`), which the
-//! kernel gives back with its last descriptor. The names are random, and never used again: one that somebody removed by hand
-//! is an error of `rename`, and not another's file.
+//! Promises: its temporary name is unique, and is gone when the file has got its own (`rename`) or is not wanted any more (drop, and
+//! `remove`). A process that is killed leaves the file behind; the next file that is made in the directory removes it, though a
+//! pool searches a directory once a second at most. Files that are still being written are left alone: each holds a lock (`flock`),
+//! which the kernel releases with its last descriptor. The names are random and never used again: if somebody removes one by
+//! hand, `rename` fails, and does not take another's file.
 //!
-//! Knows nothing of what is in the file. But for drop, everything blocks.
+//! Knows nothing of what is in the file. Everything but drop blocks.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::directory::{Directories, Directory};
-use crate::file::blocking;
-use crate::io::OpenFile;
+use crate::blocking::blocking;
+use crate::storage::local::open_file::OpenFile;
 
 /// How the name ends.
 const ENDING: &str = ".forebay-new";
@@ -46,7 +46,7 @@ struct Name {
 }
 
 impl Temporary {
-    /// Makes one beside the target, and removes those that the dead have left there, of whatever target.
+    /// Makes one beside the target, and removes those that killed processes have left there, whatever their targets.
     pub(super) fn beside(target: &Path, direct: bool, directories: &Directories) -> io::Result<Self> {
         let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "no name for a file");
         let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {

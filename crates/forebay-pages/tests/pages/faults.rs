@@ -65,7 +65,11 @@ async fn an_error_on_one_page_of_a_run_is_that_pages_readers_only() {
         }
         drop(outcomes);
         // One I/O for all, then one a page; the bad one's memory was given back.
-        assert_eq!((pool.stats().runs, pool.stats().resident), (17, 15 * PAGE), "{io:?}");
+        assert_eq!(
+            (pool.stats().runs, pool.stats().resident_bytes),
+            (17, 15 * PAGE),
+            "{io:?}"
+        );
         // Nothing is remembered: the next read tries again.
         assert!(pages(&file, 5, 6).await.is_err());
         trouble.over();
@@ -84,7 +88,7 @@ async fn a_bad_page_in_a_gap_is_nobodys_error() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     for io in WAYS {
         let (trouble, builder) = Trouble::pool(io, 64);
-        let pool = builder.gap(4 * PAGE).build().expect("a pool");
+        let pool = builder.max_gap_bytes(4 * PAGE).build().expect("a pool");
         let file = pool.open(&path).await.expect("opened");
         trouble.bad(vec![11 * PAGE]);
         let views = file
@@ -93,7 +97,7 @@ async fn a_bad_page_in_a_gap_is_nobodys_error() {
             .expect("both are good");
         views.iter().for_each(|view| pattern::check(view, 1));
         assert!(file.read_resident(11 * PAGE..12 * PAGE).expect("in the file").is_none());
-        assert_eq!(pool.stats().resident, 3 * PAGE);
+        assert_eq!(pool.stats().resident_bytes, 3 * PAGE);
         drop(views);
         nothing_leaked(&pool).await;
     }
@@ -125,7 +129,7 @@ async fn a_reader_who_leaves_at_any_point_harms_nobody() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     for io in WAYS {
         let (trouble, builder) = Trouble::pool(io, 8);
-        let pool = builder.run_length(2 * PAGE).build().expect("a pool");
+        let pool = builder.max_run_bytes(2 * PAGE).build().expect("a pool");
         let file = pool.open(&path).await.expect("opened");
         trouble.rule(|offset, _| Some(Fault::Delay(Duration::from_millis(offset / PAGE % 3))));
         // The reader waits for memory, which is held, and then for three runs; another wants some of the same.
@@ -192,7 +196,7 @@ async fn a_run_that_nobody_wants_any_more_is_not_begun() {
         async move { pages(&file, 22, 23).await }
     });
     until("the stayer to begin or join", || {
-        pool.stats().queued >= 2 && pool.stats().pinned == 0
+        pool.stats().io_queued >= 2 && pool.stats().pinned_bytes == 0
     })
     .await;
     file.prefetch(30 * PAGE..32 * PAGE).await.expect("begun");
@@ -204,9 +208,15 @@ async fn a_run_that_nobody_wants_any_more_is_not_begun() {
         file.read_resident(30 * PAGE..32 * PAGE).expect("in the file").is_some()
     })
     .await;
-    until("the line to end", || pool.stats().queued + pool.stats().in_flight == 0).await;
+    until("the line to end", || {
+        pool.stats().io_queued + pool.stats().io_in_flight == 0
+    })
+    .await;
     let stats = pool.stats();
-    assert_eq!((stats.runs, stats.resident, stats.bytes_read), (3, 8 * PAGE, 8 * PAGE));
+    assert_eq!(
+        (stats.runs, stats.resident_bytes, stats.read_bytes),
+        (3, 8 * PAGE, 8 * PAGE)
+    );
     // What was called off is loaded when somebody wants it.
     pattern::check(&pages(&file, 10, 14).await.expect("read"), 1);
     nothing_leaked(&pool).await;
@@ -413,7 +423,7 @@ async fn a_load_that_began_before_the_change_does_not_outlive_the_invalidation()
     drop(gate);
     pattern::check(&late.await.expect("no panic").expect("read"), 2);
     early.await.expect("no panic").expect("read");
-    until("the old pages to go", || pool.stats().resident == 8 * PAGE).await;
+    until("the old pages to go", || pool.stats().resident_bytes == 8 * PAGE).await;
     nothing_leaked(&pool).await;
 }
 
@@ -607,7 +617,7 @@ fn a_pool_that_is_dropped_while_reads_run_serves_them_and_ends() {
                 let (_folder, path) = pattern::file(1, 64 * PAGE);
                 for io in WAYS {
                     let (trouble, builder) = Trouble::pool(io, 16);
-                    let pool = builder.depth(1).run_length(2 * PAGE).build().expect("a pool");
+                    let pool = builder.depth(1).max_run_bytes(2 * PAGE).build().expect("a pool");
                     let file = pool.open(&path).await.expect("opened");
                     let gate = trouble.gate();
                     let reader = |from| {
@@ -647,7 +657,7 @@ fn a_runtime_that_is_shut_down_while_reads_run_leaves_nothing_behind() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     for io in WAYS {
         let (trouble, builder) = Trouble::pool(io, 16);
-        let pool = builder.run_length(2 * PAGE).build().expect("a pool");
+        let pool = builder.max_run_bytes(2 * PAGE).build().expect("a pool");
         let gate = trouble.gate();
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let file = runtime.block_on(async {
@@ -718,7 +728,7 @@ async fn a_page_that_is_not_what_its_checksum_says_is_an_error_for_it_alone() {
                     other => panic!("{other}"),
                 }
             }
-            assert_eq!(pool.stats().resident, 15 * PAGE, "the good ones");
+            assert_eq!(pool.stats().resident_bytes, 15 * PAGE, "the good ones");
             pattern::check(&pages(&file, 0, 5).await.expect("good"), 1);
             pattern::check(&pages(&file, 6, 16).await.expect("good"), 1);
             nothing_leaked(&pool).await;

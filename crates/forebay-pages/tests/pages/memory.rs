@@ -37,7 +37,10 @@ async fn what_can_never_fit_is_refused_at_once() {
     let pool = pool(8);
     let file = pool.open(&path).await.expect("opened");
     let too_large = |error: PageError| match error {
-        PageError::TooLarge { wanted, capacity } => assert_eq!((wanted, capacity), (9 * PAGE, 8 * PAGE)),
+        PageError::TooLarge {
+            wanted_bytes,
+            capacity_bytes,
+        } => assert_eq!((wanted_bytes, capacity_bytes), (9 * PAGE, 8 * PAGE)),
         other => panic!("{other}"),
     };
     too_large(file.read(0..9 * PAGE).await.expect_err("refused"));
@@ -67,7 +70,7 @@ async fn more_pins_than_fit_wait_and_are_refused_in_time_with_figures() {
     let wait_limit = Duration::from_millis(200);
     let pool = Trouble::pool(Io::Auto, 8)
         .1
-        .wait_limit(wait_limit)
+        .memory_timeout(wait_limit)
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -75,13 +78,13 @@ async fn more_pins_than_fit_wait_and_are_refused_in_time_with_figures() {
     let began = Instant::now();
     match file.read(10 * PAGE..13 * PAGE).await.expect_err("full") {
         PageError::Full {
-            wanted,
-            pinned,
-            capacity,
+            wanted_bytes,
+            pinned_bytes,
+            capacity_bytes,
             waited,
         } => {
             assert_eq!(
-                (wanted, pinned, capacity, waited),
+                (wanted_bytes, pinned_bytes, capacity_bytes, waited),
                 (3 * PAGE, 6 * PAGE, 8 * PAGE, wait_limit)
             );
         }
@@ -149,7 +152,7 @@ async fn who_waits_asks_for_no_room_for_what_others_hold() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     let pool = Trouble::pool(Io::Auto, 8)
         .1
-        .wait_limit(PATIENCE)
+        .memory_timeout(PATIENCE)
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -176,7 +179,7 @@ async fn what_others_brought_while_one_waited_is_no_reason_to_fail() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     let pool = Trouble::pool(Io::Auto, 8)
         .1
-        .wait_limit(Duration::from_secs(1))
+        .memory_timeout(Duration::from_secs(1))
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -228,7 +231,7 @@ async fn readers_who_each_want_most_of_it_do_not_block_each_other() {
 /// I/O reads one.
 fn pool_of_turns(pages: u64, wait_limit: Duration) -> (std::sync::Arc<Trouble>, PagePool) {
     let (trouble, builder) = Trouble::pool(Io::Auto, pages);
-    let pool = builder.run_length(PAGE).depth(1).wait_limit(wait_limit).build();
+    let pool = builder.max_run_bytes(PAGE).depth(1).memory_timeout(wait_limit).build();
     (trouble, pool.expect("a pool"))
 }
 
@@ -249,10 +252,10 @@ async fn large_reads_that_wait_for_the_disk_leave_memory_to_what_can_be_read() {
     pages(&file, 0, 30).await;
     let gate = trouble.gate();
     let readers = readers_of_six(&file, 100, 20);
-    until("all to have asked", || pool.stats().bytes_asked == (30 + 120) * PAGE).await;
+    until("all to have asked", || pool.stats().asked_bytes == (30 + 120) * PAGE).await;
     trouble.arrived(1).await;
     until("those who wait", || pool.stats().waits == 16).await;
-    assert_eq!(pool.stats().resident, (30 + 4 * 6) * PAGE);
+    assert_eq!(pool.stats().resident_bytes, (30 + 4 * 6) * PAGE);
     assert!(file.read_resident(0..30 * PAGE).expect("in range").is_some());
     // Who finds a part, and waits for his turn to load the rest, does not hold it.
     let partly = {
@@ -260,7 +263,7 @@ async fn large_reads_that_wait_for_the_disk_leave_memory_to_what_can_be_read() {
         tokio::spawn(async move { pattern::check(&pages(&file, 26, 36).await, 1) })
     };
     until("him to wait, too", || pool.stats().waits == 17).await;
-    assert_eq!(pool.stats().pinned, 0);
+    assert_eq!(pool.stats().pinned_bytes, 0);
     // What joins a load, and what needs little, does not stand in line.
     let joins = readers_of_six(&file, 100, 1);
     let little = {
@@ -284,7 +287,7 @@ async fn large_reads_that_wait_for_the_disk_leave_memory_to_what_can_be_read() {
     // All turns are there again.
     let gate = trouble.gate();
     let readers = readers_of_six(&file, 500, 5);
-    until("four to load", || pool.stats().resident == 4 * 6 * PAGE).await;
+    until("four to load", || pool.stats().resident_bytes == 4 * 6 * PAGE).await;
     drop(gate);
     all_end(readers).await;
     nothing_leaked(&pool).await;
@@ -521,11 +524,11 @@ async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     let clone = view.clone();
     let slice = view.slice(3 * PAGE as usize + 5..4 * PAGE as usize);
     assert_eq!((slice.offset(), slice.len() as u64), (3 * PAGE + 5, PAGE - 5));
-    assert_eq!(pool.stats().pinned, 8 * PAGE);
+    assert_eq!(pool.stats().pinned_bytes, 8 * PAGE);
     drop(view);
-    assert_eq!(pool.stats().pinned, 8 * PAGE, "the clone holds them");
+    assert_eq!(pool.stats().pinned_bytes, 8 * PAGE, "the clone holds them");
     drop(clone);
-    assert_eq!(pool.stats().pinned, PAGE);
+    assert_eq!(pool.stats().pinned_bytes, PAGE);
     let none = slice.slice(7..7);
     assert!(none.is_empty() && none.offset() == slice.offset() + 7);
     // All the rest is room for others.
@@ -536,7 +539,7 @@ async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     pattern::check(&nested, 1);
     assert_eq!(nested.len(), 21);
     drop((slice, others));
-    assert_eq!(pool.stats().pinned, PAGE, "the slice of the slice");
+    assert_eq!(pool.stats().pinned_bytes, PAGE, "the slice of the slice");
     drop((nested, none));
     nothing_leaked(&pool).await;
 }
@@ -552,7 +555,7 @@ async fn bytes_hold_their_pages_until_the_last_slice_of_them_goes() {
     assert_eq!(bytes.as_ptr(), address, "no copy");
     let part = bytes.slice(100..200);
     drop(bytes);
-    assert_eq!(pool.stats().pinned, 2 * PAGE);
+    assert_eq!(pool.stats().pinned_bytes, 2 * PAGE);
     for page in 2..64 {
         pages(&file, page, page + 1).await;
     }
@@ -580,7 +583,7 @@ async fn a_pool_of_one_page_serves_everybody() {
         })
         .collect();
     all_end(readers).await;
-    assert!(pool.stats().resident <= PAGE);
+    assert!(pool.stats().resident_bytes <= PAGE);
     nothing_leaked(&pool).await;
 }
 
@@ -619,7 +622,7 @@ async fn what_is_prefetched_is_there_though_nobody_waited() {
         file.read_resident(3 * PAGE..4 * PAGE).expect("in the file").is_none(),
         "it does not wait for the I/O"
     );
-    assert_eq!(pool.stats().pinned, 0);
+    assert_eq!(pool.stats().pinned_bytes, 0);
     drop(gate);
     until("what was prefetched", || {
         file.read_resident(3 * PAGE..7 * PAGE).expect("in the file").is_some()
@@ -653,7 +656,7 @@ fn while_all_is_held_the_sweeper_sleeps() {
             let wait_limit = Duration::from_millis(700);
             let pool = Trouble::pool(Io::Auto, 8)
                 .1
-                .wait_limit(wait_limit)
+                .memory_timeout(wait_limit)
                 .build()
                 .expect("a pool");
             let file = pool.open(&path).await.expect("opened");
@@ -702,8 +705,8 @@ async fn gaps_are_read_past_where_there_is_no_room_to_keep_them() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     let pool = Trouble::pool(Io::Auto, 16)
         .1
-        .run_length(8 * PAGE)
-        .gap(PAGE)
+        .max_run_bytes(8 * PAGE)
+        .max_gap_bytes(PAGE)
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -714,6 +717,6 @@ async fn gaps_are_read_past_where_there_is_no_room_to_keep_them() {
     let views = file.read_many(wanted).await.expect("fits");
     views.iter().for_each(|view| pattern::check(view, 1));
     let stats = pool.stats();
-    assert_eq!((stats.runs - before, stats.bytes_gap), (1, 3 * PAGE));
-    assert_eq!(stats.resident, 16 * PAGE);
+    assert_eq!((stats.runs - before, stats.gap_bytes), (1, 3 * PAGE));
+    assert_eq!(stats.resident_bytes, 16 * PAGE);
 }
