@@ -1,7 +1,6 @@
 //! Work that waits for the disk, on tokio's threads for blocking.
 //!
-//! Promises: a panic of the work goes on in who waits for it. Work that the runtime does not run any more ends with
-//! [`PageError::Closed`].
+//! Promises: a panic of the work continues in the caller. Work that the runtime does not run any more ends with [`PageError::Closed`].
 //!
 //! Knows nothing of the work.
 

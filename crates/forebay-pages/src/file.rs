@@ -1,10 +1,10 @@
-//! A file of the pool, as its readers have it.
+//! A file of the pool, as its readers see it.
 //!
-//! Promises: what a handle reads is the file as it was when it was opened, or when somebody last found it changed in its place:
-//! all handles of one file see the same. A handle of a file that was *replaced* (another one has its name now) goes on with the
-//! old one until it is invalidated, as an open file descriptor does.
+//! Promises: a handle reads the file as it was when it was opened, or when somebody last found it changed in place: all handles of one
+//! file see the same. A handle of a file that was *replaced* (another one has its name now) goes on with the old one until it is
+//! invalidated, as an open file descriptor does.
 //!
-//! Knows nothing of how pages come and go.
+//! Knows nothing of how pages are loaded and evicted.
 
 use std::ops::{Bound, Range, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::memory::pins::Pins;
 use crate::opener::Opener;
 use crate::view::View;
 
-/// A file to be opened: [`PagePool::file`](super::PagePool::file).
+/// A file to be opened: [`PagePool::file`](crate::PagePool::file).
 #[must_use = "it does nothing until it is opened"]
 pub struct FileBuilder<'a> {
     opener: &'a Arc<Opener>,
@@ -41,15 +41,15 @@ impl<'a> FileBuilder<'a> {
         }
     }
 
-    /// Every page is held against its checksum when it is loaded; one that does not fit is an error for who wants it
-    /// ([`PageError::Checksum`]). Whoever else has the file open is served checked pages from then on as well; when it has changed,
-    /// a side file has to have changed with it, else nobody can open it ([`PageError::Checksums`]).
+    /// Verifies every page against its checksum when it is loaded; a mismatch is an error for those who want the page
+    /// ([`PageError::Checksum`]). Others who have the file open are served verified pages from then on as well. When the file changes
+    /// its side file has to change with it, otherwise nobody can open it ([`PageError::Checksums`]).
     pub fn checksums(mut self, checksums: Checksums) -> Self {
         self.checksums = Some(checksums);
         self
     }
 
-    /// Opens it. What the pool has of the file in memory is found again, unless the file has changed since.
+    /// Opens it. Its pages in memory are found again, unless the file has changed since.
     ///
     /// # Errors
     /// [`PageError::File`], [`PageError::Checksums`], [`PageError::AddressSpace`].
@@ -81,11 +81,11 @@ impl<'a> FileBuilder<'a> {
 
 /// A file whose pages the pool keeps. Cloning it is cheap, and a clone is the same handle.
 ///
-/// It shows the file as it was when it was opened, or when somebody last found it changed in its place, by opening or invalidating it:
-/// all handles of one file see the same. If the file is *replaced* (another one gets its name), a handle goes on with the old
+/// It shows the file as it was when it was opened, or when somebody last found it changed in place, by opening or invalidating it: all
+/// handles of one file see the same. If the file is *replaced* (another one gets its name), a handle goes on with the old
 /// one until it is itself invalidated, as an open file descriptor does.
 ///
-/// Dropping the last handle keeps the pages: who opens the file again finds them. They go as others need the room.
+/// Dropping the last handle keeps the pages: opening the file again finds them. They are evicted as others need the room.
 #[derive(Clone)]
 pub struct PagedFile(Arc<Handle>);
 
@@ -96,7 +96,7 @@ struct Handle {
     path: Arc<Path>,
     checksums: Option<Checksums>,
     current: RwLock<Arc<Mapping>>,
-    /// One at a time: who has looked at the file first must not be the last to say what serves.
+    /// One at a time: whoever looked at the file first must not be the last to say which mapping serves.
     invalidation: Mutex<()>,
 }
 
@@ -112,7 +112,7 @@ impl PagedFile {
         &self.0.path
     }
 
-    /// Whether it is read past the kernel's cache: what is in memory of it is in memory once.
+    /// Whether reads bypass the kernel's page cache, so that pages are in memory only once.
     pub fn is_direct(&self) -> bool {
         self.0.current().file.is_direct()
     }
@@ -122,12 +122,12 @@ impl PagedFile {
     ///
     /// # Errors
     /// [`PageError::PastEnd`] and [`PageError::Backwards`] for the range; [`PageError::TooLarge`] if it can never fit in the
-    /// pool, [`PageError::Full`] if it did not within the pool's `wait_limit`; [`PageError::Io`], [`PageError::Truncated`],
-    /// [`PageError::Checksum`] if its own pages could not be had: the next read tries again. [`PageError::Closed`].
+    /// pool, [`PageError::Full`] if it did not within the pool's `memory_timeout`; [`PageError::Io`], [`PageError::Truncated`],
+    /// [`PageError::Checksum`] if its own pages could not be loaded: the next read tries again. [`PageError::Closed`].
     ///
     /// # Cancel safety
-    /// Dropping it lets the pages go; what it has begun to load is loaded for others, and what it has not begun and nobody else
-    /// wants is not.
+    /// Dropping it releases the pages. Loads that it has begun go on; those that have not begun, and that nobody else wants, are
+    /// cancelled.
     ///
     /// # Panics
     /// If it has to wait for memory or for its turn to load much outside of a tokio runtime, or in one whose timer is not enabled.
@@ -158,11 +158,11 @@ impl PagedFile {
     }
 
     /// The bytes of many ranges, in the order of the ranges. What is missing of all of them is planned as one: ranges that lie
-    /// near each other share I/Os, over gaps up to the pool's `gap`. All of them are held at once, so together they have to fit
-    /// in the pool; they may overlap.
+    /// near each other share I/Os, over gaps up to the pool's `max_gap_bytes`. All of them are held at once, so together they have to
+    /// fit in the pool; they may overlap.
     ///
     /// # Errors
-    /// As [`read`](Self::read); the first error is that of all.
+    /// As [`read`](Self::read); the first error fails the whole call.
     ///
     /// # Panics
     /// As [`read`](Self::read).
@@ -189,7 +189,7 @@ impl PagedFile {
     /// Begins to load what of a range is not in memory, and does not wait for it. Waits for its turn if memory is short.
     ///
     /// # Errors
-    /// As [`read`](Self::read), but those of I/O, which nobody is told.
+    /// As [`read`](Self::read), except for errors of I/O, which are not reported.
     ///
     /// # Panics
     /// As [`read`](Self::read).
@@ -206,17 +206,16 @@ impl PagedFile {
     /// The file has changed in this range: what begins to read after this returns reads it from the file as it is now. Views keep
     /// the bytes that they have.
     ///
-    /// It is taken at its word: that something outside of the range has changed as well is not looked for, now or later, unless the
-    /// file's length has.
+    /// Changes outside of the range are not looked for, now or later, unless the file's length has changed.
     ///
-    /// What of the range nobody holds is dropped. If somebody holds or loads a part of it, or the file is not the same any more
-    /// (another one has its name, or its length is another), all that is in memory of the file is; so it is where a side file has
-    /// its checksums, which is read anew.
+    /// Pages of the range that nobody holds are dropped. If somebody holds or loads one of them, or the file is another one (it was
+    /// replaced, or its length has changed), or a side file has its checksums, then all of its pages are dropped, and the side file
+    /// is read again.
     ///
     /// # Errors
-    /// [`PageError::File`] if the file has no such name any more: what is in memory of the range is dropped, and reads go on
-    /// with the file that was opened. [`PageError::Checksums`] if the file has another length now and its side file is still for the
-    /// old one: reads go on with what was opened. [`PageError::Backwards`]; a range that ends behind the file is cut off at its end.
+    /// [`PageError::File`] if there is no file of that name any more: the range is dropped from memory, and reads go on with the file
+    /// that was opened. [`PageError::Checksums`] if the file has another length now and its side file is still for the old one: reads
+    /// go on with what was opened. [`PageError::Backwards`]; a range that ends past the end of the file is cut off there.
     ///
     /// # Cancel safety
     /// Dropping it invalidates the range or does not.
@@ -238,7 +237,7 @@ impl PagedFile {
 }
 
 impl Handle {
-    /// What serves now.
+    /// The mapping that serves now.
     fn current(&self) -> Arc<Mapping> {
         let mapping = Arc::clone(&self.current.read());
         if mapping.is_retired() {
@@ -303,7 +302,7 @@ impl Handle {
 
     fn counted<T>(&self, outcome: Result<T, PageError>) -> Result<T, PageError> {
         if outcome.is_err() {
-            self.reader.runs.counters.failed();
+            self.reader.counters().failed();
         }
         outcome
     }

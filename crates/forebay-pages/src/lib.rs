@@ -1,23 +1,23 @@
-//! PagePool: ranges of large files, read by many tasks: neighbouring reads become one I/O, then one copy in memory.
+//! PagePool: ranges of large files, read by many tasks. Neighbouring reads become one I/O, then one copy in memory.
 //!
 //! Promises:
 //! - Right bytes: a [`View`] is the file's bytes where they lie in the pool, contiguous and not copied. They stay and do not
 //!   change as long as it lives.
-//! - Memory is never above the pool's: cached, loading and held pages are all counted. A read that does not fit now waits for
-//!   others to let go, and fails with a clear error when it has waited long enough, or could never fit. Reads that wait hold
-//!   nothing, so they never wait for each other in a circle.
-//! - A page is loaded once, whoever waits for it. The load is the pool's: a reader that goes takes nobody with it.
-//! - Missing pages that are neighbours are one I/O, a *run*, also over a *gap* where reading on costs less than another I/O. Runs
-//!   are bounded, and so are I/Os in flight, in all and a read's; reads take turns. Large ones that would only wait for the disk
-//!   wait before they take memory.
-//! - What many read stays when somebody reads everything once.
-//! - I/O that fails is the error of those who wanted these bytes: path, offset, length, cause. The next read tries again.
-//! - A hit makes no system call and costs one atomic addition a page, besides a shared lock to look up what the file is now.
+//! - Memory never exceeds the pool's: cached, loading and held pages are all counted. A read that does not fit now waits for
+//!   others to release theirs, and fails with a clear error when it has waited long enough, or could never fit. Reads that wait
+//!   hold nothing, so they never wait for each other in a circle.
+//! - A page is loaded once, however many wait for it. The load belongs to the pool: cancelling a reader harms no other.
+//! - Missing pages that are neighbours are one I/O, a *run*, even over a *gap* where reading on costs less than another I/O. Runs
+//!   are bounded, and so are I/Os in flight, in all and for each read; reads take turns. Large reads that would only wait for the
+//!   disk wait before they take memory.
+//! - What is read often stays when somebody reads everything once.
+//! - An I/O that fails is an error for those who wanted its bytes: path, offset, length, cause. The next read tries again.
+//! - A hit makes no system call, and costs one atomic addition a page besides a shared lock to look up the file's mapping.
 //!
 //! Knows files, memory and I/O; nothing of the rest of this project.
 //!
-//! Not promised: that a file changed by others is noticed by itself. It is when it is opened again or
-//! [invalidated](PagedFile::invalidate); what was in memory before is served until then, and what was not is read as it is.
+//! Not promised: that a change of a file by others is noticed at once. It is noticed when the file is opened again or
+//! [invalidated](PagedFile::invalidate); until then pages in memory are served as they were, and others are read as they are.
 //!
 //! # How it is built
 //!
@@ -55,8 +55,8 @@
 //!
 //! # What a page size does
 //!
-//! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones,
-//! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
+//! A page is the least that is read and evicted: 64 KiB by default. Small scattered reads waste less with smaller pages, down to 4
+//! KiB; hits of megabytes cost less with larger ones.
 //!
 //! 2,000 ranges of 4 to 16 KiB, scattered, took half the time with pages of 4 KiB, and a fifth of the bytes (`docs/benchmarks.md`).
 //! [`Builder::max_gap_bytes`] is rounded down to whole pages.
@@ -75,9 +75,9 @@
 //!
 //! # Platforms
 //!
-//! 64-bit Unix. On Linux files are read by io_uring past the kernel's cache (`O_DIRECT`) where kernel and file system allow it, else
-//! by a pool of threads, and through that cache: same results, [`Stats::io`] says which. Memory that is given back goes in one
-//! call for many pages from Linux 6.13 on.
+//! 64-bit Unix. On Linux files are read by io_uring where the kernel allows it, otherwise by threads ([`Stats::io`] says which), and
+//! past the kernel's page cache (`O_DIRECT`) where the file system supports that, otherwise through it; with the same results. From
+//! Linux 6.13 on one system call gives the memory of many pages back.
 
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 compile_error!("the PagePool needs a 64-bit Unix: a file's pages have their place in address space");

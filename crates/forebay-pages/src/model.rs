@@ -1,12 +1,12 @@
-//! Model checks: every interleaving of a page's loader, readers and evictor, and of a pin that goes while the sweeper falls asleep
-//! (loom explores them all).
+//! Model checks: every interleaving of a page's loader, readers and evictor, and of a pin that is released while the sweeper falls
+//! asleep (loom explores them all).
 //!
 //! ```console
 //! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-pages --lib --release --target-dir target/loom model::
 //! ```
 //!
-//! The words and the bell are the product's. A page's bytes are a cell that loom watches: a reader who is not ordered behind the
-//! load, or an evictor who is not ordered behind the reader, is an error, whatever the values. Loads of one page exclude each
+//! The words and the frames are the product's. A page's bytes are a cell that loom watches: a reader that is not ordered after the
+//! load, or an evictor that is not ordered after the reader, is an error, whatever the values. Loads of one page exclude each
 //! other by their lock, which is left out here so that it does not hide what the word itself promises.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
@@ -341,7 +341,7 @@ fn a_pin_that_goes_while_the_sweeper_falls_asleep_wakes_it() {
                     })
                 })
                 .collect();
-            // As the sweeper's `make_room`, with one who waits.
+            // As the evictor's `make_room`, while somebody waits.
             loop {
                 if starving.page.word().take() == Judgement::Taken {
                     break;

@@ -375,7 +375,7 @@ impl PagePool {
         }
     }
 
-    /// Opens a file. What the pool has of it in memory is found again, unless the file has changed since.
+    /// Opens a file. Its pages in memory are found again, unless the file has changed since.
     ///
     /// # Errors
     /// [`PageError::File`], [`PageError::AddressSpace`].
@@ -389,15 +389,14 @@ impl PagePool {
         self.file(path).open().await
     }
 
-    /// A file to be opened, with more to be said about it.
+    /// A file to be opened, with settings of its own.
     pub fn file(&self, path: impl AsRef<Path>) -> FileBuilder<'_> {
         FileBuilder::new(&self.0.opener, &self.0.reader, path.as_ref())
     }
 
     /// A new file, to be written and then published under this name. What has the name stays as it is until then. Its temporary
-    /// file is in the same directory, `.NAME.….forebay-new`; what killed processes have left of that kind in the
-    /// directory is removed (which is looked for once in a second at most). The file gets the mode that new files get, also where
-    /// it replaces one with another.
+    /// file is in the same directory, `.NAME.….forebay-new`; those that killed processes have left in the directory are removed
+    /// (it is searched once a second at most). The file gets the mode of new files, even where it replaces one with another mode.
     ///
     /// # Errors
     /// [`PageError::File`].
@@ -406,12 +405,12 @@ impl PagePool {
     /// Outside of a tokio runtime.
     ///
     /// # Cancel safety
-    /// Dropping it makes no file, or one that is removed again.
+    /// Dropping it creates no file, or one that is removed again.
     pub async fn create(&self, path: impl AsRef<Path>) -> Result<NewFile, PageError> {
         NewFile::create(&self.0.creator, path.as_ref()).await
     }
 
-    /// Makes the side file with the checksums of a file as it is ([`Checksums::side_file`](crate::Checksums::side_file)), by
+    /// Makes the side file with the checksums of a file as it is now ([`Checksums::side_file`](crate::Checksums::side_file)), by
     /// reading it once: for files that [`NewFile::checksums`] has not written. It appears whole, or not at all.
     ///
     /// # Errors
@@ -434,13 +433,13 @@ impl PagePool {
         new.publish().await
     }
 
-    /// Drops everything that nobody holds. Blocks for as long as the system needs to take the memory back, some tenths of a second
-    /// a gigabyte.
+    /// Drops all pages that nobody holds. Blocks for as long as the system needs to take the memory back, some tenths of a second a
+    /// gigabyte.
     pub fn clear(&self) {
         self.0.evictor.clear();
     }
 
-    /// The counters. Counts what is held, at some nanoseconds a page in memory.
+    /// What the pool counts about itself. Takes some nanoseconds for each page in memory, to count those that are held.
     pub fn stats(&self) -> Stats {
         self.0.stats()
     }

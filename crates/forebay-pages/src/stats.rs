@@ -13,8 +13,8 @@ use crate::latency::Latencies;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Pages that reads found in memory, so far. A page that a read looked for twice, because it had to wait for memory between,
-    /// is counted twice.
+    /// Pages that reads found in memory, so far. A page is counted twice if a read looked for it twice, because it had to wait for
+    /// memory in between.
     pub hits: u64,
     /// Pages that reads and prefetches had to load, so far.
     pub misses: u64,
@@ -26,7 +26,7 @@ pub struct Stats {
     pub asked_bytes: u64,
     /// Bytes read from files, so far.
     pub read_bytes: u64,
-    /// How many of them were in gaps between what was asked for, so far, in whole pages: kept where there was room.
+    /// How many of these bytes were in gaps between pages that were asked for, in whole pages; kept where there was room.
     pub gap_bytes: u64,
     /// Pages evicted, so far.
     pub evictions: u64,
@@ -38,9 +38,9 @@ pub struct Stats {
     pub written_bytes: u64,
     /// Files published, so far.
     pub published: u64,
-    /// Names whose durability cost no sync of the directory, since one for others was theirs too, so far.
+    /// Files published without a sync of the directory of their own, because they shared one, so far.
     pub syncs_shared: u64,
-    /// Bytes of the pages that are in memory or on their way, now.
+    /// Bytes of the pages that are in memory or being loaded, now.
     pub resident_bytes: u64,
     /// Bytes of those that views and reads hold, now.
     pub pinned_bytes: u64,
@@ -54,11 +54,11 @@ pub struct Stats {
     pub io_latency: Latencies,
     /// What does the I/O: `io_uring` or `threads`.
     pub io: &'static str,
-    /// Why it is not io_uring, where that was left open.
+    /// Why it is not io_uring, where io_uring was tried.
     pub why_not_io_uring: Option<Arc<str>>,
 }
 
-/// So many threads count without disturbing each other.
+/// So many threads count on cache lines of their own.
 const STRIPES: usize = 16;
 
 /// The counters.
@@ -115,7 +115,7 @@ impl Counters {
         self.joined.fetch_add(joined as u64, Ordering::Relaxed);
     }
 
-    /// An I/O, over so many pages that nobody asked for.
+    /// An I/O, with so many pages that nobody asked for.
     pub(crate) fn run(&self, gap: usize) {
         self.runs.fetch_add(1, Ordering::Relaxed);
         self.gap_pages.fetch_add(gap as u64, Ordering::Relaxed);

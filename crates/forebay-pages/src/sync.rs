@@ -1,4 +1,4 @@
-//! Where the page's word and the sweeper's bell take their atomics from: std in the product, loom under `--cfg forebay_loom`.
+//! The atomics of a page's word and of the frames: std's in the product, loom's under `--cfg forebay_loom`.
 //!
 //! Knows nothing of pages.
 

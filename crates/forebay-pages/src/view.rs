@@ -18,8 +18,8 @@ use crate::memory::pins::Pins;
 
 /// A range of a file's bytes, held in memory while it lives: `&[u8]` by `Deref`.
 ///
-/// It takes part of the pool's memory: views that are kept for long leave less for reads, which wait for it and in the end fail
-/// ([`PageError::Full`](super::PageError::Full)).
+/// It takes up some of the pool's memory: views that are kept for long leave less for reads, which wait for it and in the end fail
+/// ([`PageError::Full`](crate::PageError::Full)).
 ///
 /// ```
 /// # use forebay::pages::PagePool;
@@ -139,8 +139,8 @@ impl AsRef<[u8]> for View {
     }
 }
 
-/// No copy: the pages are held until the last clone and slice of the `Bytes` is dropped, and all of them that long: a slice of
-/// `Bytes` does not know pages. To keep a small part for long, [`View::slice`] first.
+/// No copy. All pages are held until the last clone and slice of the `Bytes` is dropped, since a slice of `Bytes` knows nothing of
+/// pages. To keep a small part for long, call [`View::slice`] first.
 impl From<View> for Bytes {
     fn from(view: View) -> Self {
         Self::from_owner(view)

@@ -29,10 +29,10 @@ const BUFFERS: usize = 2;
 /// A file in the making, which nobody sees until it is published: [`PagePool::create`](crate::PagePool::create).
 ///
 /// `publish` makes all bytes durable, then gives the file its name, then makes that durable: a crash at any moment leaves under the
-/// name what was there before, or the new file, whole. Whoever has the old one open reads on in it.
+/// name what was there before, or the new file, whole. Readers who have the old one open go on reading it.
 ///
-/// Dropping it, or any error, gives it up: the temporary file is removed, and what has the file's name stays as it is. Beside the
-/// pool's memory it takes up to two buffers of the pool's `run_length` (8 MiB each at most).
+/// Dropping it, or any error, gives it up: the temporary file is removed, and what has the file's name stays as it is. Besides the
+/// pool's memory it takes up to two buffers of the pool's `max_run_bytes` (8 MiB each at most).
 #[must_use = "it leaves nothing behind unless it is published"]
 pub struct NewFile {
     creator: Arc<Creator>,
@@ -45,7 +45,7 @@ pub struct NewFile {
     state: Result<Open, PageError>,
 }
 
-/// A temporary file, and what is on its way to it.
+/// A temporary file, and what is being written to it.
 struct Open {
     temporary: Temporary,
     /// Never full.
@@ -99,17 +99,17 @@ impl NewFile {
         .await
     }
 
-    /// Leaves the checksums of the file's pages in a file of this name, for
+    /// Writes the checksums of the file's pages to a file of this name, for
     /// [`Checksums::side_file`](crate::Checksums::side_file); to be called before the first write, and under another name
     /// than the file's: otherwise `write` and `publish` end with [`PageError::Settings`]. They are for pools with the
     /// same page size as this one.
     ///
     /// The side file is published before the file, so whoever finds the new file finds its side file. Two names cannot change in
-    /// one step, though: while the publishing goes on, and after a crash or an error in the middle of it, the *old* file may
-    /// stand beside the new side file. Then opening it with the side file, or reading the pages in which the two differ, is an
-    /// error ([`PageError::Checksums`], [`PageError::Checksum`]) and never wrong bytes, and publishing once more mends it. Where
-    /// an old file has to stay readable in every moment, give each version a side file of its own name. For the same reason two
-    /// writers must not publish the same pair at the same time.
+    /// one step, though: while the publishing goes on, and after a crash or an error in the middle of it, the *old* file may be
+    /// beside the new side file. Then opening it with the side file, or reading the pages in which the two differ, is an error
+    /// ([`PageError::Checksums`], [`PageError::Checksum`]) and never gives wrong bytes; publishing again repairs it. If the old
+    /// file has to be readable at every moment, give each version a side file of its own name. For the same reason two writers
+    /// must not publish the same pair at the same time.
     pub fn checksums(mut self, side_file: impl Into<PathBuf>) -> Self {
         if self.length > 0 {
             self.state = Err(PageError::Settings(
@@ -124,7 +124,7 @@ impl NewFile {
         self
     }
 
-    /// Appends these bytes. Waits only when two runs are on their way already.
+    /// Appends these bytes. Waits only while two runs are being written.
     ///
     /// # Errors
     /// [`PageError::Io`] if bytes could not be written, these or earlier ones: the file is given up, and every later call ends
@@ -135,7 +135,7 @@ impl NewFile {
     /// ([`PageError::Abandoned`]).
     pub async fn write(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), PageError> {
         let bytes = bytes.as_ref();
-        // Out of its place: a future that is dropped halfway takes it along.
+        // Taken out: a future that is dropped halfway takes it along.
         let mut open = self.take()?;
         let outcome = open.append(&self.creator, &self.target, bytes).await;
         if let Err(error) = outcome {
@@ -150,7 +150,7 @@ impl NewFile {
     }
 
     /// Gives the file its name, in the place of what has it: when this returns `Ok`, the file is there, whole, also after a power
-    /// cut. Those who have the old one open read on in it; who opens the name from now on gets the new one. If several publish
+    /// cut. Readers who have the old one open go on reading it; the name leads to the new one from now on. If several are published
     /// under one name, the last one stays. A symbolic link of that name is replaced, not followed.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl NewFile {
             },
         };
         let creator = Arc::clone(&self.creator);
-        // In a task of its own: whoever leaves in the middle leaves no side file without its file.
+        // In a task of its own: a caller that leaves in the middle leaves no side file without its file.
         joined(tokio::spawn(async move {
             if let Some(Err(error)) = match side {
                 Some(side) => Some(side.appear(&creator).await),
@@ -230,7 +230,7 @@ impl NewFile {
         }
     }
 
-    /// The file, if it has not been given up; until it is put back it has been.
+    /// Takes the file out, unless it has been given up. Until it is put back it counts as given up.
     fn take(&mut self) -> Result<Open, PageError> {
         match &self.state {
             Err(error) => Err(error.clone()),
@@ -352,7 +352,7 @@ impl CompletionHandler for DataSync {
     }
 
     fn completed(self: Box<Self>, outcome: io::Result<usize>) {
-        // Nobody waits for it who has dropped the writer.
+        // The writer may have been dropped meanwhile.
         let _ = self.0.send(outcome.map(drop));
     }
 

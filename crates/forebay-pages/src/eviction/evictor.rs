@@ -60,7 +60,7 @@ impl Evictor {
         }
     }
 
-    /// Has this called when frames run out, to wake who calls `make_room` then.
+    /// Has `wake` called when frames run out; what it wakes is to call `make_room`.
     pub(crate) fn set_sweeper(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.frames.set_sweeper(wake);
     }
@@ -320,7 +320,7 @@ impl Evictor {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(forebay_loom)))]
 impl Evictor {
     /// How many names the policy has.
     pub(crate) fn names(&self) -> usize {

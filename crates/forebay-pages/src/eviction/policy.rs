@@ -1,15 +1,16 @@
-//! Which page goes when room is needed.
+//! Which page is evicted when room is needed.
 //!
-//! Promises: what is read once, in however many small pieces, does not push out what is read again and again; of a loop larger
-//! than the pool a part stays. A call that frees less than it was asked for has found every page that is left pinned. Pages
-//! that stay pinned are asked about a few a call, unless there is nothing else. Eight bytes a page; what went is remembered at
-//! no cost, by a stamp that the pool keeps in the page's word.
+//! Promises: what is read once, in however many small pieces, does not push out what is read again and again. A part of a loop that
+//! is larger than the pool stays. A call that frees less than it was asked for has found every page that is left pinned. Of the pages
+//! that stay pinned a call asks about a few only, unless there is nothing else. It takes eight bytes a page in memory, and none for
+//! an evicted one, whose word remembers a stamp.
 //!
-//! Works under its user's lock. Knows names; not what a page's state is, which it asks a judge, nor memory, files and readers.
+//! Works under its user's lock. Knows the names of pages; it asks a judge for their states, and knows nothing of memory, files and
+//! readers.
 //!
 //! Two queues (2Q: Johnson and Shasha, VLDB 1994). A page enters on *probation* and leaves it in the order in which it came,
 //! used or not: uses so soon after each other may be one reader's, who reads a page in pieces. A page that is loaded again
-//! before as many others went as the pool holds enters *main*, where each use is worth another round (CLOCK, with counters).
+//! before as many others left as the pool holds enters *main*, where each use is worth another round (CLOCK, with counters).
 //! While the pool is filling, main takes what leaves probation: a cold pool keeps what it saw first, which a loop rewards.
 
 pub(crate) mod simulation;
@@ -65,16 +66,16 @@ enum Place {
     Main,
 }
 
-/// The pages of a pool, in the order in which they will go. A name is in here once, from `entered` until the judge says `Taken`
+/// The pages of a pool, in the order in which they will leave. A name is in here once, from `entered` until the judge says `Taken`
 /// or `Gone` of it, or until `forget`.
 pub(crate) struct Policy {
     /// How many pages the pool holds.
     frames: u32,
     probation: Queue,
     main: Queue,
-    /// The next stamp, a count of what went. Never 0.
+    /// The next stamp, a count of evictions. Never 0.
     stamp: u32,
-    /// Nothing had to go so far.
+    /// Nothing had to leave so far.
     filling: bool,
 }
 
@@ -104,11 +105,11 @@ impl Policy {
         self.queue(place).waiting.push_back(page);
     }
 
-    /// Asks about one page after another until that many are taken, or all that are left are pinned. Says how many were taken.
+    /// Asks about one page after another until so many are taken, or all that are left are pinned. Returns how many were taken.
     pub(crate) fn make_room(&mut self, wanted: usize, mut judge: impl FnMut(PageName, Rule) -> Fate) -> usize {
         self.filling &= wanted == 0;
         let mut taken = 0;
-        // A few of the held ones each time, so that they come back when they are let go; all, if that is not enough.
+        // A few of the held ones each time, so that they come back when they are released; all, if that is not enough.
         for of_held in [wanted, usize::MAX] {
             for place in [Place::Probation, Place::Main] {
                 taken += self.ask_held(place, of_held, wanted - taken, &mut judge);
@@ -121,7 +122,7 @@ impl Policy {
         taken
     }
 
-    /// Forgets the pages of which this is so: they are not there any more, and may be loaded again at once. Looks at all names.
+    /// Forgets the pages that have left, which may be loaded again at any time. Looks at all names.
     pub(crate) fn forget(&mut self, gone: impl Fn(PageName) -> bool) {
         for queue in [&mut self.probation, &mut self.main] {
             queue.waiting.retain(|page| !gone(*page));
@@ -143,7 +144,7 @@ impl Policy {
         }
     }
 
-    /// Of those that wait: the held ones may be so for ever, and leave the others a smaller pool.
+    /// Counts those that wait: the held ones may be held for ever, and leave the others a smaller pool.
     fn probation_is_full(&self) -> bool {
         let probation = self.probation.waiting.len();
         probation * ON_PROBATION >= probation + self.main.waiting.len()
@@ -169,7 +170,7 @@ impl Policy {
 
     fn ask_waiting(&mut self, wanted: usize, judge: &mut impl FnMut(PageName, Rule) -> Fate) -> usize {
         let mut taken = 0;
-        // Readers may use pages faster than they are asked about; at some point that counts no more.
+        // Readers may use pages faster than they are asked about: at some point uses do not count any more.
         let mut rounds_left = self.main.waiting.len() * usize::from(USES_MAX);
         while taken < wanted {
             let place = if self.probation_is_full() {

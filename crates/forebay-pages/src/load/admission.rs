@@ -41,7 +41,7 @@ pub(crate) struct Admission {
 struct Line {
     /// How many pages may still be admitted.
     room: usize,
-    /// How many pages each would have loaded who had stood in line since the beginning, if all had got the same.
+    /// How many pages a read would have loaded that stood in line from the beginning, had all got the same.
     clock: u64,
     /// How many have come.
     came: u64,

@@ -87,7 +87,7 @@ pub(crate) fn plan(wanted: &[u32], reach: Reach, keeps_gaps: bool, state: impl F
         match (runs.last_mut(), gap) {
             (Some(run), Some(gap)) => {
                 for between in gap {
-                    // A pin may come or go meanwhile, but a page becomes absent or loading only under the lock of who plans.
+                    // Pins may come and go meanwhile, but no page begins to load without the lock that the caller holds.
                     run.push(between, keeps_gaps && state(between) == State::Absent);
                 }
                 run.push(page, true);

@@ -20,6 +20,7 @@ use crate::memory::loads::Load;
 use crate::memory::mapping::Mapping;
 use crate::memory::pins::Pins;
 use crate::memory::word::State;
+use crate::stats::Counters;
 
 /// Reads pages of a pool's files.
 pub(crate) struct Reader {
@@ -57,7 +58,7 @@ impl Reader {
         self.check_fits(count)?;
         let pins = Pins::take(mapping, pages, missing);
         let hits = count - missing.len();
-        self.runs.counters.asked(bytes.end - bytes.start, hits as u64);
+        self.counters().asked(bytes.end - bytes.start, hits as u64);
         Ok(pins)
     }
 
@@ -72,6 +73,10 @@ impl Reader {
         })
     }
 
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.runs.counters
+    }
+
     fn bytes(&self, pages: usize) -> u64 {
         pages as u64 * self.page_size as u64
     }
@@ -79,7 +84,7 @@ impl Reader {
     /// Holds the pages of all these spans, resident, each span by itself, for reads of so many bytes in all.
     ///
     /// # Cancel safety
-    /// Dropping it lets go what it held.
+    /// Dropping it releases what it held.
     pub(crate) async fn read_spans(
         &self,
         mapping: &Arc<Mapping>,
@@ -90,7 +95,7 @@ impl Reader {
         self.check_fits(pages)?;
         let mut missing = Vec::new();
         let pins = pin_spans(mapping, spans, &mut missing);
-        self.runs.counters.asked(bytes, (pages - missing.len()) as u64);
+        self.counters().asked(bytes, (pages - missing.len()) as u64);
         self.load(mapping, spans, pins, missing).await
     }
 
@@ -114,7 +119,7 @@ impl Reader {
             match self.look(mapping, &missing, &mut turn, held.take(), false) {
                 Look::LacksTurn(absent) => {
                     pins.clear();
-                    self.runs.counters.waited();
+                    self.counters().waited();
                     turn = Some(self.admission.admit(absent).await);
                     // Waiting for the disk does not count as waiting for memory.
                     began = Instant::now();
@@ -250,7 +255,7 @@ impl Reader {
                 requests.push(run.request(&self.runs, &used));
             }
         }
-        self.runs.counters.missed(absent.len(), joined);
+        self.counters().missed(absent.len(), joined);
         if !requests.is_empty() {
             mapping.file.read(requests);
         }
@@ -259,7 +264,7 @@ impl Reader {
 
     /// Takes so many frames, within what is left of the time since `began`.
     async fn wait_for_frames(&self, wanted: usize, began: Instant) -> Result<Frames<'_>, PageError> {
-        self.runs.counters.waited();
+        self.counters().waited();
         let left = self.memory_timeout.saturating_sub(began.elapsed());
         let wanted = wanted.min(self.frames.capacity);
         let frames = self.frames.take(wanted, left).await;

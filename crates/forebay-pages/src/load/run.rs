@@ -77,7 +77,7 @@ impl Run {
         }
     }
 
-    /// What those wait for who want its pages.
+    /// What readers of its pages wait for.
     pub(crate) fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -216,7 +216,7 @@ impl Run {
 struct WholeRun {
     context: Arc<RunContext>,
     run: Run,
-    /// Dropped when the I/O has ended, before anybody is told: who reads on at once finds the turn given back.
+    /// Dropped when the I/O has ended, before anybody is told: a reader that reads on at once finds the turn given back.
     turn: Arc<Turn>,
 }
 

@@ -84,7 +84,7 @@ impl Loads {
         (page < *end).then_some(load)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(forebay_loom)))]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,8 +1,8 @@
-//! Address space for a file: every page has its place in it, and memory only while it is loaded.
+//! Reserved address space, and memory in it that is given back.
 //!
-//! Promises: a reservation costs no memory. What is written takes memory, by the system's pages, until it is discarded; many
-//! ranges are discarded by one call to the kernel where it can do that, and one flush of the processors' translations.
-//! Discarded memory reads as zero and is taken anew when it is written.
+//! Promises: a reservation costs no memory. What is written takes memory, by the system's pages, until it is discarded. Many ranges
+//! are discarded by one system call where the kernel supports that, with one flush of the processors' TLBs. Discarded memory reads
+//! as zero, and takes memory again when it is written.
 //!
 //! After Leis, Alhomssi, Ziegler, Loeck, Dietrich: "Virtual-Memory Assisted Buffer Management" (SIGMOD 2023). Knows nothing of
 //! files, pages and who reads.
@@ -17,7 +17,7 @@ pub(crate) struct Region {
     length: usize,
 }
 
-// SAFETY: it is address space, and owned; who may touch which part is the affair of its user.
+// SAFETY: it owns its address space; who may touch which part is the affair of its user.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -41,8 +41,8 @@ impl Region {
         }
         let start = NonNull::new(mapped.cast::<u8>()).expect("the kernel maps nothing at zero unless asked to");
         let region = Self { start, length };
-        // A huge page under one of ours would take memory that nobody has counted; a core dump has no need of a file's bytes.
-        // Where these fail, the kernel knows neither.
+        // A huge page would take memory that nobody has counted; a core dump does not need a file's bytes. Where these fail, the
+        // kernel does neither.
         #[cfg(target_os = "linux")]
         [libc::MADV_NOHUGEPAGE, libc::MADV_DONTDUMP]
             .into_iter()
@@ -77,7 +77,7 @@ impl Region {
     }
 }
 
-/// The page of the system's: memory goes back to it in whole ones only.
+/// The system's page size, in bytes: memory goes back to it in whole pages only.
 pub(crate) fn system_page() -> usize {
     // SAFETY: a call without pointers.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -91,7 +91,7 @@ impl Drop for Region {
     }
 }
 
-/// A part of a region whose memory is to be given back. Has no use after its region.
+/// A part of a region whose memory is to be discarded. Of no use after its region was dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryRange {
     start: NonNull<u8>,
@@ -101,7 +101,7 @@ pub(crate) struct MemoryRange {
 // SAFETY: an address; `discard` says what must hold when it is used.
 unsafe impl Send for MemoryRange {}
 
-/// Gives the memory of all these back to the system; they are sorted and joined on the way.
+/// Gives the memory of these ranges back to the system; sorts them and joins neighbours.
 ///
 /// # Safety
 /// The ranges' regions exist, and nobody reads or writes the ranges until this returns.
@@ -137,8 +137,8 @@ unsafe fn discard_one(range: &MemoryRange) {
             return;
         }
     }
-    // Elsewhere such advice frees nothing, and on Linux it is refused where memory is locked: what is mapped anew is free.
-    // SAFETY: replaces a part of a region by the same of nothing; nobody uses it, as the caller promised.
+    // On other systems such advice frees nothing, and Linux refuses it where memory is locked: to map the range again frees it.
+    // SAFETY: replaces a part of a region by an empty mapping; nobody uses it, as the caller promised.
     let mapped = unsafe {
         libc::mmap(
             range.start.as_ptr().cast(),
@@ -164,13 +164,13 @@ mod all_at_once {
 
     use super::MemoryRange;
 
-    /// As many as the kernel takes at once.
+    /// The most ranges that the kernel takes at once.
     const AT_ONCE: usize = 1024;
 
     /// This kernel has refused before.
     static REFUSED: AtomicBool = AtomicBool::new(false);
 
-    /// Discards from the front; how many of them were.
+    /// Discards ranges from the front. Returns how many.
     pub(super) fn discard(ranges: &[MemoryRange]) -> usize {
         let mut done = 0;
         while done < ranges.len() && !REFUSED.load(Ordering::Relaxed) {
@@ -196,7 +196,7 @@ mod all_at_once {
                 )
             };
             if advised != length as libc::c_long {
-                // Not at all, or not all of it: the rest goes one by one, and so do all to come.
+                // It did nothing, or not everything: the rest goes one by one, and so does everything later.
                 REFUSED.store(true, Ordering::Relaxed);
                 break;
             }
@@ -205,7 +205,7 @@ mod all_at_once {
         done
     }
 
-    /// This process as the kernel wants it named. A child by `fork` would name its parent, so it is asked for with each process.
+    /// This process's descriptor. In a forked child it would name the parent, so it is used only where the process is the same.
     fn this_process() -> Option<libc::c_int> {
         static PROCESS: OnceLock<(u32, libc::c_int)> = OnceLock::new();
         let own = std::process::id();

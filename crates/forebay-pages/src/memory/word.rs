@@ -1,8 +1,8 @@
-//! The word of a page: where the page is on its way, who holds it, and how much it was used.
+//! The word of a page: its state, how many hold it, and how much it was used.
 //!
-//! Promises: whoever holds a pin on a page that he has seen *resident* may read its bytes until he gives the pin back; they do
-//! not change and do not go. A page is loaded by one only, and leaves only when nobody holds it. A pin costs one atomic addition,
-//! and another attempt at one while the page is not yet known as much used.
+//! Promises: whoever holds a pin on a page and has seen it *resident* may read its bytes until the pin is released: they neither
+//! change nor leave. A page is loaded by one load at a time, and leaves only when nobody holds it. A pin costs one atomic addition,
+//! and one compare-and-swap more while the page is not yet known to be used much.
 //!
 //! ```text
 //!            begin                land
@@ -12,9 +12,9 @@
 //!     └───────────── left ─────────────── leaving
 //! ```
 //!
-//! Pins may be taken in every state: on a page that is not resident they protect nothing yet, but a page that lands under a pin
-//! is held from that moment on. `begin`, `land` and `revert` are called under the lock of the file's loads; `take` and `left` by
-//! the one who evicts. While the page is absent its word remembers when it was evicted: that is the policy's ghost.
+//! Pins may be taken in every state: on a page that is not resident they protect nothing yet, but a page that becomes resident under
+//! a pin is held from that moment on. `begin`, `land` and `revert` are called under the lock of the file's loads; `take` and `left`
+//! by the evictor. While a page is absent its word remembers when it was evicted: it is the policy's ghost entry.
 //!
 //! Knows nothing of files and queues, and of memory only where the words themselves are.
 
@@ -30,9 +30,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// One pin. Pins are the lowest 27 bits.
 const PIN: u64 = 1;
 const PINS: u64 = (1 << 27) - 1;
-/// So many pins are a leak, or more views than memory could hold; counting on would run into the other fields.
+/// More pins than this are a leak. To count on would overflow into the other fields.
 const PINS_MAX: u64 = PINS / 2;
-/// The page's name stands in a queue of the policy.
+/// The page's name is in a queue of the policy.
 const QUEUED: u64 = 1 << 27;
 /// How often the page was found resident, up to three times.
 const USE: u64 = 1 << 28;
@@ -42,10 +42,10 @@ const ABSENT: u64 = 0;
 const LOADING: u64 = 1 << 30;
 const RESIDENT: u64 = 2 << 30;
 const LEAVING: u64 = 3 << 30;
-/// When the page was evicted; only while it is absent, and zero if it never was.
+/// The stamp of its last eviction: only while the page is absent, and zero if there is none.
 const STAMP_SHIFT: u32 = 32;
 
-/// Where a page is on its way.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Absent,
@@ -54,18 +54,18 @@ pub(crate) enum State {
     Leaving,
 }
 
-/// What became of a page that the policy asked about.
+/// What came of an attempt to take a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It is leaving now: who asked must discard it and say `left`.
+    /// It is leaving now: the caller must discard its memory, and then call `left`.
     Taken,
     /// It was used since it was asked about last.
     Used,
     /// Someone holds it.
     Pinned,
-    /// It is on its way in, with what the file had when its load began, or later.
+    /// It is being loaded, with what the file had when the load began, or later.
     Loading,
-    /// It is not there, or is leaving.
+    /// It is absent, or leaving.
     Gone,
 }
 
@@ -124,9 +124,9 @@ impl Deref for Words {
 const _: () = assert!(align_of::<Word>() == align_of::<u64>() && size_of::<Word>() == size_of::<u64>());
 
 impl Word {
-    /// Holds the page, and tells whether it is resident: then its bytes may be read.
+    /// Holds the page. Returns whether it is resident: then its bytes may be read.
     ///
-    /// Acquire: what was loaded is seen by who sees the page resident.
+    /// Acquire: whoever sees the page resident sees what was loaded.
     #[inline]
     pub(crate) fn pin(&self) -> bool {
         let before = self.0.fetch_add(PIN, Ordering::Acquire);
@@ -138,7 +138,7 @@ impl Word {
         }
         if before & USES != USES {
             let pinned = before + PIN;
-            // One who comes between may be lost: it is an estimate.
+            // A use may be lost when another comes between: it is an estimate.
             let _ = self
                 .0
                 .compare_exchange(pinned, pinned + USE, Ordering::Relaxed, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl Word {
         true
     }
 
-    /// Holds the page once more. Whoever calls holds it already; that is no use of it.
+    /// Holds the page once more. The caller holds it already, so this does not count as a use.
     pub(crate) fn pin_again(&self) {
         let before = self.0.fetch_add(PIN, Ordering::Relaxed);
         debug_assert!(before & PINS > 0, "pinned by who asks");
@@ -155,16 +155,16 @@ impl Word {
         }
     }
 
-    /// Gives one pin back.
+    /// Releases one pin.
     ///
     /// Release: what was read under the pin was read before the page is taken.
     #[inline]
     pub(crate) fn unpin(&self) {
         let before = self.0.fetch_sub(PIN, Ordering::Release);
-        debug_assert!(before & PINS > 0, "a pin is given back once");
+        debug_assert!(before & PINS > 0, "a pin is released once");
     }
 
-    /// Where the page is. Acquire, as in `pin`.
+    /// The page's state. Acquire, as in `pin`.
     pub(crate) fn state(&self) -> State {
         match self.0.load(Ordering::Acquire) & STATE {
             ABSENT => State::Absent,
@@ -179,7 +179,7 @@ impl Word {
         self.0.load(Ordering::Acquire) & PINS > 0
     }
 
-    /// An absent page is being loaded from now on, by who calls, and this is when it was evicted, if it ever was.
+    /// The absent page is being loaded from now on, by the caller. Returns the stamp of its last eviction, if there is one.
     ///
     /// Acquire: the discard of what was there before is over.
     pub(crate) fn begin(&self) -> Option<u32> {
@@ -200,15 +200,15 @@ impl Word {
         }
     }
 
-    /// The page that was being loaded is there.
+    /// The page that was being loaded is resident.
     ///
-    /// Release: its bytes are seen by who sees it resident.
+    /// Release: whoever sees it resident sees its bytes.
     pub(crate) fn land(&self) {
         let before = self.0.fetch_add(RESIDENT - LOADING, Ordering::Release);
         debug_assert!(before & STATE == LOADING, "who loads it lands it");
     }
 
-    /// The page that was being loaded will not be there.
+    /// The page that was being loaded is absent again.
     ///
     /// Release: its memory was discarded before.
     pub(crate) fn revert(&self) {
@@ -216,9 +216,9 @@ impl Word {
         debug_assert!(before & STATE == LOADING, "who loads it reverts it");
     }
 
-    /// Takes the page if nobody holds it and nobody used it since; a use is taken away otherwise.
+    /// Takes the page if nobody holds it and it has no uses left; otherwise it has one use less.
     ///
-    /// Acquire: whoever held it has read what he wanted.
+    /// Acquire: whoever held it has finished reading.
     pub(crate) fn judge(&self) -> Judgement {
         self.judge_by(false)
     }
@@ -254,7 +254,7 @@ impl Word {
         }
     }
 
-    /// The page that was leaving is gone, at this time by the policy's count of evictions; zero is not remembered.
+    /// The page that was leaving is absent. Its word remembers the stamp of this eviction, unless that is zero.
     ///
     /// Release: its memory was discarded before.
     pub(crate) fn left(&self, stamp: u32) {
@@ -265,18 +265,18 @@ impl Word {
         debug_assert!(before & STATE == LEAVING, "who takes it says that it left");
     }
 
-    /// Notes that the page's name stands in a queue of the policy, and tells whether it did not before. Under the policy's lock.
+    /// Notes that the page's name is in a queue of the policy. Returns whether it was not before. Under the policy's lock.
     pub(crate) fn enqueue(&self) -> bool {
         self.0.fetch_or(QUEUED, Ordering::Relaxed) & QUEUED == 0
     }
 
-    /// Notes that the page's name was taken out of the policy's queue. Under the policy's lock.
+    /// Notes that the page's name is in no queue of the policy any more. Under the policy's lock.
     pub(crate) fn dequeue(&self) {
         self.0.fetch_and(!QUEUED, Ordering::Relaxed);
     }
 }
 
-/// As with `Arc`: a count that ran over would free what is in use.
+/// As with `Arc`: a count that overflows would free what is in use.
 #[cold]
 fn too_many_pins() -> ! {
     std::process::abort()

@@ -1,18 +1,18 @@
-//! The line of those who wait to begin: in turns between readers, within limits.
+//! The queue of what waits to begin: in fair turns between readers, within limits.
 //!
-//! Promises: no more than `depth` run at once, and of one reader no more than `depth_per_reader`. Readers who have something
-//! waiting, and may begin one more, take turns, one at a time; each reader's own begin in the order in which they came. None is
-//! lost: what was handed over is either given out once by `next`, or once by `drain`.
+//! Promises: no more than `depth` items run at once, and no more than `depth_per_reader` of one reader. Readers who have items waiting,
+//! and may begin one more, take turns, one item at a time; the items of a reader begin in the order in which they came. None is
+//! lost: each is given out once, either by `next` or by `drain`.
 //!
 //! Knows neither files nor threads; its owner locks it.
 
 use std::collections::VecDeque;
 
-/// Which reader it is, from `submit` until all that it handed over has ended.
+/// Which reader it is, from `submit` until all that it submitted has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReaderNumber(usize);
 
-/// One reader: those who handed over together.
+/// One reader: what was submitted together.
 struct Reader<T> {
     waiting: VecDeque<T>,
     /// <= `depth_per_reader`.
@@ -21,7 +21,7 @@ struct Reader<T> {
     in_turns: bool,
 }
 
-/// The line.
+/// The queue.
 pub(super) struct Queue<T> {
     depth: usize,
     depth_per_reader: usize,
@@ -53,7 +53,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes what one reader hands over. Its first turn comes after those of all who are already waiting for one.
+    /// Takes the items of one reader. Its first turn comes after those of all who are already waiting for one.
     pub(super) fn submit(&mut self, items: Vec<T>) {
         if items.is_empty() {
             return;
