@@ -302,7 +302,7 @@ impl Handle {
 
     fn counted<T>(&self, outcome: Result<T, PageError>) -> Result<T, PageError> {
         if outcome.is_err() {
-            self.reader.counters().failed();
+            self.reader.counters.failed();
         }
         outcome
     }

@@ -248,6 +248,7 @@ impl Builder {
             page_size,
             reach,
             memory_timeout: self.memory_timeout,
+            counters: Arc::clone(&counters),
             frames: Arc::clone(&context.frames),
             admission: Admission::new(self.depth, reach.run_pages as usize),
             runs: Arc::new(RunContext {
@@ -322,10 +323,10 @@ impl Pool {
         let Reader {
             page_size,
             frames,
-            runs,
+            counters,
             ..
         } = &*self.reader;
-        let counted = runs.counters.counted();
+        let counted = counters.counted();
         let readings = self.engine.readings();
         let bytes = |pages: usize| pages as u64 * *page_size as u64;
         Stats {

@@ -29,6 +29,7 @@ pub(crate) struct Reader {
     pub(crate) reach: Reach,
     /// How long a read waits for memory.
     pub(crate) memory_timeout: Duration,
+    pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<FrameBudget>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) runs: Arc<RunContext>,
@@ -58,7 +59,7 @@ impl Reader {
         self.check_fits(count)?;
         let pins = Pins::take(mapping, pages, missing);
         let hits = count - missing.len();
-        self.counters().asked(bytes.end - bytes.start, hits as u64);
+        self.counters.asked(bytes.end - bytes.start, hits as u64);
         Ok(pins)
     }
 
@@ -71,10 +72,6 @@ impl Reader {
             wanted_bytes: self.bytes(pages),
             capacity_bytes: self.bytes(self.frames.capacity),
         })
-    }
-
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.runs.counters
     }
 
     fn bytes(&self, pages: usize) -> u64 {
@@ -95,7 +92,7 @@ impl Reader {
         self.check_fits(pages)?;
         let mut missing = Vec::new();
         let pins = pin_spans(mapping, spans, &mut missing);
-        self.counters().asked(bytes, (pages - missing.len()) as u64);
+        self.counters.asked(bytes, (pages - missing.len()) as u64);
         self.load(mapping, spans, pins, missing).await
     }
 
@@ -119,7 +116,7 @@ impl Reader {
             match self.look(mapping, &missing, &mut turn, held.take(), false) {
                 Look::LacksTurn(absent) => {
                     pins.clear();
-                    self.counters().waited();
+                    self.counters.waited();
                     turn = Some(self.admission.admit(absent).await);
                     // Waiting for the disk does not count as waiting for memory.
                     began = Instant::now();
@@ -255,7 +252,7 @@ impl Reader {
                 requests.push(run.request(&self.runs, &used));
             }
         }
-        self.counters().missed(absent.len(), joined);
+        self.counters.missed(absent.len(), joined);
         if !requests.is_empty() {
             mapping.file.read(requests);
         }
@@ -264,7 +261,7 @@ impl Reader {
 
     /// Takes so many frames, within what is left of the time since `began`.
     async fn wait_for_frames(&self, wanted: usize, began: Instant) -> Result<Frames<'_>, PageError> {
-        self.counters().waited();
+        self.counters.waited();
         let left = self.memory_timeout.saturating_sub(began.elapsed());
         let wanted = wanted.min(self.frames.capacity);
         let frames = self.frames.take(wanted, left).await;
