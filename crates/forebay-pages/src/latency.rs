@@ -31,7 +31,7 @@ impl Histogram {
         let counts = self.0.iter().enumerate().filter_map(|(bucket, count)| {
             let count = count.load(Ordering::Relaxed);
             (count > 0).then(|| LatencyBucket {
-                micros_max: micros_max(bucket),
+                max_micros: upper_bound(bucket),
                 count,
             })
         });
@@ -50,7 +50,7 @@ fn bucket(micros: u64) -> usize {
 }
 
 /// The most microseconds that belong to the bucket.
-fn micros_max(bucket: usize) -> u64 {
+fn upper_bound(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < STEPS {
         return bucket;
@@ -64,7 +64,7 @@ fn micros_max(bucket: usize) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyBucket {
     /// The longest of them, in microseconds; all took longer than the bucket before says.
-    pub micros_max: u64,
+    pub max_micros: u64,
     /// How many.
     pub count: u64,
 }
@@ -92,7 +92,7 @@ impl Latencies {
             seen += bucket.count;
             seen >= wanted
         });
-        reached.or(self.0.last()).map(|bucket| bucket.micros_max)
+        reached.or(self.0.last()).map(|bucket| bucket.max_micros)
     }
 }
 
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn buckets_follow_each_other_without_gaps_and_are_an_eighth_wide() {
         for index in 0..BUCKETS - 1 {
-            let above = micros_max(index) + 1;
-            assert_eq!((bucket(micros_max(index)), bucket(above)), (index, index + 1));
-            assert!((micros_max(index + 1) - above) * STEPS <= above, "bucket {index}");
+            let above = upper_bound(index) + 1;
+            assert_eq!((bucket(upper_bound(index)), bucket(above)), (index, index + 1));
+            assert!((upper_bound(index + 1) - above) * STEPS <= above, "bucket {index}");
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }

@@ -31,7 +31,8 @@
 //! - `create`: new files. Beside `load`, and knows nothing of it.
 //! - `opener`, `file`, `view`, `pool`: what users hold; `pool` puts the parts together.
 //!
-//! Beneath all of them: `error`, `stats`, `latency`, `checksum`, `blocking`, `sync`.
+//! Beside them are `monitor` and `metrics`, what a pool shows of itself; beneath all of them `error`, `stats`, `latency`, `checksum`,
+//! `blocking` and `sync`.
 //!
 //! # Reading
 //!
@@ -94,6 +95,7 @@ mod memory;
 mod metrics;
 #[cfg(all(test, forebay_loom))]
 mod model;
+mod monitor;
 mod opener;
 mod pool;
 mod stats;

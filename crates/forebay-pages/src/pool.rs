@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -31,11 +31,11 @@ use crate::memory::frames::FrameBudget;
 use crate::memory::mapping::MappingContext;
 use crate::memory::region;
 use crate::metrics;
+use crate::monitor::Monitor;
 use crate::opener::Opener;
 use crate::stats::{Counters, Stats};
 use crate::storage::faults::Faults;
 use crate::storage::local::LocalStorage;
-use crate::storage::local::dispatch::Backend;
 use crate::storage::local::engine::Engine;
 use crate::storage::local::settings::{Kind, Settings};
 
@@ -181,7 +181,7 @@ impl Builder {
     /// Builds the pool and starts its threads.
     ///
     /// # Errors
-    /// [`PageError::Settings`]; [`PageError::Engine`] if the I/O that was asked for is not to be had.
+    /// [`PageError::Settings`]; [`PageError::Engine`] if the I/O that was asked for is not available.
     pub fn build(self) -> Result<PagePool, PageError> {
         let Self { page_size, .. } = self;
         if !page_size.is_power_of_two() || !(PAGE_SIZE_MIN..=PAGE_SIZE_MAX).contains(&page_size) {
@@ -223,7 +223,10 @@ impl Builder {
         })
         .map_err(|cause| PageError::Engine { cause: Arc::new(cause) })?;
         let pool = Arc::new(self.assemble(frames, reach, engine)?);
-        let publish = pool.name.clone().map(|name| publish(name, Arc::downgrade(&pool)));
+        let publish = pool
+            .name
+            .clone()
+            .map(|name| publish(name, pool.monitor.clone(), &pool.engine));
         sweeper::start(&pool.evictor, publish)
             .map_err(|_| PageError::Settings("no thread for the sweeper could be started"))?;
         Ok(PagePool(pool))
@@ -244,6 +247,11 @@ impl Builder {
         let evictor = Arc::new(Evictor::new(&context, Arc::clone(&files), Arc::clone(&counters)));
         let discard_buffer = DiscardBuffer::reserve(bytes(reach.gap_pages))
             .map_err(|_| PageError::Settings("no address space for the discard buffer"))?;
+        let monitor = Monitor {
+            page_size,
+            counters: Arc::clone(&counters),
+            frames: Arc::clone(&context.frames),
+        };
         let reader = Reader {
             page_size,
             reach,
@@ -275,6 +283,7 @@ impl Builder {
         };
         Ok(Pool {
             name: self.name,
+            monitor,
             engine,
             evictor,
             opener: Arc::new(opener),
@@ -284,11 +293,12 @@ impl Builder {
     }
 }
 
-/// Publishes the figures of a pool as long as it is there.
-fn publish(name: Arc<str>, pool: Weak<Pool>) -> Publish {
-    Box::new(move || {
-        if let Some(pool) = pool.upgrade() {
-            metrics::publish(&name, &pool.stats());
+/// Publishes the figures of a pool as long as its engine is there.
+fn publish(name: Arc<str>, monitor: Monitor, engine: &Arc<Engine>) -> Publish {
+    let engine = Arc::downgrade(engine);
+    Box::new(move |evictor| {
+        if let Some(engine) = engine.upgrade() {
+            metrics::publish(&name, &monitor.stats(evictor, &engine));
         }
     })
 }
@@ -311,51 +321,12 @@ pub struct PagePool(Arc<Pool>);
 struct Pool {
     /// In metrics.
     name: Option<Arc<str>>,
+    monitor: Monitor,
     engine: Arc<Engine>,
     evictor: Arc<Evictor>,
     opener: Arc<Opener>,
     reader: Arc<Reader>,
     creator: Arc<Creator>,
-}
-
-impl Pool {
-    fn stats(&self) -> Stats {
-        let Reader {
-            page_size,
-            frames,
-            counters,
-            ..
-        } = &*self.reader;
-        let counted = counters.counted();
-        let readings = self.engine.readings();
-        let bytes = |pages: usize| pages as u64 * *page_size as u64;
-        Stats {
-            hits: counted.hits,
-            misses: counted.misses,
-            joined: counted.joined,
-            runs: counted.runs,
-            asked_bytes: counted.asked_bytes,
-            read_bytes: counted.read_bytes,
-            gap_bytes: counted.gap_pages * *page_size as u64,
-            evictions: counted.evictions,
-            waits: counted.waits,
-            failures: counted.failures,
-            written_bytes: counted.written_bytes,
-            published: counted.published,
-            syncs_shared: counted.syncs_shared,
-            resident_bytes: bytes(frames.taken()),
-            pinned_bytes: bytes(self.evictor.pinned_pages()),
-            capacity_bytes: bytes(frames.capacity),
-            io_in_flight: readings.in_flight,
-            io_queued: readings.queued,
-            io_latency: readings.latency,
-            io: match readings.backend {
-                Backend::Uring => "io_uring",
-                Backend::Threads => "threads",
-            },
-            why_not_io_uring: readings.why_not_uring,
-        }
-    }
 }
 
 impl PagePool {
@@ -442,7 +413,7 @@ impl PagePool {
 
     /// What the pool counts about itself. Takes some nanoseconds for each page in memory, to count those that are held.
     pub fn stats(&self) -> Stats {
-        self.0.stats()
+        self.0.monitor.stats(&self.0.evictor, &self.0.engine)
     }
 }
 

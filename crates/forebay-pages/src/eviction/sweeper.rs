@@ -16,7 +16,7 @@ use super::evictor::Evictor;
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 /// Publishes figures of the pool.
-pub(crate) type Publish = Box<dyn Fn() + Send>;
+pub(crate) type Publish = Box<dyn Fn(&Evictor) + Send>;
 
 /// Starts the thread.
 pub(crate) fn start(evictor: &Arc<Evictor>, publish: Option<Publish>) -> io::Result<()> {
@@ -40,7 +40,7 @@ fn sweep(evictor: &Weak<Evictor>, publish: Option<&Publish>) {
         evictor.drop_outdated();
         evictor.make_room();
         if let Some(publish) = publish.filter(|_| published.elapsed() >= PUBLISH_EVERY) {
-            publish();
+            publish(&evictor);
             published = Instant::now();
         }
     }
