@@ -18,7 +18,8 @@ use parking_lot::Mutex;
 
 use crate::blocking::blocking;
 use crate::storage::faults::{Fault, Faults};
-use crate::storage::identity::{FileId, Identity};
+use crate::storage::identity::FileId;
+use crate::storage::local::open_file;
 
 /// How often at most a directory is searched for what killed processes have left: in a large one that takes its time.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
@@ -47,15 +48,15 @@ impl Directories {
     /// The directory that the path leads to now, one for all who make files in it; and whether it is to be searched.
     pub(super) fn open(&self, path: &Path) -> io::Result<(Arc<Directory>, bool)> {
         let file = File::open(path)?;
-        let inode = Identity::from(&file.metadata()?).file;
+        let id = open_file::identity_of(&file.metadata()?).file;
         let mut all = self.known.lock();
         all.retain(|_, known| !known.is_due() || known.directory.strong_count() > 0);
-        let known = all.entry(inode).or_default();
+        let known = all.entry(id).or_default();
         let is_due = known.is_due();
         if is_due {
             known.searched = Some(Instant::now());
         }
-        // As long as it is open no other directory has its inode.
+        // As long as it is open no other directory has its id.
         if let Some(directory) = known.directory.upgrade() {
             return Ok((directory, is_due));
         }
@@ -100,7 +101,7 @@ struct Synced {
 }
 
 impl Synced {
-    /// What became of the name's sync, if it had one. After a failure those before it who have not asked yet are told of it too.
+    /// How the name's sync ended, if it had one. After a failure, earlier names that have not asked yet get the error as well.
     fn of(&self, number: u64) -> Option<Result<(), Arc<io::Error>>> {
         match &self.failed {
             Some((up_to, cause)) if number <= *up_to => Some(Err(Arc::clone(cause))),

@@ -26,15 +26,15 @@ use crate::storage::local::open_file::OpenFile;
 const ENDING: &str = ".forebay-new";
 /// How many random digits are before that.
 const DIGITS: usize = 16;
-/// So much of the target's name is in it: no file system takes names of more than 255 bytes.
+/// How many bytes of the target's name are in it: file systems take names of at most 255 bytes.
 const STEM_MAX: usize = 200;
-/// So many names in a row that others have or remove are no accident.
+/// After so many names that others have or remove it is no accident, and it gives up.
 const TRIES_MAX: usize = 16;
 
 /// The file.
 pub(super) struct Temporary {
     directory: Arc<Directory>,
-    /// `None`: it has gone.
+    /// `None`: it was renamed or removed.
     name: Option<Name>,
 }
 
@@ -82,7 +82,8 @@ impl Temporary {
         &self.directory
     }
 
-    /// Gives the file its own name, in the place of whatever has it; the name's number in its directory. Or removes it.
+    /// Gives the file its own name, replacing whatever has it. Returns the name's number in its directory. If it fails, the file is
+    /// removed.
     pub(super) fn rename(mut self, target: &Path) -> io::Result<u64> {
         let mut name = self.name.take().expect("it goes with this call");
         // If another directory has the path by now, the temporary name is not in it.
@@ -107,7 +108,7 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         match Handle::try_current() {
-            // A large file takes its time to go. The runtime drops the name also where it does not run this any more.
+            // Removing a large file takes its time. The runtime drops the name even if it does not run this any more.
             Ok(runtime) => drop(runtime.spawn_blocking(move || drop(name))),
             Err(_) => drop(name),
         }
@@ -125,7 +126,7 @@ impl Drop for Name {
     }
 }
 
-/// Whether the file is locked now by us, and still has its name. Where there are no such locks nobody removes it either.
+/// Whether we have locked the file, and it still has its name. On a system without such locks nobody removes it.
 fn is_ours(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         // Another found it before it was locked, and is about to remove it.

@@ -22,16 +22,15 @@ const ALIGNMENT_MAX: usize = 4096;
 
 /// What the path leads to now.
 pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
-    Ok(Identity::from(&path.metadata()?))
+    Ok(identity_of(&path.metadata()?))
 }
 
-impl From<&Metadata> for Identity {
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            file: (metadata.dev(), metadata.ino()),
-            length: metadata.len(),
-            version: (metadata.mtime(), metadata.mtime_nsec()),
-        }
+/// Of a file with these metadata.
+pub(crate) fn identity_of(metadata: &Metadata) -> Identity {
+    Identity {
+        file: (metadata.dev(), metadata.ino()),
+        length: metadata.len(),
+        version: (metadata.mtime(), metadata.mtime_nsec()),
     }
 }
 
@@ -80,7 +79,7 @@ impl OpenFile {
         let alignment = platform::set_flags(&file, direct)?;
         Ok(Self {
             path,
-            identity: Identity::from(&metadata),
+            identity: identity_of(&metadata),
             file,
             writes,
             alignment,
@@ -148,7 +147,7 @@ impl OpenFile {
             Some(file) => file,
             None => options.custom_flags(libc::O_NONBLOCK).open(&self.path)?,
         };
-        if Identity::from(&file.metadata()?).file != self.identity.file {
+        if identity_of(&file.metadata()?).file != self.identity.file {
             return Err(io::Error::other(
                 "the file was replaced, and cannot be opened once more",
             ));
