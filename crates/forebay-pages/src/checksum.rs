@@ -1,9 +1,9 @@
-//! Whether a page is what was written: CRC32C (Castagnoli, 1993), from a side file, or a function of the user's.
+//! Whether a page has the bytes that were written: by CRC32C (Castagnoli, 1993) from a side file, or by a function of the user's.
 //!
-//! Promises: a page is checked once, when it is loaded, before anybody sees it. A side file is checked itself before it is used,
-//! and refused if it is for another file.
+//! Promises: a side file is verified itself before it is used, and refused if it is for another file. A function that panics rejects
+//! the page.
 //!
-//! A side file has, in little-endian numbers of 32 bits: `FBCR`, the version (1), the page size, the number of pages, the length
+//! A side file contains, in little-endian numbers of 32 bits: `FBCR`, the version (1), the page size, the number of pages, the length
 //! of the file (64 bits), the CRC32C of each page's bytes (the last page as long as it is), and the CRC32C of all that.
 //!
 //! Knows nothing of memory and I/O.
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, fs};
 
-use super::PageError;
+use crate::error::PageError;
 
 const MAGIC: &[u8; 4] = b"FBCR";
 const VERSION: u32 = 1;
@@ -23,7 +23,7 @@ const HEADER: usize = 24;
 /// How many bytes a checksum has.
 const SUM: usize = 4;
 
-/// Where the checksums of a file's pages are: CRC32C in a side file, or a function of the user's. A page is checked once, when it is
+/// Where the checksums of a file's pages are: CRC32C in a side file, or a function of the user's. A page is verified once, when it is
 /// loaded, before anybody sees it.
 #[derive(Clone)]
 pub struct Checksums(Kind);
@@ -34,11 +34,11 @@ enum Kind {
     Function(Verifier),
 }
 
-/// Says whether a page is what it should be.
+/// Says whether a page has the right bytes.
 #[derive(Clone)]
 pub(crate) struct Verifier(Arc<IsRight>);
 
-/// Told the number and the bytes of a page.
+/// Given the number and the bytes of a page.
 type IsRight = dyn Fn(u64, &[u8]) -> bool + Send + Sync;
 
 impl Checksums {
@@ -48,8 +48,8 @@ impl Checksums {
         Self(Kind::SideFile(path.into()))
     }
 
-    /// A function says whether the page of this number, counted from zero, has the right bytes; the last page has as many as the
-    /// file has there. It runs on a thread of the pool's I/O, which waits for it. If it panics the page is taken as wrong.
+    /// By a function that says whether the page of this number, counted from zero, has the right bytes; the last page may be shorter.
+    /// It runs on a thread of the pool's I/O, which waits for it. If it panics the page is rejected.
     pub fn function(is_right: impl Fn(u64, &[u8]) -> bool + Send + Sync + 'static) -> Self {
         Self(Kind::Function(Verifier(Arc::new(is_right))))
     }
@@ -67,16 +67,13 @@ impl Checksums {
         matches!(self.0, Kind::SideFile(_))
     }
 
-    /// Gets ready to check a file of this length in pages of this size. Reads the side file.
+    /// The verifier of a file of this length in pages of this size. Reads the side file. Blocks.
     pub(crate) fn verifier(&self, page_size: usize, length: u64) -> Result<Verifier, PageError> {
         let path = match &self.0 {
             Kind::Function(verifier) => return Ok(verifier.clone()),
             Kind::SideFile(path) => path,
         };
-        let bytes = fs::read(path).map_err(|cause| PageError::File {
-            path: Arc::from(path.as_path()),
-            cause: Arc::new(cause),
-        })?;
+        let bytes = fs::read(path).map_err(|cause| PageError::file(&Arc::from(path.as_path()), cause))?;
         let sums = parse(&bytes, page_size, length).map_err(|reason| PageError::Checksums {
             path: Arc::from(path.as_path()),
             reason: reason.into(),
@@ -99,13 +96,13 @@ impl fmt::Debug for Checksums {
 impl Verifier {
     pub(crate) fn holds(&self, page: u64, bytes: &[u8]) -> bool {
         catch_unwind(AssertUnwindSafe(|| (self.0)(page, bytes))).unwrap_or_else(|_| {
-            tracing::error!(page, "the function that checks pages panicked");
+            tracing::error!(page, "the function that verifies pages panicked");
             false
         })
     }
 }
 
-/// The checksums of a file's pages, as its bytes come along.
+/// The checksums of a file's pages, computed as its bytes are written.
 pub(crate) struct Sums {
     page_size: usize,
     /// Of the pages that are complete.
@@ -164,18 +161,14 @@ pub(crate) fn side_file(page_size: usize, length: u64, sums: &[u32]) -> Vec<u8> 
     bytes
 }
 
-/// The side file's bytes for a file as it is, if they may stand under that name: there is no other file, and not the file itself.
+/// The bytes of a side file for a file as it is now, if they may go under that name: there is no other file, nor the file itself.
 /// Blocks.
 pub(crate) fn made_for(file: &Arc<Path>, side_file: &Arc<Path>, page_size: usize) -> Result<Vec<u8>, PageError> {
-    let failed = |path: &Arc<Path>, cause| PageError::File {
-        path: Arc::clone(path),
-        cause: Arc::new(cause),
-    };
     let mut begin = [0; MAGIC.len()];
     match fs::File::open(side_file).and_then(|mut found| found.read_exact(&mut begin)) {
         Ok(()) if begin == *MAGIC && file != side_file => {}
         Err(cause) if cause.kind() == ErrorKind::NotFound => {}
-        Err(cause) if cause.kind() != ErrorKind::UnexpectedEof => return Err(failed(side_file, cause)),
+        Err(cause) if cause.kind() != ErrorKind::UnexpectedEof => return Err(PageError::file(side_file, cause)),
         _ => {
             return Err(PageError::Checksums {
                 path: Arc::clone(side_file),
@@ -185,13 +178,13 @@ pub(crate) fn made_for(file: &Arc<Path>, side_file: &Arc<Path>, page_size: usize
     }
     let mut sums = Sums::new(page_size);
     let mut bytes = vec![0; 1 << 20];
-    let mut open = fs::File::open(file).map_err(|cause| failed(file, cause))?;
+    let mut open = fs::File::open(file).map_err(|cause| PageError::file(file, cause))?;
     loop {
         match open.read(&mut bytes) {
             Ok(0) => return Ok(sums.side_file()),
             Ok(count) => sums.add(&bytes[..count]),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => return Err(failed(file, cause)),
+            Err(cause) => return Err(PageError::file(file, cause)),
         }
     }
 }

@@ -1,21 +1,22 @@
-//! Why a read, or a file to be, did not become what was asked for, told apart by what the caller should do.
+//! What a call can end with instead of its result, told apart by what the caller should do.
 //!
-//! Promises: an error about a file's bytes names the file, and where there is one, offset and length; it is `Clone`, since one failed I/O fails all
-//! who waited for its pages, and it is remembered for nobody else.
+//! Promises: an error about a file names it, and an error about bytes names their offset and length as well. Errors are `Clone`,
+//! because one failed I/O fails every read that waits for its pages. They are not remembered: the next call tries again.
 
-use std::io;
+use std::error::Error as StdError;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use thiserror::Error;
 
-/// What a call of the pool can end with instead of what it was asked for.
+/// What a call of the pool can end with instead of its result.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// The file could not be opened, looked at, or made: not there, no permission, a directory, no file descriptors left; or
-    /// a new one could not get its name.
+    /// The file could not be opened, looked at or made (not there, no permission, a directory, no file descriptors left), or a new
+    /// one could not get its name.
     #[error("{}: {cause}", path.display())]
     File {
         /// The file.
@@ -35,14 +36,14 @@ pub enum PageError {
         /// What the system said.
         cause: Arc<io::Error>,
     },
-    /// The range begins or ends behind the file. Nothing was read.
+    /// The range begins or ends past the end of the file. Nothing was read.
     #[error("{}: the range {start}..{end} is not within the file, which has {file_length} bytes", path.display())]
     PastEnd {
         /// The file.
         path: Arc<Path>,
         /// The first byte asked for.
         start: u64,
-        /// The byte behind the last one asked for.
+        /// The byte after the last one asked for.
         end: u64,
         /// How long the file was when it was opened, or last invalidated.
         file_length: u64,
@@ -52,20 +53,20 @@ pub enum PageError {
     Backwards {
         /// The first byte asked for.
         start: u64,
-        /// The byte behind the last one asked for.
+        /// The byte after the last one asked for.
         end: u64,
     },
-    /// The file has become shorter than it was when it was opened: there is nothing where there were bytes. A page that was cut
-    /// short is not served at all, its first bytes neither. `invalidate` or open it again to read what it is now.
-    #[error("{}: cut short by others: no bytes at {offset}, where it had some when it was opened", path.display())]
+    /// The file has become shorter than it was when it was opened. A page that was cut short is not served at all. `invalidate` or
+    /// open it again to read it as it is now.
+    #[error("{}: truncated by others: no bytes at {offset}, where it had some when it was opened", path.display())]
     Truncated {
         /// The file.
         path: Arc<Path>,
-        /// From where on there is nothing, in bytes.
+        /// Where it ends now, in bytes.
         offset: u64,
     },
-    /// A page is not what its checksum says. Nothing of it is kept: the next read tries again.
-    #[error("{}: the page of {length} bytes at {offset} is not what its checksum says", path.display())]
+    /// A page does not match its checksum. Nothing of it is kept: the next read tries again.
+    #[error("{}: the page of {length} bytes at {offset} does not match its checksum", path.display())]
     Checksum {
         /// The file.
         path: Arc<Path>,
@@ -79,31 +80,31 @@ pub enum PageError {
     Checksums {
         /// The side file.
         path: Arc<Path>,
-        /// In which way.
+        /// Why.
         reason: Arc<str>,
     },
     /// What was asked for at once needs more pages than the pool has: it could never be read. Ask for less, or give the pool
     /// more memory.
-    #[error("{wanted} bytes in whole pages cannot be held by a pool of {capacity} bytes")]
+    #[error("{wanted_bytes} bytes in whole pages cannot be held by a pool of {capacity_bytes} bytes")]
     TooLarge {
         /// What the pages asked for need.
-        wanted: u64,
+        wanted_bytes: u64,
         /// What the pool may use.
-        capacity: u64,
+        capacity_bytes: u64,
     },
-    /// All the time that a read may wait for memory, others held on to theirs. Drop views sooner, or give the pool more memory.
-    #[error("{wanted} bytes were not free within {} ms: views held {pinned} of {capacity} in the end", waited.as_millis())]
+    /// The memory was not free within the time that a read may wait for it. Drop views sooner, or give the pool more memory.
+    #[error("{wanted_bytes} bytes were not free within {} ms: views held {pinned_bytes} of {capacity_bytes} in the end", waited.as_millis())]
     Full {
-        /// What the read needed, in bytes.
-        wanted: u64,
-        /// What views and running reads held when it gave up, in bytes.
-        pinned: u64,
-        /// What the pool may use, in bytes.
-        capacity: u64,
+        /// What the read needed.
+        wanted_bytes: u64,
+        /// What views and running reads held when it gave up.
+        pinned_bytes: u64,
+        /// What the pool may use.
+        capacity_bytes: u64,
         /// How long it waited.
         waited: Duration,
     },
-    /// The address space for the file cannot be reserved: the process may have no more of it (`ulimit -v`).
+    /// The address space for the file cannot be reserved: the process may not have more of it (`ulimit -v`).
     #[error("{}: no address space for {length} bytes: {cause}", path.display())]
     AddressSpace {
         /// The file.
@@ -113,13 +114,15 @@ pub enum PageError {
         /// What the system said.
         cause: Arc<io::Error>,
     },
-    /// The I/O that was asked for is not to be had: no io_uring where it has to be, or no threads.
-    #[error("io_uring or its threads cannot be had here ({cause}); `Io::Auto` and `Io::Threads` need no io_uring")]
+    /// The I/O that was asked for is not available: no io_uring where it is required, or no threads.
+    #[error(
+        "io_uring or threads for I/O are not available here ({cause}); `Io::Auto` and `Io::Threads` need no io_uring"
+    )]
     Engine {
         /// What the system said.
         cause: Arc<io::Error>,
     },
-    /// A call of `write` was dropped before it had ended, so that nobody knows how much of its bytes the new file has: it has been
+    /// A call of `write` was dropped before it had ended, so nobody knows how many of its bytes the new file has: the file was
     /// given up. Create it again.
     #[error("{}: given up: a write to the new file was dropped before it had ended", path.display())]
     Abandoned {
@@ -135,10 +138,51 @@ pub enum PageError {
         /// What the system said.
         cause: Arc<io::Error>,
     },
-    /// The settings contradict each other or what a machine can do; the text says which. A bug in the caller.
+    /// The settings contradict each other, or ask for what the machine cannot do; the text says how. A bug in the caller.
     #[error("{0}")]
     Settings(&'static str),
     /// The pool, or the runtime that the call was made in, is shutting down.
     #[error("the pool, or the runtime, is shutting down")]
     Closed,
 }
+
+impl PageError {
+    /// A file could not be opened, looked at, made or renamed.
+    pub(crate) fn file(path: &Arc<Path>, cause: io::Error) -> Self {
+        Self::File {
+            path: Arc::clone(path),
+            cause: Arc::new(cause),
+        }
+    }
+
+    /// Bytes could not be read or written, or the I/O was never begun because the pool is shutting down.
+    pub(crate) fn io(path: &Arc<Path>, offset: u64, length: u64, cause: io::Error) -> Self {
+        if ShutDown::is_in(&cause) {
+            return Self::Closed;
+        }
+        Self::Io {
+            path: Arc::clone(path),
+            offset,
+            length,
+            cause: Arc::new(cause),
+        }
+    }
+}
+
+/// Why an I/O never began: the pool is shutting down. Travels inside an [`io::Error`].
+#[derive(Debug)]
+pub(crate) struct ShutDown;
+
+impl ShutDown {
+    pub(crate) fn is_in(error: &io::Error) -> bool {
+        matches!(error.get_ref(), Some(cause) if cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for ShutDown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the pool has been shut down")
+    }
+}
+
+impl StdError for ShutDown {}

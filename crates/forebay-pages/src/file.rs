@@ -1,10 +1,10 @@
-//! A file of the pool, as its readers have it.
+//! A file of the pool, as its readers see it.
 //!
-//! Promises: what a handle reads is the file as it was when it was opened, or when somebody last found it changed in its place:
-//! all handles of one file see the same. A handle of a file that was *replaced* (another one has its name now) goes on with the
-//! old one until it is invalidated, as an open file descriptor does.
+//! Promises: a handle reads the file as it was when it was opened, or when somebody last found it changed in place: all handles of one
+//! file see the same. A handle of a file that was *replaced* (another one has its name now) goes on with the old one until it is
+//! invalidated, as an open file descriptor does.
 //!
-//! Knows nothing of how pages come and go.
+//! Knows nothing of how pages are loaded and evicted.
 
 use std::ops::{Bound, Range, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -12,43 +12,44 @@ use std::sync::Arc;
 use std::{fmt, mem};
 
 use parking_lot::{Mutex, RwLock};
-use tokio::task::JoinHandle;
 
-use super::PageError;
-use super::checksum::Checksums;
-use super::core::Core;
-use super::files::Files;
-use super::io::{Identity, OpenFile};
-use super::mapping::{Mapping, Pins};
-use super::read;
-use super::view::View;
+use crate::blocking::blocking;
+use crate::checksum::Checksums;
+use crate::error::PageError;
+use crate::load::reader::Reader;
+use crate::memory::mapping::Mapping;
+use crate::memory::pins::Pins;
+use crate::opener::Opener;
+use crate::view::View;
 
-/// A file to be opened: [`PagePool::file`](super::PagePool::file).
+/// A file to be opened: [`PagePool::file`](crate::PagePool::file).
 #[must_use = "it does nothing until it is opened"]
 pub struct FileBuilder<'a> {
-    core: &'a Arc<Core>,
+    opener: &'a Arc<Opener>,
+    reader: &'a Arc<Reader>,
     path: PathBuf,
     checksums: Option<Checksums>,
 }
 
 impl<'a> FileBuilder<'a> {
-    pub(crate) fn new(core: &'a Arc<Core>, path: &Path) -> Self {
+    pub(crate) fn new(opener: &'a Arc<Opener>, reader: &'a Arc<Reader>, path: &Path) -> Self {
         Self {
-            core,
+            opener,
+            reader,
             path: path.to_path_buf(),
             checksums: None,
         }
     }
 
-    /// Every page is held against its checksum when it is loaded; one that does not fit is an error for who wants it
-    /// ([`PageError::Checksum`]). Whoever else has the file open is served checked pages from then on as well; when it has changed,
-    /// a side file has to have changed with it, else nobody can open it ([`PageError::Checksums`]).
+    /// Verifies every page against its checksum when it is loaded; a mismatch is an error for those who want the page
+    /// ([`PageError::Checksum`]). Others who have the file open are served verified pages from then on as well. When the file changes
+    /// its side file has to change with it, otherwise nobody can open it ([`PageError::Checksums`]).
     pub fn checksums(mut self, checksums: Checksums) -> Self {
         self.checksums = Some(checksums);
         self
     }
 
-    /// Opens it. What the pool has of the file in memory is found again, unless the file has changed since.
+    /// Opens it. Its pages in memory are found again, unless the file has changed since.
     ///
     /// # Errors
     /// [`PageError::File`], [`PageError::Checksums`], [`PageError::AddressSpace`].
@@ -59,14 +60,15 @@ impl<'a> FileBuilder<'a> {
     /// # Cancel safety
     /// Dropping it opens the file or does not.
     pub async fn open(self) -> Result<PagedFile, PageError> {
-        let core = Arc::clone(self.core);
+        let (opener, reader) = (Arc::clone(self.opener), Arc::clone(self.reader));
         let checksums = self.checksums;
         let path = self.path;
         blocking(move || {
             let path: Arc<Path> = std::path::absolute(&path).unwrap_or(path).into();
-            let mapping = open(&core, &path, checksums.as_ref())?;
+            let mapping = opener.open(&path, checksums.as_ref())?;
             Ok(PagedFile(Arc::new(Handle {
-                core,
+                opener,
+                reader,
                 path,
                 checksums,
                 current: RwLock::new(mapping),
@@ -79,21 +81,22 @@ impl<'a> FileBuilder<'a> {
 
 /// A file whose pages the pool keeps. Cloning it is cheap, and a clone is the same handle.
 ///
-/// It shows the file as it was when it was opened, or when somebody last found it changed in its place, by opening or invalidating it:
-/// all handles of one file see the same. If the file is *replaced* (another one gets its name), a handle goes on with the old
+/// It shows the file as it was when it was opened, or when somebody last found it changed in place, by opening or invalidating it: all
+/// handles of one file see the same. If the file is *replaced* (another one gets its name), a handle goes on with the old
 /// one until it is itself invalidated, as an open file descriptor does.
 ///
-/// Dropping the last handle keeps the pages: who opens the file again finds them. They go as others need the room.
+/// Dropping the last handle keeps the pages: opening the file again finds them. They are evicted as others need the room.
 #[derive(Clone)]
 pub struct PagedFile(Arc<Handle>);
 
 struct Handle {
-    core: Arc<Core>,
+    opener: Arc<Opener>,
+    reader: Arc<Reader>,
     /// Absolute, as it was opened.
     path: Arc<Path>,
     checksums: Option<Checksums>,
     current: RwLock<Arc<Mapping>>,
-    /// One at a time: who has looked at the file first must not be the last to say what serves.
+    /// One at a time: whoever looked at the file first must not be the last to say which mapping serves.
     invalidation: Mutex<()>,
 }
 
@@ -109,7 +112,7 @@ impl PagedFile {
         &self.0.path
     }
 
-    /// Whether it is read past the kernel's cache: what is in memory of it is in memory once.
+    /// Whether reads bypass the kernel's page cache, so that pages are in memory only once.
     pub fn is_direct(&self) -> bool {
         self.0.current().file.is_direct()
     }
@@ -119,12 +122,12 @@ impl PagedFile {
     ///
     /// # Errors
     /// [`PageError::PastEnd`] and [`PageError::Backwards`] for the range; [`PageError::TooLarge`] if it can never fit in the
-    /// pool, [`PageError::Full`] if it did not within the pool's `wait_limit`; [`PageError::Io`], [`PageError::Truncated`],
-    /// [`PageError::Checksum`] if its own pages could not be had: the next read tries again. [`PageError::Closed`].
+    /// pool, [`PageError::Full`] if it did not within the pool's `memory_timeout`; [`PageError::Io`], [`PageError::Truncated`],
+    /// [`PageError::Checksum`] if its own pages could not be loaded: the next read tries again. [`PageError::Closed`].
     ///
     /// # Cancel safety
-    /// Dropping it lets the pages go; what it has begun to load is loaded for others, and what it has not begun and nobody else
-    /// wants is not.
+    /// Dropping it releases the pages. Loads that it has begun go on; those that have not begun, and that nobody else wants, are
+    /// cancelled.
     ///
     /// # Panics
     /// If it has to wait for memory or for its turn to load much outside of a tokio runtime, or in one whose timer is not enabled.
@@ -132,7 +135,7 @@ impl PagedFile {
         let mapping = self.0.current();
         let bytes = self.0.counted(resolve(&range, &mapping))?;
         let mut missing = Vec::new();
-        let pins = self.0.pin(&mapping, &bytes, &mut missing)?;
+        let pins = self.0.counted(self.0.reader.pin(&mapping, &bytes, &mut missing))?;
         if missing.is_empty() {
             // SAFETY: none was missing, so all were seen resident, under these pins.
             return Ok(unsafe { View::of(pins, bytes) });
@@ -149,17 +152,17 @@ impl PagedFile {
         let mapping = self.0.current();
         let bytes = self.0.counted(resolve(&range, &mapping))?;
         let mut missing = Vec::new();
-        let pins = self.0.pin(&mapping, &bytes, &mut missing)?;
+        let pins = self.0.counted(self.0.reader.pin(&mapping, &bytes, &mut missing))?;
         // SAFETY: as in `read`.
         Ok(missing.is_empty().then(|| unsafe { View::of(pins, bytes) }))
     }
 
     /// The bytes of many ranges, in the order of the ranges. What is missing of all of them is planned as one: ranges that lie
-    /// near each other share I/Os, over gaps up to the pool's `gap`. All of them are held at once, so together they have to fit
-    /// in the pool; they may overlap.
+    /// near each other share I/Os, over gaps up to the pool's `max_gap_bytes`. All of them are held at once, so together they have to
+    /// fit in the pool; they may overlap.
     ///
     /// # Errors
-    /// As [`read`](Self::read); the first error is that of all.
+    /// As [`read`](Self::read); the first error fails the whole call.
     ///
     /// # Panics
     /// As [`read`](Self::read).
@@ -172,16 +175,13 @@ impl PagedFile {
             ranges.into_iter().map(|range| resolve(&range, &mapping)).collect();
         let ranges = self.0.counted(ranges)?;
         let spans: Vec<Range<u32>> = ranges.iter().map(|bytes| mapping.pages_of(bytes)).collect();
-        let core = &self.0.core;
-        self.0.counted(fits(core, read::pages_in(&spans)))?;
-        let asked = ranges.iter().map(|bytes| bytes.end - bytes.start).sum();
-        let pins = self
-            .0
-            .counted(Box::pin(read::bring(core, &mapping, &spans, asked)).await)?;
+        let length = ranges.iter().map(|bytes| bytes.end - bytes.start).sum();
+        let read = Box::pin(self.0.reader.read_spans(&mapping, &spans, length)).await;
+        let pins = self.0.counted(read)?;
         Ok(pins
             .into_iter()
             .zip(ranges)
-            // SAFETY: `bring` returns pins of pages that were seen resident under them.
+            // SAFETY: `read_spans` returns pins of pages that were seen resident under them.
             .map(|(pins, bytes)| unsafe { View::of(pins, bytes) })
             .collect())
     }
@@ -189,7 +189,7 @@ impl PagedFile {
     /// Begins to load what of a range is not in memory, and does not wait for it. Waits for its turn if memory is short.
     ///
     /// # Errors
-    /// As [`read`](Self::read), but those of I/O, which nobody is told.
+    /// As [`read`](Self::read), except for errors of I/O, which are not reported.
     ///
     /// # Panics
     /// As [`read`](Self::read).
@@ -200,25 +200,22 @@ impl PagedFile {
         let mapping = self.0.current();
         let bytes = self.0.counted(resolve(&range, &mapping))?;
         let pages = mapping.pages_of(&bytes);
-        self.0.counted(fits(&self.0.core, pages.len()))?;
-        self.0
-            .counted(Box::pin(read::prefetch(&self.0.core, &mapping, pages)).await)
+        self.0.counted(Box::pin(self.0.reader.prefetch(&mapping, pages)).await)
     }
 
     /// The file has changed in this range: what begins to read after this returns reads it from the file as it is now. Views keep
     /// the bytes that they have.
     ///
-    /// It is taken at its word: that something outside of the range has changed as well is not looked for, now or later, unless the
-    /// file's length has.
+    /// Changes outside of the range are not looked for, now or later, unless the file's length has changed.
     ///
-    /// What of the range nobody holds is dropped. If somebody holds or loads a part of it, or the file is not the same any more
-    /// (another one has its name, or its length is another), all that is in memory of the file is; so it is where a side file has
-    /// its checksums, which is read anew.
+    /// Pages of the range that nobody holds are dropped. If somebody holds or loads one of them, or the file is another one (it was
+    /// replaced, or its length has changed), or a side file has its checksums, then all of its pages are dropped, and the side file
+    /// is read again.
     ///
     /// # Errors
-    /// [`PageError::File`] if the file has no such name any more: what is in memory of the range is dropped, and reads go on
-    /// with the file that was opened. [`PageError::Checksums`] if the file has another length now and its side file is still for the
-    /// old one: reads go on with what was opened. [`PageError::Backwards`]; a range that ends behind the file is cut off at its end.
+    /// [`PageError::File`] if there is no file of that name any more: the range is dropped from memory, and reads go on with the file
+    /// that was opened. [`PageError::Checksums`] if the file has another length now and its side file is still for the old one: reads
+    /// go on with what was opened. [`PageError::Backwards`]; a range that ends past the end of the file is cut off there.
     ///
     /// # Cancel safety
     /// Dropping it invalidates the range or does not.
@@ -240,7 +237,7 @@ impl PagedFile {
 }
 
 impl Handle {
-    /// What serves now.
+    /// The mapping that serves now.
     fn current(&self) -> Arc<Mapping> {
         let mapping = Arc::clone(&self.current.read());
         if mapping.is_retired() {
@@ -260,16 +257,6 @@ impl Handle {
         Arc::clone(&current)
     }
 
-    fn pin(&self, mapping: &Arc<Mapping>, bytes: &Range<u64>, missing: &mut Vec<u32>) -> Result<Pins, PageError> {
-        let pages = mapping.pages_of(bytes);
-        self.counted(fits(&self.core, pages.len()))?;
-        let count = pages.len();
-        let pins = mapping.pin(pages, missing);
-        let hits = count - missing.len();
-        self.core.counters.asked(bytes.end - bytes.start, hits as u64);
-        Ok(pins)
-    }
-
     async fn load(
         &self,
         mapping: &Arc<Mapping>,
@@ -278,7 +265,7 @@ impl Handle {
         bytes: Range<u64>,
     ) -> Result<View, PageError> {
         let spans = [pins.pages()];
-        let loaded = read::load(&self.core, mapping, &spans, vec![pins], missing).await;
+        let loaded = self.reader.load(mapping, &spans, vec![pins], missing).await;
         let mut pins = self.counted(loaded)?;
         let pins = pins.pop().expect("one span, one set of pins");
         // SAFETY: `load` returns pins of pages that were seen resident under them.
@@ -288,39 +275,34 @@ impl Handle {
     fn invalidate(&self, bytes: Range<u64>) -> Result<(), PageError> {
         let _turn = self.invalidation.lock();
         let mut mapping = self.current();
-        let now = Identity::of(&self.path);
+        let now = self.opener.identify(&self.path);
         let is_same = match &now {
-            Ok(identity) => identity.is_same_file(&mapping.identity()) && identity.length == mapping.length,
-            // It is the old one that is read on.
+            Ok(identity) => identity.file == mapping.file_id() && identity.length == mapping.length,
+            // Reads go on with the old one.
             Err(_) => true,
         };
         if !is_same {
-            let next = open(&self.core, &self.path, self.checksums.as_ref())?;
+            let next = self.opener.open(&self.path, self.checksums.as_ref())?;
             drop(mapping);
             let before = mem::replace(&mut *self.current.write(), Arc::clone(&next));
-            self.core.forget_if_idle(before);
+            self.opener.evictor.forget_if_idle(before);
             // Others may have pages of it from before.
             mapping = next;
         }
         let bytes = bytes.start.min(mapping.length)..bytes.end.min(mapping.length);
-        let none_left = self.core.drop_pages(&mapping, mapping.pages_of(&bytes));
-        // A side file says what a file has as a whole.
+        let none_left = self.opener.evictor.drop_pages(&mapping, mapping.pages_of(&bytes));
+        // A side file describes its file as a whole.
         if !none_left || (is_same && mapping.has_side_file()) {
-            replace(&self.core, &mapping)?;
+            self.opener.replace(&mapping)?;
         }
-        match now {
-            Ok(identity) => {
-                // Whatever serves now began to load after the change.
-                mapping.latest().found(identity);
-                Ok(())
-            }
-            Err(cause) => Err(file_error(&self.path, cause)),
-        }
+        // Whatever serves now began to load after the change.
+        mapping.latest().found(now?);
+        Ok(())
     }
 
     fn counted<T>(&self, outcome: Result<T, PageError>) -> Result<T, PageError> {
         if outcome.is_err() {
-            self.core.counters.failed();
+            self.reader.counters.failed();
         }
         outcome
     }
@@ -328,14 +310,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // A file of which nothing is in memory need not stay open.
-        let mapping = Arc::clone(self.current.get_mut());
-        if mapping.taken() == 0 {
-            drop(mapping);
-            let mapping = self.current.get_mut().id;
-            // The table and this handle.
-            let _forgotten = self.core.files.write().forget_if_idle(mapping, 2);
-        }
+        self.opener.close(self.current.get_mut());
     }
 }
 
@@ -355,102 +330,6 @@ impl fmt::Debug for PagedFile {
             .field("length", &self.len())
             .finish_non_exhaustive()
     }
-}
-
-/// The file's mapping: the one it has, or, if it is new or has changed since, a new one.
-fn open(core: &Arc<Core>, path: &Arc<Path>, checksums: Option<&Checksums>) -> Result<Arc<Mapping>, PageError> {
-    let known = |files: &Files, identity: &Identity| {
-        let known = files.by_inode(identity.on_disk())?;
-        (known.identity() == *identity && known.is_checked_by(checksums)).then(|| Arc::clone(known))
-    };
-    let identity = Identity::of(path).map_err(|cause| file_error(path, cause))?;
-    if let Some(mapping) = known(&core.files.read(), &identity) {
-        return Ok(mapping);
-    }
-    let opened = core.with_descriptors(|| OpenFile::open(Arc::clone(path), core.settings.direct));
-    let file = Arc::new(opened.map_err(|cause| file_error(path, cause))?);
-    let identity = file.identity();
-    // Whoever has it open with checksums is served checked pages also when another finds it changed.
-    let checksums = checksums.cloned().or_else(|| {
-        let files = core.files.read();
-        files
-            .by_inode(identity.on_disk())?
-            .checked()
-            .map(|(checksums, _)| checksums)
-    });
-    let checked = checksums
-        .map(|checksums| {
-            Ok((
-                checksums.clone(),
-                checksums.verifier(core.settings.page_size, identity.length)?,
-            ))
-        })
-        .transpose()?;
-    let mut files = core.files.write();
-    // Another may have opened it meanwhile.
-    if let Some(mapping) = known(&files, &identity) {
-        return Ok(mapping);
-    }
-    let mapping = Mapping::new(core, files.new_id(), Arc::clone(path), file, checked)?;
-    Ok(files.succeed(mapping))
-}
-
-/// A new mapping for the file of one that has to be retired.
-fn replace(core: &Arc<Core>, mapping: &Arc<Mapping>) -> Result<(), PageError> {
-    let mut files = core.files.write();
-    if mapping.is_retired() {
-        // Another was faster; its successor is as new.
-        return Ok(());
-    }
-    let checked = match mapping.checked() {
-        // Anew: a side file changes with its file.
-        Some((checksums, _)) => {
-            let verifier = checksums.verifier(core.settings.page_size, mapping.length)?;
-            Some((checksums, verifier))
-        }
-        None => None,
-    };
-    let id = files.new_id();
-    let (path, file) = (Arc::clone(&mapping.path), Arc::clone(&mapping.file));
-    let next = Mapping::new(core, id, path, file, checked)?;
-    files.succeed(next);
-    Ok(())
-}
-
-/// Work that waits for the disk.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
-) -> Result<T, PageError> {
-    joined(tokio::task::spawn_blocking(work)).await
-}
-
-/// What the task ends with.
-pub(crate) async fn joined<T>(task: JoinHandle<Result<T, PageError>>) -> Result<T, PageError> {
-    match task.await {
-        Ok(outcome) => outcome,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime is shutting down.
-        Err(_) => Err(PageError::Closed),
-    }
-}
-
-pub(crate) fn file_error(path: &Arc<Path>, cause: std::io::Error) -> PageError {
-    PageError::File {
-        path: Arc::clone(path),
-        cause: Arc::new(cause),
-    }
-}
-
-/// An error if so many pages can never be in memory together.
-fn fits(core: &Core, pages: usize) -> Result<(), PageError> {
-    if pages <= core.memory.capacity {
-        return Ok(());
-    }
-    let bytes = |pages: usize| pages as u64 * core.settings.page_size as u64;
-    Err(PageError::TooLarge {
-        wanted: bytes(pages),
-        capacity: bytes(core.memory.capacity),
-    })
 }
 
 /// The bytes that a range means in a file of this length.

@@ -1,27 +1,38 @@
-//! PagePool: ranges of large files, read by many tasks: neighbouring reads become one I/O, then one copy in memory.
+//! PagePool: ranges of large files, read by many tasks. Neighbouring reads become one I/O, then one copy in memory.
 //!
 //! Promises:
 //! - Right bytes: a [`View`] is the file's bytes where they lie in the pool, contiguous and not copied. They stay and do not
 //!   change as long as it lives.
-//! - Memory is never above the pool's: cached, loading and held pages are all counted. A read that does not fit now waits for
-//!   others to let go, and fails with a clear error when it has waited long enough, or could never fit. Reads that wait hold
-//!   nothing, so they never wait for each other in a circle.
-//! - A page is loaded once, whoever waits for it. The load is the pool's: a reader that goes takes nobody with it.
-//! - Missing pages that are neighbours are one I/O, a *run*, also over a *gap* where reading on costs less than another I/O. Runs
-//!   are bounded, and so are I/Os in flight, in all and a read's; reads take turns. Large ones that would only wait for the disk
-//!   wait before they take memory.
-//! - What many read stays when somebody reads everything once.
-//! - I/O that fails is the error of those who wanted these bytes: path, offset, length, cause. The next read tries again.
-//! - A hit makes no system call and costs one atomic addition a page, besides a shared lock to look up what the file is now.
+//! - Memory never exceeds the pool's: cached, loading and held pages are all counted. A read that does not fit now waits for
+//!   others to release theirs, and fails with a clear error when it has waited long enough, or could never fit. Reads that wait
+//!   hold nothing, so they never wait for each other in a circle.
+//! - A page is loaded once, however many wait for it. The load belongs to the pool: cancelling a reader harms no other.
+//! - Missing pages that are neighbours are one I/O, a *run*, even over a *gap* where reading on costs less than another I/O. Runs
+//!   are bounded, and so are I/Os in flight, in all and for each read; reads take turns. Large reads that would only wait for the
+//!   disk wait before they take memory.
+//! - What is read often stays when somebody reads everything once.
+//! - An I/O that fails is an error for those who wanted its bytes: path, offset, length, cause. The next read tries again.
+//! - A hit makes no system call, and costs one atomic addition a page besides a shared lock to look up the file's mapping.
 //!
-//! Knows files, memory and I/O; nothing of the rest of this crate.
+//! Knows files, memory and I/O; nothing of the rest of this project.
 //!
-//! Not promised: that a file changed by others is noticed by itself. It is when it is opened again or
-//! [invalidated](PagedFile::invalidate); what was in memory before is served until then, and what was not is read as it is.
+//! Not promised: that a change of a file by others is noticed at once. It is noticed when the file is opened again or
+//! [invalidated](PagedFile::invalidate); until then pages in memory are served as they were, and others are read as they are.
 //!
-//! How it is built: a file's `mapping` has address space for all of it and a `word` a page; `read` pins pages and
-//! `plan`s `run`s for what is missing, after its `admission` if that is much; `io` brings them into their place; the `sweeper`
-//! asks the `policy` which pages go, ahead of need.
+//! # How it is built
+//!
+//! In layers, each of which knows only those before it:
+//!
+//! - `storage`: where files are. A trait, and `local`, whose engine reads and writes the files of this machine.
+//! - `memory`: what is in memory, and who holds it. A file's `mapping` has address space for all of it, and a `word` a page.
+//! - `eviction`: which pages leave, and when. The `sweeper` has the `evictor` ask the `policy`, ahead of need.
+//! - `load`: how pages get there. The `reader` pins pages and `plan`s `run`s for those that are missing, after its `admission`
+//!   if they are many.
+//! - `create`: new files. Beside `load`, and knows nothing of it.
+//! - `opener`, `file`, `view`, `pool`: what users hold; `pool` puts the parts together.
+//!
+//! Beside them are `monitor` and `metrics`, what a pool shows of itself; beneath all of them `error`, `stats`, `latency`, `checksum`,
+//! `blocking` and `sync`.
 //!
 //! # Reading
 //!
@@ -45,11 +56,11 @@
 //!
 //! # What a page size does
 //!
-//! A page is what is read and evicted at least: 64 KiB unless told otherwise. Small scattered reads waste less with smaller ones,
-//! down to 4 KiB; reads of megabytes that hit cost less with larger ones.
+//! A page is the least that is read and evicted: 64 KiB by default. Small scattered reads waste less with smaller pages, down to 4
+//! KiB; hits of megabytes cost less with larger ones.
 //!
 //! 2,000 ranges of 4 to 16 KiB, scattered, took half the time with pages of 4 KiB, and a fifth of the bytes (`docs/benchmarks.md`).
-//! [`Builder::gap`] is rounded down to whole pages.
+//! [`Builder::max_gap_bytes`] is rounded down to whole pages.
 //!
 //! # Metrics
 //!
@@ -65,51 +76,50 @@
 //!
 //! # Platforms
 //!
-//! 64-bit Unix. On Linux files are read by io_uring past the kernel's cache (`O_DIRECT`) where kernel and file system allow it, else
-//! by a pool of threads, and through that cache: same results, [`Stats::io`] says which. Memory that is given back goes in one
-//! call for many pages from Linux 6.13 on.
+//! 64-bit Unix. On Linux files are read by io_uring where the kernel allows it, otherwise by threads ([`Stats::io`] says which), and
+//! past the kernel's page cache (`O_DIRECT`) where the file system supports that, otherwise through it; with the same results. From
+//! Linux 6.13 on one system call gives the memory of many pages back.
 
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 compile_error!("the PagePool needs a 64-bit Unix: a file's pages have their place in address space");
 
-mod admission;
+mod blocking;
 mod checksum;
-mod core;
 mod create;
 mod error;
-mod events;
+mod eviction;
 mod file;
-mod files;
-mod io;
-mod mapping;
+mod latency;
+mod load;
 mod memory;
+mod metrics;
 #[cfg(all(test, forebay_loom))]
 mod model;
-mod plan;
-mod policy;
+mod monitor;
+mod opener;
 mod pool;
-mod read;
-mod region;
-mod run;
 mod stats;
-mod sweeper;
+mod storage;
 mod sync;
+#[cfg(all(test, not(forebay_loom)))]
+mod testing;
 mod view;
-mod word;
 
 pub use checksum::Checksums;
-pub use create::NewFile;
+pub use create::new_file::NewFile;
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
-pub use io::{Latencies, LatencyBucket};
-#[doc(hidden)]
-pub use policy::simulation::Simulation as PolicySimulation;
+pub use latency::{Latencies, LatencyBucket};
 pub use pool::{Builder, Io, PagePool};
 pub use stats::Stats;
 pub use view::View;
 
+/// For the lab, which compares policies.
+#[doc(hidden)]
+pub use eviction::policy::simulation::Simulation as PolicySimulation;
+
 /// What tests make go wrong with I/O.
 #[doc(hidden)]
 pub mod faults {
-    pub use super::io::{Fault, Faults};
+    pub use crate::storage::faults::{Fault, Faults};
 }

@@ -1,12 +1,12 @@
-//! Model checks: every interleaving of a page's loader, readers and evictor, and of a pin that goes while the sweeper falls asleep
-//! (loom explores them all).
+//! Model checks: every interleaving of a page's loader, readers and evictor, and of a pin that is released while the sweeper falls
+//! asleep (loom explores them all).
 //!
 //! ```console
-//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-pages --lib --release --target-dir target/loom -- model
+//! $ RUSTFLAGS="--cfg forebay_loom" cargo test -p forebay-pages --lib --release --target-dir target/loom model::
 //! ```
 //!
-//! The words and the bell are the product's. A page's bytes are a cell that loom watches: a reader who is not ordered behind the
-//! load, or an evictor who is not ordered behind the reader, is an error, whatever the values. Loads of one page exclude each
+//! The words and the frames are the product's. A page's bytes are a cell that loom watches: a reader that is not ordered after the
+//! load, or an evictor that is not ordered after the reader, is an error, whatever the values. Loads of one page exclude each
 //! other by their lock, which is left out here so that it does not hide what the word itself promises.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
@@ -16,8 +16,8 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use super::memory::Memory;
-use super::word::{Judgement, State, Word, Words};
+use crate::memory::frames::FrameBudget;
+use crate::memory::word::{Judgement, State, Word, Words};
 
 /// What the memory of a page has that was discarded.
 const NOTHING: u64 = 0;
@@ -315,7 +315,7 @@ fn what_was_read_before_an_invalidation_is_not_there_after_it() {
 /// A page that is held, and a sweeper that somebody waits for.
 struct Starving {
     page: Arc<Page>,
-    memory: Memory,
+    frames: FrameBudget,
 }
 
 #[test]
@@ -325,34 +325,34 @@ fn a_pin_that_goes_while_the_sweeper_falls_asleep_wakes_it() {
         bounded().check(move || {
             let starving = Arc::new(Starving {
                 page: Page::resident(7),
-                memory: Memory::new(1),
+                frames: FrameBudget::new(1),
             });
             for _ in 0..holders {
                 starving.page.word().pin();
             }
             let sweeper = thread::current();
-            starving.memory.sweeper_is_woken_by(move || sweeper.unpark());
+            starving.frames.set_sweeper(move || sweeper.unpark());
             let threads: Vec<_> = (0..holders)
                 .map(|_| {
                     let starving = Arc::clone(&starving);
                     thread::spawn(move || {
                         starving.page.word().unpin();
-                        starving.memory.pins_went();
+                        starving.frames.pins_released();
                     })
                 })
                 .collect();
-            // As the sweeper's `make_room`, with one who waits.
+            // As the evictor's `make_room`, while somebody waits.
             loop {
                 if starving.page.word().take() == Judgement::Taken {
                     break;
                 }
-                starving.memory.starve();
+                starving.frames.await_pins();
                 if starving.page.word().take() == Judgement::Taken {
                     break;
                 }
                 thread::park();
             }
-            starving.memory.is_fed();
+            starving.frames.ignore_pins();
             starving.page.leave(1);
             for thread in threads {
                 thread.join().unwrap();

@@ -1,18 +1,20 @@
 //! What a pool counts about itself.
 //!
-//! Promises: counters only grow. A read that finds everything in memory costs two additions, on cache lines of its thread's own.
+//! Promises: counters only grow. A read that finds everything in memory costs two additions, on a cache line that few threads share.
+//!
+//! Knows nothing of what it counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::io::Latencies;
+use crate::latency::Latencies;
 
 /// A reading of a pool's counters. Taken while it works they are of slightly different moments.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Pages that reads found in memory, so far. A page that a read looked for twice, because it had to wait for memory between,
-    /// is counted twice.
+    /// Pages that reads found in memory, so far. A page is counted twice if a read looked for it twice, because it had to wait for
+    /// memory in between.
     pub hits: u64,
     /// Pages that reads and prefetches had to load, so far.
     pub misses: u64,
@@ -21,11 +23,11 @@ pub struct Stats {
     /// I/Os, so far.
     pub runs: u64,
     /// Bytes that reads asked for, so far.
-    pub bytes_asked: u64,
+    pub asked_bytes: u64,
     /// Bytes read from files, so far.
-    pub bytes_read: u64,
-    /// How many of them were in gaps between what was asked for, so far, in whole pages: kept where there was room.
-    pub bytes_gap: u64,
+    pub read_bytes: u64,
+    /// How many of these bytes were in gaps between pages that were asked for, in whole pages; kept where there was room.
+    pub gap_bytes: u64,
     /// Pages evicted, so far.
     pub evictions: u64,
     /// Reads that had to wait for memory, or for their turn to load much, so far.
@@ -33,30 +35,30 @@ pub struct Stats {
     /// Reads and other calls that ended with an error, so far.
     pub failures: u64,
     /// Bytes written to new files, so far.
-    pub bytes_written: u64,
+    pub written_bytes: u64,
     /// Files published, so far.
     pub published: u64,
-    /// Names whose durability cost no sync of the directory, since one for others was theirs too, so far.
+    /// Files published without a sync of the directory of their own, because they shared one, so far.
     pub syncs_shared: u64,
-    /// Bytes of the pages that are in memory or on their way, now.
-    pub resident: u64,
+    /// Bytes of the pages that are in memory or being loaded, now.
+    pub resident_bytes: u64,
     /// Bytes of those that views and reads hold, now.
-    pub pinned: u64,
+    pub pinned_bytes: u64,
     /// The most that may be in memory, in bytes.
-    pub capacity: u64,
+    pub capacity_bytes: u64,
     /// I/Os that run now.
-    pub in_flight: usize,
+    pub io_in_flight: usize,
     /// I/Os that wait for their turn now.
-    pub queued: usize,
+    pub io_queued: usize,
     /// How long I/Os took, so far.
     pub io_latency: Latencies,
     /// What does the I/O: `io_uring` or `threads`.
     pub io: &'static str,
-    /// Why it is not io_uring, where that was left open.
+    /// Why it is not io_uring, where io_uring was tried.
     pub why_not_io_uring: Option<Arc<str>>,
 }
 
-/// So many threads count without disturbing each other.
+/// So many threads count on cache lines of their own.
 const STRIPES: usize = 16;
 
 /// The counters.
@@ -66,12 +68,12 @@ pub(crate) struct Counters {
     misses: AtomicU64,
     joined: AtomicU64,
     runs: AtomicU64,
-    bytes_read: AtomicU64,
-    pages_gap: AtomicU64,
+    read_bytes: AtomicU64,
+    gap_pages: AtomicU64,
     evictions: AtomicU64,
     waits: AtomicU64,
     failures: AtomicU64,
-    bytes_written: AtomicU64,
+    written_bytes: AtomicU64,
     published: AtomicU64,
     syncs_shared: AtomicU64,
 }
@@ -80,7 +82,7 @@ pub(crate) struct Counters {
 #[repr(align(128))]
 struct Stripe {
     hits: AtomicU64,
-    bytes_asked: AtomicU64,
+    asked_bytes: AtomicU64,
 }
 
 /// What the counters say.
@@ -89,13 +91,13 @@ pub(crate) struct Counted {
     pub(crate) misses: u64,
     pub(crate) joined: u64,
     pub(crate) runs: u64,
-    pub(crate) bytes_asked: u64,
-    pub(crate) bytes_read: u64,
-    pub(crate) pages_gap: u64,
+    pub(crate) asked_bytes: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) gap_pages: u64,
     pub(crate) evictions: u64,
     pub(crate) waits: u64,
     pub(crate) failures: u64,
-    pub(crate) bytes_written: u64,
+    pub(crate) written_bytes: u64,
     pub(crate) published: u64,
     pub(crate) syncs_shared: u64,
 }
@@ -104,7 +106,7 @@ impl Counters {
     #[inline]
     pub(crate) fn asked(&self, bytes: u64, hits: u64) {
         let stripe = &self.stripes[own_stripe()];
-        stripe.bytes_asked.fetch_add(bytes, Ordering::Relaxed);
+        stripe.asked_bytes.fetch_add(bytes, Ordering::Relaxed);
         stripe.hits.fetch_add(hits, Ordering::Relaxed);
     }
 
@@ -113,14 +115,14 @@ impl Counters {
         self.joined.fetch_add(joined as u64, Ordering::Relaxed);
     }
 
-    /// An I/O, over so many pages that nobody asked for.
+    /// An I/O, with so many pages that nobody asked for.
     pub(crate) fn run(&self, gap: usize) {
         self.runs.fetch_add(1, Ordering::Relaxed);
-        self.pages_gap.fetch_add(gap as u64, Ordering::Relaxed);
+        self.gap_pages.fetch_add(gap as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self, bytes: u64) {
-        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn evicted(&self, pages: usize) {
@@ -136,7 +138,7 @@ impl Counters {
     }
 
     pub(crate) fn wrote(&self, bytes: u64) {
-        self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn published(&self) {
@@ -160,13 +162,13 @@ impl Counters {
             misses: read(&self.misses),
             joined: read(&self.joined),
             runs: read(&self.runs),
-            bytes_asked: sum(|stripe| &stripe.bytes_asked),
-            bytes_read: read(&self.bytes_read),
-            pages_gap: read(&self.pages_gap),
+            asked_bytes: sum(|stripe| &stripe.asked_bytes),
+            read_bytes: read(&self.read_bytes),
+            gap_pages: read(&self.gap_pages),
             evictions: read(&self.evictions),
             waits: read(&self.waits),
             failures: read(&self.failures),
-            bytes_written: read(&self.bytes_written),
+            written_bytes: read(&self.written_bytes),
             published: read(&self.published),
             syncs_shared: read(&self.syncs_shared),
         }

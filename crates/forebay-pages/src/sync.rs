@@ -1,8 +1,8 @@
-//! Where the page's word and the sweeper's bell take their atomics from: std in the product, loom under `--cfg forebay_loom`.
+//! The atomics of a page's word and of the frames: std's in the product, loom's under `--cfg forebay_loom`.
 //!
 //! Knows nothing of pages.
 
 #[cfg(forebay_loom)]
-pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 #[cfg(not(forebay_loom))]
-pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

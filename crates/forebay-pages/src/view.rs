@@ -1,8 +1,8 @@
 //! Bytes of a file, where they lie in the pool.
 //!
 //! Promises: the bytes are contiguous and not copied, they do not change, and they stay as long as the view, a clone, or a
-//! `Bytes` made of it lives. Cloning costs one count; a slice that needs fewer pages holds only those, so a small slice of a
-//! large view lets the rest go. Dropping the last of them makes the pages ones that can be evicted.
+//! `Bytes` made of it lives. Cloning increments one count. A slice that needs fewer pages holds only those, so a small slice of a
+//! large view releases the rest. When the last of them is dropped, the pages can be evicted.
 //!
 //! Knows nothing of loading and evicting.
 
@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::mapping::Pins;
+use crate::memory::pins::Pins;
 
 /// A range of a file's bytes, held in memory while it lives: `&[u8]` by `Deref`.
 ///
-/// It takes part of the pool's memory: views that are kept for long leave less for reads, which wait for it and in the end fail
-/// ([`PageError::Full`](super::PageError::Full)).
+/// It takes up some of the pool's memory: views that are kept for long leave less for reads, which wait for it and in the end fail
+/// ([`PageError::Full`](crate::PageError::Full)).
 ///
 /// ```
 /// # use forebay::pages::PagePool;
@@ -139,8 +139,8 @@ impl AsRef<[u8]> for View {
     }
 }
 
-/// No copy: the pages are held until the last clone and slice of the `Bytes` is dropped, and all of them that long: a slice of
-/// `Bytes` does not know pages. To keep a small part for long, [`View::slice`] first.
+/// No copy. All pages are held until the last clone and slice of the `Bytes` is dropped, since a slice of `Bytes` knows nothing of
+/// pages. To keep a small part for long, call [`View::slice`] first.
 impl From<View> for Bytes {
     fn from(view: View) -> Self {
         Self::from_owner(view)
@@ -159,8 +159,8 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-    use crate::core::Core;
-    use crate::mapping::Mapping;
+    use crate::memory::mapping::Mapping;
+    use crate::testing::SmallPool;
 
     /// A view of bytes of a file of ten pages, of which nobody knows what they are: they are not read here.
     fn view(mapping: &Arc<Mapping>, bytes: Range<u64>) -> View {
@@ -169,7 +169,7 @@ mod tests {
             mapping.word(page).begin();
             mapping.word(page).land();
         }
-        let pins = mapping.pin(pages, &mut Vec::new());
+        let pins = Pins::take(mapping, pages, &mut Vec::new());
         // SAFETY: the pages are resident, of zeros.
         unsafe { View::of(pins, bytes) }
     }
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_slice_holds_its_own_pages_and_an_empty_one_none() {
-        let core = Core::small(16);
-        let mapping = Arc::new(core.mapping_of_zeros(10 * 4096));
+        let pool = SmallPool::start(16);
+        let mapping = Arc::new(pool.mapping_of_zeros(10 * 4096));
         let whole = view(&mapping, 4000..30_000);
         assert_eq!(pinned(&mapping), [0, 1, 2, 3, 4, 5, 6, 7]);
         let clone = whole.clone();
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_slices() {
-        let core = Core::small(16);
-        let mapping = Arc::new(core.mapping_of_zeros(10 * 4096));
+        let pool = SmallPool::start(16);
+        let mapping = Arc::new(pool.mapping_of_zeros(10 * 4096));
         let view = view(&mapping, 10..110);
         assert_eq!(view.slice(..).len(), 100);
         assert_eq!(view.slice(..=99).len(), 100);

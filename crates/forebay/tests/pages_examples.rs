@@ -51,9 +51,9 @@ async fn ranges_of_a_file_over_http() -> Ended {
         assert_eq!(answer.headers()["content-range"], "bytes */3000000");
     }
     assert!(
-        pool.stats().bytes_read < 2 * content.len() as u64,
+        pool.stats().read_bytes < 2 * content.len() as u64,
         "read once, and sent many times"
     );
-    assert_eq!(pool.stats().pinned, 0);
+    assert_eq!(pool.stats().pinned_bytes, 0);
     Ok(())
 }

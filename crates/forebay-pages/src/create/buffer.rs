@@ -1,7 +1,7 @@
-//! A run of a new file: bytes that gather until there are enough for one I/O, and that I/O.
+//! A run of a new file: a buffer in which bytes gather until there are enough for one I/O, and that I/O.
 //!
-//! Promises: the bytes are aligned for transfers past the kernel's cache. While the I/O runs it owns them; when it has ended it
-//! sends them back, with how it went. If nobody is there to receive them any more it does not begin.
+//! Promises: the bytes are aligned for O_DIRECT. While the I/O runs it owns the buffer; when it has ended it sends the buffer back,
+//! with its outcome. If nobody is there to receive the buffer, the I/O does not begin.
 //!
 //! Knows nothing of files' names, nor of how many buffers there are.
 
@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::PageError;
-use crate::core::Core;
-use crate::io::{Landing, OpenFile, Operation, Piece, ShutDown, Transfer};
-use crate::region::Region;
+use crate::error::PageError;
+use crate::memory::region::Region;
+use crate::stats::Counters;
+use crate::storage::local::open_file::OpenFile;
+use crate::storage::local::transfer::{Operation, Transfer};
+use crate::storage::request::{CompletionHandler, Piece};
 
-/// What transfers past the kernel's cache are aligned to, at most.
+/// The largest alignment that O_DIRECT asks for.
 pub(super) const BLOCK: usize = 4096;
 
 /// Memory for one run.
@@ -29,7 +31,7 @@ pub(super) struct Buffer {
 }
 
 /// What comes back from an I/O.
-pub(super) type Landed = (Buffer, Result<(), PageError>);
+pub(super) type Written = (Buffer, Result<(), PageError>);
 
 impl Buffer {
     /// Empty, for so many bytes. Takes memory as it is filled.
@@ -62,11 +64,11 @@ impl Buffer {
     /// The I/O that writes it to a file at `offset`, the file that is to be at `target`.
     pub(super) fn transfer(
         self,
-        core: &Arc<Core>,
+        counters: &Arc<Counters>,
         file: &Arc<OpenFile>,
         target: &Arc<Path>,
         offset: u64,
-        landed: &mpsc::Sender<Landed>,
+        written: &mpsc::Sender<Written>,
     ) -> Transfer {
         let piece = Piece {
             start: self.region.at(0).as_ptr(),
@@ -77,65 +79,52 @@ impl Buffer {
             operation: Operation::Write,
             offset,
             pieces: vec![piece],
-            landing: Box::new(Run {
-                core: Arc::clone(core),
+            handler: Box::new(WriteRun {
+                counters: Arc::clone(counters),
                 buffer: self,
                 target: Arc::clone(target),
                 offset,
-                landed: landed.clone(),
+                written: written.clone(),
             }),
         }
     }
 }
 
 /// A run on its way to the file.
-struct Run {
-    core: Arc<Core>,
+struct WriteRun {
+    counters: Arc<Counters>,
     buffer: Buffer,
     target: Arc<Path>,
     offset: u64,
-    landed: mpsc::Sender<Landed>,
+    written: mpsc::Sender<Written>,
 }
 
-impl Landing for Run {
-    fn wanted(&self) -> bool {
-        !self.landed.is_closed()
+impl CompletionHandler for WriteRun {
+    fn is_wanted(&self) -> bool {
+        !self.written.is_closed()
     }
 
-    fn lands(self: Box<Self>, outcome: io::Result<usize>) {
+    fn completed(self: Box<Self>, outcome: io::Result<usize>) {
         let Self {
-            core,
+            counters,
             mut buffer,
             target,
             offset,
-            landed,
+            written,
         } = *self;
         let length = buffer.filled;
-        let outcome = outcome.and_then(|written| match written == length {
+        let outcome = outcome.and_then(|count| match count == length {
             true => Ok(()),
             false => Err(io::ErrorKind::WriteZero.into()),
         });
         if outcome.is_ok() {
-            core.counters.wrote(length as u64);
+            counters.wrote(length as u64);
         }
         buffer.filled = 0;
-        let outcome = outcome.map_err(|cause| io_error(&target, offset, length as u64, cause));
+        let outcome = outcome.map_err(|cause| PageError::io(&target, offset, length as u64, cause));
         // There is room for all of a writer's buffers; if nobody receives them they are not wanted any more.
-        let _ = landed.try_send((buffer, outcome));
+        let _ = written.try_send((buffer, outcome));
     }
 
-    fn called_off(self: Box<Self>) {}
-}
-
-/// Why these bytes of a file were not written.
-pub(super) fn io_error(target: &Arc<Path>, offset: u64, length: u64, cause: io::Error) -> PageError {
-    if ShutDown::is_in(&cause) {
-        return PageError::Closed;
-    }
-    PageError::Io {
-        path: Arc::clone(target),
-        offset,
-        length,
-        cause: Arc::new(cause),
-    }
+    fn cancelled(self: Box<Self>) {}
 }

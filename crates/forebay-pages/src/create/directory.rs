@@ -1,8 +1,8 @@
 //! A directory in which files get their names, and how the names become durable: by one sync for many.
 //!
-//! Promises: a name is durable when its outcome says so. At most one sync of a directory runs; those whose files get their
-//! names meanwhile wait for the next one, which is one for all of them. Whoever waits for a sync that fails is told so, each of
-//! them: the kernel tells it once, and a later sync that succeeds proves nothing.
+//! Promises: a name is durable when its outcome says so. At most one sync of a directory runs; files that get their names meanwhile
+//! share the next one. When a sync fails, all who waited for it get the error: the kernel reports it once, and a later sync that
+//! succeeds proves nothing.
 //!
 //! Knows nothing of what is in the files.
 
@@ -16,23 +16,25 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::file::blocking;
-use crate::io::{Fault, Faults, Identity, Inode};
+use crate::blocking::blocking;
+use crate::storage::faults::{Fault, Faults};
+use crate::storage::identity::FileId;
+use crate::storage::local::open_file;
 
-/// How often a directory is looked through for what the dead have left, at most: in a large one that takes its time.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often at most a directory is searched for what killed processes have left: in a large one that takes its time.
+const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The directories in which a pool makes files.
 #[derive(Default)]
 pub(crate) struct Directories {
-    known: Mutex<HashMap<Inode, Known>>,
+    known: Mutex<HashMap<FileId, Known>>,
     faults: Option<Arc<dyn Faults>>,
 }
 
 #[derive(Default)]
 struct Known {
     directory: Weak<Directory>,
-    looked_through: Option<Instant>,
+    searched: Option<Instant>,
 }
 
 impl Directories {
@@ -43,18 +45,18 @@ impl Directories {
         }
     }
 
-    /// The directory that the path leads to now, one for all who make files in it; and whether it is to be looked through.
+    /// The directory that the path leads to now, one for all who make files in it; and whether it is to be searched.
     pub(super) fn open(&self, path: &Path) -> io::Result<(Arc<Directory>, bool)> {
         let file = File::open(path)?;
-        let inode = Identity::from(&file.metadata()?).on_disk();
+        let id = open_file::identity_of(&file.metadata()?).file;
         let mut all = self.known.lock();
         all.retain(|_, known| !known.is_due() || known.directory.strong_count() > 0);
-        let known = all.entry(inode).or_default();
+        let known = all.entry(id).or_default();
         let is_due = known.is_due();
         if is_due {
-            known.looked_through = Some(Instant::now());
+            known.searched = Some(Instant::now());
         }
-        // As long as it is open no other directory has its inode.
+        // As long as it is open no other directory has its id.
         if let Some(directory) = known.directory.upgrade() {
             return Ok((directory, is_due));
         }
@@ -72,7 +74,7 @@ impl Directories {
 
 impl Known {
     fn is_due(&self) -> bool {
-        self.looked_through.is_none_or(|then| then.elapsed() >= LOOK_EVERY)
+        self.searched.is_none_or(|then| then.elapsed() >= SEARCH_EVERY)
     }
 }
 
@@ -80,13 +82,13 @@ impl Known {
 pub(super) struct Directory {
     path: PathBuf,
     file: File,
-    /// How many names were given so far. A name's number is how many there were with it.
+    /// How many names were given so far. A name's number is this count, the name included.
     named: AtomicU64,
     synced: Arc<tokio::sync::Mutex<Synced>>,
     faults: Option<Arc<dyn Faults>>,
 }
 
-/// Whether a name is durable by another's sync, or why it is not durable.
+/// A name is durable; whether another's sync did it. Or why it is not durable.
 pub(super) type Outcome = Result<bool, Arc<io::Error>>;
 
 /// How far the names are durable. Locked while a sync runs.
@@ -99,7 +101,7 @@ struct Synced {
 }
 
 impl Synced {
-    /// What became of the name's sync, if it had one. After a failure those before it who have not asked yet are told of it too.
+    /// How the name's sync ended, if it had one. After a failure, earlier names that have not asked yet get the error as well.
     fn of(&self, number: u64) -> Option<Result<(), Arc<io::Error>>> {
         match &self.failed {
             Some((up_to, cause)) if number <= *up_to => Some(Err(Arc::clone(cause))),
@@ -115,21 +117,21 @@ impl Directory {
         self.named.fetch_add(1, Ordering::Release) + 1
     }
 
-    /// Makes the name of this number durable, unless a sync runs: then nothing. Blocks. Whether another's sync had done it.
+    /// Makes the name of this number durable, unless a sync is running. Blocks.
     pub(super) fn make_durable_if_idle(&self, number: u64) -> Option<Outcome> {
         let mut synced = self.synced.try_lock().ok()?;
         Some(self.make_durable(number, &mut synced))
     }
 
-    /// Waits until the name of this number is durable; whether another's sync did it.
+    /// Waits until the name of this number is durable.
     pub(super) async fn durable(self: &Arc<Self>, number: u64) -> Outcome {
-        // In the order in which they come: who waited for a sync finds that the first of them did it for all.
+        // Waiters go on in the order in which they came, and find that the first of them synced for all.
         let mut synced = Arc::clone(&self.synced).lock_owned().await;
         if let Some(outcome) = synced.of(number) {
             return outcome.map(|()| true);
         }
         let directory = Arc::clone(self);
-        // The lock goes along: whoever waits here may leave, but nobody may miss how the sync ended.
+        // The lock goes with it: this future may be dropped, but nobody may miss the outcome of the sync.
         let synced = blocking(move || Ok(directory.make_durable(number, &mut synced))).await;
         synced.unwrap_or_else(|_| Err(Arc::new(io::Error::other("the runtime is shutting down"))))
     }

@@ -1,12 +1,12 @@
-//! A file under a name of its own, beside the one that it is to have.
+//! A temporary file, in the directory in which it is to get its name.
 //!
-//! Promises: the name is nobody else's, and goes when the file has got its own (`rename`) or is not wanted any more (drop, and
-//! `remove`). A process that is killed leaves the file behind; whoever makes the next file in the directory removes it, though a
-//! pool looks through a directory once in a second at most. Those that live are left alone: each holds a lock (`flock`), which the
-//! kernel gives back with its last descriptor. The names are random, and never used again: one that somebody removed by hand
-//! is an error of `rename`, and not another's file.
+//! Promises: its temporary name is unique, and is gone when the file has got its own (`rename`) or is not wanted any more (drop, and
+//! `remove`). A process that is killed leaves the file behind; the next file that is made in the directory removes it, though a
+//! pool searches a directory once a second at most. Files that are still being written are left alone: each holds a lock (`flock`),
+//! which the kernel releases with its last descriptor. The names are random and never used again: if somebody removes one by
+//! hand, `rename` fails, and does not take another's file.
 //!
-//! Knows nothing of what is in the file. But for drop, everything blocks.
+//! Knows nothing of what is in the file. Everything but drop blocks.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,22 +19,22 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::directory::{Directories, Directory};
-use crate::file::blocking;
-use crate::io::OpenFile;
+use crate::blocking::blocking;
+use crate::storage::local::open_file::OpenFile;
 
 /// How the name ends.
 const ENDING: &str = ".forebay-new";
 /// How many random digits are before that.
 const DIGITS: usize = 16;
-/// So much of the target's name is in it: no file system takes names of more than 255 bytes.
+/// How many bytes of the target's name are in it: file systems take names of at most 255 bytes.
 const STEM_MAX: usize = 200;
-/// So many names in a row that others have or remove are no accident.
+/// After so many names that others have or remove it is no accident, and it gives up.
 const TRIES_MAX: usize = 16;
 
 /// The file.
 pub(super) struct Temporary {
     directory: Arc<Directory>,
-    /// `None`: it has gone.
+    /// `None`: it was renamed or removed.
     name: Option<Name>,
 }
 
@@ -46,7 +46,7 @@ struct Name {
 }
 
 impl Temporary {
-    /// Makes one beside the target, and removes those that the dead have left there, of whatever target.
+    /// Makes one beside the target, and removes those that killed processes have left there, whatever their targets.
     pub(super) fn beside(target: &Path, direct: bool, directories: &Directories) -> io::Result<Self> {
         let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "no name for a file");
         let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
@@ -82,7 +82,8 @@ impl Temporary {
         &self.directory
     }
 
-    /// Gives the file its own name, in the place of whatever has it; the name's number in its directory. Or removes it.
+    /// Gives the file its own name, replacing whatever has it. Returns the name's number in its directory. If it fails, the file is
+    /// removed.
     pub(super) fn rename(mut self, target: &Path) -> io::Result<u64> {
         let mut name = self.name.take().expect("it goes with this call");
         // If another directory has the path by now, the temporary name is not in it.
@@ -107,7 +108,7 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         match Handle::try_current() {
-            // A large file takes its time to go. The runtime drops the name also where it does not run this any more.
+            // Removing a large file takes its time. The runtime drops the name even if it does not run this any more.
             Ok(runtime) => drop(runtime.spawn_blocking(move || drop(name))),
             Err(_) => drop(name),
         }
@@ -125,7 +126,7 @@ impl Drop for Name {
     }
 }
 
-/// Whether the file is locked now by us, and still has its name. Where there are no such locks nobody removes it either.
+/// Whether we have locked the file, and it still has its name. On a system without such locks nobody removes it.
 fn is_ours(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         // Another found it before it was locked, and is about to remove it.

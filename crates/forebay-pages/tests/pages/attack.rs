@@ -228,8 +228,8 @@ fn reading_past_what_is_there_takes_no_memory_beside_the_pools() {
                 for io in WAYS {
                     let pool = Trouble::pool(io, 2 * PAGES)
                         .1
-                        .run_length(u64::MAX)
-                        .gap(u64::MAX)
+                        .max_run_bytes(u64::MAX)
+                        .max_gap_bytes(u64::MAX)
                         .build()
                         .expect("a pool");
                     let file = pool.open(&path).await.expect("opened");
@@ -239,7 +239,7 @@ fn reading_past_what_is_there_takes_no_memory_beside_the_pools() {
                         .read_many([0..PAGE, (PAGES - 1) * PAGE..PAGES * PAGE])
                         .await
                         .expect("read");
-                    assert!(pool.stats().bytes_gap > 0, "it was tried");
+                    assert!(pool.stats().gap_bytes > 0, "it was tried");
                     views.iter().for_each(|view| pattern::check(view, 1));
                     let more = resident().saturating_sub(before);
                     assert!(more < 8 << 20, "{} MiB for what nobody wants", more >> 20);

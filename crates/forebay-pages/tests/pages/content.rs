@@ -12,8 +12,8 @@ fn ways() -> Vec<(&'static str, Builder)> {
         PagePool::builder()
             .memory(64 * PAGE)
             .page_size(PAGE as usize)
-            .run_length(8 * PAGE)
-            .gap(2 * PAGE)
+            .max_run_bytes(8 * PAGE)
+            .max_gap_bytes(2 * PAGE)
     };
     vec![
         ("io_uring", builder().io(Io::Auto)),
@@ -53,10 +53,10 @@ async fn every_path_shows_the_files_bytes() {
             assert!(pool.stats().hits > 0 && pool.stats().misses > 0);
             // All of it, though a part is there: read past where it is short, left out where it is long.
             pattern::check(&file.read(..).await.expect(way), 1);
-            assert_eq!(pool.stats().resident, 41 * PAGE, "{way}");
-            assert_eq!(pool.stats().pinned, 0, "{way}");
+            assert_eq!(pool.stats().resident_bytes, 41 * PAGE, "{way}");
+            assert_eq!(pool.stats().pinned_bytes, 0, "{way}");
             pool.clear();
-            assert_eq!(pool.stats().resident, 0, "{way}");
+            assert_eq!(pool.stats().resident_bytes, 0, "{way}");
         }
     }
 }
@@ -76,7 +76,7 @@ async fn gaps_are_kept_where_nothing_was_and_left_alone_where_a_view_is() {
         views.iter().for_each(|view| pattern::check(view, 2));
         let stats = pool.stats();
         assert_eq!(stats.runs, 2, "{way}: one for the first read, one for all three ranges");
-        assert_eq!(stats.bytes_gap, 3 * PAGE, "{way}");
+        assert_eq!(stats.gap_bytes, 3 * PAGE, "{way}");
         assert_eq!(*held, before, "{way}");
         // What lay between is there now.
         let kept = file.read_resident(13 * PAGE..15 * PAGE).expect(way).expect("kept");

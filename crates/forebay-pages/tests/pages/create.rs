@@ -18,7 +18,7 @@ pub(crate) fn builder() -> Builder {
     PagePool::builder()
         .memory(64 * PAGE)
         .page_size(PAGE as usize)
-        .run_length(RUN)
+        .max_run_bytes(RUN)
 }
 
 /// The temporary files in a folder.
@@ -108,7 +108,7 @@ async fn every_length_is_written_on_every_way() {
             }
             let stats = pool.stats();
             assert_eq!(
-                (stats.published, stats.bytes_written, stats.failures),
+                (stats.published, stats.written_bytes, stats.failures),
                 (20, expected, 0)
             );
             assert_eq!(leftovers(folder.path()), [""; 0]);
@@ -331,7 +331,7 @@ async fn two_runs_gather_while_they_are_written_and_no_third() {
     for file in &mut files {
         assert!(polled(file.write(b"x"), 1, true).await.is_none(), "it waits");
     }
-    assert_eq!(pool.stats().resident, 0);
+    assert_eq!(pool.stats().resident_bytes, 0);
     drop(files);
     settled(folder.path()).await;
 }

@@ -3,26 +3,23 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use forebay_pages::faults::Fault;
 use forebay_pages::{Io, PageError, PagePool, PagedFile, View};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 
 use crate::pattern;
 use crate::trouble::{PATIENCE, Trouble, in_a_process_of_its_own, nothing_leaked, polled, threads, until};
 
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 fn pool(pages: u64) -> PagePool {
     Trouble::pool(Io::Auto, pages).1.build().expect("a pool")
 }
 
-async fn pages(file: &PagedFile, from: u64, to: u64) -> View {
+pub(crate) async fn pages(file: &PagedFile, from: u64, to: u64) -> View {
     file.read(from * PAGE..to * PAGE).await.expect("read")
 }
 
 /// None of them waits for ever, and none has seen a wrong byte.
-async fn all_end(readers: Vec<tokio::task::JoinHandle<()>>) {
+pub(crate) async fn all_end(readers: Vec<tokio::task::JoinHandle<()>>) {
     for reader in readers {
         tokio::time::timeout(PATIENCE, reader)
             .await
@@ -37,7 +34,10 @@ async fn what_can_never_fit_is_refused_at_once() {
     let pool = pool(8);
     let file = pool.open(&path).await.expect("opened");
     let too_large = |error: PageError| match error {
-        PageError::TooLarge { wanted, capacity } => assert_eq!((wanted, capacity), (9 * PAGE, 8 * PAGE)),
+        PageError::TooLarge {
+            wanted_bytes,
+            capacity_bytes,
+        } => assert_eq!((wanted_bytes, capacity_bytes), (9 * PAGE, 8 * PAGE)),
         other => panic!("{other}"),
     };
     too_large(file.read(0..9 * PAGE).await.expect_err("refused"));
@@ -67,7 +67,7 @@ async fn more_pins_than_fit_wait_and_are_refused_in_time_with_figures() {
     let wait_limit = Duration::from_millis(200);
     let pool = Trouble::pool(Io::Auto, 8)
         .1
-        .wait_limit(wait_limit)
+        .memory_timeout(wait_limit)
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -75,13 +75,13 @@ async fn more_pins_than_fit_wait_and_are_refused_in_time_with_figures() {
     let began = Instant::now();
     match file.read(10 * PAGE..13 * PAGE).await.expect_err("full") {
         PageError::Full {
-            wanted,
-            pinned,
-            capacity,
+            wanted_bytes,
+            pinned_bytes,
+            capacity_bytes,
             waited,
         } => {
             assert_eq!(
-                (wanted, pinned, capacity, waited),
+                (wanted_bytes, pinned_bytes, capacity_bytes, waited),
                 (3 * PAGE, 6 * PAGE, 8 * PAGE, wait_limit)
             );
         }
@@ -149,7 +149,7 @@ async fn who_waits_asks_for_no_room_for_what_others_hold() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     let pool = Trouble::pool(Io::Auto, 8)
         .1
-        .wait_limit(PATIENCE)
+        .memory_timeout(PATIENCE)
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -176,7 +176,7 @@ async fn what_others_brought_while_one_waited_is_no_reason_to_fail() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     let pool = Trouble::pool(Io::Auto, 8)
         .1
-        .wait_limit(Duration::from_secs(1))
+        .memory_timeout(Duration::from_secs(1))
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -224,294 +224,6 @@ async fn readers_who_each_want_most_of_it_do_not_block_each_other() {
     nothing_leaked(&pool).await;
 }
 
-/// A pool of so many pages in which reads of five pages and more take turns, four at a time, and in whose file of 1,024 pages each
-/// I/O reads one.
-fn pool_of_turns(pages: u64, wait_limit: Duration) -> (std::sync::Arc<Trouble>, PagePool) {
-    let (trouble, builder) = Trouble::pool(Io::Auto, pages);
-    let pool = builder.run_length(PAGE).depth(1).wait_limit(wait_limit).build();
-    (trouble, pool.expect("a pool"))
-}
-
-/// So many readers of six pages each, from this page on.
-fn readers_of_six(file: &PagedFile, from: u64, count: u64) -> Vec<tokio::task::JoinHandle<()>> {
-    let of_six = |from: u64| {
-        let file = file.clone();
-        tokio::spawn(async move { pattern::check(&pages(&file, from, from + 6).await, 1) })
-    };
-    (0..count).map(|reader| of_six(from + 6 * reader)).collect()
-}
-
-#[tokio::test]
-async fn large_reads_that_wait_for_the_disk_leave_memory_to_what_can_be_read() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    let (trouble, pool) = pool_of_turns(64, PATIENCE);
-    let file = pool.open(&path).await.expect("opened");
-    pages(&file, 0, 30).await;
-    let gate = trouble.gate();
-    let readers = readers_of_six(&file, 100, 20);
-    until("all to have asked", || pool.stats().bytes_asked == (30 + 120) * PAGE).await;
-    trouble.arrived(1).await;
-    until("those who wait", || pool.stats().waits == 16).await;
-    assert_eq!(pool.stats().resident, (30 + 4 * 6) * PAGE);
-    assert!(file.read_resident(0..30 * PAGE).expect("in range").is_some());
-    // Who finds a part, and waits for his turn to load the rest, does not hold it.
-    let partly = {
-        let file = file.clone();
-        tokio::spawn(async move { pattern::check(&pages(&file, 26, 36).await, 1) })
-    };
-    until("him to wait, too", || pool.stats().waits == 17).await;
-    assert_eq!(pool.stats().pinned, 0);
-    // What joins a load, and what needs little, does not stand in line.
-    let joins = readers_of_six(&file, 100, 1);
-    let little = {
-        let file = file.clone();
-        tokio::spawn(async move { pattern::check(&pages(&file, 40, 44).await, 1) })
-    };
-    until("the little one to load", || pool.stats().misses == 30 + 4 * 6 + 4).await;
-    assert_eq!((pool.stats().waits, pool.stats().joined), (17, 6));
-    // Who gives up in line, or during his turn, leaves it to others.
-    for given_up in [&readers[1], &readers[5], &readers[19]] {
-        given_up.abort();
-    }
-    drop(gate);
-    for (number, reader) in readers.into_iter().enumerate() {
-        let ended = tokio::time::timeout(PATIENCE, reader).await.expect("its turn comes");
-        assert_eq!(ended.is_ok(), ![1, 5, 19].contains(&number));
-    }
-    all_end(joins).await;
-    all_end(vec![partly, little]).await;
-    nothing_leaked(&pool).await;
-    // All turns are there again.
-    let gate = trouble.gate();
-    let readers = readers_of_six(&file, 500, 5);
-    until("four to load", || pool.stats().resident == 4 * 6 * PAGE).await;
-    drop(gate);
-    all_end(readers).await;
-    nothing_leaked(&pool).await;
-}
-
-#[tokio::test]
-async fn a_turn_is_waited_for_as_long_as_the_disk_needs_and_memory_has_its_own_limit() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    let limit = Duration::from_secs(2);
-    let (trouble, pool) = pool_of_turns(26, limit);
-    let file = pool.open(&path).await.expect("opened");
-    let gate = trouble.gate();
-    let first: Vec<_> = (0..4)
-        .map(|reader| {
-            let file = file.clone();
-            tokio::spawn(async move { pages(&file, 6 * reader, 6 * reader + 6).await })
-        })
-        .collect();
-    until("the first ones to load", || pool.stats().misses == 24).await;
-    let next = readers_of_six(&file, 100, 8);
-    until("the next ones to wait", || pool.stats().waits == 8).await;
-    tokio::time::sleep(limit + limit / 4).await;
-    assert!(next.iter().all(|reader| !reader.is_finished()));
-    drop(gate);
-    let mut held = Vec::new();
-    for reader in first {
-        held.push(reader.await.expect("no panic"));
-    }
-    // It is their turn, and there is no room.
-    until("them to wait for memory", || pool.stats().waits == 12).await;
-    tokio::time::sleep(limit / 20).await;
-    drop(held);
-    all_end(next).await;
-    assert_eq!(pool.stats().failures, 0);
-    nothing_leaked(&pool).await;
-}
-
-#[tokio::test]
-async fn who_waits_for_a_turn_behind_those_who_get_no_memory_is_refused_with_them() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    let limit = Duration::from_secs(1);
-    let (_trouble, pool) = pool_of_turns(16, limit);
-    let file = pool.open(&path).await.expect("opened");
-    let held = pages(&file, 0, 12).await;
-    let began = Instant::now();
-    let readers: Vec<_> = (10..70)
-        .map(|reader| {
-            let file = file.clone();
-            tokio::spawn(async move { file.read(6 * reader * PAGE..(6 * reader + 6) * PAGE).await.map(drop) })
-        })
-        .collect();
-    for reader in readers {
-        let refused = reader.await.expect("no panic").expect_err("full");
-        assert!(
-            matches!(refused, PageError::Full { waited, .. } if waited == limit),
-            "{refused}"
-        );
-    }
-    // One after the other, four at a time, it would be fifteen limits.
-    assert!(
-        began.elapsed() >= limit && began.elapsed() < 8 * limit,
-        "{:?}",
-        began.elapsed()
-    );
-    drop(held);
-    all_end(readers_of_six(&file, 60, 8)).await;
-    nothing_leaked(&pool).await;
-}
-
-/// Polls reads once each, so that they have begun or stand in line, and are heard of no more unless they are polled again.
-async fn begun<F: Future>(reads: &mut [std::pin::Pin<Box<F>>]) {
-    for read in reads {
-        assert!(futures_util::future::poll_immediate(read).await.is_none());
-    }
-}
-
-#[tokio::test]
-async fn reads_that_nobody_polls_any_more_do_not_keep_others_in_line() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    for wait_limit in [PATIENCE, Duration::ZERO, Duration::MAX] {
-        let (_trouble, pool) = pool_of_turns(100, wait_limit);
-        let file = pool.open(&path).await.expect("opened");
-        let mut buffered: Vec<_> = (0..4)
-            .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
-            .collect();
-        begun(&mut buffered).await;
-        until("them to load", || pool.stats().runs >= 24).await;
-        // They have got what they need, whether they look or not.
-        pattern::check(&pages(&file, 100, 106).await, 1);
-        assert_eq!(pool.stats().waits, 0);
-        pool.clear();
-        // As a stream's buffer does: four load, four stand in line, and their owner has gone to do something else.
-        let mut others: Vec<_> = (20..28)
-            .map(|reader| Box::pin(pages(&file, 6 * reader, 6 * reader + 6)))
-            .collect();
-        begun(&mut others).await;
-        until("them to load", || pool.stats().runs >= 30 + 24).await;
-        for from in [200, 300] {
-            let view = tokio::time::timeout(PATIENCE / 3, pages(&file, from, from + 6)).await;
-            pattern::check(&view.expect("memory is free, the disk is idle"), 1);
-        }
-        let all = buffered.into_iter().chain(others);
-        for view in futures_util::future::join_all(all).await {
-            pattern::check(&view, 1);
-        }
-        nothing_leaked(&pool).await;
-    }
-}
-
-#[tokio::test]
-async fn who_is_in_line_is_not_refused_because_another_one_was() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    let limit = Duration::from_millis(200);
-    let (trouble, pool) = pool_of_turns(100, limit);
-    let file = pool.open(&path).await.expect("opened");
-    let held = pages(&file, 0, 40).await;
-    let gate = trouble.gate();
-    let readers = readers_of_six(&file, 100, 8);
-    until("four to wait for their turn", || pool.stats().waits == 4).await;
-    let refused = file
-        .prefetch(500 * PAGE..570 * PAGE)
-        .await
-        .expect_err("too many are held");
-    assert!(matches!(refused, PageError::Full { .. }), "{refused}");
-    tokio::time::sleep(3 * limit).await;
-    drop(gate);
-    // There are frames for all of them, and always were.
-    all_end(readers).await;
-    drop(held);
-    nothing_leaked(&pool).await;
-}
-
-/// Four turns are there, not more and not less: of five readers of six pages each, from this page on, four load.
-async fn four_turns_are_there(trouble: &std::sync::Arc<Trouble>, pool: &PagePool, file: &PagedFile, from: u64) {
-    let gate = trouble.gate();
-    let misses = pool.stats().misses;
-    let readers = readers_of_six(file, from, 5);
-    until("four to load", || pool.stats().misses == misses + 4 * 6).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(pool.stats().misses, misses + 4 * 6);
-    drop(gate);
-    all_end(readers).await;
-    nothing_leaked(pool).await;
-}
-
-/// Reads, many ranges, prefetches and invalidations that overlap, some of them dropped after a few polls.
-async fn mixture(file: PagedFile, mut random: StdRng) {
-    for _ in 0..40 {
-        let from = random.random_range(0..450);
-        let range = from * PAGE..(from + random.random_range(1..30)) * PAGE;
-        let polls = if random.random_range(0..3) == 0 {
-            random.random_range(1..5)
-        } else {
-            usize::MAX
-        };
-        let ended = match random.random_range(0..8) {
-            0 => polled(file.prefetch(range), polls).await,
-            1 => polled(file.invalidate(range), polls).await,
-            2 => {
-                let sparse = (0..random.random_range(1..20)).map(|number| (from + 3 * number) % 512);
-                let sparse: Vec<_> = sparse.map(|page| page * PAGE..(page + 1) * PAGE).collect();
-                let read = polled(file.read_many(sparse), polls).await;
-                read.map(|read| read.map(|views| views.iter().for_each(|view| pattern::check(view, 1))))
-            }
-            _ => {
-                let read = polled(file.read(range), polls).await;
-                read.map(|read| read.map(|view| pattern::check(&view, 1)))
-            }
-        };
-        match ended {
-            None | Some(Ok(()) | Err(PageError::Io { .. } | PageError::Full { .. })) => {}
-            Some(Err(error)) => panic!("{error}"),
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_becomes_of_reads_their_turns_come_back() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    for (seed, wait_limit) in [PATIENCE, Duration::ZERO, Duration::MAX].into_iter().enumerate() {
-        let (trouble, pool) = pool_of_turns(64, wait_limit);
-        let file = pool.open(&path).await.expect("opened");
-        trouble.rule(|offset, _| (offset / PAGE).is_multiple_of(97).then_some(Fault::Error(libc::EIO)));
-        let readers = (0..16).map(|reader| {
-            let random = StdRng::seed_from_u64(seed as u64 * 100 + reader);
-            tokio::spawn(mixture(file.clone(), random))
-        });
-        all_end(readers.collect()).await;
-        trouble.over();
-        nothing_leaked(&pool).await;
-        four_turns_are_there(&trouble, &pool, &file, 600).await;
-    }
-}
-
-#[test]
-fn a_runtime_that_ends_while_its_tasks_are_in_line_takes_no_turn_along() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    let (trouble, pool) = pool_of_turns(64, PATIENCE);
-    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
-    let file = runtime().block_on(pool.open(&path)).expect("opened");
-    let first = runtime();
-    let gate = trouble.gate();
-    let _readers = first.block_on(async {
-        let readers = readers_of_six(&file, 100, 20);
-        until("them to wait", || pool.stats().waits == 16).await;
-        readers
-    });
-    drop(first);
-    drop(gate);
-    runtime().block_on(async {
-        nothing_leaked(&pool).await;
-        four_turns_are_there(&trouble, &pool, &file, 500).await;
-    });
-}
-
-#[tokio::test]
-async fn a_clock_that_stands_still_and_jumps_harms_nobody_in_line() {
-    let (_folder, path) = pattern::file(1, 1024 * PAGE);
-    let (_trouble, pool) = pool_of_turns(1024, PATIENCE);
-    let file = pool.open(&path).await.expect("opened");
-    tokio::time::pause();
-    for reader in readers_of_six(&file, 0, 150) {
-        reader.await.expect("right bytes");
-    }
-    assert_eq!(pool.stats().failures, 0);
-}
-
 #[tokio::test]
 async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
@@ -521,11 +233,11 @@ async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     let clone = view.clone();
     let slice = view.slice(3 * PAGE as usize + 5..4 * PAGE as usize);
     assert_eq!((slice.offset(), slice.len() as u64), (3 * PAGE + 5, PAGE - 5));
-    assert_eq!(pool.stats().pinned, 8 * PAGE);
+    assert_eq!(pool.stats().pinned_bytes, 8 * PAGE);
     drop(view);
-    assert_eq!(pool.stats().pinned, 8 * PAGE, "the clone holds them");
+    assert_eq!(pool.stats().pinned_bytes, 8 * PAGE, "the clone holds them");
     drop(clone);
-    assert_eq!(pool.stats().pinned, PAGE);
+    assert_eq!(pool.stats().pinned_bytes, PAGE);
     let none = slice.slice(7..7);
     assert!(none.is_empty() && none.offset() == slice.offset() + 7);
     // All the rest is room for others.
@@ -536,7 +248,7 @@ async fn a_small_slice_of_a_large_view_lets_the_rest_go() {
     pattern::check(&nested, 1);
     assert_eq!(nested.len(), 21);
     drop((slice, others));
-    assert_eq!(pool.stats().pinned, PAGE, "the slice of the slice");
+    assert_eq!(pool.stats().pinned_bytes, PAGE, "the slice of the slice");
     drop((nested, none));
     nothing_leaked(&pool).await;
 }
@@ -552,7 +264,7 @@ async fn bytes_hold_their_pages_until_the_last_slice_of_them_goes() {
     assert_eq!(bytes.as_ptr(), address, "no copy");
     let part = bytes.slice(100..200);
     drop(bytes);
-    assert_eq!(pool.stats().pinned, 2 * PAGE);
+    assert_eq!(pool.stats().pinned_bytes, 2 * PAGE);
     for page in 2..64 {
         pages(&file, page, page + 1).await;
     }
@@ -580,7 +292,7 @@ async fn a_pool_of_one_page_serves_everybody() {
         })
         .collect();
     all_end(readers).await;
-    assert!(pool.stats().resident <= PAGE);
+    assert!(pool.stats().resident_bytes <= PAGE);
     nothing_leaked(&pool).await;
 }
 
@@ -619,7 +331,7 @@ async fn what_is_prefetched_is_there_though_nobody_waited() {
         file.read_resident(3 * PAGE..4 * PAGE).expect("in the file").is_none(),
         "it does not wait for the I/O"
     );
-    assert_eq!(pool.stats().pinned, 0);
+    assert_eq!(pool.stats().pinned_bytes, 0);
     drop(gate);
     until("what was prefetched", || {
         file.read_resident(3 * PAGE..7 * PAGE).expect("in the file").is_some()
@@ -653,7 +365,7 @@ fn while_all_is_held_the_sweeper_sleeps() {
             let wait_limit = Duration::from_millis(700);
             let pool = Trouble::pool(Io::Auto, 8)
                 .1
-                .wait_limit(wait_limit)
+                .memory_timeout(wait_limit)
                 .build()
                 .expect("a pool");
             let file = pool.open(&path).await.expect("opened");
@@ -702,8 +414,8 @@ async fn gaps_are_read_past_where_there_is_no_room_to_keep_them() {
     let (_folder, path) = pattern::file(1, 64 * PAGE);
     let pool = Trouble::pool(Io::Auto, 16)
         .1
-        .run_length(8 * PAGE)
-        .gap(PAGE)
+        .max_run_bytes(8 * PAGE)
+        .max_gap_bytes(PAGE)
         .build()
         .expect("a pool");
     let file = pool.open(&path).await.expect("opened");
@@ -714,6 +426,6 @@ async fn gaps_are_read_past_where_there_is_no_room_to_keep_them() {
     let views = file.read_many(wanted).await.expect("fits");
     views.iter().for_each(|view| pattern::check(view, 1));
     let stats = pool.stats();
-    assert_eq!((stats.runs - before, stats.bytes_gap), (1, 3 * PAGE));
-    assert_eq!(stats.resident, 16 * PAGE);
+    assert_eq!((stats.runs - before, stats.gap_bytes), (1, 3 * PAGE));
+    assert_eq!(stats.resident_bytes, 16 * PAGE);
 }

@@ -113,12 +113,12 @@ impl Model {
     }
 
     fn capacity(&self) -> usize {
-        (self.pool.stats().capacity / PAGE) as usize
+        (self.pool.stats().capacity_bytes / PAGE) as usize
     }
 
     /// Waits for a read, unless it may be one that waits for views that are kept here.
     async fn read<T>(&mut self, ranges: &[Range<u64>], read: impl Future<Output = Result<T, PageError>>) -> Option<T> {
-        let held = (self.pool.stats().pinned / PAGE) as usize;
+        let held = (self.pool.stats().pinned_bytes / PAGE) as usize;
         let count = self.count(ranges);
         if count <= self.capacity() {
             self.asked += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
@@ -131,9 +131,15 @@ impl Model {
         };
         match outcome {
             Ok(read) => return Some(read),
-            Err(PageError::TooLarge { wanted, capacity }) => {
-                assert_eq!((wanted, capacity), (count as u64 * PAGE, self.pool.stats().capacity));
-                assert!(wanted > capacity);
+            Err(PageError::TooLarge {
+                wanted_bytes,
+                capacity_bytes,
+            }) => {
+                assert_eq!(
+                    (wanted_bytes, capacity_bytes),
+                    (count as u64 * PAGE, self.pool.stats().capacity_bytes)
+                );
+                assert!(wanted_bytes > capacity_bytes);
             }
             Err(PageError::Io {
                 offset, length, cause, ..
@@ -248,11 +254,11 @@ impl Model {
     fn stats(&self) {
         let stats = self.pool.stats();
         assert!(
-            stats.resident <= stats.capacity && stats.pinned <= stats.resident,
+            stats.resident_bytes <= stats.capacity_bytes && stats.pinned_bytes <= stats.resident_bytes,
             "{stats:?}"
         );
-        assert_eq!(stats.bytes_asked, self.asked);
-        assert!(stats.bytes_gap <= stats.bytes_read);
+        assert_eq!(stats.asked_bytes, self.asked);
+        assert!(stats.gap_bytes <= stats.read_bytes);
     }
 }
 
@@ -261,8 +267,8 @@ async fn run(io: Io, frames: u64, reach: (u64, u64), steps: Vec<Step>) {
     let (_folder, path) = pattern::file(1, LENGTH);
     let (trouble, builder) = Trouble::pool(io, frames);
     let pool = builder
-        .run_length(reach.0 * PAGE)
-        .gap(reach.1 * PAGE)
+        .max_run_bytes(reach.0 * PAGE)
+        .max_gap_bytes(reach.1 * PAGE)
         .build()
         .expect("a pool");
     let handles = [
@@ -291,7 +297,7 @@ async fn run(io: Io, frames: u64, reach: (u64, u64), steps: Vec<Step>) {
         let count = model.count(&ranges);
         let fits = count <= model.capacity();
         // While it is exact, a read finds, loads, or waits for every page of it once.
-        model.is_exact = pool.stats().in_flight + pool.stats().queued == 0 && model.bad.is_empty();
+        model.is_exact = pool.stats().io_in_flight + pool.stats().io_queued == 0 && model.bad.is_empty();
         model.step(step, &trouble).await;
         let after = pool.stats();
         if fits && model.is_exact && after.waits == before.waits {
@@ -305,7 +311,7 @@ async fn run(io: Io, frames: u64, reach: (u64, u64), steps: Vec<Step>) {
     drop(model);
     nothing_leaked(&pool).await;
     let stats = pool.stats();
-    assert!(stats.bytes_read >= stats.bytes_gap);
+    assert!(stats.read_bytes >= stats.gap_bytes);
 }
 
 proptest! {

@@ -183,7 +183,7 @@ impl Round {
             }
             let stats = self.pool.stats();
             assert!(
-                stats.resident <= stats.capacity,
+                stats.resident_bytes <= stats.capacity_bytes,
                 "{stats:?}; FOREBAY_SEED={}",
                 self.seed
             );
@@ -205,10 +205,10 @@ async fn round(seed: u64, io: Io, may_fail: bool) {
     let folder = pattern::folder();
     let (trouble, builder) = Trouble::pool(io, FRAMES);
     let pool = builder
-        .run_length(random.random_range(1..16) * PAGE)
-        .gap(random.random_range(0..5) * PAGE)
+        .max_run_bytes(random.random_range(1..16) * PAGE)
+        .max_gap_bytes(random.random_range(0..5) * PAGE)
         .depth(random.random_range(1..8))
-        .wait_limit(PATIENCE)
+        .memory_timeout(PATIENCE)
         .build()
         .expect("a pool");
     let mut ios = 0_u64;
@@ -310,7 +310,7 @@ fn the_process_takes_no_more_memory_than_the_pool_may() {
                         while !is_over.load(Ordering::Relaxed) {
                             most = most.max(resident());
                             let stats = pool.stats();
-                            assert!(stats.resident <= stats.capacity, "{stats:?}");
+                            assert!(stats.resident_bytes <= stats.capacity_bytes, "{stats:?}");
                         }
                         most
                     }

@@ -119,14 +119,14 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub(crate) async fn nothing_leaked(pool: &PagePool) {
     until("I/O to end", || {
         let stats = pool.stats();
-        stats.in_flight + stats.queued == 0
+        stats.io_in_flight + stats.io_queued == 0
     })
     .await;
     // A landing tells its readers, and then its thread ends the job; a pin may be given back by a task that ends just now.
-    until("pins to go", || pool.stats().pinned == 0).await;
+    until("pins to go", || pool.stats().pinned_bytes == 0).await;
     until("memory to be given back", || {
         pool.clear();
-        pool.stats().resident == 0
+        pool.stats().resident_bytes == 0
     })
     .await;
 }

@@ -71,7 +71,7 @@ impl Reader for PagedFile {
 pub(super) fn read_once(runtime: &Runtime, material: &Material, memory: u64, run: Run) -> Result<Took, Failure> {
     let pool = PagePool::builder()
         .memory(memory)
-        .run_length(run.bytes)
+        .max_run_bytes(run.bytes)
         .depth(run.depth as usize)
         .depth_per_read(run.depth as usize)
         .build()
@@ -81,7 +81,7 @@ pub(super) fn read_once(runtime: &Runtime, material: &Material, memory: u64, run
         let (view, seconds) = timed(file.read(..)).await;
         let view = view.map_err(|error| failed(&error))?;
         Look::HandedOut.at(0, &view)?;
-        let bytes = pool.stats().bytes_read;
+        let bytes = pool.stats().read_bytes;
         if bytes != material.bytes || view.len() as u64 != material.bytes {
             return Err(Failure::Wrong(format!(
                 "forebay read {bytes} bytes of {}",
@@ -103,7 +103,7 @@ pub(super) fn read_sparse(
     let pool = PagePool::builder()
         .memory(memory)
         .page_size(page_size)
-        .gap(gap)
+        .max_gap_bytes(gap)
         .build()
         .map_err(|error| failed(&error))?;
     runtime.block_on(async {
@@ -120,7 +120,7 @@ pub(super) fn read_sparse(
         for (range, view) in ranges.iter().zip(&views) {
             Look::Touched.at(range.start, view)?;
         }
-        let bytes = pool.stats().bytes_read;
+        let bytes = pool.stats().read_bytes;
         Ok(Took { bytes, seconds })
     })
 }

@@ -1,0 +1,338 @@
+//! How pages leave memory, one caller at a time.
+//!
+//! Promises: pages are evicted in batches, each of which returns its memory to the system in one call. A page that is leaving has
+//! left when the evictor's lock can be taken. A mapping is known as long as its pages have frames or somebody has it open, and is
+//! forgotten, its file closed, when neither holds.
+//!
+//! Locks, in this order, each of which may be left out: `turn`, `policy`, the files, the loads of a mapping.
+//!
+//! Knows nothing of I/O, and of how reads wait.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::policy::{Fate, PageName, Policy, Rule};
+use crate::memory::files::Files;
+use crate::memory::frames::FrameBudget;
+use crate::memory::mapping::{Mapping, MappingContext, Outdated};
+use crate::memory::region;
+use crate::memory::word::{Judgement, State};
+use crate::stats::Counters;
+
+/// The most that is given back to the system at a time: a reader that wants one of these pages again waits that long.
+const BATCH_BYTES: usize = 8 << 20;
+/// How many words are looked at while the lock is held.
+const WORDS_AT_ONCE: usize = 1 << 16;
+
+/// Pages of a mapping that are leaving, each with the stamp that its word is to remember.
+struct Departure {
+    mapping: Arc<Mapping>,
+    pages: Vec<(u32, u32)>,
+}
+
+/// Evicts the pages of a pool.
+pub(crate) struct Evictor {
+    frames: Arc<FrameBudget>,
+    outdated: Arc<Outdated>,
+    files: Arc<RwLock<Files>>,
+    counters: Arc<Counters>,
+    /// How many pages leave at a time.
+    batch: usize,
+    policy: Mutex<Policy>,
+    /// Held from taking pages until they have left.
+    turn: Mutex<()>,
+}
+
+impl Evictor {
+    pub(crate) fn new(context: &MappingContext, files: Arc<RwLock<Files>>, counters: Arc<Counters>) -> Self {
+        Self {
+            frames: Arc::clone(&context.frames),
+            outdated: Arc::clone(&context.outdated),
+            files,
+            counters,
+            batch: (BATCH_BYTES / context.page_size).max(1),
+            policy: Mutex::new(Policy::new(context.frames.capacity)),
+            turn: Mutex::default(),
+        }
+    }
+
+    /// Has `wake` called when frames run out; what it wakes is to call `make_room`.
+    pub(crate) fn set_sweeper(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.frames.set_sweeper(wake);
+    }
+
+    /// Evicts until there are frames enough for those who wait, and for the reserve; or until nothing can be evicted. Then the next
+    /// pin that is released, and the next page that is loaded, calls for it again.
+    pub(crate) fn make_room(&self) {
+        loop {
+            let shortfall = self.frames.shortfall().min(self.batch);
+            if shortfall == 0 {
+                self.frames.ignore_pins();
+                return;
+            }
+            if self.evict(shortfall) > 0 {
+                continue;
+            }
+            if !self.frames.has_waiters() {
+                return;
+            }
+            self.frames.await_pins();
+            // A pin may have been released just before that was said.
+            if self.evict(shortfall) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Drops pages of retired mappings, which are of no use to anybody once they are not held.
+    pub(crate) fn drop_outdated(&self) {
+        for (mapping, pages) in self.outdated.take() {
+            self.drop_pages(&mapping, pages);
+            self.forget_if_idle(mapping);
+        }
+    }
+
+    /// These pages of a mapping are resident now; each with the stamp of its last eviction, if its word had one.
+    pub(crate) fn entered(&self, mapping: &Mapping, pages: impl Iterator<Item = (u32, Option<u32>)>) {
+        let mut policy = self.policy.lock();
+        for (page, remembered) in pages {
+            // A page that left without the policy knowing still has its name in a queue.
+            if mapping.word(page).enqueue() {
+                let name = PageName {
+                    mapping: mapping.id,
+                    page,
+                };
+                policy.entered(name, remembered);
+            }
+        }
+        if policy.len() > 2 * self.frames.capacity {
+            self.tidy(&mut policy);
+        }
+    }
+
+    /// Takes names out of the policy's queues whose pages are not there.
+    fn tidy(&self, policy: &mut Policy) {
+        let files = self.files.read();
+        policy.forget(|name| {
+            let Some(mapping) = files.by_id(name.mapping) else {
+                return true;
+            };
+            let word = mapping.word(name.page);
+            let is_gone = word.state() != State::Resident;
+            if is_gone {
+                word.dequeue();
+            }
+            is_gone
+        });
+    }
+
+    /// Evicts up to so many pages, in the policy's order. Returns how many.
+    fn evict(&self, wanted: usize) -> usize {
+        let _turn = self.turn.lock();
+        let taken = self.take(wanted);
+        self.release(&taken)
+    }
+
+    /// Takes up to so many pages, which are leaving from now on.
+    fn take(&self, wanted: usize) -> Vec<Departure> {
+        let mut pages = Vec::with_capacity(wanted);
+        let mut policy = self.policy.lock();
+        let files = self.files.read();
+        policy.make_room(wanted, |name, rule| {
+            let Some(mapping) = files.by_id(name.mapping) else {
+                return Fate::Gone;
+            };
+            let word = mapping.word(name.page);
+            let (judgement, stamp) = match rule {
+                Rule::Anyway { stamp } => (word.take(), stamp),
+                Rule::Unused => (word.judge(), 0),
+            };
+            match judgement {
+                Judgement::Used => return Fate::Used,
+                Judgement::Pinned => return Fate::Pinned,
+                Judgement::Taken => pages.push((name, stamp)),
+                Judgement::Loading | Judgement::Gone => {}
+            }
+            word.dequeue();
+            if judgement == Judgement::Taken {
+                Fate::Taken
+            } else {
+                Fate::Gone
+            }
+        });
+        pages.sort_unstable_by_key(|(name, _)| (name.mapping, name.page));
+        pages
+            .chunk_by(|(one, _), (next, _)| one.mapping == next.mapping)
+            .map(|pages| {
+                let mapping = files.by_id(pages[0].0.mapping).expect("a page of it was just taken");
+                let pages = pages.iter().map(|(name, stamp)| (name.page, *stamp)).collect();
+                Departure {
+                    mapping: Arc::clone(mapping),
+                    pages,
+                }
+            })
+            .collect()
+    }
+
+    /// Drops these pages of a mapping, however much they were used. Returns whether certainly none of them is left, pinned or loading.
+    pub(crate) fn drop_pages(&self, mapping: &Arc<Mapping>, pages: Range<u32>) -> bool {
+        if pages.len() <= 2 * self.frames.capacity + WORDS_AT_ONCE {
+            return self.drop_each(mapping, pages);
+        }
+        // Of a file far larger than the pool only what is in memory is looked at, which leaves out what is still loading.
+        let is_of_it = |name: &&PageName| name.mapping == mapping.id && pages.contains(&name.page);
+        let mut there: Vec<u32> = self
+            .policy
+            .lock()
+            .names()
+            .filter(is_of_it)
+            .map(|name| name.page)
+            .collect();
+        there.sort_unstable();
+        self.drop_each(mapping, there.into_iter()) && mapping.taken() == 0
+    }
+
+    fn drop_each(&self, mapping: &Arc<Mapping>, pages: impl Iterator<Item = u32>) -> bool {
+        let mut none_left = true;
+        let mut left = pages.peekable();
+        // In parts: whoever waits for the lock waits for one of them. A mapping without frames has nothing to drop.
+        while left.peek().is_some() && mapping.taken() > 0 {
+            none_left &= self.drop_some(mapping, &mut left);
+        }
+        none_left
+    }
+
+    /// Takes the first of these pages from the iterator and drops them.
+    fn drop_some(&self, mapping: &Arc<Mapping>, pages: &mut impl Iterator<Item = u32>) -> bool {
+        let _turn = self.turn.lock();
+        let mut none_left = true;
+        let mut taken = Vec::new();
+        for page in pages.take(WORDS_AT_ONCE) {
+            let word = mapping.word(page);
+            match word.take() {
+                Judgement::Taken => taken.push((page, 0)),
+                Judgement::Gone => {}
+                // Not to be asked again: by then it may be resident.
+                Judgement::Loading | Judgement::Pinned | Judgement::Used => none_left = false,
+            }
+            if taken.len() == self.batch {
+                break;
+            }
+        }
+        self.release(&[Departure {
+            mapping: Arc::clone(mapping),
+            pages: taken,
+        }]);
+        none_left
+    }
+
+    /// Drops all pages that nobody holds.
+    pub(crate) fn clear(&self) {
+        let mappings: Vec<Arc<Mapping>> = self.files.read().all().cloned().collect();
+        for mapping in mappings {
+            if mapping.taken() > 0 {
+                self.drop_pages(&mapping, mapping.pages());
+            }
+            self.forget_if_idle(mapping);
+        }
+    }
+
+    /// The taken pages leave, and their frames are free. Returns how many.
+    fn release(&self, taken: &[Departure]) -> usize {
+        let mut memory = taken
+            .iter()
+            .flat_map(|Departure { mapping, pages }| pages.iter().map(|(page, _)| mapping.memory(*page)))
+            .collect();
+        // SAFETY: the mappings live; a page that is leaving is nobody's but the evictor's.
+        unsafe { region::discard(&mut memory) };
+        let mut count = 0;
+        for Departure { mapping, pages } in taken {
+            for (page, stamp) in pages {
+                mapping.word(*page).left(*stamp);
+            }
+            mapping.give_back(pages.len());
+            count += pages.len();
+            if mapping.taken() == 0 {
+                // The two expected owners: the table and this list.
+                let _forgotten = self.files.write().forget_if_idle(mapping.id, 2);
+            }
+        }
+        self.counters.evicted(count);
+        count
+    }
+
+    /// Blocks until the pages that are leaving have left, which takes as long as the kernel needs for one batch.
+    pub(crate) fn wait(&self) {
+        drop(self.turn.lock());
+    }
+
+    /// Opens something; if no file descriptors are left, once more after closing idle files.
+    pub(crate) fn with_descriptors<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        open().or_else(|cause| match cause.raw_os_error() {
+            // Files that nobody has open here are kept for their pages in memory: they go before this one fails.
+            Some(libc::EMFILE | libc::ENFILE) => {
+                self.close_idle();
+                open()
+            }
+            _ => Err(cause),
+        })
+    }
+
+    /// Closes files that nobody has open here, at the price of their pages in memory.
+    fn close_idle(&self) {
+        let idle: Vec<Arc<Mapping>> = {
+            let files = self.files.read();
+            files
+                .all()
+                .filter(|mapping| Arc::strong_count(mapping) == 1)
+                .cloned()
+                .collect()
+        };
+        for mapping in idle {
+            self.drop_pages(&mapping, mapping.pages());
+            self.forget_if_idle(mapping);
+        }
+    }
+
+    /// How many pages are held by views and reads.
+    pub(crate) fn pinned_pages(&self) -> usize {
+        let policy = self.policy.lock();
+        let files = self.files.read();
+        let is_pinned = |name: &&PageName| {
+            files
+                .by_id(name.mapping)
+                .is_some_and(|mapping| mapping.word(name.page).is_pinned())
+        };
+        policy.names().filter(is_pinned).count()
+    }
+
+    /// The caller is done with a mapping: if nobody else has it and none of its pages is in memory, its file is closed.
+    pub(crate) fn forget_if_idle(&self, mapping: Arc<Mapping>) {
+        if mapping.taken() == 0 {
+            let id = mapping.id;
+            drop(mapping);
+            let _forgotten = self.files.write().forget_if_idle(id, 1);
+        }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+impl Evictor {
+    /// How many names the policy has.
+    pub(crate) fn names(&self) -> usize {
+        self.policy.lock().names().count()
+    }
+}
+
+impl Drop for Evictor {
+    fn drop(&mut self) {
+        // The sweeper finds its evictor gone, and ends.
+        self.frames.wake_sweeper();
+        self.outdated.close();
+        debug_assert!(thread::panicking() || self.frames.taken() <= self.frames.capacity);
+    }
+}

@@ -1,0 +1,106 @@
+//! Pins: pages that are held in memory.
+//!
+//! Promises: a page that was seen resident under a pin stays resident, with the same bytes, until the pin is released. Taking and
+//! releasing pins costs one atomic operation a page, or two while the page is not yet known to be used much.
+//!
+//! Knows nothing of loading and evicting.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::mapping::Mapping;
+use super::word::State;
+
+/// Neighbouring pages that are held. Dropping it releases them.
+pub(crate) struct Pins {
+    mapping: Arc<Mapping>,
+    pages: Range<u32>,
+}
+
+impl Pins {
+    /// Holds these pages, and adds those that are not resident to `missing`.
+    #[inline]
+    pub(crate) fn take(mapping: &Arc<Mapping>, pages: Range<u32>, missing: &mut Vec<u32>) -> Self {
+        for (word, page) in mapping.words(&pages).iter().zip(pages.clone()) {
+            if !word.pin() {
+                missing.push(page);
+            }
+        }
+        Self {
+            mapping: Arc::clone(mapping),
+            pages,
+        }
+    }
+
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    pub(crate) fn pages(&self) -> Range<u32> {
+        self.pages.clone()
+    }
+
+    /// A part of these pages, held by itself.
+    pub(crate) fn part(&self, pages: Range<u32>) -> Self {
+        assert!(
+            self.pages.start <= pages.start && pages.end <= self.pages.end,
+            "a part of what is held"
+        );
+        for page in pages.clone() {
+            self.mapping.word(page).pin_again();
+        }
+        Self {
+            mapping: Arc::clone(&self.mapping),
+            pages,
+        }
+    }
+
+    /// Whether all of them are resident: then their bytes may be read as long as this lives.
+    pub(crate) fn are_resident(&self) -> bool {
+        self.pages()
+            .all(|page| self.mapping.word(page).state() == State::Resident)
+    }
+}
+
+impl Drop for Pins {
+    #[inline]
+    fn drop(&mut self) {
+        for word in self.mapping.words(&self.pages) {
+            word.unpin();
+        }
+        self.mapping.pins_released(&self.pages);
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use super::*;
+    use crate::testing::SmallPool;
+
+    fn land(mapping: &Mapping, pages: Range<u32>) {
+        for page in pages {
+            mapping.word(page).begin();
+            mapping.word(page).land();
+        }
+    }
+
+    #[test]
+    fn pins_say_what_is_missing_and_are_given_back_once() {
+        let pool = SmallPool::start(16);
+        let mapping = Arc::new(pool.mapping_of_zeros(8 * 4096));
+        land(&mapping, 1..3);
+        land(&mapping, 5..6);
+        let mut missing = Vec::new();
+        let pins = Pins::take(&mapping, 0..7, &mut missing);
+        assert_eq!(missing, [0, 3, 4, 6]);
+        assert!(!pins.are_resident() && pins.part(1..3).are_resident());
+        let part = pins.part(2..3);
+        drop(pins);
+        let pinned = |mapping: &Mapping| -> Vec<u32> {
+            mapping.pages().filter(|page| mapping.word(*page).is_pinned()).collect()
+        };
+        assert_eq!(pinned(&mapping), [2]);
+        drop(part);
+        assert_eq!(pinned(&mapping), [0_u32; 0]);
+    }
+}

@@ -1,0 +1,100 @@
+//! How files are opened, and how it is noticed that they have changed.
+//!
+//! Promises: readers who open the same file get the same mapping. A file that has changed since it was opened last gets a new one,
+//! and so does a file that is opened with checksums by which its pages were not verified so far.
+//!
+//! Knows nothing of reading.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::checksum::Checksums;
+use crate::error::PageError;
+use crate::eviction::evictor::Evictor;
+use crate::memory::files::Files;
+use crate::memory::mapping::{Mapping, MappingContext};
+use crate::storage::Storage;
+use crate::storage::identity::Identity;
+
+/// Opens the files of a pool.
+pub(crate) struct Opener {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) context: MappingContext,
+    pub(crate) files: Arc<RwLock<Files>>,
+    pub(crate) evictor: Arc<Evictor>,
+}
+
+impl Opener {
+    /// What the path leads to now. Blocks.
+    pub(crate) fn identify(&self, path: &Arc<Path>) -> Result<Identity, PageError> {
+        self.storage
+            .identify(path)
+            .map_err(|cause| PageError::file(path, cause))
+    }
+
+    /// The file's mapping: the one it has, or, if it is new or has changed since, a new one. Blocks.
+    pub(crate) fn open(&self, path: &Arc<Path>, checksums: Option<&Checksums>) -> Result<Arc<Mapping>, PageError> {
+        let known = |files: &Files, identity: &Identity| {
+            let known = files.by_file(identity.file)?;
+            (known.identity() == *identity && known.is_checked_by(checksums)).then(|| Arc::clone(known))
+        };
+        let identity = self.identify(path)?;
+        if let Some(mapping) = known(&self.files.read(), &identity) {
+            return Ok(mapping);
+        }
+        let opened = self.evictor.with_descriptors(|| self.storage.open(path));
+        let file = opened.map_err(|cause| PageError::file(path, cause))?;
+        let identity = file.identity();
+        // Those who have it open with checksums are served verified pages even if another reader finds it changed.
+        let checksums = checksums.cloned().or_else(|| {
+            let files = self.files.read();
+            let (checksums, _) = files.by_file(identity.file)?.checked()?;
+            Some(checksums)
+        });
+        let checked = checksums
+            .map(|checksums| {
+                let verifier = checksums.verifier(self.context.page_size, identity.length)?;
+                Ok((checksums, verifier))
+            })
+            .transpose()?;
+        let mut files = self.files.write();
+        // Another may have opened it meanwhile.
+        if let Some(mapping) = known(&files, &identity) {
+            return Ok(mapping);
+        }
+        let mapping = Mapping::new(&self.context, files.new_id(), Arc::clone(path), file, checked)?;
+        Ok(files.succeed(mapping))
+    }
+
+    /// Retires a mapping: a new one of the same open file takes its place. Blocks.
+    pub(crate) fn replace(&self, mapping: &Arc<Mapping>) -> Result<(), PageError> {
+        let mut files = self.files.write();
+        if mapping.is_retired() {
+            // Another was faster; its successor is as new.
+            return Ok(());
+        }
+        let checked = match mapping.checked() {
+            // Read again: a side file changes with its file.
+            Some((checksums, _)) => {
+                let verifier = checksums.verifier(self.context.page_size, mapping.length)?;
+                Some((checksums, verifier))
+            }
+            None => None,
+        };
+        let id = files.new_id();
+        let (path, file) = (Arc::clone(&mapping.path), Arc::clone(&mapping.file));
+        let next = Mapping::new(&self.context, id, path, file, checked)?;
+        files.succeed(next);
+        Ok(())
+    }
+
+    /// A handle of this mapping is about to be dropped, and is its only owner besides the table of files, if it is idle at all.
+    pub(crate) fn close(&self, mapping: &Arc<Mapping>) {
+        // A file of which nothing is in memory need not stay open.
+        if mapping.taken() == 0 {
+            let _forgotten = self.files.write().forget_if_idle(mapping.id, 2);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A small pool without a storage, for tests of its parts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::eviction::evictor::Evictor;
+use crate::eviction::sweeper;
+use crate::memory::frames::FrameBudget;
+use crate::memory::mapping::{Mapping, MappingContext};
+use crate::storage::StoredFile;
+use crate::storage::identity::Identity;
+use crate::storage::request::ReadRequest;
+
+/// Pages of 4 KiB, their frames, and a sweeper.
+pub(crate) struct SmallPool {
+    pub(crate) context: MappingContext,
+    /// Keeps the sweeper going.
+    _evictor: Arc<Evictor>,
+    last_id: AtomicU32,
+}
+
+impl SmallPool {
+    pub(crate) fn start(frames: usize) -> Self {
+        let context = MappingContext {
+            page_size: 4096,
+            frames: Arc::new(FrameBudget::new(frames)),
+            outdated: Arc::default(),
+        };
+        let evictor = Arc::new(Evictor::new(&context, Arc::default(), Arc::default()));
+        sweeper::start(&evictor, None).expect("a thread");
+        Self {
+            context,
+            _evictor: evictor,
+            last_id: AtomicU32::new(0),
+        }
+    }
+
+    /// A mapping, that no table knows, of a file of so many bytes that cannot be read.
+    pub(crate) fn mapping_of_zeros(&self, length: u64) -> Mapping {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let file = Unreadable(Identity {
+            file: (0, u64::from(id)),
+            length,
+            version: (0, 0),
+        });
+        let path: Arc<Path> = Path::new(&format!("/unreadable/{id}")).into();
+        Mapping::new(&self.context, id, path, Arc::new(file), None).expect("address space")
+    }
+}
+
+/// A file that cannot be read.
+struct Unreadable(Identity);
+
+impl StoredFile for Unreadable {
+    fn identity(&self) -> Identity {
+        self.0
+    }
+
+    fn is_direct(&self) -> bool {
+        false
+    }
+
+    fn read(&self, _requests: Vec<ReadRequest>) {
+        unreachable!("nothing is read in these tests");
+    }
+}
