@@ -16,6 +16,7 @@ pub mod database;
 mod error;
 mod key;
 mod lanes;
+mod open;
 mod outcome;
 mod read;
 pub mod rows;

@@ -3,7 +3,7 @@
 //! Promises: nothing of it is seen before [`commit`](Transaction::commit) has returned `Ok`; dropped, it rolls back. What each
 //! database adds (who waits meanwhile, isolation) its own module says.
 
-use super::database::OpenTransaction;
+use super::open::OpenTransaction;
 use super::{Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction. Roll back by dropping it.
