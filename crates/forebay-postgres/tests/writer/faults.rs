@@ -26,7 +26,7 @@ async fn a_server_that_is_not_there_or_refuses_is_told_at_once() {
     let place = database.url.split(['@', '?']).nth(1).unwrap();
     assert!(cause.contains(&format!("nobody@{place}:")), "{cause}");
     assert!(!cause.contains("secret"), "{cause}");
-    let Some(WriteError::Unavailable { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
+    let Some(WriteError::InvalidUrl { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
         panic!("it was understood")
     };
     assert!(cause.contains("%40") && !cause.contains("word@"), "{cause}");
@@ -115,6 +115,39 @@ async fn a_table_that_is_locked_is_waited_for_also_by_what_was_never_prepared() 
         }
     }
     assert_eq!(database.read("count(*), sum(n) FROM t").await, ["26|132"]);
+}
+
+/// What is done whole or not at all is tried a second time, apart from its neighbours, also where a comment stands before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_schema_that_waits_for_a_lock_is_tried_again() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let locker = crate::plain(&database.url).await;
+    for (before, column) in [
+        ("", "one"),
+        ("-- name: widen\n", "two"),
+        ("/* a */ /*+ b */ ; ", "three"),
+    ] {
+        let lock = "BEGIN; LOCK TABLE t IN ACCESS SHARE MODE";
+        locker.batch_execute(lock).await.unwrap();
+        let writer = Writer::new(database.open().await);
+        let widen = format!("{before}ALTER TABLE t ADD COLUMN widened_{column} int");
+        let mut widened = Box::pin(writer.execute(widen, ()));
+        let waiting = format!(
+            "query_start FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%widened_{column} int'"
+        );
+        let second_try = async {
+            let mut tries = std::collections::HashSet::new();
+            while tries.len() < 2 {
+                tries.extend(database.read(&waiting).await);
+            }
+        };
+        tokio::select! {
+            early = &mut widened => panic!("{before}: {early:?}"),
+            () = second_try => {}
+        }
+        locker.batch_execute("COMMIT").await.unwrap();
+        assert_ok(&widened.await);
+    }
 }
 
 /// What has begun is executed, and a writer that is drained has nothing on its way any more.
