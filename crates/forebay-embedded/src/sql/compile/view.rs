@@ -51,7 +51,7 @@ impl Compiler<'_> {
         let compiled = compiled?;
         self.fixed_parameters = false;
         refuse_session(&compiled.sql, "a view")?;
-        let text = self.without_stars(&view.query, recorded.stars, &compiled.columns)?;
+        let text = self.without_stars(&view.query, &recorded.stars, &compiled.columns)?;
         let mut columns = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, &name)?;
@@ -134,12 +134,12 @@ impl Compiler<'_> {
     }
 
     /// The text of a view's query with each `*` written out: what is added to a table later is no part of it.
-    fn without_stars(&mut self, query: &Query, stars: Stars, columns: &[ResultColumn]) -> Result<String> {
+    fn without_stars(&mut self, query: &Query, stars: &Stars, columns: &[ResultColumn]) -> Result<String> {
         if stars.is_empty() {
             return Ok(query.to_string());
         }
         let mut query = query.clone();
-        change_selects(&mut query, |select| write_out(select, &stars));
+        change_selects(&mut query, |select| write_out(select, stars));
         let text = query.to_string();
         // Two columns of one name behind one name of a table cannot be told apart in a text.
         let same = self.view(&text).is_ok_and(|compiled| {
