@@ -304,3 +304,26 @@ CREATE TABLE k_t (a integer)
 COMMENT ON COLUMN public.k_t.a IS 'x'
 SELECT col_description((quote_ident(current_database()) || '.public.k_t')::regclass, 1)
 DROP TABLE k_t
+-- The sequence of a column, found by its name.
+create schema x
+create table u(id serial primary key, "N m" int)
+create table x.u(id serial primary key)
+select pg_get_serial_sequence('u','id'), pg_get_serial_sequence('"u"','N m')
+select pg_get_serial_sequence('u','nosuch')
+select pg_get_serial_sequence('nou','nosuch')
+select setval(pg_get_serial_sequence('"u"','id'), coalesce(max("id"), 1), max("id") is not null) from "u"
+insert into u default values returning id
+insert into u(id) values (70)
+select setval(pg_get_serial_sequence('"u"','id'), coalesce(max("id"), 1), max("id") is not null) from "u"
+insert into u default values returning id
+select setval(pg_get_serial_sequence('x.u','id'), coalesce(max("id"), 1), max("id") is not null) from x."u"
+insert into x.u default values returning id
+select setval(pg_get_serial_sequence('u','id'), 5)
+select currval(pg_get_serial_sequence('u','id')), nextval(pg_get_serial_sequence('u','id')::regclass)
+select setval(pg_get_serial_sequence('u','N m'), 5)
+select nextval(pg_get_serial_sequence('u','N m'))
+select setval('u_id_seq', null), setval('u_id_seq', 3, null)
+select setval(pg_get_serial_sequence('u','nosuch'), 5) from u
+select pg_get_serial_sequence('u','id') from u limit 1
+drop table u
+drop schema x cascade

@@ -51,6 +51,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
+pub(crate) use define::identifier_if_needed;
 pub(crate) use fault::{Fault, Result};
 pub use locks::Locks;
 pub use query::ResultColumn;

@@ -21,9 +21,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::special::clock_micros;
-use super::{Told, datum, raised};
+use super::{Told, data, datum, raised};
 use crate::sql::compile::namespace::parted;
-use crate::sql::compile::sequence_name;
+use crate::sql::compile::{identifier_if_needed, sequence_name};
 
 /// For how many transactions like the last one the file is ahead of memory. PostgreSQL's log is that many numbers ahead.
 const AHEAD: i64 = 32;
@@ -118,12 +118,13 @@ pub(super) fn register(connection: &mut Connection, sequences: &Arc<Sequences>) 
         })?;
     }
     type Body = fn(&Context<'_>, &Sequences) -> rusqlite::Result<Value>;
-    let bodies: [(&str, Body); 5] = [
+    let bodies: [(&str, Body); 6] = [
         ("forebay_currval", currval),
         ("forebay_lastval", lastval),
         ("forebay_setval", setval),
         ("forebay_forget_sequence", forget),
         ("forebay_sequence_name", name),
+        ("forebay_serial_sequence", serial_sequence),
     ];
     for (name, body) in bodies {
         let sequences = Arc::clone(sequences);
@@ -173,11 +174,15 @@ fn with_connection<T>(
     job(&connection)
 }
 
-fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> {
-    let there: bool = connection
+/// Whether there has been a sequence.
+fn is_there(connection: &Connection) -> rusqlite::Result<bool> {
+    connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'forebay_sequence')")?
-        .query_row([], |row| row.get(0))?;
-    if !there {
+        .query_row([], |row| row.get(0))
+}
+
+fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> {
+    if !is_there(connection)? {
         return Err(missing(name));
     }
     connection
@@ -228,6 +233,9 @@ fn logged(connection: &Connection, name: &str) -> rusqlite::Result<Option<Row>> 
 
 fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
     let session = Told::session(text(context, 0)?)?;
+    if datum(context.get_raw(1))? == Datum::Null {
+        return Ok(Value::Null);
+    }
     let name = text(context, 1)?;
     let mut state = sequences.state.lock();
     let next = loop {
@@ -381,6 +389,9 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
 
 fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
     let session = Told::session(text(context, 0)?)?;
+    if datum(context.get_raw(1))? == Datum::Null {
+        return Ok(Value::Null);
+    }
     let name = text(context, 1)?;
     let state = sequences.state.lock();
     match state.sessions.get(&session).and_then(|seen| seen.numbers.get(name)) {
@@ -411,15 +422,12 @@ fn lastval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
 
 fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
     let session = Told::session(text(context, 0)?)?;
-    let name = text(context, 1)?;
-    let Some(number) = integer(context, 2)? else {
+    if data(context, context.len())?.contains(&Datum::Null) {
         return Ok(Value::Null);
-    };
-    let called = if context.len() > 3 {
-        integer(context, 3)?.unwrap_or(1) != 0
-    } else {
-        true
-    };
+    }
+    let name = text(context, 1)?;
+    let number = integer(context, 2)?.unwrap_or_default();
+    let called = context.len() < 4 || integer(context, 3)? == Some(1);
     let mut state = sequences.state.lock();
     with_connection(context, |connection| {
         let mut sequence = from_file(connection, name)?;
@@ -459,6 +467,28 @@ fn name(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
         Datum::Text(text) => sequence_name(text).map(Value::Text).map_err(raised),
         _ => Ok(Value::Null),
     }
+}
+
+/// `(table, column)`: the sequence that goes with the column, as PostgreSQL writes its name.
+fn serial_sequence(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
+    let (table, column) = (text(context, 0)?, text(context, 1)?);
+    let owned: Option<String> = with_connection(context, |connection| {
+        if !is_there(connection)? {
+            return Ok(None);
+        }
+        connection
+            .prepare_cached("SELECT name FROM forebay_sequence WHERE owner_table = ?1 AND owner_column = ?2")?
+            .query_row([table, column], |row| row.get(0))
+            .optional()
+    })?;
+    Ok(owned.map_or(Value::Null, |owned| {
+        let (schema, name) = parted(&owned);
+        Value::Text(format!(
+            "{}.{}",
+            identifier_if_needed(schema),
+            identifier_if_needed(name)
+        ))
+    }))
 }
 
 #[cfg(test)]
