@@ -10,6 +10,7 @@
 //!
 //! Knows nothing of sockets, messages or transactions.
 
+mod alter_sequence;
 mod carrier;
 mod catalog_query;
 mod command;
@@ -232,6 +233,7 @@ pub struct Statement {
     tree: Option<Arc<grammar::Tree>>,
     carried: Option<Arc<Statement>>,
     maintenance: Option<Arc<maintenance::Maintenance>>,
+    altered_sequence: Option<Arc<alter_sequence::AlterSequence>>,
 }
 
 impl Statement {
@@ -382,6 +384,7 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         tree: None,
         carried: None,
         maintenance: None,
+        altered_sequence: None,
     };
     if let Some(carrier) = carrier::understand(script, segment)? {
         (statement.kind, statement.tag) = (carrier.kind, carrier.tag);
@@ -413,6 +416,11 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         statement.runs_alone = maintenance.is_vacuum;
         statement.tag = Tag::Words(if maintenance.is_vacuum { "VACUUM" } else { "ANALYZE" }.into());
         statement.maintenance = Some(Arc::new(maintenance));
+        return Ok(statement);
+    }
+    if let Some(alter) = alter_sequence::AlterSequence::understand(&cursor)? {
+        statement.tag = Tag::Words("ALTER SEQUENCE".into());
+        statement.altered_sequence = Some(Arc::new(alter));
         return Ok(statement);
     }
     statement.runs_alone = is_concurrent(&cursor);
@@ -454,6 +462,10 @@ pub(crate) fn compile(
 ) -> Result<Plan, SqlError> {
     if let Some(maintenance) = &statement.maintenance {
         return maintenance.plan(connection, environment);
+    }
+    if let Some(alter) = &statement.altered_sequence {
+        return compile::alter_sequence(alter, connection, environment, values)
+            .map_err(|fault| placed(fault, statement, script));
     }
     let Some(tree) = &statement.tree else {
         return described_by_sqlite(connection, statement);

@@ -85,9 +85,7 @@ impl Compiler<'_> {
             return Ok(scalar);
         }
         let located = |fault: Fault| match function.name.0.last() {
-            Some(sqlparser::ast::ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => {
-                fault.at(name)
-            }
+            Some(ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => fault.at(name),
             _ => fault,
         };
         let mut arguments = Vec::with_capacity(written.positional.len());

@@ -59,6 +59,7 @@ pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
 #[cfg(test)]
 pub(crate) use sequence::SEQUENCES;
+pub(crate) use sequence::{alter_sequence, sequence_bounds};
 use types::TypeName;
 
 use crate::sql::facts::{Oid, oid};

@@ -6,6 +6,7 @@
 //!
 //! What depends on the session is told by a text of its own ([`Told`]): SQLite's functions know no session.
 
+mod sequence_change;
 mod sequences;
 mod special;
 
@@ -23,6 +24,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::{Value, ValueRef};
 
 use super::compile::types::ARRAY_COLLATIONS;
+pub(crate) use sequence_change::SequenceChange;
 pub use sequences::{GIVE_BACK, Sequences};
 pub(crate) use special::clock_micros;
 
