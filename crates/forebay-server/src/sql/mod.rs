@@ -550,14 +550,14 @@ pub(crate) struct CopiedColumn {
     pub(crate) generated: bool,
 }
 
-/// The columns of a table that is copied, `from` the client or to it. `path` is the setting of `search_path`, and the user.
+/// The name in the file, and the columns, of a table that is copied, `from` the client or to it. `path` is the setting of `search_path`, and the user.
 pub(crate) fn copied_columns(
     connection: &rusqlite::Connection,
     schema: Option<&str>,
     name: &str,
     path: (&str, &str),
     from: bool,
-) -> Result<Vec<CopiedColumn>, SqlError> {
+) -> Result<(String, Vec<CopiedColumn>), SqlError> {
     let fault = |sqlstate: &'static str, message: String, hint: Option<&str>| SqlError::Fault {
         sqlstate,
         message,
@@ -589,7 +589,7 @@ pub(crate) fn copied_columns(
             fault("42809", format!("cannot copy from view \"{name}\""), Some(hint))
         });
     }
-    Ok(table
+    let columns = table
         .columns
         .iter()
         .map(|column| CopiedColumn {
@@ -598,7 +598,8 @@ pub(crate) fn copied_columns(
             typmod: column.kind.typmod,
             generated: column.generated,
         })
-        .collect())
+        .collect();
+    Ok((table.name.clone(), columns))
 }
 
 /// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.

@@ -244,6 +244,7 @@ impl Compiler<'_> {
             }
             place += 1;
         }
+        self.empties.clone_from(&names);
         let mut steps = vec![Step::DeferForeignKeys];
         for name in names.iter().rev() {
             steps.push(format!("DELETE FROM {}", identifier(name)).into());
