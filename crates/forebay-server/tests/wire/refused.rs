@@ -108,6 +108,10 @@ const REFUSED: &[(&str, &str)] = &[
         "MERGE INTO t USING (SELECT 1 AS a) s ON t.a = s.a WHEN MATCHED THEN DELETE",
     ),
     ("`SET (a, b) = (SELECT …)`", "UPDATE t SET (a, b) = (SELECT 1, 'b')"),
+    (
+        "sets the key itself",
+        "INSERT INTO t VALUES (1), (2) ON CONFLICT (id) DO UPDATE SET id = t.id + 1",
+    ),
     ("`SELECT … INTO`", "SELECT a INTO u FROM t"),
     (
         "`RETURNING` of another table's columns",
