@@ -43,8 +43,8 @@ pub(super) struct Directory {
     constraints: HashMap<u32, [String; 2]>,
     views: HashMap<u32, String>,
     triggers: HashMap<u32, String>,
-    /// The sequence of a column, by table and column.
-    serials: HashMap<(u32, String), String>,
+    /// The columns of each of the user's tables, with their sequences.
+    serials: HashMap<u32, HashMap<String, Option<String>>>,
 }
 
 impl Directory {
@@ -62,6 +62,8 @@ impl Directory {
         }
         for table in &schema.tables {
             directory.name(table.oid, &table.namespace.name, &table.name);
+            let columns = table.columns.iter().map(|column| (column.name.clone(), None));
+            directory.serials.insert(table.oid, columns.collect());
             if let Some(view) = &table.view {
                 directory.views.insert(table.oid, view.clone());
             }
@@ -86,22 +88,30 @@ impl Directory {
         for sequence in &schema.sequences {
             directory.name(sequence.oid, &sequence.namespace.name, &sequence.name);
             if let Some(owner) = &sequence.owner {
-                directory.serials.insert(
-                    (owner.table, owner.column_name.clone()),
-                    format!(
-                        "{}.{}",
-                        quote_identifier(&sequence.namespace.name),
-                        quote_identifier(&sequence.name)
-                    ),
-                );
+                let columns = directory.serials.entry(owner.table).or_default();
+                let schema = quote_identifier(&sequence.namespace.name);
+                let named = format!("{schema}.{}", quote_identifier(&sequence.name));
+                columns.insert(owner.column_name.clone(), Some(named));
             }
         }
         directory
     }
 
-    /// `pg_get_serial_sequence(table, column)`.
-    pub(super) fn serial_sequence(&self, table: &str, column: &str) -> Option<String> {
-        self.serials.get(&(self.relation(table)?, column.to_owned())).cloned()
+    /// `pg_get_serial_sequence(table, column)`; of one that is not there, SQLSTATE and message.
+    pub(super) fn serial_sequence(&self, table: &str, column: &str) -> Result<Option<String>, (&'static str, String)> {
+        let oid = self
+            .relation(table)
+            .ok_or_else(|| ("42P01", format!("relation \"{table}\" does not exist")))?;
+        let Some(columns) = self.serials.get(&oid) else {
+            return Ok(None);
+        };
+        columns.get(column).cloned().ok_or_else(|| {
+            let relation = self.relations.get(&oid).map_or(table, |(_, name)| name);
+            (
+                "42703",
+                format!("column \"{column}\" of relation \"{relation}\" does not exist"),
+            )
+        })
     }
 
     fn name(&mut self, oid: u32, schema: &str, name: &str) {

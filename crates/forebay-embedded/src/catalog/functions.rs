@@ -100,9 +100,11 @@ fn register_lookups(connection: &Connection, directory: &Arc<RwLock<Directory>>)
         ))
     })?;
     lookup("pg_get_serial_sequence", |directory, context| {
-        Ok(text(
-            directory.serial_sequence(&string(context, 0)?, &string(context, 1)?),
-        ))
+        let (table, column) = (string(context, 0)?, string(context, 1)?);
+        directory
+            .serial_sequence(&table, &column)
+            .map(text)
+            .map_err(|(sqlstate, message)| RuntimeError::raise(sqlstate, message))
     })?;
     lookup("pg_get_viewdef", |directory, context| {
         Ok(text(directory.view_definition(oid(context, 0)?)))

@@ -36,6 +36,8 @@ pub(super) struct Block {
     expired: bool,
     /// Oldest first.
     savepoints: Vec<Savepoint>,
+    /// Tables that it has made or truncated, by their names in the file, and how many savepoints there were then.
+    emptied: Vec<(String, usize)>,
     /// What a rollback puts back.
     settings_before: Settings,
     /// When it began, in microseconds since 1970: `now()` for all of it.
@@ -70,6 +72,7 @@ impl Block {
             snapshot_waited: Duration::ZERO,
             expired: false,
             savepoints: Vec::new(),
+            emptied: Vec::new(),
             settings_before: settings.clone(),
             began_micros: clock_micros(),
             schema_change: None,
@@ -92,6 +95,19 @@ impl Block {
 
     pub(super) fn has_changed_schema(&self) -> bool {
         self.schema_change.is_some()
+    }
+
+    /// A statement in it has made or truncated these tables.
+    pub(super) fn empties(&mut self, tables: &[String]) {
+        let savepoints = self.savepoints.len();
+        self.emptied
+            .extend(tables.iter().map(|table| (table.clone(), savepoints)));
+    }
+
+    /// Whether that table was made or truncated since the last savepoint.
+    pub(super) fn has_emptied(&self, table: &str) -> bool {
+        let mut emptied = self.emptied.iter();
+        emptied.any(|(name, savepoints)| name == table && *savepoints == self.savepoints.len())
     }
 
     /// This setting is changed until the end of the block only.
@@ -236,6 +252,7 @@ impl Block {
             transaction.rollback_to(&mark(place)).await?;
         }
         self.savepoints.truncate(place + 1);
+        self.emptied.retain(|(_, savepoints)| *savepoints <= place);
         self.failed = false;
         if let Some(SchemaChange(plans)) = &self.schema_change {
             plans.schema_changed();
@@ -253,6 +270,9 @@ impl Block {
             transaction.release(&mark(place)).await?;
         }
         self.savepoints.truncate(place);
+        for (_, savepoints) in &mut self.emptied {
+            *savepoints = place.min(*savepoints);
+        }
         Ok(true)
     }
 

@@ -421,6 +421,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let error = match written {
             Ok(outcome) => {
+                if let (Some(block), Some(plan)) = (&mut self.block, &portal.prepared.shape.plan) {
+                    block.empties(&plan.empties);
+                }
                 if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
                     self.look_at_constraints(token).await?;
                 } else if self

@@ -5,7 +5,7 @@
 //! Syncs, or in one simple query, is one transaction. What a session gathers is bounded, and what it holds that others wait
 //! for it holds for a bounded time.
 //!
-//! Knows messages and transactions. Does not know bytes ([`wire`](crate::wire)), SQL ([`sql`](crate::sql)), or how writes
+//! Knows messages and transactions. Does not know bytes ([`forebay_pg_wire`]), SQL ([`sql`](crate::sql)), or how writes
 //! come to share commits ([`forebay_write`]).
 
 mod advisory;

@@ -201,16 +201,18 @@ pub(super) fn is_relation_of_the_catalog(name: &str) -> bool {
 
 #[derive(Default)]
 struct NeedsCatalog {
-    /// Casts to regclass that are to come and only name a sequence.
+    /// Casts to regclass and calls of `pg_get_serial_sequence` that are to come and only name a sequence.
     sequences: usize,
 }
 
 impl Look for NeedsCatalog {
     fn expression(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if names_sequence(expression) {
-            self.sequences += 1;
-        }
+        self.sequences += names_sequence(expression);
         let needs = match expression {
+            Expr::Function(function) if self.sequences > 0 && is_called(function, "pg_get_serial_sequence") => {
+                self.sequences -= 1;
+                false
+            }
             Expr::Function(Function { name, .. }) => name.0.last().is_some_and(
                 |last| matches!(last, ObjectNamePart::Identifier(name) if FUNCTIONS.contains(&name.value.to_ascii_lowercase().as_str())),
             ),
@@ -232,19 +234,33 @@ impl Look for NeedsCatalog {
     }
 }
 
-/// `nextval('…'::regclass)` and its like, which the compiler knows.
-fn names_sequence(expression: &Expr) -> bool {
+/// In how many words `nextval('…'::regclass)`, `setval(pg_get_serial_sequence(…), …)` and their like, which the compiler knows, name a
+/// sequence.
+fn names_sequence(expression: &Expr) -> usize {
     let Expr::Function(function) = expression else {
-        return false;
+        return 0;
     };
-    let known = function.name.0.last().is_some_and(|last| {
-        matches!(last, ObjectNamePart::Identifier(name)
-            if ["nextval", "currval", "setval"].iter().any(|known| name.value.eq_ignore_ascii_case(known)))
-    });
-    known
-        && matches!(&function.args, FunctionArguments::List(list)
-        if matches!(
-            list.args.first(),
-            Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Cast { data_type: DataType::Regclass, .. })))
-        ))
+    let FunctionArguments::List(list) = &function.args else {
+        return 0;
+    };
+    let known = ["nextval", "currval", "setval"];
+    if !known.iter().any(|known| is_called(function, known)) {
+        return 0;
+    }
+    let of = |named: &Expr| matches!(named, Expr::Function(inner) if is_called(inner, "pg_get_serial_sequence"));
+    match list.args.first() {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Cast {
+            data_type: DataType::Regclass,
+            expr,
+            ..
+        }))) => 1 + usize::from(of(expr)),
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(named))) => of(named).into(),
+        _ => 0,
+    }
+}
+
+fn is_called(function: &Function, name: &str) -> bool {
+    function.name.0.last().is_some_and(
+        |last| matches!(last, ObjectNamePart::Identifier(called) if called.value.eq_ignore_ascii_case(name)),
+    )
 }

@@ -170,9 +170,8 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
             let second = rest.peek_word();
             match second.as_str() {
                 // What there is of these, the compiler knows.
-                "SEQUENCE" if first != "ALTER" => return None,
+                "SEQUENCE" => return None,
                 "SCHEMA" | "EXTENSION" if first != "ALTER" => return None,
-                "SEQUENCE" => refused_but("ALTER SEQUENCE", "Its next number is set by setval()."),
                 "ROLE" | "USER" | "DATABASE" | "SCHEMA" | "EXTENSION" | "FUNCTION" | "PROCEDURE" | "TYPE"
                 | "DOMAIN" | "MATERIALIZED" | "LANGUAGE" | "OPERATOR" | "AGGREGATE" | "PUBLICATION"
                 | "SUBSCRIPTION" | "SERVER" | "FOREIGN" | "POLICY" | "RULE" | "EVENT" | "CAST" | "COLLATION"

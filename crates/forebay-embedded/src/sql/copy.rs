@@ -16,6 +16,8 @@ pub struct Copy {
     pub from: bool,
     /// How it is written.
     pub format: Format,
+    /// Only into a table that the transaction has made or truncated. Nothing else comes of it here: no row is ever to be frozen.
+    pub freeze: bool,
     /// The first line has the columns' names.
     pub header: Header,
     /// Between values; of text and CSV.
@@ -472,9 +474,6 @@ fn finish(subject: Subject, from: bool, options: Options) -> Result<Copy, SqlErr
     if csv && null.as_bytes().contains(&quote) {
         return fault("0A000", "CSV quote character must not appear in the NULL specification");
     }
-    if options.freeze == Some(true) {
-        return Err(SqlError::unsupported("COPY FREEZE"));
-    }
     if let Some(encoding) = options.encoding
         && !["utf8", "utf-8", "unicode"]
             .iter()
@@ -486,6 +485,7 @@ fn finish(subject: Subject, from: bool, options: Options) -> Result<Copy, SqlErr
         subject,
         from,
         format,
+        freeze: options.freeze == Some(true),
         header,
         delimiter,
         null,

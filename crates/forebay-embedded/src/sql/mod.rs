@@ -10,6 +10,7 @@
 //!
 //! Knows nothing of sockets, messages or transactions.
 
+mod alter_sequence;
 mod carrier;
 mod catalog_query;
 mod command;
@@ -233,6 +234,7 @@ pub struct Statement {
     tree: Option<Arc<grammar::Tree>>,
     carried: Option<Arc<Statement>>,
     maintenance: Option<Arc<maintenance::Maintenance>>,
+    altered_sequence: Option<Arc<alter_sequence::AlterSequence>>,
 }
 
 impl Statement {
@@ -383,6 +385,7 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         tree: None,
         carried: None,
         maintenance: None,
+        altered_sequence: None,
     };
     if let Some(carrier) = carrier::understand(script, segment)? {
         (statement.kind, statement.tag) = (carrier.kind, carrier.tag);
@@ -414,6 +417,11 @@ fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
         statement.runs_alone = maintenance.is_vacuum;
         statement.tag = Tag::Words(if maintenance.is_vacuum { "VACUUM" } else { "ANALYZE" }.into());
         statement.maintenance = Some(Arc::new(maintenance));
+        return Ok(statement);
+    }
+    if let Some(alter) = alter_sequence::AlterSequence::understand(&cursor)? {
+        statement.tag = Tag::Words("ALTER SEQUENCE".into());
+        statement.altered_sequence = Some(Arc::new(alter));
         return Ok(statement);
     }
     statement.runs_alone = is_concurrent(&cursor);
@@ -455,6 +463,10 @@ pub(crate) fn compile(
 ) -> Result<Plan, SqlError> {
     if let Some(maintenance) = &statement.maintenance {
         return maintenance.plan(connection, environment);
+    }
+    if let Some(alter) = &statement.altered_sequence {
+        return compile::alter_sequence(alter, connection, environment, values)
+            .map_err(|fault| placed(fault, statement, script));
     }
     let Some(tree) = &statement.tree else {
         return described_by_sqlite(connection, statement);
@@ -539,14 +551,14 @@ pub(crate) struct CopiedColumn {
     pub(crate) generated: bool,
 }
 
-/// The columns of a table that is copied, `from` the client or to it. `path` is the setting of `search_path`, and the user.
+/// The name in the file, and the columns, of a table that is copied, `from` the client or to it. `path` is the setting of `search_path`, and the user.
 pub(crate) fn copied_columns(
     connection: &rusqlite::Connection,
     schema: Option<&str>,
     name: &str,
     path: (&str, &str),
     from: bool,
-) -> Result<Vec<CopiedColumn>, SqlError> {
+) -> Result<(String, Vec<CopiedColumn>), SqlError> {
     let fault = |sqlstate: &'static str, message: String, hint: Option<&str>| SqlError::Fault {
         sqlstate,
         message,
@@ -578,7 +590,7 @@ pub(crate) fn copied_columns(
             fault("42809", format!("cannot copy from view \"{name}\""), Some(hint))
         });
     }
-    Ok(table
+    let columns = table
         .columns
         .iter()
         .map(|column| CopiedColumn {
@@ -587,7 +599,8 @@ pub(crate) fn copied_columns(
             typmod: column.kind.typmod,
             generated: column.generated,
         })
-        .collect())
+        .collect();
+    Ok((table.name.clone(), columns))
 }
 
 /// Whether SQLite's text of a table has a foreign key that is DEFERRABLE and not INITIALLY DEFERRED.

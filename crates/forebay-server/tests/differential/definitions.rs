@@ -92,7 +92,19 @@ fn key_script(kind: &str, values: &[&str]) -> String {
     line(&mut script, format!("INSERT INTO k_t VALUES ('{first}')"));
     line(&mut script, format!("INSERT INTO k_c VALUES ('{}')", values[1]));
     script.push_str("ALTER TABLE k_c ADD FOREIGN KEY (a) REFERENCES k_t\n");
-    script.push_str("DROP TABLE k_c\nDROP TABLE k_t\nCREATE TABLE k_t (a text PRIMARY KEY)\n");
+    script.push_str("DROP TABLE k_c\nDROP TABLE k_t\n");
+    line(&mut script, format!("CREATE TABLE k_t (a {kind} UNIQUE, b integer)"));
+    let update = "ON CONFLICT (a) DO UPDATE SET b = excluded.b, a = excluded.a";
+    for pair in values.windows(2) {
+        let [one, other] = [&pair[0], &pair[1]];
+        line(
+            &mut script,
+            format!("INSERT INTO k_t VALUES ('{one}', 1), ('{other}', 2) {update}"),
+        );
+        let query = format!("SELECT v::{kind}, 3 FROM (VALUES ('{one}'), ('{other}')) AS s (v)");
+        line(&mut script, format!("INSERT INTO k_t {query} {update}"));
+    }
+    script.push_str("SELECT count(*) FROM k_t\nDROP TABLE k_t\nCREATE TABLE k_t (a text PRIMARY KEY)\n");
     each(&mut script, "INSERT INTO k_t VALUES (?)");
     line(
         &mut script,

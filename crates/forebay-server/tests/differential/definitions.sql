@@ -304,3 +304,123 @@ CREATE TABLE k_t (a integer)
 COMMENT ON COLUMN public.k_t.a IS 'x'
 SELECT col_description((quote_ident(current_database()) || '.public.k_t')::regclass, 1)
 DROP TABLE k_t
+-- The sequence of a column, found by its name.
+create schema x
+create table u(id serial primary key, "N m" int)
+create table x.u(id serial primary key)
+select pg_get_serial_sequence('u','id'), pg_get_serial_sequence('"u"','N m')
+select pg_get_serial_sequence('u','nosuch')
+select pg_get_serial_sequence('nou','nosuch')
+select setval(pg_get_serial_sequence('"u"','id'), coalesce(max("id"), 1), max("id") is not null) from "u"
+insert into u default values returning id
+insert into u(id) values (70)
+select setval(pg_get_serial_sequence('"u"','id'), coalesce(max("id"), 1), max("id") is not null) from "u"
+insert into u default values returning id
+select setval(pg_get_serial_sequence('x.u','id'), coalesce(max("id"), 1), max("id") is not null) from x."u"
+insert into x.u default values returning id
+select setval(pg_get_serial_sequence('u','id'), 5)
+select currval(pg_get_serial_sequence('u','id')), nextval(pg_get_serial_sequence('u','id')::regclass)
+select setval(pg_get_serial_sequence('u','N m'), 5)
+select nextval(pg_get_serial_sequence('u','N m'))
+select setval('u_id_seq', null), setval('u_id_seq', 3, null)
+select setval(pg_get_serial_sequence('u','nosuch'), 5) from u
+select pg_get_serial_sequence('u','id') from u limit 1
+drop table u
+drop schema x cascade
+-- Sequences that are altered, and what is taken back.
+create table u(id serial primary key, b int)
+create sequence s start 1
+alter sequence s owned by u.b
+alter sequence s owned by nosuch.id
+alter sequence s owned by u.x
+alter sequence s owned by id
+select pg_get_serial_sequence('u','b')
+alter sequence public.s owned by none
+select pg_get_serial_sequence('u','b')
+select nextval('s'), nextval('s'), nextval('s')
+alter sequence s increment by 10
+select nextval('s')
+begin
+alter sequence s restart with 100
+select nextval('s')
+rollback
+select nextval('s')
+begin
+alter sequence s increment 3
+rollback
+select nextval('s')
+begin
+savepoint a
+alter sequence s restart
+select nextval('s')
+rollback to a
+select nextval('s')
+commit
+select nextval('s')
+alter sequence s maxvalue 20
+alter sequence s minvalue 10
+alter sequence s increment 0
+alter sequence s restart 60 maxvalue 65 minvalue 50 start 55 increment by 3
+select nextval('s'), nextval('s')
+select nextval('s')
+alter sequence s cycle
+select nextval('s')
+alter sequence s no cycle restart
+select nextval('s')
+alter sequence s no maxvalue no minvalue increment -1
+select nextval('s')
+alter sequence s no maxvalue minvalue -100 increment -1 restart with -5 start with -4
+select nextval('s')
+alter sequence s restart
+select nextval('s')
+alter sequence s increment by 2 increment by 3
+alter sequence u restart
+alter sequence if exists nos restart
+alter sequence nos restart
+alter sequence s cache 0
+alter sequence s restart 1.5
+alter sequence s as text
+alter sequence s as smallint maxvalue 40000
+alter sequence s as smallint minvalue -5 no maxvalue increment 1 start 1 restart
+select seqstart, seqmin, seqmax, seqincrement, seqcycle, seqtypid::regtype from pg_sequence where seqrelid = 's'::regclass
+alter sequence s as bigint
+select seqstart, seqmin, seqmax, seqincrement, seqcycle, seqtypid::regtype from pg_sequence where seqrelid = 's'::regclass
+alter sequence u_id_seq restart with 42
+insert into u default values returning id
+begin
+select nextval('s')
+alter sequence s restart 30
+select nextval('s')
+rollback
+select nextval('s')
+begin
+alter sequence s increment 5
+select nextval('s')
+rollback
+select nextval('s')
+create sequence f start 7
+begin
+alter sequence f increment 5
+select nextval('f'), nextval('f')
+rollback
+select nextval('f'), nextval('f')
+alter sequence f owned by u.b
+drop table u
+select nextval('f')
+create table i(n int generated always as identity)
+alter sequence i_n_seq owned by none
+alter sequence i_n_seq restart 9
+insert into i default values returning n
+create sequence c cache 0
+drop table i
+drop sequence s
+drop sequence c
+create table u(id serial primary key)
+insert into u default values
+insert into u default values returning id
+begin
+truncate u restart identity
+insert into u default values returning id
+rollback
+insert into u default values returning id
+drop table u

@@ -351,3 +351,34 @@ fn much_data_takes_little_memory_and_time() {
         "54000"
     );
 }
+
+#[test]
+fn freeze_is_for_tables_that_are_new_to_the_transaction() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int); CREATE SCHEMA x");
+    const NOT_NEW: &str = "55000";
+    for (before, sqlstate) in [
+        ("SELECT 1", NOT_NEW),
+        ("TRUNCATE t", "00000"),
+        ("TRUNCATE t; SAVEPOINT s", NOT_NEW),
+        ("SAVEPOINT s; TRUNCATE t; RELEASE s", "00000"),
+        ("SAVEPOINT s; TRUNCATE t; ROLLBACK TO s", NOT_NEW),
+        ("CREATE TABLE x.t (a int)", NOT_NEW),
+        ("CREATE TABLE x.t (a int); SET LOCAL search_path = x", "00000"),
+        ("CREATE TABLE IF NOT EXISTS t (a int)", NOT_NEW),
+        ("DROP TABLE t; CREATE TABLE t AS SELECT 1 AS a", "00000"),
+        ("TRUNCATE t; DECLARE c CURSOR FOR SELECT 1", "25000"),
+    ] {
+        client.run("BEGIN");
+        client.run(before);
+        let copied = copy_in(&mut client, "COPY t FROM STDIN WITH (FREEZE ON)", b"1\n", 10);
+        assert_eq!(copied.sqlstate(), sqlstate, "{before}");
+        client.run("ROLLBACK");
+    }
+    assert_eq!(
+        copy_in(&mut client, "COPY t FROM STDIN FREEZE", b"1\n", 10).sqlstate(),
+        NOT_NEW
+    );
+    assert_eq!(copy_out(&mut client, "COPY (SELECT 1) TO STDOUT (FREEZE)"), "1\n");
+}

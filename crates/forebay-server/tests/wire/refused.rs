@@ -35,7 +35,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("`ALTER SCHEMA`", "ALTER SCHEMA s RENAME TO r"),
     ("`AUTHORIZATION`", "CREATE SCHEMA AUTHORIZATION r"),
     ("`COMMENT`", "COMMENT ON CONSTRAINT t_pkey ON t IS 'words'"),
-    ("`ALTER SEQUENCE`", "ALTER SEQUENCE t_id_seq RESTART"),
+    (
+        "`ALTER SEQUENCE … RENAME TO`",
+        "ALTER SEQUENCE t_id_seq RENAME TO numbers",
+    ),
+    ("`CACHE` of more than one number", "CREATE SEQUENCE numbers CACHE 10"),
     ("`CREATE TEMPORARY TABLE`", "CREATE TEMPORARY TABLE u (a int)"),
     ("`CREATE UNLOGGED TABLE`", "CREATE UNLOGGED TABLE u (a int)"),
     ("partitions", "CREATE TABLE u (a int) PARTITION BY RANGE (a)"),
@@ -104,6 +108,10 @@ const REFUSED: &[(&str, &str)] = &[
         "MERGE INTO t USING (SELECT 1 AS a) s ON t.a = s.a WHEN MATCHED THEN DELETE",
     ),
     ("`SET (a, b) = (SELECT …)`", "UPDATE t SET (a, b) = (SELECT 1, 'b')"),
+    (
+        "sets the key itself",
+        "INSERT INTO t VALUES (1), (2) ON CONFLICT (id) DO UPDATE SET id = t.id + 1",
+    ),
     ("`SELECT … INTO`", "SELECT a INTO u FROM t"),
     (
         "`RETURNING` of another table's columns",

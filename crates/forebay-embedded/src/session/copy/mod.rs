@@ -20,7 +20,7 @@ use forebay_write::CancelToken;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::prepared::Prepared;
+use super::prepared::{PortalState, Prepared};
 use super::{Session, Stop};
 use crate::errors;
 use crate::sql::{self, CopiedColumn, Copy, Forced, Script, Subject};
@@ -105,7 +105,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 name,
                 columns,
             } => {
-                let known = self.copied_columns(schema.clone(), name, copy.from, token).await?;
+                let (stored, known) = self.copied_columns(schema.clone(), name, copy.from, token).await?;
+                if copy.from && copy.freeze {
+                    self.refuse_unless_new(&stored)?;
+                }
                 let columns = chosen(name, &known, columns.as_deref())?;
                 let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
                 let list = list.join(", ");
@@ -127,6 +130,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         } else {
             self.copy_out(copy, prepared, &columns, token).await
         }
+    }
+
+    /// FREEZE is for a table whose rows nobody else can see yet.
+    fn refuse_unless_new(&self, table: &str) -> Result<(), WireError> {
+        if self
+            .portals
+            .values()
+            .any(|portal| !matches!(portal.state, PortalState::Done))
+        {
+            let message = "cannot perform COPY FREEZE because of prior transaction activity";
+            return Err(WireError::new("25000", message));
+        }
+        if self.block.as_ref().is_some_and(|block| block.has_emptied(table)) {
+            return Ok(());
+        }
+        let message =
+            "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction";
+        Err(WireError::new("55000", message))
     }
 
     /// The statement that a COPY stands for.
@@ -162,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         name: &str,
         from: bool,
         token: &CancelToken,
-    ) -> Result<Vec<CopiedColumn>, Stop> {
+    ) -> Result<(String, Vec<CopiedColumn>), Stop> {
         let path = self.settings.value("search_path").unwrap_or_default();
         let user = self.identity.user.clone();
         let source = self.source(token).await?;

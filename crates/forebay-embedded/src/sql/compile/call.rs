@@ -2,7 +2,9 @@
 //! about the session.
 
 use forebay_pg_values::{Owned, Type};
-use sqlparser::ast::{DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value};
+use sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Value,
+};
 
 use super::expression::common_kind;
 use super::fault::{Fault, Result};
@@ -12,6 +14,9 @@ use super::scope::Scope;
 use super::types::{self, TypeName};
 use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, FunctionFact, Oid, oid};
+
+/// What looks a column's sequence up.
+const SERIAL_SEQUENCE: &str = "\"forebay_serial_sequence\"";
 
 /// The arguments of a call as they were written.
 pub(super) struct Written<'a> {
@@ -80,9 +85,7 @@ impl Compiler<'_> {
             return Ok(scalar);
         }
         let located = |fault: Fault| match function.name.0.last() {
-            Some(sqlparser::ast::ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => {
-                fault.at(name)
-            }
+            Some(ObjectNamePart::Identifier(name)) if fault.sqlstate.starts_with("42") => fault.at(name),
             _ => fault,
         };
         let mut arguments = Vec::with_capacity(written.positional.len());
@@ -135,6 +138,7 @@ impl Compiler<'_> {
             "greatest" | "least" => return self.extreme(name, arguments),
             "row" => return Err(Fault::unsupported("a row as a value")),
             "nextval" | "currval" | "setval" | "lastval" => return self.sequence_call(name, arguments),
+            "pg_get_serial_sequence" if arguments.len() == 2 => return self.serial_sequence(&arguments),
             "pg_typeof" => {
                 if let [argument] = arguments.as_slice() {
                     let written = types::format_type(argument.oid, -1);
@@ -361,6 +365,8 @@ impl Compiler<'_> {
             self.writes = true;
         }
         let mut sql = format!("\"forebay_{name}\"({ENVIRONMENT}");
+        // Of a NULL each of them is NULL.
+        let mut not_null = name != "setval";
         if wanted > 0 {
             let sequence = arguments.remove(0);
             let named = match &sequence.form {
@@ -371,8 +377,12 @@ impl Compiler<'_> {
                     quoted(&sequence_name(text)?)
                 }
                 _ => {
-                    self.refuse_other_path("a sequence")?;
+                    // That one's answer says the schema.
+                    if !sequence.sql.starts_with(SERIAL_SEQUENCE) {
+                        self.refuse_other_path("a sequence")?;
+                    }
                     let text = self.convert_type(sequence, oid::TEXT, Context::Implicit)?;
+                    not_null &= text.not_null;
                     format!("\"forebay_sequence_name\"({})", text.sql)
                 }
             };
@@ -388,8 +398,41 @@ impl Compiler<'_> {
         sql.push(')');
         Ok(Scalar {
             volatile: true,
-            not_null: true,
+            not_null,
             ..Scalar::new(sql, oid::INT8)
+        })
+    }
+
+    /// `pg_get_serial_sequence(table, column)`.
+    fn serial_sequence(&mut self, arguments: &[Scalar]) -> Result<Scalar> {
+        let constant = |argument: &Scalar| match &argument.form {
+            Form::Constant(Owned::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let [Some(written), Some(column)] = [constant(&arguments[0]), constant(&arguments[1])] else {
+            return Err(Fault::unsupported(
+                "pg_get_serial_sequence() of what is not a constant, beside a table",
+            ));
+        };
+        let name = ObjectName(
+            name_parts(&written)?
+                .into_iter()
+                .map(|part| ObjectNamePart::Identifier(Ident::with_quote('"', part)))
+                .collect(),
+        );
+        let table = self.table(&name)?;
+        if table.column(&column).is_none() {
+            return Err(Fault::new(
+                "42703",
+                format!("column \"{column}\" of relation \"{}\" does not exist", table.shown()),
+            ));
+        }
+        Ok(Scalar {
+            volatile: true,
+            ..Scalar::new(
+                format!("{SERIAL_SEQUENCE}({}, {})", quoted(&table.name), quoted(&column)),
+                oid::TEXT,
+            )
         })
     }
 

@@ -113,6 +113,13 @@ impl Compiler<'_> {
         );
         // With a condition, whether a row is met twice depends on the rows that are there.
         let once_word = match conflict.map(|conflict| &conflict.action) {
+            Some(OnConflictAction::DoUpdate(update))
+                if target
+                    .as_deref()
+                    .is_some_and(|target| changes_key(&update.assignments, &table, target)) =>
+            {
+                "rekeys"
+            }
             Some(OnConflictAction::DoUpdate(update)) if update.selection.is_some() => "perhaps",
             _ => "",
         };
@@ -327,7 +334,7 @@ impl Compiler<'_> {
                 .iter()
                 .map(|wanted| {
                     let at = columns.iter().position(|(_, place)| place == wanted)?;
-                    Some(key_text(&table.columns[*wanted], &format!("column{}", at + 1)))
+                    Some(key_part(&table.columns[*wanted], &format!("column{}", at + 1)))
                 })
                 .collect();
             if let Some(keys) = keys {
@@ -365,7 +372,7 @@ impl Compiler<'_> {
             };
             let value = self.assigned(scalar, table, *place)?;
             if once.is_some_and(|target| target.contains(place)) {
-                keys.push(key_text(&table.columns[*place], &value.sql));
+                keys.push(key_part(&table.columns[*place], &value.sql));
             }
             stored.push(*place);
             values.push(value.sql);
@@ -373,7 +380,7 @@ impl Compiler<'_> {
         for (place, scalar) in omitted {
             // A number of a sequence is nobody else's, and must not be asked for twice.
             if once.is_some_and(|target| target.contains(&place)) && !scalar.sql.contains("\"forebay_nextval\"") {
-                keys.push(key_text(&table.columns[place], &scalar.sql));
+                keys.push(key_part(&table.columns[place], &scalar.sql));
             }
             stored.push(place);
             values.push(scalar.sql);
@@ -381,7 +388,7 @@ impl Compiler<'_> {
         let known_to_sqlite = once.unwrap_or_default().iter().filter(|place| !stored.contains(*place));
         for column in known_to_sqlite.map(|place| &table.columns[*place]) {
             if let Some(Default::Stored(literal)) = &column.default {
-                keys.push(key_text(column, literal));
+                keys.push(key_part(column, literal));
             }
         }
         let values = values.join(", ");
@@ -860,12 +867,27 @@ impl Table {
     }
 }
 
-/// A key's text under which equal keys are equal.
-fn key_text(column: &Column, sql: &str) -> String {
-    match types::collation(column.kind.oid) {
-        Some(collation) => format!("\"forebay_key\"({sql}, '{collation}')"),
-        None => sql.to_owned(),
-    }
+/// A column of a key as `forebay_once` is told of it: its value, and the collation by which it is equal to another.
+fn key_part(column: &Column, sql: &str) -> String {
+    format!("{sql}, '{}'", types::collation(column.kind.oid).unwrap_or_default())
+}
+
+/// Whether an upsert gives a row that is there another key: what is set is neither the key it has nor the one that met it.
+fn changes_key(assignments: &[Assignment], table: &Table, target: &[usize]) -> bool {
+    let is_key = |name: &ObjectName| column_place(table, name).is_ok_and(|place| target.contains(&place));
+    assignments.iter().any(|assignment| match &assignment.target {
+        AssignmentTarget::ColumnName(name) => {
+            let same = match (unnested(&assignment.value), name.0.last()) {
+                (Expr::Identifier(value), Some(ObjectNamePart::Identifier(name))) => folded(value) == folded(name),
+                (Expr::CompoundIdentifier(parts), Some(ObjectNamePart::Identifier(name))) => {
+                    parts.last().is_some_and(|value| folded(value) == folded(name))
+                }
+                _ => false,
+            };
+            is_key(name) && !same
+        }
+        AssignmentTarget::Tuple(names) => names.iter().any(is_key),
+    })
 }
 
 /// Why a client has no say in a column.

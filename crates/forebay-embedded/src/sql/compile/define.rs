@@ -272,7 +272,7 @@ pub(super) fn plain_name(name: &ObjectName) -> Result<String> {
 }
 
 /// A relation's name as one would have to write it.
-pub(super) fn identifier_if_needed(name: &str) -> String {
+pub(crate) fn identifier_if_needed(name: &str) -> String {
     let (schema, within) = parted(name);
     if schema != "public" {
         return format!("{}.{}", identifier_if_needed(schema), identifier_if_needed(within));

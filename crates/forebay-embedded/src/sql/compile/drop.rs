@@ -244,19 +244,14 @@ impl Compiler<'_> {
             }
             place += 1;
         }
+        self.empties.clone_from(&names);
         let mut steps = vec![Step::DeferForeignKeys];
         for name in names.iter().rev() {
             steps.push(format!("DELETE FROM {}", identifier(name)).into());
             if restart {
                 for sequence in owned_sequences(self.schema.connection(), name).map_err(unreadable)? {
-                    steps.push(
-                        format!(
-                            "UPDATE \"forebay_sequence\" SET last = start, called = 0 WHERE name = {}",
-                            quoted(&sequence)
-                        )
-                        .into(),
-                    );
-                    steps.push(format!("SELECT \"forebay_forget_sequence\"({})", quoted(&sequence)).into());
+                    let restart = quoted(r#"{"restart":[]}"#);
+                    steps.push(format!("SELECT \"forebay_alter_sequence\"({}, {restart})", quoted(&sequence)).into());
                 }
             }
         }

@@ -51,6 +51,7 @@ use sqlparser::ast::{Ident, Statement as Tree};
 
 pub use asked::Asked;
 pub(crate) use call::sequence_name_or as sequence_name;
+pub(crate) use define::identifier_if_needed;
 pub(crate) use fault::{Fault, Result};
 pub use locks::Locks;
 pub use query::ResultColumn;
@@ -58,6 +59,7 @@ pub(crate) use rename::{is_operation, mentions};
 use schema::Schema;
 #[cfg(test)]
 pub(crate) use sequence::SEQUENCES;
+pub(crate) use sequence::{alter_sequence, sequence_bounds};
 use types::TypeName;
 
 use crate::sql::facts::{Oid, oid};
@@ -94,6 +96,8 @@ pub struct Plan {
     pub notice: Option<String>,
     /// The columns of the result, if the session has a part in them.
     pub asked: Vec<Asked>,
+    /// Tables that it makes or truncates, by their names in the file.
+    pub empties: Vec<String>,
 }
 
 impl Plan {
@@ -111,6 +115,7 @@ impl Plan {
             session_bound: false,
             notice: None,
             asked: Vec::new(),
+            empties: Vec::new(),
         }
     }
 
@@ -193,6 +198,7 @@ pub(crate) struct Compiler<'a> {
     overriding: bool,
     notice: Option<String>,
     asked: Vec<Asked>,
+    empties: Vec<String>,
     /// Rows are looked at, not stored: what must not be stored is let through.
     explains: bool,
     /// What the query of a view says without saying it, while one is looked at.
@@ -361,6 +367,7 @@ impl<'a> Compiler<'a> {
             overriding: false,
             notice: None,
             asked: Vec::new(),
+            empties: Vec::new(),
             explains: false,
             recorded: None,
         }
@@ -402,6 +409,7 @@ impl<'a> Compiler<'a> {
             session_bound: self.session_bound,
             notice: self.notice,
             asked: self.asked,
+            empties: self.empties,
         }
     }
 

@@ -2,14 +2,16 @@
 //!
 //! Contract: a sequence has the bounds that PostgreSQL gives it, or is its error.
 
-use sqlparser::ast::{Expr, ObjectName, SequenceOptions};
+use rusqlite::OptionalExtension;
+use sqlparser::ast::{Expr, ObjectName, ObjectNamePart, SequenceOptions};
 
-use super::define::{identifier_if_needed, steps_of};
+use super::define::{identifier_if_needed, steps_of, unreadable};
 use super::fault::{Fault, Result};
-use super::namespace::refuse_separator;
+use super::namespace::{parted, refuse_separator, shown};
 use super::scalar::{Form, quoted};
 use super::scope::Scope;
-use super::{Compiler, Step, folded};
+use super::{Compiler, Environment, Plan, Step, folded};
+use crate::sql::alter_sequence::{AlterSequence, Owner};
 use crate::sql::facts::{self, Context, Oid, oid};
 
 /// Where sequences are kept.
@@ -83,7 +85,16 @@ impl Compiler<'_> {
                     sequence.maximum = value.as_ref().map(|value| self.whole_number(value)).transpose()?;
                 }
                 SequenceOptions::StartWith(value, _) => sequence.start = Some(self.whole_number(value)?),
-                SequenceOptions::Cache(_) => {}
+                SequenceOptions::Cache(value) => match self.whole_number(value)? {
+                    1 => {}
+                    cache if cache < 1 => {
+                        return Err(Fault::new(
+                            "22023",
+                            format!("CACHE ({cache}) must be greater than zero"),
+                        ));
+                    }
+                    _ => return Err(Fault::unsupported("CACHE of more than one number of a sequence")),
+                },
                 SequenceOptions::Cycle(no) => sequence.cycle = !no,
             }
         }
@@ -91,6 +102,95 @@ impl Compiler<'_> {
             return Err(Fault::new("22023", "INCREMENT must not be zero"));
         }
         Ok(sequence)
+    }
+
+    /// ALTER SEQUENCE: its numbers are looked at where the step runs.
+    fn alter_sequence(&mut self, alter: &AlterSequence) -> Result<Vec<Step>> {
+        let name = self.name_of(&alter.name)?;
+        match self.kind_of(&name)?.as_deref() {
+            Some("sequence") => {}
+            Some(_) => return Err(Fault::new("42809", format!("\"{}\" is not a sequence", shown(&name)))),
+            None => {
+                let written = alter.name.0.iter().map(|part| match part {
+                    ObjectNamePart::Identifier(name) => name.value.as_str(),
+                    ObjectNamePart::Function(_) => "",
+                });
+                let missing = format!("relation \"{}\" does not exist", written.collect::<Vec<_>>().join("."));
+                if !alter.if_exists {
+                    return Err(Fault::new("42P01", missing));
+                }
+                self.notice = Some(format!("{missing}, skipping"));
+                return Ok(Vec::new());
+            }
+        }
+        let mut change = alter.change.clone();
+        if let Some(kind) = &alter.kind {
+            let oid = match kind.as_str() {
+                "smallint" => oid::INT2,
+                "int" | "integer" => oid::INT4,
+                "bigint" => oid::INT8,
+                other => facts::type_named(other)
+                    .ok_or_else(|| Fault::new("42704", format!("type \"{other}\" does not exist")))?,
+            };
+            change.kind = Some(kind_name(oid)?);
+        }
+        if let Some(owner) = &alter.owner {
+            change.owner = Some(self.new_owner(&name, owner)?);
+        }
+        let change = serde_json::to_string(&change)
+            .map_err(|error| Fault::new("XX000", format!("a change of a sequence cannot be written: {error}")))?;
+        Ok(steps_of(vec![format!(
+            "SELECT \"forebay_alter_sequence\"({}, {})",
+            quoted(&name),
+            quoted(&change)
+        )]))
+    }
+
+    /// The table and the column that a sequence is to go with.
+    fn new_owner(&mut self, sequence: &str, owner: &Owner) -> Result<Option<(String, String)>> {
+        let owned: Option<(String, String)> = self
+            .schema
+            .connection()
+            .query_row(
+                "SELECT owner_table, owner_column FROM forebay_sequence WHERE name = ?1 AND owner_table IS NOT NULL",
+                [sequence],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(unreadable)?;
+        let new = match owner {
+            Owner::Nobody => None,
+            Owner::Column { table, column } => {
+                let table = self.table(table)?;
+                if parted(&table.name).0 != parted(sequence).0 {
+                    return Err(Fault::new(
+                        "55000",
+                        "sequence must be in same schema as table it is linked to",
+                    ));
+                }
+                if table.column(column).is_none() {
+                    return Err(Fault::new(
+                        "42703",
+                        format!("column \"{column}\" of relation \"{}\" does not exist", table.shown()),
+                    ));
+                }
+                Some((table.name.clone(), column.clone()))
+            }
+        };
+        if let Some((table, column)) = owned
+            && let Some(table) = self.schema.table(&table).map_err(unreadable)?
+            && let Some(place) = table.column(&column)
+            && table.columns[place].identity.is_some()
+        {
+            return Err(
+                Fault::new("0A000", "cannot change ownership of identity sequence").with_detail(format!(
+                    "Sequence \"{}\" is linked to table \"{}\".",
+                    shown(sequence),
+                    table.shown()
+                )),
+            );
+        }
+        Ok(new)
     }
 
     fn whole_number(&mut self, expression: &Expr) -> Result<i64> {
@@ -107,17 +207,7 @@ impl Compiler<'_> {
 impl Sequence {
     /// The steps that make it.
     pub(super) fn steps(self) -> Result<Vec<String>> {
-        let (low, high) = match self.kind {
-            oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-            oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-            oid::INT8 => (i64::MIN, i64::MAX),
-            _ => {
-                return Err(Fault::new(
-                    "22023",
-                    "sequence type must be smallint, integer, or bigint",
-                ));
-            }
-        };
+        let (low, high) = sequence_bounds(&kind_name(self.kind)?);
         let ascending = self.increment > 0;
         let minimum = self.minimum.unwrap_or(if ascending { 1 } else { low });
         let maximum = self.maximum.unwrap_or(if ascending { high } else { -1 });
@@ -163,13 +253,46 @@ impl Sequence {
     }
 }
 
+/// Compiles ALTER SEQUENCE.
+pub(crate) fn alter_sequence(
+    alter: &AlterSequence,
+    connection: &rusqlite::Connection,
+    session: &Environment<'_>,
+    values: &forebay_pg_values::Environment,
+) -> Result<Plan> {
+    let mut compiler = Compiler::new(connection, session, values);
+    compiler.writes = true;
+    let steps = compiler.alter_sequence(alter)?;
+    Ok(compiler.plan(steps, Vec::new()))
+}
+
+/// The name of a sequence's type.
+fn kind_name(kind: Oid) -> Result<String> {
+    match kind {
+        oid::INT2 | oid::INT4 | oid::INT8 => Ok(facts::display_name(kind).to_string()),
+        _ => Err(Fault::new(
+            "22023",
+            "sequence type must be smallint, integer, or bigint",
+        )),
+    }
+}
+
+/// The least and the greatest number of a sequence of this type.
+pub(crate) fn sequence_bounds(kind: &str) -> (i64, i64) {
+    match kind {
+        "smallint" => (i16::MIN.into(), i16::MAX.into()),
+        "integer" => (i32::MIN.into(), i32::MAX.into()),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+
 pub(super) fn owner_of(owner: &ObjectName) -> Option<(String, String)> {
     let parts: Vec<String> = owner
         .0
         .iter()
         .filter_map(|part| match part {
-            sqlparser::ast::ObjectNamePart::Identifier(name) => Some(folded(name)),
-            sqlparser::ast::ObjectNamePart::Function(_) => None,
+            ObjectNamePart::Identifier(name) => Some(folded(name)),
+            ObjectNamePart::Function(_) => None,
         })
         .collect();
     match parts.as_slice() {

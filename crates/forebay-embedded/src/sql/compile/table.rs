@@ -41,6 +41,7 @@ impl Compiler<'_> {
         if let Some(steps) = self.exists_already(&name, table.if_not_exists)? {
             return Ok(steps);
         }
+        self.empties.push(name.clone());
         if let Some(query) = &table.query {
             return self.create_table_as(&name, table, query);
         }

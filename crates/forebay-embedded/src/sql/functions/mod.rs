@@ -6,22 +6,25 @@
 //!
 //! What depends on the session is told by a text of its own ([`Told`]): SQLite's functions know no session.
 
+mod sequence_change;
 mod sequences;
 mod special;
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use forebay_pg_values::aggregate::{Accumulator, Start};
-use forebay_pg_values::{Arguments, Datum, Environment, Function, Owned, Type, ValueError};
+use forebay_pg_values::{Arguments, Datum, Environment, Function, Kind, Owned, Type, ValueError};
 use jiff::tz::TimeZone;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAggregate};
 use rusqlite::types::{Value, ValueRef};
 
 use super::compile::types::ARRAY_COLLATIONS;
+pub(crate) use sequence_change::SequenceChange;
 pub use sequences::{GIVE_BACK, Sequences};
 pub(crate) use special::clock_micros;
 
@@ -186,16 +189,41 @@ pub fn register(connection: &mut Connection, sequences: &Arc<Sequences>) -> rusq
         let name = format!("pg:{}", aggregate.name);
         connection.create_window_function(name.as_str(), -1, flags, aggregate)?;
     }
-    connection.create_collation("pg_numeric", forebay_pg_values::numeric::compare)?;
-    connection.create_collation("pg_interval", forebay_pg_values::interval::compare)?;
-    connection.create_collation("pg_jsonb", forebay_pg_values::json::jsonb::compare)?;
+    for (name, comparison) in COMPARISONS {
+        connection.create_collation(name, comparison)?;
+    }
     for (kind, name) in ARRAY_COLLATIONS {
-        connection.create_collation(name, move |left, right| {
-            forebay_pg_values::array::compare(kind, left, right).unwrap_or_else(|_| left.cmp(right))
-        })?;
+        connection.create_collation(name, move |left, right| compare_arrays(kind, left, right))?;
     }
     special::register(connection)?;
     sequences::register(connection, sequences)
+}
+
+type Comparison = fn(&str, &str) -> Ordering;
+
+/// The collations of our own that are not of arrays.
+const COMPARISONS: [(&str, Comparison); 3] = [
+    ("pg_numeric", forebay_pg_values::numeric::compare),
+    ("pg_interval", forebay_pg_values::interval::compare),
+    ("pg_jsonb", forebay_pg_values::json::jsonb::compare),
+];
+
+fn compare_arrays(kind: Kind, left: &str, right: &str) -> Ordering {
+    forebay_pg_values::array::compare(kind, left, right).unwrap_or_else(|_| left.cmp(right))
+}
+
+/// What a collation, SQLite's own or one of ours, says of two texts.
+fn compare_collated(collation: &str, left: &str, right: &str) -> Ordering {
+    if collation == "RTRIM" {
+        return left.trim_end_matches(' ').cmp(right.trim_end_matches(' '));
+    }
+    if let Some((_, comparison)) = COMPARISONS.iter().find(|(name, _)| *name == collation) {
+        return comparison(left, right);
+    }
+    match ARRAY_COLLATIONS.iter().find(|(_, name)| *name == collation) {
+        Some((kind, _)) => compare_arrays(*kind, left, right),
+        None => left.cmp(right),
+    }
 }
 
 /// An argument in its stored form.

@@ -7,8 +7,8 @@
 //! transaction that asks, so that a number is never durable before the file knows of it. Within that transaction each call looks
 //! whether the file still says so, for a savepoint may have taken it back; once a later transaction has seen it there, it stays.
 //! A sequence that begins anew begins another life: the file tells whose bound it has, so that one that was taken back is not
-//! mistaken for the one before it. Where that was taken back, numbers that only transactions had that were rolled back may be given
-//! again.
+//! mistaken for the one before it. What ALTER SEQUENCE has changed and a rollback has put back goes on where it stood. Where a new
+//! beginning was taken back otherwise, numbers that only transactions had that were rolled back may be given again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -20,10 +20,11 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::sequence_change::{Described, SequenceChange};
 use super::special::clock_micros;
-use super::{Told, datum, raised};
+use super::{Told, data, datum, raised};
 use crate::sql::compile::namespace::parted;
-use crate::sql::compile::sequence_name;
+use crate::sql::compile::{identifier_if_needed, sequence_name};
 
 /// For how many transactions like the last one the file is ahead of memory. PostgreSQL's log is that many numbers ahead.
 const AHEAD: i64 = 32;
@@ -39,6 +40,8 @@ pub struct Sequences {
 #[derive(Debug, Default)]
 struct State {
     sequences: HashMap<String, Sequence>,
+    /// What they were before ALTER SEQUENCE, which may be taken back.
+    altered: HashMap<String, Sequence>,
     /// By session: the last number of each sequence, and the sequence that was asked last.
     sessions: HashMap<u64, Seen>,
 }
@@ -66,7 +69,7 @@ struct Sequence {
     given: (u64, i64, i64),
 }
 
-/// Up to where the file says that numbers were given, and in which life: 0 before the first one.
+/// Up to where the file says that numbers were given, and in which life: 0 or less before the first one is.
 type Row = (i64, i64);
 
 /// Up to where the file says that numbers may have been given.
@@ -92,7 +95,7 @@ impl Seen {
 }
 
 /// Writes the last numbers that were given into the file, so that after an orderly end none is left out.
-pub const GIVE_BACK: &str = "UPDATE forebay_sequence SET last = forebay_sequence_given(name, last) WHERE called";
+pub const GIVE_BACK: &str = "UPDATE forebay_sequence SET last = forebay_sequence_given(name, last) WHERE called > 0";
 
 impl Sequences {
     /// Forgets what a session has seen.
@@ -118,12 +121,14 @@ pub(super) fn register(connection: &mut Connection, sequences: &Arc<Sequences>) 
         })?;
     }
     type Body = fn(&Context<'_>, &Sequences) -> rusqlite::Result<Value>;
-    let bodies: [(&str, Body); 5] = [
+    let bodies: [(&str, Body); 7] = [
         ("forebay_currval", currval),
         ("forebay_lastval", lastval),
         ("forebay_setval", setval),
         ("forebay_forget_sequence", forget),
+        ("forebay_alter_sequence", alter),
         ("forebay_sequence_name", name),
+        ("forebay_serial_sequence", serial_sequence),
     ];
     for (name, body) in bodies {
         let sequences = Arc::clone(sequences);
@@ -173,11 +178,15 @@ fn with_connection<T>(
     job(&connection)
 }
 
-fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> {
-    let there: bool = connection
+/// Whether there has been a sequence.
+fn is_there(connection: &Connection) -> rusqlite::Result<bool> {
+    connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'forebay_sequence')")?
-        .query_row([], |row| row.get(0))?;
-    if !there {
+        .query_row([], |row| row.get(0))
+}
+
+fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> {
+    if !is_there(connection)? {
         return Err(missing(name));
     }
     connection
@@ -192,7 +201,7 @@ fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> 
                 maximum: row.get(2)?,
                 cycle: row.get(3)?,
                 last: origin.0,
-                called: origin.1 != 0,
+                called: origin.1 > 0,
                 life: new_life(),
                 origin,
                 logged: None,
@@ -228,6 +237,9 @@ fn logged(connection: &Connection, name: &str) -> rusqlite::Result<Option<Row>> 
 
 fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
     let session = Told::session(text(context, 0)?)?;
+    if datum(context.get_raw(1))? == Datum::Null {
+        return Ok(Value::Null);
+    }
     let name = text(context, 1)?;
     let mut state = sequences.state.lock();
     let next = loop {
@@ -235,6 +247,8 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
             Some(sequence) => sequence,
             None => {
                 let read = with_connection(context, |connection| from_file(connection, name))?;
+                let before = state.altered.get(name).filter(|before| before.is_told_of(read.origin));
+                let read = before.cloned().unwrap_or(read);
                 state.sequences.entry(name.to_owned()).or_insert(read)
             }
         };
@@ -264,6 +278,11 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
 }
 
 impl Sequence {
+    /// Whether that is what the file says of this one, as far as it has come by now.
+    fn is_told_of(&self, row: Row) -> bool {
+        row.1 == self.life || row == self.origin
+    }
+
     /// The number that is given next.
     fn next(&mut self, name: &str) -> rusqlite::Result<i64> {
         if !self.called {
@@ -324,7 +343,7 @@ impl Sequence {
                 self.logged = Some(Logged { bound, by: None });
             }
             Some(true)
-        } else if there.is_some_and(|(_, life)| life == self.life) || there == Some(self.origin) {
+        } else if there.is_some_and(|there| self.is_told_of(there)) {
             Some(false)
         } else {
             None
@@ -381,6 +400,9 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
 
 fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
     let session = Told::session(text(context, 0)?)?;
+    if datum(context.get_raw(1))? == Datum::Null {
+        return Ok(Value::Null);
+    }
     let name = text(context, 1)?;
     let state = sequences.state.lock();
     match state.sessions.get(&session).and_then(|seen| seen.numbers.get(name)) {
@@ -411,15 +433,12 @@ fn lastval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
 
 fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
     let session = Told::session(text(context, 0)?)?;
-    let name = text(context, 1)?;
-    let Some(number) = integer(context, 2)? else {
+    if data(context, context.len())?.contains(&Datum::Null) {
         return Ok(Value::Null);
-    };
-    let called = if context.len() > 3 {
-        integer(context, 3)?.unwrap_or(1) != 0
-    } else {
-        true
-    };
+    }
+    let name = text(context, 1)?;
+    let number = integer(context, 2)?.unwrap_or_default();
+    let called = context.len() < 4 || integer(context, 3)? == Some(1);
     let mut state = sequences.state.lock();
     with_connection(context, |connection| {
         let mut sequence = from_file(connection, name)?;
@@ -434,7 +453,11 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
                 ),
             )));
         }
-        log(connection, name, (number, if called { sequence.life } else { 0 }))?;
+        log(
+            connection,
+            name,
+            (number, if called { sequence.life } else { -sequence.life }),
+        )?;
         sequence.last = number;
         sequence.called = called;
         sequence.logged = None;
@@ -450,7 +473,69 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
 
 /// The sequence has changed in the file: it is read again.
 fn forget(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    sequences.state.lock().sequences.remove(text(context, 0)?);
+    let mut state = sequences.state.lock();
+    let name = text(context, 0)?;
+    state.sequences.remove(name);
+    state.altered.remove(name);
+    Ok(Value::Null)
+}
+
+/// `(name, change)`: ALTER SEQUENCE, in the transaction. The file has the last number itself then, in a life of its own.
+fn alter(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
+    let name = text(context, 0)?;
+    let change: SequenceChange = serde_json::from_str(text(context, 1)?).map_err(|error| {
+        raised(ValueError::new(
+            "XX000",
+            format!("a change of a sequence cannot be read: {error}"),
+        ))
+    })?;
+    let mut state = sequences.state.lock();
+    let known = [state.sequences.get(name), state.altered.get(name)];
+    let altered = with_connection(context, |connection| {
+        let mut read = from_file(connection, name)?;
+        let current = known
+            .into_iter()
+            .flatten()
+            .find(|known| known.is_told_of(read.origin))
+            .cloned();
+        if let Some(current) = &current {
+            (read.last, read.called) = (current.last, current.called);
+        }
+        let (kind, start) = connection
+            .prepare_cached("SELECT kind, start FROM forebay_sequence WHERE name = ?1")?
+            .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let old = Described {
+            kind,
+            start,
+            increment: read.increment,
+            minimum: read.minimum,
+            maximum: read.maximum,
+            cycle: read.cycle,
+            last: read.last,
+            called: read.called,
+        };
+        let new = change.of(&old).map_err(raised)?;
+        let life = if new.called { read.life } else { -read.life };
+        connection
+            .prepare_cached(
+                "UPDATE forebay_sequence SET kind = ?2, start = ?3, increment = ?4, minimum = ?5, maximum = ?6, cycle = ?7, \
+                 last = ?8, called = ?9 WHERE name = ?1",
+            )?
+            .execute((
+                name, &new.kind, new.start, new.increment, new.minimum, new.maximum, new.cycle, new.last, life,
+            ))?;
+        if let Some(owner) = &change.owner {
+            let (table, column) = owner.clone().unzip();
+            connection
+                .prepare_cached("UPDATE forebay_sequence SET owner_table = ?2, owner_column = ?3 WHERE name = ?1")?
+                .execute((name, table, column))?;
+        }
+        Ok(current)
+    })?;
+    state.sequences.remove(name);
+    if let Some(before) = altered {
+        state.altered.insert(name.to_owned(), before);
+    }
     Ok(Value::Null)
 }
 
@@ -459,6 +544,28 @@ fn name(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
         Datum::Text(text) => sequence_name(text).map(Value::Text).map_err(raised),
         _ => Ok(Value::Null),
     }
+}
+
+/// `(table, column)`: the sequence that goes with the column, as PostgreSQL writes its name.
+fn serial_sequence(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
+    let (table, column) = (text(context, 0)?, text(context, 1)?);
+    let owned: Option<String> = with_connection(context, |connection| {
+        if !is_there(connection)? {
+            return Ok(None);
+        }
+        connection
+            .prepare_cached("SELECT name FROM forebay_sequence WHERE owner_table = ?1 AND owner_column = ?2")?
+            .query_row([table, column], |row| row.get(0))
+            .optional()
+    })?;
+    Ok(owned.map_or(Value::Null, |owned| {
+        let (schema, name) = parted(&owned);
+        Value::Text(format!(
+            "{}.{}",
+            identifier_if_needed(schema),
+            identifier_if_needed(name)
+        ))
+    }))
 }
 
 #[cfg(test)]
@@ -563,6 +670,24 @@ mod tests {
                             .execute_batch(
                                 "UPDATE forebay_sequence SET last = start, called = 0; SELECT forebay_forget_sequence('s')",
                             )
+                            .unwrap();
+                        for mark in &mut marks {
+                            mark.1 = true;
+                        }
+                        life = Life::default();
+                    }
+                    9 if random(&mut state, 2) == 0 => {
+                        connection
+                            .execute_batch("SELECT forebay_alter_sequence('s', '{\"cycle\":false}')")
+                            .unwrap();
+                        // What is given from here on is taken back with it, as in PostgreSQL.
+                        for mark in &mut marks {
+                            mark.1 = true;
+                        }
+                    }
+                    10 if random(&mut state, 8) == 0 => {
+                        connection
+                            .execute_batch("SELECT forebay_alter_sequence('s', '{\"restart\":[]}')")
                             .unwrap();
                         for mark in &mut marks {
                             mark.1 = true;

@@ -3,8 +3,8 @@
 //! Knows the stored forms; nothing of statements.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_pg_values::array::{self, Array};
@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::Value;
 
-use super::{About, data, datum, raised, raised_about, told, utc, value};
+use super::{About, compare_collated, data, datum, raised, raised_about, told, utc, value};
 
 /// More rows than this of one call of generate_series are refused: they are made before the first is read.
 const SERIES_MAX: usize = 10_000_000;
@@ -348,24 +348,68 @@ fn quantified(context: &Context<'_>) -> rusqlite::Result<Value> {
     })
 }
 
-/// `('', key, …)`: true, unless the statement has come by these keys before. It counts its calls, so SQLite is not to think that one
-/// tells what the next would.
+/// The columns of a key, each with its collation, in an order by which equal keys are equal.
+struct Key(Vec<(Owned, String)>);
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let pairs = self.0.iter().zip(&other.0);
+        let orders = pairs.map(|((left, collation), (right, _))| match (left, right) {
+            (Owned::Text(left), Owned::Text(right)) => compare_collated(collation, left, right),
+            // No NaN is stored.
+            (Owned::Real(left), Owned::Real(right)) => left.partial_cmp(right).unwrap_or(Ordering::Equal),
+            (Owned::Integer(left), Owned::Integer(right)) => left.cmp(right),
+            (Owned::Blob(left), Owned::Blob(right)) => left.cmp(right),
+            // A column has values of one form.
+            _ => Ordering::Equal,
+        });
+        orders.fold(Ordering::Equal, Ordering::then)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Key {}
+
+/// `(how, key, collation, …)`: true, unless the statement has come by this key before: then it fails, for it would change a row twice. It
+/// is refused instead where that depends on the rows that are there (`how` is `perhaps`), and so is any second row where keys are
+/// changed (`rekeys`). It counts its calls, so SQLite is not to think that one tells what the next would.
 fn once(context: &Context<'_>) -> rusqlite::Result<Value> {
-    type Seen = Mutex<HashSet<String>>;
-    let keys = data(context, context.len())?;
-    if keys[1..].contains(&Datum::Null) {
+    type Seen = Mutex<BTreeSet<Key>>;
+    let told = data(context, context.len())?;
+    let parts: Vec<&[Datum<'_>]> = told[1..].chunks(2).collect();
+    if parts.iter().any(|part| part[0] == Datum::Null) {
         return Ok(Value::Integer(1));
     }
-    let key = format!("{:?}", &keys[1..]);
+    let how = text_at(context, 0)?;
+    let key = parts.into_iter().map(|part| match part {
+        [value, Datum::Text(collation)] => ((*value).into(), (*collation).to_owned()),
+        other => (other[0].into(), String::new()),
+    });
     let seen: Arc<Seen> = match context.get_aux(0)? {
         Some(seen) => seen,
         None => context.set_aux(0, Seen::default())?,
     };
-    let new = seen.lock().is_ok_and(|mut seen| seen.insert(key));
-    if new {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if how == "rekeys" && !seen.is_empty() {
+        return Err(raised(ValueError::unsupported(
+            "ON CONFLICT DO UPDATE of the key itself by a command of several rows is",
+        )));
+    }
+    if seen.insert(Key(key.collect())) {
         return Ok(Value::Integer(1));
     }
-    if keys[0] == Datum::Text("perhaps") {
+    if how == "perhaps" {
         return Err(raised(ValueError::unsupported(
             "ON CONFLICT DO UPDATE … WHERE of rows with the same key in one command is",
         )));
