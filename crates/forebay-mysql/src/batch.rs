@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::Inner;
 use super::error::{Failure, found_here};
 use super::facts::Facts;
-use super::link::{Link, changes_rows};
+use super::link::Link;
 use super::plan::Plan;
 use super::pool::{Lent, Permit};
 use forebay_remote::retry::Backoff;
@@ -346,7 +346,8 @@ impl<'a> Batch<'a> {
                 self.tell(index, unknown(&cause));
                 Ended::Well
             }
-            Failure::TooMuch(error) if changes_rows(write.sql()) => {
+            // What it returned is not taken, which is no reason to say that it did nothing.
+            Failure::TooMuch(error) => {
                 self.tell(index, unknown(&error));
                 Ended::Well
             }

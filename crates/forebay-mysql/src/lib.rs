@@ -192,7 +192,9 @@ impl MySqlBuilder {
         self
     }
 
-    /// The most memory that the rows of one statement may take, in bytes. Default: 64 MiB.
+    /// The most memory that the rows of one statement may take, in bytes. One that returns more fails with
+    /// [`TooLarge`](forebay_write::StatementErrorKind::TooLarge), without effect; or, where it was alone in its batch and is
+    /// committed, with [`WriteError::OutcomeUnknown`]. Default: 64 MiB.
     #[must_use]
     pub fn rows_bytes_max(mut self, bytes: usize) -> Self {
         self.session.rows_bytes_max = bytes;

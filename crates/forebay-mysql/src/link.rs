@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use mysql_async::consts::StatusFlags;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Column, Conn, Opts, Params, Row, Statement, Value as Wire};
+use mysql_async::{Column, Conn, Opts, Params, Row, Value as Wire};
 
 use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, found_here, named_parameters};
 use super::server::Server;
-use super::statements::Statements;
+use super::statements::{Prepared, Statements};
 use super::value;
 use forebay_remote::patience::Patience;
 use forebay_write::{Outcome, Parameters, StatementErrorKind as Kind, Value};
@@ -510,7 +510,7 @@ impl Link {
     /// The statement, from those that are kept if it is there.
     pub(super) async fn prepare(&mut self, sql: &str) -> Result<Prepared, Failure> {
         if let Some(statement) = self.statements.find(sql) {
-            return Ok(Prepared(Some(statement)));
+            return Ok(statement);
         }
         self.measured(COMMAND_BYTES + sql.len(), "the statement's text")?;
         let prepared = self
@@ -519,19 +519,20 @@ impl Link {
         let statement = match prepared {
             Ok(statement) => statement,
             // The server has parsed it, and it is one statement.
-            Err(failure) if failure.is(NOT_PREPARABLE) => return Ok(Prepared(None)),
+            Err(failure) if failure.is(NOT_PREPARABLE) => return Ok(Prepared::new(sql, None)),
             Err(failure) => return Err(failure),
         };
-        if statement.num_params() > 0 && !sql.contains('?') {
+        let prepared = Prepared::new(sql, Some(statement));
+        if prepared.placeholders() > 0 && !forebay_sql::has_parameters(sql) {
             // The driver has made placeholders of what the text does not call so.
-            self.close(statement).await?;
+            self.close(prepared).await?;
             return Err(Failure::Caller(named_parameters()));
         }
-        while let Some(old) = self.statements.make_room(usize::from(statement.num_params())) {
+        while let Some(old) = self.statements.make_room(prepared.placeholders()) {
             self.close(old).await?;
         }
-        self.statements.keep(sql, statement.clone());
-        Ok(Prepared(Some(statement)))
+        self.statements.keep(sql, prepared.clone());
+        Ok(prepared)
     }
 
     async fn forget(&mut self, sql: &str) -> Result<(), Failure> {
@@ -541,7 +542,10 @@ impl Link {
         }
     }
 
-    async fn close(&mut self, statement: Statement) -> Result<(), Failure> {
+    async fn close(&mut self, prepared: Prepared) -> Result<(), Failure> {
+        let Some(statement) = prepared.statement else {
+            return Ok(());
+        };
         self.guarded(async |link| {
             link.conn
                 .close(statement)
@@ -561,7 +565,7 @@ impl Link {
             Outcome::counted(conn.affected_rows(), id.and_then(|id| i64::try_from(id).ok()))
         } else {
             // With rows the server tells no count and no id.
-            let count = if changes_rows(sql) { rows.len() as u64 } else { 0 };
+            let count = if statement.changes_rows { rows.len() as u64 } else { 0 };
             let columns = columns.iter().map(|column| column.name_str().into_owned()).collect();
             Outcome::counted(count, None).returning(columns, rows)
         })
@@ -592,7 +596,7 @@ impl Link {
     ) -> Result<Answered, Failure> {
         self.guarded(async |link| {
             let conn = &mut *link.conn;
-            match &statement.0 {
+            match &statement.statement {
                 Some(statement) => {
                     let params = if wire.is_empty() {
                         Params::Empty
@@ -616,22 +620,6 @@ impl Link {
 pub(super) struct Answered {
     pub(super) columns: Arc<[Column]>,
     pub(super) rows: Vec<Vec<Value>>,
-}
-
-/// What the server has prepared; none for the few statements that can only be sent as text, and take no parameters.
-pub(super) struct Prepared(Option<Statement>);
-
-impl Prepared {
-    pub(super) fn placeholders(&self) -> usize {
-        self.0
-            .as_ref()
-            .map_or(0, |statement| usize::from(statement.num_params()))
-    }
-
-    /// The columns that it has, as the server says when it prepares it.
-    pub(super) fn columns(&self) -> Arc<[Column]> {
-        self.0.as_ref().map(Statement::columns).unwrap_or_default()
-    }
 }
 
 /// The first result's columns and rows; those of a procedure's further results are read and left.
@@ -670,15 +658,6 @@ async fn gather<P: mysql_async::prelude::Protocol>(
         )));
     }
     Ok(Answered { columns, rows })
-}
-
-/// Whether a statement that returns rows has changed as many.
-pub(super) fn changes_rows(sql: &str) -> bool {
-    let word = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
-    ["INSERT", "REPLACE", "DELETE", "UPDATE"].iter().any(|verb| {
-        word.get(..verb.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(verb))
-    })
 }
 
 /// What is said to a new connection, and to one that was reset.

@@ -6,22 +6,18 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::set::Set;
-use forebay_sql::{Dialect, Role, role};
+use forebay_sql::{Dialect, Role};
 use forebay_write::Sql;
 
 /// How many texts' plans are kept.
 const PLANS_MAX: usize = 1024;
 
-/// Statements that run outside of a transaction and leave the session as it was.
-const LEAVE_SESSION: [&str; 18] = [
-    "ALTER", "ANALYZE", "CHECK", "CHECKSUM", "CREATE", "DESC", "DESCRIBE", "DROP", "EXPLAIN", "FLUSH", "GRANT", "KILL",
-    "OPTIMIZE", "RENAME", "REPAIR", "REVOKE", "SHOW", "TRUNCATE",
-];
-
 /// How statements of one text are run.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) role: Role,
+    /// Whether it commits what was done before it in its transaction.
+    pub(super) commits_before: bool,
     /// Whether it is a statement that reads.
     pub(super) reads: bool,
     /// Whether it may leave something in the session: a variable, a lock.
@@ -34,13 +30,11 @@ pub(super) struct Plan {
 
 impl Plan {
     fn of(sql: &str) -> Self {
-        let role = role(Dialect::MySql, sql);
-        let changes_session = forebay_sql::uses_its_session(sql)
-            || (role == Role::Alone && !LEAVE_SESSION.contains(&first_word(sql).as_str()));
         Self {
-            role,
+            role: forebay_sql::role(Dialect::MySql, sql),
+            commits_before: forebay_sql::commits_before(sql),
             reads: forebay_sql::reads(sql),
-            changes_session,
+            changes_session: forebay_sql::changes_session(Dialect::MySql, sql),
             depends: forebay_sql::asks_of_before(sql),
             set: forebay_sql::insert(Dialect::MySql, sql).and_then(Set::new),
         }
@@ -57,15 +51,6 @@ impl Plan {
             _ => None,
         }
     }
-}
-
-/// The first word, in capitals.
-pub(super) fn first_word(sql: &str) -> String {
-    sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(')
-        .chars()
-        .take_while(char::is_ascii_alphabetic)
-        .collect::<String>()
-        .to_ascii_uppercase()
 }
 
 /// Plans by text.
@@ -98,21 +83,5 @@ mod tests {
     fn what_asks_for_the_statement_before_is_refused() {
         assert!(Plan::of("INSERT INTO c VALUES (LAST_INSERT_ID())").refusal().is_some());
         assert_eq!(Plan::of("INSERT INTO c VALUES ('LAST_INSERT_ID()')").refusal(), None);
-    }
-
-    #[test]
-    fn what_may_leave_something_in_the_session_is_known() {
-        for sql in ["SELECT 1 INTO @a", "SELECT GET_LOCK('a', 1)", "CALL p()", "DO 1"] {
-            assert!(Plan::of(sql).changes_session, "{sql}");
-        }
-        for sql in [
-            "SELECT 1",
-            "CREATE TABLE t (a INT)",
-            "SHOW TABLES",
-            "INSERT INTO t VALUES (?)",
-            "INSERT INTO t VALUES ('ann@example.org')",
-        ] {
-            assert!(!Plan::of(sql).changes_session, "{sql}");
-        }
     }
 }

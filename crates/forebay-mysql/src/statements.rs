@@ -6,10 +6,39 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mysql_async::Statement;
+use forebay_sql::{Dialect, Verb, verb};
+use mysql_async::{Column, Statement};
 
 /// Placeholders of all statements that one connection keeps.
 const PLACEHOLDERS_MAX: usize = 65_536;
+
+/// A statement that the server knows. Clones are the same one.
+#[derive(Clone)]
+pub(super) struct Prepared {
+    /// None for the few that can only be sent as text, and take no parameters.
+    pub(super) statement: Option<Statement>,
+    /// Whether the rows it returns are those that it has changed.
+    pub(super) changes_rows: bool,
+}
+
+impl Prepared {
+    pub(super) fn new(sql: &str, statement: Option<Statement>) -> Self {
+        Self {
+            statement,
+            changes_rows: verb(Dialect::MySql, sql) == Verb::Changes,
+        }
+    }
+
+    pub(super) fn placeholders(&self) -> usize {
+        let statement = self.statement.as_ref();
+        statement.map_or(0, |statement| usize::from(statement.num_params()))
+    }
+
+    /// The columns that it has, as the server says when it prepares it.
+    pub(super) fn columns(&self) -> Arc<[Column]> {
+        self.statement.as_ref().map(Statement::columns).unwrap_or_default()
+    }
+}
 
 /// Prepared statements of one connection.
 pub(super) struct Statements {
@@ -22,7 +51,7 @@ pub(super) struct Statements {
 }
 
 struct Kept {
-    statement: Statement,
+    prepared: Prepared,
     used: u64,
 }
 
@@ -36,15 +65,15 @@ impl Statements {
         }
     }
 
-    pub(super) fn find(&mut self, sql: &str) -> Option<Statement> {
+    pub(super) fn find(&mut self, sql: &str) -> Option<Prepared> {
         self.uses += 1;
         let kept = self.by_text.get_mut(sql)?;
         kept.used = self.uses;
-        Some(kept.statement.clone())
+        Some(kept.prepared.clone())
     }
 
     /// Takes one statement out that must be closed before another is kept; none when there is room for it.
-    pub(super) fn make_room(&mut self, placeholders: usize) -> Option<Statement> {
+    pub(super) fn make_room(&mut self, placeholders: usize) -> Option<Prepared> {
         let has_room = self.by_text.len() < self.capacity && self.placeholders + placeholders <= PLACEHOLDERS_MAX;
         if has_room || self.by_text.is_empty() {
             return None;
@@ -57,20 +86,20 @@ impl Statements {
     }
 
     /// Keeps it. There must be room.
-    pub(super) fn keep(&mut self, sql: &str, statement: Statement) {
+    pub(super) fn keep(&mut self, sql: &str, prepared: Prepared) {
         self.uses += 1;
-        self.placeholders += usize::from(statement.num_params());
+        self.placeholders += prepared.placeholders();
         let kept = Kept {
-            statement,
+            prepared,
             used: self.uses,
         };
         self.by_text.insert(sql.into(), kept);
     }
 
-    pub(super) fn remove(&mut self, sql: &str) -> Option<Statement> {
+    pub(super) fn remove(&mut self, sql: &str) -> Option<Prepared> {
         let kept = self.by_text.remove(sql)?;
-        self.placeholders -= usize::from(kept.statement.num_params());
-        Some(kept.statement)
+        self.placeholders -= kept.prepared.placeholders();
+        Some(kept.prepared)
     }
 
     /// Forgets all, which the server has forgotten.

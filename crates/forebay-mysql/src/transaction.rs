@@ -7,16 +7,10 @@ use std::sync::Arc;
 
 use super::Inner;
 use super::error::Failure;
-use super::plan::first_word;
 use super::pool::Lent;
 use forebay_remote::retry::Backoff;
 use forebay_sql::Role;
 use forebay_write::{Outcome, Parameters, Sql, WriteError};
-
-/// Statements that run outside of a batch, and do not commit.
-const LEAVE_OPEN: [&str; 9] = [
-    "CALL", "CHECKSUM", "DESC", "DESCRIBE", "DO", "EXPLAIN", "HELP", "SHOW", "EXECUTE",
-];
 
 /// An open transaction. Roll back by dropping it.
 pub struct Transaction {
@@ -68,16 +62,14 @@ impl Transaction {
     ) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
         let plan = self.inner.plans.of(&sql);
-        match &plan.role {
-            Role::Refused(reason) => return Err(WriteError::Refused { reason: reason.clone() }),
-            Role::Alone if !LEAVE_OPEN.contains(&first_word(&sql).as_str()) => {
-                let reason =
-                    "the statement would commit what was done before it; execute it outside of the transaction";
-                return Err(WriteError::Refused {
-                    reason: reason.to_owned(),
-                });
-            }
-            Role::Alone | Role::Shares => {}
+        if let Role::Refused(reason) = &plan.role {
+            return Err(WriteError::Refused { reason: reason.clone() });
+        }
+        if plan.commits_before {
+            let reason = "the statement would commit what was done before it; execute it outside of the transaction";
+            return Err(WriteError::Refused {
+                reason: reason.to_owned(),
+            });
         }
         let link = self.link()?;
         if plan.changes_session {

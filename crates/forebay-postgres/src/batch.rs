@@ -460,7 +460,7 @@ impl<'a> Batch<'a> {
         let told = match answered {
             Ok(Ok(answered)) => Ok(outcome(prepared, &answered, plan.changes_rows)),
             Ok(Err(error)) => {
-                let is_whole = plan.role == Role::Shares || !may_commit_within(&plan.sql);
+                let is_whole = plan.role == Role::Shares || !plan.may_commit_within;
                 let had_no_effect = had_no_effect(&error);
                 match fate(&error, &plan.sql) {
                     Fate::Lost(cause) if is_whole && had_no_effect => return Err(Trouble::Lost(cause)),
@@ -901,12 +901,4 @@ fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bool) -> Told
 fn is_of_types(error: &StatementError) -> bool {
     let codes = ["42804", "42883", "42846"];
     error.sqlstate.as_deref().is_some_and(|state| codes.contains(&state))
-}
-
-/// Whether the statement may commit before it has come to its end, so that it is not run again.
-fn may_commit_within(sql: &str) -> bool {
-    let first = sql.split_whitespace().next().unwrap_or_default();
-    let is_one = |word: &str| first.eq_ignore_ascii_case(word);
-    // Anywhere: comments may stand before and behind the word as well as spaces.
-    !["CREATE", "DROP", "ALTER", "VACUUM"].into_iter().any(is_one) || sql.to_ascii_uppercase().contains("CONCURRENTLY")
 }

@@ -31,6 +31,8 @@ pub(super) struct Plan {
     pub(super) changes_rows: bool,
     /// Whether it may leave something in the session: a setting, a lock, a temporary table.
     pub(super) changes_session: bool,
+    /// Whether it may commit before it has come to its end, so that it is not run again.
+    pub(super) may_commit_within: bool,
     /// Its shape, if it is an INSERT of one row.
     pub(super) insert: Option<Insert>,
     /// Of the table it inserts into, as read last.
@@ -61,7 +63,7 @@ impl Plans {
 impl Plan {
     fn new(sql: &Sql) -> Self {
         let verb = forebay_sql::verb(Dialect::Postgres, sql);
-        let changes_session = forebay_sql::changes_session(sql);
+        let changes_session = forebay_sql::changes_session(Dialect::Postgres, sql);
         let role = match (forebay_sql::role(Dialect::Postgres, sql), verb) {
             // What changes the schema may be what the statements after it need to be prepared.
             (Role::Shares, Verb::Other) => Role::Alone,
@@ -74,6 +76,7 @@ impl Plan {
             role,
             changes_rows: verb == Verb::Changes,
             changes_session,
+            may_commit_within: forebay_sql::may_commit_within(sql),
             insert: forebay_sql::insert(Dialect::Postgres, sql),
             facts: Mutex::new(None),
             wary: AtomicU32::new(0),

@@ -6,7 +6,8 @@
 //! settings. Does not see what a function of the user's does.
 
 use super::Dialect;
-use super::lexer::{Kind, Lexer, Token};
+use super::lexer::{Kind, Token};
+use super::opening::statement;
 use super::verb::{Verb, verb};
 
 /// Functions of named locks, which a session keeps.
@@ -71,6 +72,16 @@ pub fn uses_its_session(sql: &str) -> bool {
         (is_there || may_execute(&tokens, "@") || may_execute(&tokens, "_LOCK")).then_some(())
     };
     any_reading(sql, uses).is_some()
+}
+
+/// Whether it has parameters: `?`.
+pub fn has_parameters(sql: &str) -> bool {
+    let has = |sql: &str| {
+        let tokens = tokens(sql);
+        let is_there = tokens.iter().any(|token| token.kind == Kind::Parameter);
+        (is_there || may_execute(&tokens, "?")).then_some(())
+    };
+    any_reading(sql, has).is_some()
 }
 
 /// What it asks of the statement before it in its session, as it is written, if it does: `last_insert_id()`, `@@identity`.
@@ -138,7 +149,7 @@ fn any_reading<T>(sql: &str, find: impl Fn(&str) -> Option<T>) -> Option<T> {
 }
 
 fn tokens(sql: &str) -> Vec<Token<'_>> {
-    Lexer::new(Dialect::MySql, sql).map_while(Result::ok).collect()
+    statement(Dialect::MySql, sql).map_while(Result::ok).collect()
 }
 
 /// Whether it stands in a comment that some servers execute.
@@ -158,6 +169,7 @@ mod tests {
             "select a from t for share",
             "SELECT a FROM (SELECT a FROM t LOCK\nIN SHARE MODE) x",
             "SELECT a FROM t FOR /* all */ UPDATE SKIP LOCKED",
+            "SELECT a FROM t FOR /*+ all */ UPDATE",
             "SELECT a FROM t /*!LOCK IN SHARE MODE */",
             r"SELECT '\' FROM t FOR UPDATE -- '",
         ] {
@@ -227,6 +239,8 @@ mod tests {
             "SELECT 1",
             "(SELECT 1) UNION (SELECT 2)",
             "-- all of it\nTABLE t",
+            "/*+ hint */ SHOW TABLES",
+            "# SELECT\nSHOW TABLES",
             "VALUES (1)",
             "WITH a AS (SELECT 1) SELECT * FROM a",
             "(WITH a AS (SELECT 1) SELECT * FROM a)",
@@ -248,6 +262,26 @@ mod tests {
             "",
         ] {
             assert!(!reads(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_seen_where_it_is_one() {
+        for sql in [
+            "SELECT ?",
+            "SELECT 1 /*! , ? */",
+            r"SELECT '\', ?, '\'",
+            "SELECT '?', ?",
+        ] {
+            assert!(has_parameters(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT '?'",
+            "SELECT :a -- ?",
+            "SELECT `?`, \"?\" /* ? */",
+            "# ?\nSELECT :a",
+        ] {
+            assert!(!has_parameters(sql), "{sql}");
         }
     }
 }

@@ -4,16 +4,19 @@
 //! asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
 
 mod bound;
+mod commit;
 mod insert;
 mod lateral;
 mod lexer;
 mod listed;
+mod opening;
 mod role;
 mod session;
 mod syntax;
 mod verb;
 
-pub use bound::{asks_of_before, locks_what_it_reads, reads, uses_its_session};
+pub use bound::{asks_of_before, has_parameters, locks_what_it_reads, reads, uses_its_session};
+pub use commit::{commits_before, may_commit_within};
 pub use insert::insert;
 pub use lateral::{Lateral, Parameter, lateral};
 pub use listed::{Listed, listed};

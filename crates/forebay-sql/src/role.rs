@@ -11,6 +11,7 @@
 
 use super::Dialect;
 use super::lexer::{Kind, Lexer, Token};
+use super::opening::{has_word, statement};
 
 /// What may be done with a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,13 +82,12 @@ impl<'t> Opening<'t> {
         let mut words = [""; OPENING_LENGTH];
         let mut count = 0;
         let mut any = false;
-        for token in Lexer::new(dialect, sql) {
+        for token in statement(dialect, sql) {
             let Ok(token) = token else {
                 any = true;
                 break;
             };
             match token.kind {
-                Kind::Hint => {}
                 Kind::Executable if shares_on_mysql(words[0]) => break,
                 Kind::Executable => {
                     return Err(
@@ -95,7 +95,6 @@ impl<'t> Opening<'t> {
                     );
                 }
                 Kind::Symbol if count == 0 && token.text == "(" => any = true,
-                Kind::Symbol if !any && token.text == ";" => {}
                 Kind::Word if count < OPENING_LENGTH => {
                     any = true;
                     words[count] = token.text;
@@ -139,11 +138,6 @@ impl<'t> Opening<'t> {
     }
 }
 
-/// Whether a word stands anywhere in the text, outside of quotes.
-fn anywhere(dialect: Dialect, sql: &str, word: &str) -> bool {
-    Lexer::new(dialect, sql).any(|token| token.is_ok_and(|token| token.is_word(word)))
-}
-
 const SETTINGS: &str = "set it where the connection is configured, or for the role or the database";
 const PREPARED: &str = "statements are prepared and kept by the writer itself; execute the statement";
 const CURSOR: &str = "read with a query; a cursor needs a connection of your own";
@@ -176,7 +170,7 @@ fn of_postgres(opening: &Opening<'_>, sql: &str) -> Role {
         }
         // A value that is added to an enum cannot be used before the commit.
         "ALTER" if opening.then("SYSTEM") || opening.then("TYPE") => Role::Alone,
-        "CREATE" | "ALTER" | "DROP" if anywhere(Dialect::Postgres, sql, "CONCURRENTLY") => Role::Alone,
+        "CREATE" | "ALTER" | "DROP" if has_word(Dialect::Postgres, sql, "CONCURRENTLY") => Role::Alone,
         _ => Role::Shares,
     }
 }
@@ -184,7 +178,7 @@ fn of_postgres(opening: &Opening<'_>, sql: &str) -> Role {
 fn of_mysql(opening: &Opening<'_>, sql: &str) -> Role {
     let first = opening.first();
     let word = first.as_str();
-    let has = |word| anywhere(Dialect::MySql, sql, word);
+    let has = |word| has_word(Dialect::MySql, sql, word);
     match word {
         _ if shares_on_mysql(word) => Role::Shares,
         "START" if !opening.then("TRANSACTION") => Role::Alone,
@@ -223,7 +217,7 @@ fn several_of_postgres(sql: &str) -> bool {
     let mut begins = false;
     let mut is_first = true;
     while let Some(Ok(token)) = lexer.next() {
-        if is_first && token.is_symbol(";") {
+        if is_first && (token.is_symbol(";") || token.kind == Kind::Hint) {
             continue;
         }
         is_first = false;
@@ -247,7 +241,7 @@ fn several_of_mysql(sql: &str) -> bool {
     let mut lexer = Lexer::new(Dialect::MySql, sql);
     let mut is_first = true;
     while let Some(Ok(token)) = lexer.next() {
-        if is_first && token.is_symbol(";") {
+        if is_first && (token.is_symbol(";") || token.kind == Kind::Hint) {
             continue;
         }
         is_first = false;
@@ -264,7 +258,7 @@ fn is_program(opening: &Opening<'_>, sql: &str) -> bool {
     (first == "CREATE" || first == "ALTER")
         && ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]
             .iter()
-            .any(|kind| opening.has(kind) || (opening.has("DEFINER") && anywhere(Dialect::MySql, sql, kind)))
+            .any(|kind| opening.has(kind) || (opening.has("DEFINER") && has_word(Dialect::MySql, sql, kind)))
 }
 
 #[cfg(test)]

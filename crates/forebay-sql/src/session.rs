@@ -1,10 +1,13 @@
-//! Session: what a statement may leave behind on PostgreSQL for whoever has its connection next.
+//! Session: what a statement may leave behind for whoever has its connection next.
 //!
-//! Promises: told by words of the text. Does not see what a function of the user's does: such a thing is known of CALL and DO
-//! only, and of what PostgreSQL itself brings.
+//! Promises: told by words of the text, never by those of a comment. Does not see what a function of the user's does: such a
+//! thing is known of CALL and DO only, and of what the servers themselves bring.
 
 use super::Dialect;
-use super::lexer::{Lexer, Token};
+use super::bound::uses_its_session;
+use super::lexer::Token;
+use super::opening::{begins_with, statement};
+use super::role::{Role, role};
 use super::verb::{Verb, verb};
 
 /// Functions that change the session they are called in.
@@ -20,11 +23,25 @@ const FUNCTIONS: [&str; 6] = [
 /// Statements that are nothing for shared connections, and right inside of somebody's own transaction.
 const OF_A_TRANSACTION: [&str; 7] = ["SET", "RESET", "LOCK", "DECLARE", "FETCH", "MOVE", "CLOSE"];
 
-/// Whether a statement may leave a setting, a lock or a temporary table in its session.
-pub fn changes_session(sql: &str) -> bool {
-    let lower = sql.to_ascii_lowercase();
+/// Statements of MariaDB and MySQL that run outside of a transaction and leave the session as it was.
+const LEAVE_SESSION: [&str; 18] = [
+    "ALTER", "ANALYZE", "CHECK", "CHECKSUM", "CREATE", "DESC", "DESCRIBE", "DROP", "EXPLAIN", "FLUSH", "GRANT", "KILL",
+    "OPTIMIZE", "RENAME", "REPAIR", "REVOKE", "SHOW", "TRUNCATE",
+];
+
+/// Whether a statement may leave a setting, a variable, a lock or a temporary table in its session.
+pub fn changes_session(dialect: Dialect, sql: &str) -> bool {
+    match dialect {
+        Dialect::Postgres => changes_session_of_postgres(sql),
+        Dialect::MySql => {
+            uses_its_session(sql) || (role(dialect, sql) == Role::Alone && !begins_with(dialect, sql, &LEAVE_SESSION))
+        }
+    }
+}
+
+fn changes_session_of_postgres(sql: &str) -> bool {
     let words = Words::of(sql);
-    FUNCTIONS.iter().any(|function| lower.contains(function))
+    words.any_names(&FUNCTIONS)
         || words.first_is(&["CALL", "DO"])
         || (verb(Dialect::Postgres, sql) == Verb::Reads
             && words.any_pair(&["INTO"], &["TEMP", "TEMPORARY", "LOCAL", "GLOBAL"]))
@@ -43,12 +60,20 @@ struct Words<'t> {
 impl<'t> Words<'t> {
     fn of(sql: &'t str) -> Self {
         Self {
-            tokens: Lexer::new(Dialect::Postgres, sql).map_while(Result::ok).collect(),
+            tokens: statement(Dialect::Postgres, sql).map_while(Result::ok).collect(),
         }
     }
 
     fn first_is(&self, words: &[&str]) -> bool {
         self.tokens.first().is_some_and(|token| is_one_of(token, words))
+    }
+
+    /// Whether one of these is named, or is part of a name; also in a string, which a function may take for a statement.
+    fn any_names(&self, functions: &[&str]) -> bool {
+        self.tokens.iter().any(|token| {
+            let lower = token.text.to_ascii_lowercase();
+            functions.iter().any(|function| lower.contains(function))
+        })
     }
 
     fn any_pair(&self, first: &[&str], second: &[&str]) -> bool {
@@ -75,8 +100,12 @@ mod tests {
             "SELECT 1 AS n INTO LOCAL TEMPORARY kept",
             "CALL tidy()",
             "DO $$ BEGIN END $$",
+            "/*+ hint */ CALL tidy()",
+            "; -- name: tidy\nDO $$ BEGIN END $$",
+            "SELECT 1 AS n INTO /*+ hint */ TEMP kept",
+            "SELECT query_to_xml('SELECT set_config(1, 2, false)', true, true, '')",
         ] {
-            assert!(changes_session(sql), "{sql}");
+            assert!(changes_session(Dialect::Postgres, sql), "{sql}");
         }
         for sql in [
             "INSERT INTO temp (temporary) VALUES ($1)",
@@ -84,8 +113,33 @@ mod tests {
             "SELECT temp FROM readings",
             "UPDATE t SET n = $1",
             "SELECT pg_advisory_xact_lock($1)",
+            "-- CALL set_config\nUPDATE t SET n = $1",
         ] {
-            assert!(!changes_session(sql), "{sql}");
+            assert!(!changes_session(Dialect::Postgres, sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_stays_in_the_session_of_mysql_is_known() {
+        for sql in [
+            "SELECT 1 INTO @a",
+            "SELECT GET_LOCK('a', 1)",
+            "CALL p()",
+            "DO 1",
+            "-- SHOW\nCALL p()",
+        ] {
+            assert!(changes_session(Dialect::MySql, sql), "{sql}");
+        }
+        for sql in [
+            "SELECT 1",
+            "CREATE TABLE t (a INT)",
+            "SHOW TABLES",
+            "-- name: tables\nSHOW TABLES",
+            "# all\n/* of them */ show tables",
+            "INSERT INTO t VALUES (?)",
+            "INSERT INTO t VALUES ('ann@example.org')",
+        ] {
+            assert!(!changes_session(Dialect::MySql, sql), "{sql}");
         }
     }
 
@@ -98,6 +152,7 @@ mod tests {
             "DECLARE c CURSOR FOR SELECT 1",
             "CREATE TEMP TABLE t (n int)",
             "CREATE LOCAL TEMPORARY TABLE t (n int)",
+            "/*+ hint */ SET LOCAL statement_timeout = 5",
         ] {
             assert!(belongs_to_a_transaction(sql), "{sql}");
         }

@@ -1,10 +1,11 @@
 //! Verb: what kind of statement a text is, by the word that says what it does.
 //!
 //! Promises: told by the first word, or by the one that follows the parts of a WITH; never by a word in quotes, comments or
-//! parentheses. Does not see what a function does.
+//! parentheses, nor by what only some servers execute. Does not see what a function does.
 
 use super::Dialect;
-use super::lexer::{Lexer, Token};
+use super::lexer::Token;
+use super::opening::statement;
 
 /// What a statement does with rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub fn verb(dialect: Dialect, sql: &str) -> Verb {
     let mut depth = 0_usize;
     // How deep in parentheses a WITH stood: its parts are deeper.
     let mut with = None;
-    for token in Lexer::new(dialect, sql) {
+    for token in statement(dialect, sql) {
         let Ok(token) = token else { return Verb::Other };
         if token.is_symbol("(") {
             depth += 1;
@@ -71,6 +72,9 @@ mod tests {
         for sql in [
             "INSERT INTO t SELECT 1",
             "-- SELECT\nUPDATE t SET a = 1",
+            "/*+ IndexScan(t) */ UPDATE t SET a = 1",
+            "; UPDATE t SET a = 1",
+            "WITH /*+ hint */ a AS (SELECT 1) INSERT INTO t SELECT * FROM a",
             "WITH a AS (SELECT 1) DELETE FROM t",
             "WITH RECURSIVE a AS NOT MATERIALIZED (SELECT ')') MERGE INTO t USING a ON true WHEN MATCHED THEN DO NOTHING",
         ] {
@@ -83,6 +87,25 @@ mod tests {
             "",
             "'SELECT'",
         ] {
+            assert_eq!(told(sql), Verb::Other, "{sql}");
+        }
+    }
+
+    #[test]
+    fn told_behind_comments_of_mysql() {
+        let told = |sql| verb(Dialect::MySql, sql);
+        for sql in [
+            "-- name: add\nINSERT INTO t VALUES (1) RETURNING a",
+            "# SELECT\nINSERT INTO t VALUES (1)",
+            "/* SELECT */ replace INTO t VALUES (1)",
+            "/*+ hint */ DELETE FROM t",
+            "INSERT /*!80000 IGNORE */ INTO t VALUES (1)",
+            "WITH a AS (SELECT 1) UPDATE t, a SET t.b = 1",
+        ] {
+            assert_eq!(told(sql), Verb::Changes, "{sql}");
+        }
+        assert_eq!(told("# INSERT\n((SELECT 1))"), Verb::Reads);
+        for sql in ["/*! INSERT */ INTO t VALUES (1)", "--INSERT", "CALL p()"] {
             assert_eq!(told(sql), Verb::Other, "{sql}");
         }
     }

@@ -46,6 +46,10 @@ async fn every_kind_of_failure_fails_alone() {
         (Write::new(name, [Value::Real(f64::NAN)]), Kind::Type),
         (Write::new(name, [Value::Array(Vec::new())]), Kind::Type),
         (Write::new("INSERT INTO log (name) VALUES (:name)", ["x"]), Kind::Text),
+        (
+            Write::new("INSERT INTO log (name) VALUES (:name) -- ?", ["x"]),
+            Kind::Text,
+        ),
     ];
     for (bad, expected) in bad {
         let what = format!("{bad:?}");

@@ -184,3 +184,72 @@ async fn rows_beyond_the_limit_are_an_error_without_effect() {
         ["after", "before"]
     );
 }
+
+/// What people and their tools write before a statement.
+const BEFORE: [&str; 6] = [
+    "-- name: add\n",
+    "# INSERT\n",
+    "/* SELECT */ ",
+    "/*+ hint */",
+    "--\t;\n\n",
+    "/* a */ # b\n-- c\n ",
+];
+
+#[tokio::test]
+async fn comments_before_a_statement_change_nothing_of_its_outcome() {
+    let database = Database::new(SCHEMA).await;
+    let mysql = database.open().await;
+    let mut transaction = Writer::new(mysql.clone()).begin().await.unwrap();
+    for before in BEFORE {
+        let shown = format!("{before}SHOW TABLES");
+        assert!(transaction.execute(shown.clone(), ()).await.is_ok(), "{shown}");
+        let refused = transaction.execute(format!("{before}CREATE TABLE x (n INT)"), ()).await;
+        assert!(
+            matches!(refused, Err(WriteError::Refused { .. })),
+            "{before}: {refused:?}"
+        );
+    }
+    transaction.rollback().await.unwrap();
+    for (before, number) in BEFORE.into_iter().zip(0..) {
+        let insert = format!("{before}INSERT /*!40000 IGNORE */ INTO keyed (k, n) VALUES (?, 1) RETURNING k");
+        let alone = Writer::new(mysql.clone()).execute(insert.clone(), [number]).await;
+        let alone = assert_ok(&alone).clone();
+        assert_eq!((alone.rows_affected, alone.rows.len()), (1, 1), "{before}");
+        let read = format!("{before}(SELECT k FROM keyed WHERE k = ?)");
+        let shared = together(
+            &mysql,
+            vec![
+                Write::new(insert.clone(), [number]),
+                Write::new(insert.clone(), [number + 100]),
+                Write::new(read.clone(), [number]),
+            ],
+        )
+        .await;
+        let counts: Vec<(u64, usize)> = shared
+            .iter()
+            .map(|answer| (assert_ok(answer).rows_affected, assert_ok(answer).rows.len()))
+            .collect();
+        assert_eq!(counts, [(0, 0), (1, 1), (0, 1)], "{before}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_committed_and_returned_too_much_is_never_said_to_have_no_effect() {
+    let database = Database::new(SCHEMA).await;
+    let adds = "CREATE PROCEDURE adds() BEGIN INSERT INTO keyed VALUES ('p', 1); SELECT REPEAT('x', 3000); END";
+    database.run(adds).await;
+    let mysql = database.builder().rows_bytes_max(2000).connect().await.unwrap();
+    let writer = Writer::new(mysql);
+    for (before, number) in BEFORE.into_iter().zip(0..) {
+        let insert = format!("{before}INSERT INTO keyed VALUES (?, 1) RETURNING REPEAT('x', 3000)");
+        let answer = writer.execute(insert, [number]).await;
+        assert!(
+            matches!(answer, Err(WriteError::OutcomeUnknown { .. })),
+            "{before}: {answer:?}"
+        );
+    }
+    let answer = writer.execute("CALL adds()", ()).await;
+    assert!(matches!(answer, Err(WriteError::OutcomeUnknown { .. })), "{answer:?}");
+    let kept = database.read("SELECT k FROM keyed ORDER BY k").await;
+    assert_eq!(kept, ["0", "1", "2", "3", "4", "5", "p"]);
+}

@@ -117,6 +117,24 @@ async fn a_table_that_is_locked_is_waited_for_also_by_what_was_never_prepared() 
     assert_eq!(database.read("count(*), sum(n) FROM t").await, ["26|132"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_locked_is_waited_for_by_a_change_of_the_schema_behind_a_comment() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let lock_timeout = Duration::from_millis(100);
+    for (before, column) in [("", "a"), ("-- name: widen\n", "b"), ("/* a */ /*+ b */ ; ", "c")] {
+        let lock = "BEGIN; LOCK TABLE t IN ACCESS SHARE MODE";
+        database.plain.batch_execute(lock).await.unwrap();
+        let builder = Postgres::builder(&database.url).unwrap();
+        let writer = Writer::new(builder.lock_timeout(lock_timeout).connect().await.unwrap());
+        let widen = format!("{before}ALTER TABLE t ADD COLUMN {column} int");
+        let mut widened = Box::pin(writer.execute(widen, ()));
+        let early = tokio::time::timeout(5 * lock_timeout, &mut widened).await;
+        assert!(early.is_err(), "{before}: {early:?}");
+        database.plain.batch_execute("COMMIT").await.unwrap();
+        assert_ok(&widened.await);
+    }
+}
+
 /// What has begun is executed, and a writer that is drained has nothing on its way any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_whose_caller_has_gone_while_it_waits_is_written_all_the_same() {

@@ -318,3 +318,29 @@ async fn lists_nulls_and_texts_of_other_types_come_back_as_they_went() {
     let none = writer.execute(sql, vec![Value::Null; 7]).await.unwrap();
     assert_eq!(none.rows, [vec![Value::Null; 7]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_before_a_statement_change_nothing_of_its_outcome() {
+    let database = Database::new("CREATE TABLE t (n int)").await;
+    let postgres = database.open().await;
+    for before in [
+        "-- name: add\n",
+        "/* SELECT /* nested */ */ ",
+        "/*+ IndexScan(t) */",
+        " ;; -- ;\n",
+        "WITH u AS (SELECT 1), /*+ x */ v AS (DELETE FROM t WHERE n < 0 RETURNING n) ",
+    ] {
+        let insert = format!("{before}INSERT INTO t VALUES ($1), ($1) RETURNING n");
+        let alone = Writer::new(postgres.clone()).execute(insert.clone(), [1]).await;
+        let write = |n: i64| Write::new(insert.clone(), [n]);
+        let shared = together(&postgres, vec![write(1), write(2)]).await;
+        for answer in [&alone, &shared[0], &shared[1]] {
+            let outcome = assert_ok(answer);
+            assert_eq!((outcome.rows_affected, outcome.rows.len()), (2, 2), "{before}");
+        }
+        let read = format!("{before}SELECT count(*) FROM t WHERE n = 2");
+        let read = Writer::new(postgres.clone()).execute(read, ()).await;
+        assert_eq!(assert_ok(&read).rows_affected, 0, "{before}");
+    }
+    assert_eq!(database.read("count(*), sum(n) FROM t").await, ["30|40"]);
+}

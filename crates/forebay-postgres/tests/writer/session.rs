@@ -57,6 +57,8 @@ async fn settings_locks_and_temporary_tables_do_not_outlive_their_statement() {
         "SELECT pg_advisory_lock(5)",
         "SELECT 1 AS n INTO TEMP kept",
         "CALL sets()",
+        "/*+ hint */ CALL sets()",
+        "; -- name: sets\nCALL sets()",
     ] {
         writer.execute(sql, ()).await.unwrap();
         let left = "SELECT coalesce(current_setting('app.name', true), ''), to_regclass('kept')::text,
