@@ -48,7 +48,7 @@ use forebay_remote::address;
 use forebay_remote::retry::Backoff;
 use forebay_write::{Outcome, Parameters, Sql, WriteError};
 
-pub use self::load::*;
+pub use self::load::{Answered, Read, ReadError, SqlKey, all_rows, one_row};
 pub use self::transaction::Transaction;
 /// For [`MySqlBuilder::tls`].
 #[cfg(feature = "tls")]
@@ -86,7 +86,7 @@ impl MySql {
     /// statements name their tables' own.
     ///
     /// # Errors
-    /// [`WriteError::Unavailable`] if the URL cannot be understood, or the server cannot be reached or refuses the user.
+    /// [`WriteError::InvalidUrl`]; [`WriteError::Unavailable`] if the server cannot be reached or refuses the user.
     pub async fn connect(url: &str) -> Result<Self, WriteError> {
         Self::builder(url)?.connect().await
     }
@@ -94,11 +94,11 @@ impl MySql {
     /// Settings other than the defaults.
     ///
     /// # Errors
-    /// [`WriteError::Unavailable`] if the URL cannot be understood.
+    /// [`WriteError::InvalidUrl`].
     pub fn builder(url: &str) -> Result<MySqlBuilder, WriteError> {
         let known = url.strip_prefix("mariadb:").map(|rest| format!("mysql:{rest}"));
         let known = known.as_deref().unwrap_or(url);
-        let options = Opts::from_url(known).map_err(|error| address::unread(known, error))?;
+        let options = Opts::from_url(known).map_err(|error| address::invalid(known, error))?;
         address::check(known, options.db_name())?;
         Ok(MySqlBuilder {
             options,
@@ -186,9 +186,13 @@ impl MySqlBuilder {
     }
 
     /// How many prepared statements each connection keeps. Default: 256.
+    ///
+    /// # Panics
+    /// If it is 0.
     #[must_use]
     pub fn statement_cache(mut self, statements: usize) -> Self {
-        self.session.statements = statements.max(1);
+        assert!(statements > 0, "a statement is prepared before it is executed");
+        self.session.statements = statements;
         self
     }
 
@@ -231,8 +235,8 @@ impl MySqlBuilder {
         self
     }
 
-    /// Speaks TLS, and nothing else. Without this call, and without `require_ssl=true` in the URL, none is spoken. What `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
-    /// authorities.
+    /// Speaks TLS, and nothing else, as `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
+    /// authorities. Without either none is spoken.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, options: SslOpts) -> Self {

@@ -42,7 +42,7 @@ use forebay_remote::silence::Silence;
 use forebay_sql::Role;
 use forebay_write::{Outcome, Parameters, Sql, WriteError};
 
-pub use self::load::*;
+pub use self::load::{Answered, Read, ReadError, SqlKey, all_rows, one_row};
 pub use self::transaction::Transaction;
 /// For [`PostgresBuilder::tls`]: the rustls that is spoken here.
 #[cfg(feature = "tls")]
@@ -99,7 +99,7 @@ impl Postgres {
     /// has of `@ / : # ?` is percent-encoded in the first form.
     ///
     /// # Errors
-    /// [`WriteError::Unavailable`] if the URL cannot be understood, or the server cannot be reached or refuses the user.
+    /// [`WriteError::InvalidUrl`]; [`WriteError::Unavailable`] if the server cannot be reached or refuses the user.
     pub async fn connect(url: &str) -> Result<Self, WriteError> {
         Self::builder(url)?.connect().await
     }
@@ -107,11 +107,11 @@ impl Postgres {
     /// Settings other than the defaults.
     ///
     /// # Errors
-    /// [`WriteError::Unavailable`] if the URL cannot be understood.
+    /// [`WriteError::InvalidUrl`].
     pub fn builder(url: &str) -> Result<PostgresBuilder, WriteError> {
         let mut config = Config::from_str(url).map_err(|error| {
             let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            address::unread(url, cause)
+            address::invalid(url, cause)
         })?;
         address::check(url, hosts(&config).chain(config.get_dbname()))?;
         if config.get_application_name().is_none() {
@@ -363,9 +363,13 @@ impl PostgresBuilder {
     }
 
     /// How many prepared statements each connection keeps. Default: 256.
+    ///
+    /// # Panics
+    /// If it is 0.
     #[must_use]
     pub fn statement_cache(mut self, statements: usize) -> Self {
-        self.statement_cache = statements.max(1);
+        assert!(statements > 0, "a statement is prepared before it is executed");
+        self.statement_cache = statements;
         self
     }
 
@@ -382,6 +386,13 @@ impl PostgresBuilder {
     #[must_use]
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.answer_timeout = answer_timeout;
+        self
+    }
+
+    /// How long a new connection to one host may take, as `connect_timeout` in the URL says it. Default: 5 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.config.connect_timeout(connect_timeout);
         self
     }
 

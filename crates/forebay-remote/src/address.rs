@@ -8,8 +8,8 @@ use forebay_write::WriteError;
 /// What stands for itself in a password must not be taken for the end of it.
 const ESCAPES: &str = "of a user or password write @ as %40, / as %2F, : as %3A, # as %23 and ? as %3F";
 
-/// The URL cannot be read.
-pub fn unread(url: &str, cause: impl std::fmt::Display) -> WriteError {
+/// The URL cannot be understood.
+pub fn invalid(url: &str, cause: impl std::fmt::Display) -> WriteError {
     let cause = match url.rsplit_once('@') {
         // Perhaps not the reason, but the most frequent one.
         Some((before, _)) if before.matches(['@', '/', '#', '?']).count() > "//".len() => {
@@ -17,7 +17,7 @@ pub fn unread(url: &str, cause: impl std::fmt::Display) -> WriteError {
         }
         _ => format!("the URL cannot be understood: {cause}"),
     };
-    WriteError::Unavailable { cause }
+    WriteError::InvalidUrl { cause }
 }
 
 /// Refuses a URL whose hosts or database have an @ that is not meant: it is the one before the host, and what is between is
@@ -26,7 +26,7 @@ pub fn check<'u>(url: &str, named: impl IntoIterator<Item = &'u str>) -> Result<
     let is_url = url.contains("://") && !url.contains("%40");
     if is_url && named.into_iter().any(|name| name.contains('@')) {
         let cause = format!("the URL has an @ after the one before its host: {ESCAPES}");
-        return Err(WriteError::Unavailable { cause });
+        return Err(WriteError::InvalidUrl { cause });
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_url_that_cannot_be_read_is_explained_where_its_password_may_be_why() {
-        let explained = |url| unread(url, "no port").to_string().contains("%2F");
+        let explained = |url| invalid(url, "no port").to_string().contains("%2F");
         assert!(explained("mysql://app:p/w@h/app"));
         assert!(explained("mysql://app:p@w@h/app"));
         assert!(!explained("mysql://app:pw@h:port/app"));

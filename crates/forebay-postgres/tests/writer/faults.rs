@@ -26,7 +26,7 @@ async fn a_server_that_is_not_there_or_refuses_is_told_at_once() {
     let place = database.url.split(['@', '?']).nth(1).unwrap();
     assert!(cause.contains(&format!("nobody@{place}:")), "{cause}");
     assert!(!cause.contains("secret"), "{cause}");
-    let Some(WriteError::Unavailable { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
+    let Some(WriteError::InvalidUrl { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
         panic!("it was understood")
     };
     assert!(cause.contains("%40") && !cause.contains("word@"), "{cause}");
