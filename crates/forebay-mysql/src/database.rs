@@ -1,10 +1,82 @@
-//! MariaDB as the Writer sees it.
+//! MariaDB and MySQL as their users see them, and as the Writer does: a handle that reads, writes and begins transactions.
 
+use std::sync::Arc;
+
+use super::batch;
+use super::error::Failure;
+use super::inner::Inner;
+use super::transaction::Transaction;
+use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
 use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
-use forebay_write::{Sql, Write, WriteError, open_transaction};
+use forebay_write::{Outcome, Parameters, Sql, Write, WriteError, open_transaction};
 
-use crate::{MySql, Transaction, batch};
+/// A MariaDB or MySQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
+#[derive(Clone)]
+pub struct MySql {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl MySql {
+    /// Reads all rows of a query. It sees every write acknowledged before.
+    ///
+    /// # Errors
+    /// The statement's own; [`WriteError::Unavailable`]; [`WriteError::Refused`] if it is not a statement that reads.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the query may go on at the server.
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+        let (sql, parameters) = (sql.into(), parameters.into());
+        let plan = self.inner.plans.of(&sql);
+        if let Some(reason) = plan.refusal() {
+            return Err(WriteError::Refused { reason });
+        }
+        if !plan.reads {
+            let reason = "a query only reads; write with a Writer".to_owned();
+            return Err(WriteError::Refused { reason });
+        }
+        let connections = &self.inner.connections;
+        let mut permit = connections.permit(Purpose::Read).await?;
+        let mut backoff = connections.backoff();
+        loop {
+            let mut lease = connections.take_with(permit, &mut backoff).await?;
+            let result = lease.execute(&sql, &parameters).await;
+            if plan.changes_session {
+                lease.mark_changed();
+                lease.reset_if_changed().await;
+            }
+            match result {
+                Ok(outcome) => return Ok(outcome),
+                // It reads: to do it again does no harm.
+                Err(Failure::Lost { cause, .. }) => {
+                    connections.note_loss();
+                    permit = lease.into_permit();
+                    match backoff.next_delay() {
+                        Some(delay) => tokio::time::sleep(delay).await,
+                        None => return Err(connections.unavailable(cause)),
+                    }
+                }
+                Err(failure) => return Err(failure.into_write_error()),
+            }
+        }
+    }
+
+    /// Begins a transaction of the caller's own, on a connection of its own, with the server's default isolation.
+    ///
+    /// # Errors
+    /// [`WriteError::Unavailable`], [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, nothing has happened.
+    pub async fn begin(&self) -> Result<Transaction, WriteError> {
+        Transaction::begin(&self.inner.connections, &self.inner.plans).await
+    }
+
+    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for what runs, then closes the connections.
+    pub async fn close(&self) {
+        self.inner.connections.close().await;
+    }
+}
 
 impl Database for MySql {
     fn write(&self, batch: Vec<Write>) -> Running<'_, Vec<Answer>> {
@@ -16,7 +88,7 @@ impl Database for MySql {
     }
 
     fn in_flight(&self) -> InFlight {
-        let most = self.inner.links.writers_max();
+        let most = self.inner.connections.each_max();
         InFlight {
             default: most.min(4),
             most,

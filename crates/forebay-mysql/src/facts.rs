@@ -4,8 +4,8 @@
 //! soon as they are read; who acts on them reads them again inside the transaction that has written to the table, where its
 //! definition cannot change until the commit, and compares.
 
+use super::connection::Connection;
 use super::error::Failure;
-use super::link::Link;
 use forebay_write::{Parameters, Value};
 
 /// What is known of one table.
@@ -40,11 +40,11 @@ const QUERY: &str = "
     WHERE t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?";
 
 impl Facts {
-    pub(super) async fn read(link: &mut Link, schema: Option<&str>, table: &str) -> Result<Self, Failure> {
+    pub(super) async fn read(connection: &mut Connection, schema: Option<&str>, table: &str) -> Result<Self, Failure> {
         let schema = || schema.map_or(Value::Null, |schema| Value::Text(schema.to_owned()));
         let table = || Value::Text(table.to_owned());
         let parameters = Parameters::from([schema(), table(), schema(), table(), schema(), table()]);
-        let answer = link.execute(QUERY, &parameters).await?;
+        let answer = connection.execute(QUERY, &parameters).await?;
         let [row] = &*answer.rows else {
             return Ok(Self::Unfit);
         };
@@ -59,7 +59,7 @@ impl Facts {
 
 /// The columns of each unique index; an empty name for a part of a column, or of what is no column.
 pub(super) async fn unique_indexes(
-    link: &mut Link,
+    connection: &mut Connection,
     schema: Option<&str>,
     table: &str,
 ) -> Result<Vec<Vec<String>>, Failure> {
@@ -68,7 +68,7 @@ pub(super) async fn unique_indexes(
         ORDER BY INDEX_NAME, SEQ_IN_INDEX";
     let schema = schema.map_or(Value::Null, |schema| Value::Text(schema.to_owned()));
     let parameters = Parameters::from([schema, Value::Text(table.to_owned())]);
-    let answer = link.execute(query, &parameters).await?;
+    let answer = connection.execute(query, &parameters).await?;
     let indexes = answer.rows.chunk_by(|one, other| one[0] == other[0]);
     let column = |row: &Vec<Value>| match (&row[1], &row[2]) {
         (Value::Text(name), Value::Integer(1)) => name.clone(),

@@ -45,16 +45,12 @@
 
 mod plan;
 
-use std::sync::Arc;
-
 use serde::de::DeserializeOwned;
 
 use self::plan::Query;
-use crate::MySql;
+use crate::database::MySql;
 use forebay_batch::load::{Key, Loader};
-use forebay_write::rows::Rows;
-pub use forebay_write::{Answered, Read, ReadError, SqlKey};
-use forebay_write::{Parameters, Sql};
+use forebay_write::{Read, ReadError, Sql, SqlKey};
 
 impl MySql {
     /// A loader with the default limits that runs `sql` for a key: `?` is the key, or the `?`s its parts in order, and the first
@@ -98,7 +94,7 @@ where
     K: SqlKey,
     V: DeserializeOwned + Send + 'static,
 {
-    fetch(database, sql, Rows::first)
+    forebay_remote::load::one_row(Query::new(database, sql.into()))
 }
 
 /// As [`one_row`], with all rows of each key.
@@ -107,21 +103,5 @@ where
     K: SqlKey,
     V: DeserializeOwned + Send + 'static,
 {
-    fetch(database, sql, Rows::all)
-}
-
-fn fetch<K: SqlKey, V: Send + 'static>(
-    database: &MySql,
-    sql: impl Into<Sql>,
-    read: fn(Rows) -> Result<Option<V>, ReadError>,
-) -> impl Fn(Vec<K>) -> Read<V> + Send + Sync + 'static {
-    let query = Arc::new(Query::new(database.clone(), sql.into()));
-    move |keys| {
-        let query = Arc::clone(&query);
-        let keys: Vec<Parameters> = keys.into_iter().map(SqlKey::into_parameters).collect();
-        Box::pin(async move {
-            let rows = query.read(&keys).await?;
-            Ok(rows.into_iter().map(|rows| read(rows?)).collect())
-        })
-    }
+    forebay_remote::load::all_rows(Query::new(database, sql.into()))
 }

@@ -1,16 +1,13 @@
-//! Plan: what a statement's text alone tells of how it is to be run; kept by text.
-
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
+//! Plan: what a statement's text alone tells of how it is to be run.
+//!
+//! Promises: all of it is read off tokens and trees. Knows no connection.
 
 use super::set::Set;
 use forebay_sql::{Dialect, Role};
 use forebay_write::Sql;
 
-/// How many texts' plans are kept.
-const PLANS_MAX: usize = 1024;
+/// Plans by text.
+pub(super) type Plans = forebay_remote::plans::Plans<Plan>;
 
 /// How statements of one text are run.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    fn of(sql: &str) -> Self {
+    pub(super) fn of(sql: &Sql) -> Self {
         Self {
             role: forebay_sql::role(Dialect::MySql, sql),
             commits_before: forebay_sql::commits_before(sql),
@@ -53,35 +50,18 @@ impl Plan {
     }
 }
 
-/// Plans by text.
-#[derive(Default)]
-pub(super) struct Plans {
-    by_text: Mutex<HashMap<Arc<str>, Arc<Plan>>>,
-}
-
-impl Plans {
-    pub(super) fn of(&self, sql: &Sql) -> Arc<Plan> {
-        let mut by_text = self.by_text.lock();
-        if let Some(plan) = by_text.get(&**sql) {
-            return Arc::clone(plan);
-        }
-        if by_text.len() >= PLANS_MAX {
-            // Texts made at run time, each once: none of them is worth more than another.
-            by_text.clear();
-        }
-        let plan = Arc::new(Plan::of(sql));
-        by_text.insert(Arc::from(&**sql), Arc::clone(&plan));
-        plan
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_asks_for_the_statement_before_is_refused() {
-        assert!(Plan::of("INSERT INTO c VALUES (LAST_INSERT_ID())").refusal().is_some());
-        assert_eq!(Plan::of("INSERT INTO c VALUES ('LAST_INSERT_ID()')").refusal(), None);
+        assert!(
+            Plan::of(&"INSERT INTO c VALUES (LAST_INSERT_ID())".into())
+                .refusal()
+                .is_some()
+        );
+        let plan = Plan::of(&"INSERT INTO c VALUES ('LAST_INSERT_ID()')".into());
+        assert_eq!(plan.refusal(), None);
     }
 }

@@ -8,29 +8,29 @@ use std::sync::Arc;
 
 use mysql_async::consts::ColumnType;
 
-use super::error::{Failure, found_here};
-use super::link::Answered;
+use super::connection::Answered;
+use super::connector::{Connections, Lease};
+use super::error::{Failure, NEEDS_PREPARING, found_here};
 use super::plan::Plan;
-use super::pool::Lent;
-use super::{Inner, MySql};
-use forebay_remote::retry::Backoff;
+use forebay_remote::connections::Purpose;
+use forebay_remote::load::Unread;
 use forebay_sql::{Role, locks_what_it_reads, uses_its_session};
-use forebay_write::{Parameters, Sql, StatementError, StatementErrorKind as Kind, Value, WriteError};
+use forebay_write::{Parameters, StatementError, StatementErrorKind as Kind, Value, WriteError};
 
 /// A connection to read from.
 pub(crate) struct Reading {
-    inner: Arc<Inner>,
+    connections: Arc<Connections>,
     /// None once it was dropped.
-    lent: Option<Lent>,
+    lease: Option<Lease>,
     /// What the rows of what is read may still take.
     bytes_left: usize,
     bytes_max: usize,
     /// The columns of the last answer.
-    columns: Option<Told>,
+    columns: Option<Known>,
 }
 
-/// Columns as they came, and what is told of them.
-type Told = (Arc<[mysql_async::Column]>, Arc<[Column]>);
+/// Columns as they came, and what is read off them.
+type Known = (Arc<[mysql_async::Column]>, Arc<[Column]>);
 
 /// What the server says of a text.
 pub(crate) struct Described {
@@ -55,66 +55,21 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
-/// Why nothing was read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Unread {
-    /// The connection was lost; another may be had.
-    Lost(String),
-    /// A table was changed since the snapshot, or the snapshot is gone; another may be had.
-    Outdated(StatementError),
-    /// Its own.
-    Failed(WriteError),
-}
-
 /// A table's definition is not the one of the snapshot.
 const DEFINITION_CHANGED: u16 = 1412;
 
-impl Unread {
-    /// What the caller is told, where nothing else is done about it.
-    pub(crate) fn into_error(self) -> WriteError {
-        match self {
-            Self::Lost(cause) => WriteError::Unavailable { cause },
-            Self::Outdated(error) => error.into(),
-            Self::Failed(error) => error,
-        }
+/// Why nothing was read, of a command or a statement that failed.
+fn unread(failure: Failure) -> Unread {
+    let is_passing = failure.is_deadlock() || failure.is(DEFINITION_CHANGED) || failure.is(NEEDS_PREPARING);
+    match failure {
+        Failure::Lost { cause, .. } => Unread::Lost(cause),
+        Failure::Server(error) if is_passing => Unread::Outdated(error),
+        failure => Unread::Failed(failure.into_write_error()),
     }
 }
 
-impl From<Failure> for Unread {
-    fn from(failure: Failure) -> Self {
-        let is_passing =
-            failure.is_deadlock() || failure.is(DEFINITION_CHANGED) || failure.is(super::error::NEEDS_PREPARING);
-        match failure {
-            Failure::Lost { cause, .. } => Self::Lost(cause),
-            Failure::Server(error) if is_passing => Self::Outdated(error),
-            failure => Self::Failed(failure.into_write_error()),
-        }
-    }
-}
-
-impl MySql {
-    /// A connection to read from.
-    pub(crate) async fn reading(&self) -> Result<Reading, WriteError> {
-        let permit = self.inner.links.permit_to_read().await?;
-        let mut backoff = Backoff::new(self.inner.retry_for);
-        let lent = self.inner.links.take(&permit, &mut backoff).await?;
-        let bytes_max = lent.link.rows_bytes_max();
-        Ok(Reading {
-            inner: Arc::clone(&self.inner),
-            lent: Some(lent),
-            bytes_left: bytes_max,
-            bytes_max,
-            columns: None,
-        })
-    }
-
-    /// Why a text cannot be read from a shared connection in one snapshot, if so.
-    pub(crate) fn refuses_to_read(&self, sql: &Sql) -> Option<WriteError> {
-        refusal(&self.inner.plans.of(sql), sql).map(|reason| WriteError::Refused { reason })
-    }
-}
-
-fn refusal(plan: &Plan, sql: &str) -> Option<String> {
+/// Why a text cannot be read from a shared connection in one snapshot, if so.
+pub(crate) fn refusal(plan: &Plan, sql: &str) -> Option<String> {
     if let Some(reason) = plan.refusal() {
         return Some(reason);
     }
@@ -131,18 +86,31 @@ fn refusal(plan: &Plan, sql: &str) -> Option<String> {
 }
 
 impl Reading {
-    fn lent(&mut self) -> &mut Lent {
-        self.lent.as_mut().expect("it is there until it is dropped")
+    /// A connection to read from.
+    pub(crate) async fn open(connections: &Arc<Connections>) -> Result<Self, WriteError> {
+        let lease = connections.take(Purpose::Read, &mut connections.backoff()).await?;
+        let bytes_max = lease.rows_bytes_max();
+        Ok(Self {
+            connections: Arc::clone(connections),
+            lease: Some(lease),
+            bytes_left: bytes_max,
+            bytes_max,
+            columns: None,
+        })
+    }
+
+    fn lease(&mut self) -> &mut Lease {
+        self.lease.as_mut().expect("it is there until it is dropped")
     }
 
     /// Whether a query gives all rows for many keys as it does for one: no limit of the session's own cuts them.
     pub(crate) fn selects_are_whole(&mut self) -> bool {
-        self.lent().link.server().selects_are_whole
+        self.lease().server().selects_are_whole
     }
 
     /// Asks what parameters and columns a text has.
     pub(crate) async fn describe(&mut self, sql: &str) -> Result<Described, Unread> {
-        let prepared = self.lent().link.prepare(sql).await;
+        let prepared = self.lease().prepare(sql).await;
         let prepared = prepared.map_err(|failure| self.unread(failure))?;
         Ok(Described {
             parameters: prepared.placeholders(),
@@ -152,16 +120,16 @@ impl Reading {
 
     /// From here on there is one snapshot.
     pub(crate) async fn begin(&mut self) -> Result<(), Unread> {
-        let begun = self.lent().link.begin_reading().await;
+        let begun = self.lease().begin_reading().await;
         begun.map_err(|failure| self.unread(failure))
     }
 
     /// The rows for one list of parameters.
     pub(crate) async fn rows(&mut self, sql: &str, parameters: &Parameters) -> Result<Rows, Unread> {
         let (left, most) = (self.bytes_left, self.bytes_max);
-        let link = &mut self.lent().link;
-        let answered = match link.prepare(sql).await {
-            Ok(prepared) => link.read_prepared(sql, &prepared, parameters, left).await,
+        let connection = &mut **self.lease();
+        let answered = match connection.prepare(sql).await {
+            Ok(prepared) => connection.read_prepared(sql, &prepared, parameters, left).await,
             Err(failure) => Err(failure),
         };
         let Answered { columns, rows } = match answered {
@@ -173,7 +141,7 @@ impl Reading {
             }
             Err(failure) => return Err(self.unread(failure)),
         };
-        if !link.has_open_transaction() {
+        if !connection.has_open_transaction() {
             let message = "the transaction that reads was ended by the database";
             return Err(Unread::Outdated(StatementError::new(Kind::Conflict, 0, message)));
         }
@@ -191,25 +159,25 @@ impl Reading {
     /// The snapshot is not needed any more. What was read is right, however it ends.
     pub(crate) async fn end(&mut self) {
         // What fails here is not handed out again.
-        let _ = self.lent().link.rollback().await;
+        let _ = self.lease().rollback().await;
     }
 
     fn unread(&self, failure: Failure) -> Unread {
         if matches!(failure, Failure::Lost { .. }) {
-            self.inner.links.note_loss();
+            self.connections.note_loss();
         }
-        failure.into()
+        unread(failure)
     }
 
     fn columns_of(&mut self, wire: &Arc<[mysql_async::Column]>) -> Arc<[Column]> {
-        if let Some((known, told)) = &self.columns
+        if let Some((known, columns)) = &self.columns
             && known == wire
         {
-            return Arc::clone(told);
+            return Arc::clone(columns);
         }
-        let told: Arc<[Column]> = wire.iter().map(Column::of).collect();
-        self.columns = Some((Arc::clone(wire), Arc::clone(&told)));
-        told
+        let columns: Arc<[Column]> = wire.iter().map(Column::of).collect();
+        self.columns = Some((Arc::clone(wire), Arc::clone(&columns)));
+        columns
     }
 }
 
@@ -234,20 +202,20 @@ impl Column {
 impl Drop for Reading {
     /// Half-way, the server is told that nobody waits any more.
     fn drop(&mut self) {
-        let Some(mut lent) = self.lent.take() else {
+        let Some(mut lease) = self.lease.take() else {
             return;
         };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        if lent.link.is_open() {
+        if lease.is_open() {
             runtime.spawn(async move {
                 // What fails here is not handed out again.
-                let _ = lent.link.rollback().await;
+                let _ = lease.rollback().await;
             });
-        } else if lent.link.is_unanswered() {
-            let inner = Arc::clone(&self.inner);
-            runtime.spawn(async move { inner.links.end(lent).await });
+        } else if lease.is_unanswered() {
+            let connections = Arc::clone(&self.connections);
+            runtime.spawn(async move { drop(connections.kill(lease).await) });
         }
     }
 }
@@ -257,25 +225,26 @@ mod tests {
     use testbed::MariaDb;
 
     use super::*;
-    use crate::link::NameAtServer;
+    use crate::MySql;
+    use crate::connection::ConnectionId;
 
     #[tokio::test]
-    async fn only_the_connection_of_that_number_and_address_is_ended() {
+    async fn only_the_connection_of_that_number_and_address_is_killed() {
         let server = tokio::task::spawn_blocking(MariaDb::start).await.unwrap().unwrap();
         let mysql = MySql::connect(&server.url()).await.unwrap();
-        let mut reading = mysql.reading().await.unwrap();
+        let mut reading = Reading::open(&mysql.inner.connections).await.unwrap();
         reading.begin().await.unwrap();
-        let name = reading.lent().link.name_at_server().unwrap().clone();
-        let of_another_server = NameAtServer {
-            id: name.id,
+        let id = reading.lease().id().unwrap().clone();
+        let of_another_server = ConnectionId {
+            number: id.number,
             host: "127.0.0.1:1".to_owned(),
         };
-        let mut other = mysql.reading().await.unwrap();
-        let other = &mut other.lent().link;
+        let mut other = Reading::open(&mysql.inner.connections).await.unwrap();
+        let other = other.lease();
         let one = Parameters::from([1_i64]);
-        other.end_other(&of_another_server).await.unwrap();
+        other.kill(&of_another_server).await.unwrap();
         reading.rows("SELECT ? + 1", &one).await.unwrap();
-        other.end_other(&name).await.unwrap();
+        other.kill(&id).await.unwrap();
         let after = reading.rows("SELECT ? + 1", &one).await;
         assert!(matches!(after, Err(Unread::Lost(_))), "{after:?}");
     }

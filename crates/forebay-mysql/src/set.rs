@@ -129,7 +129,7 @@ impl Set {
         self.facts.lock().clone()
     }
 
-    pub(super) fn know(&self, facts: Option<Facts>) {
+    pub(super) fn learn(&self, facts: Option<Facts>) {
         *self.facts.lock() = facts.map(Arc::new);
     }
 
@@ -187,7 +187,7 @@ impl Set {
 
     /// Keeps the key among these unique indexes, each the names of its columns, with an empty one for a part of a column. With
     /// more than one that rows can break there is none: which they are said to break depends on what is written before.
-    pub(super) fn know_indexes(&self, indexes: &[Vec<String>]) -> Arc<[Key]> {
+    pub(super) fn learn_indexes(&self, indexes: &[Vec<String>]) -> Arc<[Key]> {
         let place = |column: &String| {
             let given = self.given.iter().position(|name| name.eq_ignore_ascii_case(column))?;
             match self.insert.cells[given] {

@@ -5,41 +5,45 @@
 
 use std::sync::Arc;
 
-use super::Inner;
+use super::connection::Connection;
+use super::connector::{Connections, Lease};
 use super::error::Failure;
-use super::pool::Lent;
-use forebay_remote::retry::Backoff;
+use super::plan::Plans;
+use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
 use forebay_write::{Outcome, Parameters, Sql, WriteError};
 
 /// An open transaction. Roll back by dropping it.
 pub struct Transaction {
-    inner: Arc<Inner>,
+    connections: Arc<Connections>,
+    plans: Arc<Plans>,
     /// None once the transaction has ended.
-    lent: Option<Lent>,
+    lease: Option<Lease>,
     is_lost: bool,
 }
 
 impl Transaction {
-    pub(super) async fn begin(inner: Arc<Inner>) -> Result<Self, WriteError> {
-        let permit = inner.links.permit_to_write().await?;
-        let mut backoff = Backoff::new(inner.retry_for);
+    pub(super) async fn begin(connections: &Arc<Connections>, plans: &Arc<Plans>) -> Result<Self, WriteError> {
+        let mut permit = connections.permit(Purpose::Write).await?;
+        let mut backoff = connections.backoff();
         loop {
-            let mut lent = inner.links.take(&permit, &mut backoff).await?;
-            match lent.link.begin().await {
+            let mut lease = connections.take_with(permit, &mut backoff).await?;
+            match lease.begin().await {
                 Ok(()) => {
                     return Ok(Self {
-                        inner,
-                        lent: Some(lent),
+                        connections: Arc::clone(connections),
+                        plans: Arc::clone(plans),
+                        lease: Some(lease),
                         is_lost: false,
                     });
                 }
                 // Nothing has happened yet.
                 Err(Failure::Lost { cause, .. }) => {
-                    inner.links.note_loss();
+                    connections.note_loss();
+                    permit = lease.into_permit();
                     match backoff.next_delay() {
                         Some(delay) => tokio::time::sleep(delay).await,
-                        None => return Err(WriteError::Unavailable { cause }),
+                        None => return Err(connections.unavailable(cause)),
                     }
                 }
                 Err(failure) => return Err(failure.into_write_error()),
@@ -61,7 +65,7 @@ impl Transaction {
         parameters: impl Into<Parameters>,
     ) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
-        let plan = self.inner.plans.of(&sql);
+        let plan = self.plans.of(&sql);
         if let Role::Refused(reason) = &plan.role {
             return Err(WriteError::Refused { reason: reason.clone() });
         }
@@ -71,25 +75,25 @@ impl Transaction {
                 reason: reason.to_owned(),
             });
         }
-        let link = self.link()?;
+        let connection = self.connection()?;
         if plan.changes_session {
-            link.mark_changed();
+            connection.mark_changed();
         }
-        let result = link.execute(&sql, &parameters).await;
+        let result = connection.execute(&sql, &parameters).await;
         let still_open = match &result {
-            Ok(_) => link.has_open_transaction() || plan.role == Role::Shares,
+            Ok(_) => connection.has_open_transaction() || plan.role == Role::Shares,
             Err(failure) if failure.leaves_transaction() => true,
             Err(Failure::Lost { .. }) => false,
             Err(failure) if failure.is_deadlock() => false,
             Err(Failure::TooMuch(_)) => false,
-            Err(_) => link.is_in_transaction().await.unwrap_or(false),
+            Err(_) => connection.is_in_transaction().await.unwrap_or(false),
         };
         if !still_open {
             self.is_lost = true;
         }
         result.map_err(|failure| match failure {
             Failure::Lost { .. } => {
-                self.inner.links.note_loss();
+                self.connections.note_loss();
                 WriteError::TransactionLost
             }
             failure => failure.into_write_error(),
@@ -111,7 +115,7 @@ impl Transaction {
     /// Whether the database has rolled the transaction back by itself (a deadlock, a lost connection), or it cannot be told.
     /// Only dropping it is left.
     pub fn is_lost(&self) -> bool {
-        self.is_lost || self.lent.as_ref().is_none_or(|lent| lent.link.is_broken())
+        self.is_lost || self.lease.as_ref().is_none_or(|lease| lease.is_broken())
     }
 
     /// Marks a point to [roll back to](Self::rollback_to).
@@ -139,7 +143,7 @@ impl Transaction {
     }
 
     async fn mark(&mut self, command: String) -> Result<(), WriteError> {
-        let done = self.link()?.command(&command, false).await;
+        let done = self.connection()?.command(&command, false).await;
         done.map(drop).map_err(Failure::into_write_error)
     }
 
@@ -151,15 +155,15 @@ impl Transaction {
     /// # Cancel safety
     /// Dropped before it completes, whether it was committed is not told.
     pub async fn commit(mut self) -> Result<(), WriteError> {
-        self.link()?;
-        let mut lent = self.lent.take().ok_or(WriteError::TransactionLost)?;
-        match lent.link.commit().await {
+        self.connection()?;
+        let mut lease = self.lease.take().ok_or(WriteError::TransactionLost)?;
+        match lease.commit().await {
             Ok(()) => {
-                lent.link.tidy_up().await;
+                lease.reset_if_changed().await;
                 Ok(())
             }
             Err(failure) if failure.leaves_commit_unknown() => {
-                self.inner.links.end(lent).await;
+                drop(self.connections.kill(lease).await);
                 Err(WriteError::OutcomeUnknown {
                     cause: failure.into_write_error().to_string(),
                 })
@@ -174,20 +178,20 @@ impl Transaction {
     /// # Errors
     /// None: a connection that is lost has rolled back, too.
     pub async fn rollback(mut self) -> Result<(), WriteError> {
-        if let Some(mut lent) = self.lent.take() {
+        if let Some(mut lease) = self.lease.take() {
             // What fails here is closed, and rolled back by the server.
-            let _ = lent.link.rollback().await;
-            lent.link.tidy_up().await;
+            let _ = lease.rollback().await;
+            lease.reset_if_changed().await;
         }
         Ok(())
     }
 
-    fn link(&mut self) -> Result<&mut super::link::Link, WriteError> {
+    fn connection(&mut self) -> Result<&mut Connection, WriteError> {
         if self.is_lost() {
             return Err(WriteError::TransactionLost);
         }
-        match &mut self.lent {
-            Some(lent) => Ok(&mut lent.link),
+        match &mut self.lease {
+            Some(lease) => Ok(lease),
             None => Err(WriteError::TransactionLost),
         }
     }
@@ -195,14 +199,14 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let Some(mut lent) = self.lent.take() else { return };
+        let Some(mut lease) = self.lease.take() else { return };
         // Without a runtime it is closed, which rolls back as well.
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
-            && !lent.link.is_broken()
+            && !lease.is_broken()
         {
             runtime.spawn(async move {
-                let _ = lent.link.rollback().await;
-                lent.link.tidy_up().await;
+                let _ = lease.rollback().await;
+                lease.reset_if_changed().await;
             });
         }
     }

@@ -1,6 +1,6 @@
-//! One connection to PostgreSQL: its driver, the statements that are prepared on it, and flights of messages.
+//! One connection to PostgreSQL: its driver, the statements that are prepared on it, and pipelines of messages.
 //!
-//! Promises: what is sent in one [`flight`] is sent in that order and without waiting for answers between; an answer that
+//! Promises: what is sent in one [`pipeline`] is sent in that order and without waiting for answers between; an answer that
 //! does not come within the answer timeout counts as a lost connection; a connection on which a transaction may be open is
 //! never used by somebody else. Knows no batch and no outcome.
 
@@ -12,151 +12,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use futures_util::{StreamExt, pin_mut};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{BorrowToSql, ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, NoTls, Row, SimpleQueryMessage, Statement};
 
-use super::error::{Fate, fate};
-use forebay_remote::patience::Patience;
-use forebay_remote::silence::Silence;
+use super::error::{Failure, failure};
+use super::session::Session;
+use forebay_remote::answer_timeout::AnswerTimeout;
 use forebay_write::{StatementError, StatementErrorKind};
-
-/// A connection that was idle for longer is asked whether it still is one, before a statement is entrusted to it.
-const TRUSTED_FOR: Duration = Duration::from_millis(100);
-
-/// How connections are made.
-pub(super) struct Manager {
-    pub(super) config: Config,
-    #[cfg(feature = "tls")]
-    pub(super) tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
-    /// Said once on every new connection.
-    pub(super) greeting: Arc<str>,
-    pub(super) statement_cache: usize,
-    pub(super) answer_timeout: Duration,
-    pub(super) rows_bytes_max: usize,
-    pub(super) silence: Silence,
-}
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unconnected {
-    /// The server, or the system, said so.
-    #[error(transparent)]
-    Told(tokio_postgres::Error),
-    /// It was not made in time: the server took the connection and then said nothing.
-    #[error("no connection was made within {} s", .0.as_secs_f32())]
-    Silent(Duration),
-}
-
-impl Manager {
-    /// How long a connection may take until it can be used: the library counts only until the server is reached.
-    fn made_within(&self) -> Duration {
-        let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
-        let each = self.config.get_connect_timeout().copied();
-        each.unwrap_or(self.answer_timeout).saturating_mul(hosts)
-    }
-
-    async fn open(&self) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            let (client, driver) = self.config.connect(tls.clone()).await?;
-            return Ok((client, tokio::spawn(drive(driver))));
-        }
-        let (client, driver) = self.config.connect(NoTls).await?;
-        Ok((client, tokio::spawn(drive(driver))))
-    }
-}
-
-/// Runs the connection until it ends. How it ended, whoever waits for an answer is told.
-async fn drive<D: Future<Output = Result<(), tokio_postgres::Error>>>(driver: D) {
-    if let Err(error) = driver.await {
-        tracing::debug!(%error, "a connection to PostgreSQL ended");
-    }
-}
-
-impl managed::Manager for Manager {
-    type Type = Connection;
-    type Error = Unconnected;
-
-    async fn create(&self) -> Result<Connection, Unconnected> {
-        let making = async {
-            let (client, driver) = self.open().await?;
-            let mut connection = Connection {
-                name_at_server: None,
-                client,
-                driver,
-                statements: HashMap::new(),
-                statements_max: self.statement_cache,
-                uses: 0,
-                in_transaction: false,
-                answer_timeout: self.answer_timeout,
-                patience: Patience::new(self.answer_timeout),
-                is_silent: AtomicBool::new(false),
-                rows_bytes_max: self.rows_bytes_max,
-                greeting: Arc::clone(&self.greeting),
-            };
-            connection.client.batch_execute(&self.greeting).await?;
-            connection.name_at_server = NameAtServer::read(&connection.client).await?;
-            Ok(connection)
-        };
-        match tokio::time::timeout(self.made_within(), making).await {
-            Ok(made) => made.map_err(Unconnected::Told),
-            Err(_) => Err(Unconnected::Silent(self.made_within())),
-        }
-    }
-
-    async fn recycle(&self, connection: &mut Connection, metrics: &Metrics) -> RecycleResult<Unconnected> {
-        if !connection.is_usable() {
-            return Err(RecycleError::message("it is closed, or in the middle of something"));
-        }
-        if metrics.last_used() <= TRUSTED_FOR {
-            return Ok(());
-        }
-        if self.silence.is_after(metrics.created) {
-            return Err(RecycleError::message("it was made before one that died without a word"));
-        }
-        match tokio::time::timeout(self.made_within(), connection.client.check_connection()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(RecycleError::message("it is closed")),
-            Err(_) => {
-                self.silence.note();
-                Err(RecycleError::message("the server does not answer on it"))
-            }
-        }
-    }
-}
 
 /// A connection, and what is prepared on it.
 pub(super) struct Connection {
     client: Client,
     driver: JoinHandle<()>,
     statements: HashMap<Arc<str>, Kept>,
-    statements_max: usize,
     /// Counts the uses of statements, to know the one that was used the longest ago.
     uses: u64,
     /// Set before a transaction begins, cleared when its end was answered.
     in_transaction: bool,
-    answer_timeout: Duration,
-    patience: Patience,
+    answer_timeout: AnswerTimeout,
+    /// The server did not answer in time.
     is_silent: AtomicBool,
-    rows_bytes_max: usize,
-    /// What every new connection is told.
-    greeting: Arc<str>,
-    /// What the server calls it, if it tells.
-    name_at_server: Option<NameAtServer>,
+    session: Session,
+    id: Option<ConnectionId>,
+    /// To cancel what it is at.
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
 }
 
 /// What tells a connection from all others at its server, and at that server started again.
 #[derive(Debug, Clone)]
-pub(super) struct NameAtServer {
+pub(super) struct ConnectionId {
     process_id: i32,
     /// In seconds, as the server writes them.
     began: String,
 }
 
-impl NameAtServer {
+impl ConnectionId {
     async fn read(client: &Client) -> Result<Option<Self>, tokio_postgres::Error> {
         let asked = "SELECT pid, EXTRACT(epoch FROM backend_start)::text AS began \
              FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
@@ -232,25 +125,58 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Whether it was lost without a word.
+    /// A connection that was made. It is to be [set up](Self::set_up).
+    pub(super) fn new(
+        client: Client,
+        driver: JoinHandle<()>,
+        session: Session,
+        #[cfg(feature = "tls")] tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
+    ) -> Self {
+        Self {
+            client,
+            driver,
+            statements: HashMap::new(),
+            uses: 0,
+            in_transaction: false,
+            answer_timeout: AnswerTimeout::new(session.answer_timeout),
+            is_silent: AtomicBool::new(false),
+            session,
+            id: None,
+            #[cfg(feature = "tls")]
+            tls,
+        }
+    }
+
+    /// Sets its session up.
+    pub(super) async fn set_up(mut self) -> Result<Self, tokio_postgres::Error> {
+        self.client.batch_execute(&self.session.setup()).await?;
+        self.id = ConnectionId::read(&self.client).await?;
+        Ok(self)
+    }
+
+    /// Whether it was lost because the server did not answer in time.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent.load(Ordering::Relaxed)
     }
 
     /// What the server calls it, if it tells.
-    pub(super) fn name_at_server(&self) -> Option<&NameAtServer> {
-        self.name_at_server.as_ref()
+    pub(super) fn id(&self) -> Option<&ConnectionId> {
+        self.id.as_ref()
     }
 
-    /// Has the server end another connection of this user's, and waits, for as long as it takes, until nothing of it is left
+    /// Has the server kill another connection of this user's, and waits, for as long as it takes, until nothing of it is left
     /// there: neither locks, nor a statement that may yet be done.
-    pub(super) async fn end_other(&self, name: &NameAtServer) -> Result<(), Fate> {
-        let end = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
+    pub(super) async fn kill(&self, other: &ConnectionId) -> Result<(), Failure> {
+        let kill = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
              WHERE pid = $1 AND EXTRACT(epoch FROM backend_start)::text = $2";
         let mut delay = Duration::from_millis(1);
         loop {
-            let parameters: [&(dyn ToSql + Sync); 2] = [&name.process_id, &name.began];
-            if self.within(self.client.query(end, &parameters), end).await?.is_empty() {
+            let parameters: [&(dyn ToSql + Sync); 2] = [&other.process_id, &other.began];
+            if self
+                .within(self.client.query(kill, &parameters), kill)
+                .await?
+                .is_empty()
+            {
                 return Ok(());
             }
             tokio::time::sleep(delay).await;
@@ -260,7 +186,7 @@ impl Connection {
 
     /// Whether it can be handed to somebody else.
     pub(super) fn is_usable(&self) -> bool {
-        !self.client.is_closed() && !self.in_transaction
+        !self.client.is_closed() && !self.in_transaction && !self.is_silent()
     }
 
     /// From here on it is nobody else's until [`ended`](Self::ended).
@@ -275,23 +201,23 @@ impl Connection {
 
     /// Makes the session what it was when it was new, after a statement that may have changed it; where that fails, nobody
     /// uses the connection again. What is prepared stays.
-    pub(super) async fn restore(&mut self) {
+    pub(super) async fn reset_session(&mut self) {
         if self.is_usable() {
             self.begins();
-            let restored = format!(
+            let reset = format!(
                 "RESET SESSION AUTHORIZATION; RESET ALL; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; UNLISTEN *; \
                  CLOSE ALL; SELECT pg_catalog.setseed(pg_catalog.sin((EXTRACT(epoch FROM pg_catalog.clock_timestamp()) * 1e6)::float8)); \
                  {}",
-                self.greeting
+                self.session.setup()
             );
-            if self.say(&restored).await.is_ok() {
+            if self.command(&reset).await.is_ok() {
                 self.ended();
             }
         }
     }
 
     /// The statement, prepared now if it was not before. `types` are those of the first parameters; the server chooses the rest.
-    pub(super) async fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Prepared, Fate> {
+    pub(super) async fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Prepared, Failure> {
         self.uses += 1;
         if let Some(kept) = self.statements.get_mut(sql) {
             kept.used = self.uses;
@@ -304,7 +230,7 @@ impl Connection {
             .map(|column| column.name().to_owned())
             .collect();
         let prepared = Prepared { statement, columns };
-        if self.statements.len() >= self.statements_max {
+        if self.statements.len() >= self.session.statements {
             let oldest = self.statements.iter().min_by_key(|(_, kept)| kept.used);
             if let Some(oldest) = oldest.map(|(sql, _)| Arc::clone(sql)) {
                 self.statements.remove(&oldest);
@@ -329,13 +255,13 @@ impl Connection {
         self.client.clear_type_cache();
     }
 
-    /// Says something that has no parameters and no rows.
-    pub(super) async fn say(&self, sql: &str) -> Result<(), Fate> {
+    /// Sends a command, or several, without parameters and rows.
+    pub(super) async fn command(&self, sql: &str) -> Result<(), Failure> {
         self.within(self.client.batch_execute(sql), sql).await
     }
 
     /// Executes one statement.
-    pub(super) async fn execute<P>(&self, prepared: &Prepared, parameters: P, sql: &str) -> Result<Answered, Fate>
+    pub(super) async fn execute<P>(&self, prepared: &Prepared, parameters: P, sql: &str) -> Result<Answered, Failure>
     where
         P: IntoIterator + Send,
         P::Item: ToSql + Sync + Send,
@@ -345,7 +271,7 @@ impl Connection {
             .await
     }
 
-    /// The client, for the messages of a [`flight`].
+    /// The client, for the messages of a [`pipeline`].
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
@@ -355,23 +281,46 @@ impl Connection {
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
         sql: &str,
-    ) -> Result<T, Fate> {
-        match self.patience.wait_for(answer).await {
-            Some(answer) => answer.map_err(|error| fate(&error, sql)),
+    ) -> Result<T, Failure> {
+        match self.answer_timeout.wait_for(answer).await {
+            Some(answer) => answer.map_err(|error| failure(&error, sql)),
             None => Err(self.silent()),
         }
     }
 
-    /// Waits for all answers of a flight.
-    pub(super) async fn all<T>(&self, flight: impl Future<Output = T>) -> Result<T, Fate> {
-        self.patience.wait_for(flight).await.ok_or_else(|| self.silent())
+    /// Waits for all answers of a pipeline.
+    pub(super) async fn all<T>(&self, pipeline: impl Future<Output = T>) -> Result<T, Failure> {
+        self.answer_timeout
+            .wait_for(pipeline)
+            .await
+            .ok_or_else(|| self.silent())
+    }
+
+    /// Tells the server that nobody waits any more for what it is at, then closes the connection.
+    pub(super) async fn cancel(self) {
+        let token = self.client.cancel_token();
+        // Closed only afterwards: the server looks whether its client is there only when it has something to say. If it cannot be
+        // told to stop, it will stop then.
+        #[cfg(feature = "tls")]
+        let cancelled = match &self.tls {
+            Some(tls) => token.cancel_query(tls.clone()).await,
+            None => token.cancel_query(NoTls).await,
+        };
+        #[cfg(not(feature = "tls"))]
+        let cancelled = token.cancel_query(NoTls).await;
+        if let Err(error) = cancelled {
+            tracing::debug!(%error, "a statement could not be cancelled");
+        }
     }
 
     /// The server says nothing: whatever it does, nobody will hear of it on this connection.
-    fn silent(&self) -> Fate {
+    fn silent(&self) -> Failure {
         self.is_silent.store(true, Ordering::Relaxed);
         self.driver.abort();
-        Fate::Lost(format!("no answer within {} s", self.answer_timeout.as_secs_f32()))
+        Failure::Lost(format!(
+            "no answer within {} s",
+            self.session.answer_timeout.as_secs_f32()
+        ))
     }
 }
 
@@ -397,7 +346,7 @@ where
     P::IntoIter: ExactSizeIterator,
 {
     let most = match whose {
-        Whose::Callers => connection.rows_bytes_max,
+        Whose::Callers => connection.session.rows_bytes_max,
         Whose::Ours => usize::MAX,
     };
     let stream = connection.client.query_raw(statement, parameters).await?;
@@ -419,13 +368,13 @@ where
     })
 }
 
-/// A message that is part of a flight, and its answer.
+/// A message that is part of a pipeline, and its answer.
 pub(super) type Message<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Sends all messages in their order, then waits for all answers, which are in the same order.
 ///
 /// A client sends when its future is first polled. That must happen in order: what joins futures elsewhere promises no order.
-pub(super) async fn flight<T>(mut messages: Vec<Message<'_, T>>) -> Vec<T> {
+pub(super) async fn pipeline<T>(mut messages: Vec<Message<'_, T>>) -> Vec<T> {
     let mut answers: Vec<Option<T>> = Vec::with_capacity(messages.len());
     std::future::poll_fn(|context| {
         for message in &mut messages {

@@ -1,10 +1,86 @@
-//! PostgreSQL as the Writer sees it.
+//! PostgreSQL as its users see it, and as the Writer does: a handle that reads, writes and begins transactions.
 
+use std::sync::Arc;
+
+use super::batch;
+use super::inner::Inner;
+use super::statement;
+use super::transaction::Transaction;
+use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
 use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
-use forebay_write::{Sql, Write, WriteError, open_transaction};
+use forebay_write::{Outcome, Parameters, Sql, Write, WriteError, open_transaction};
 
-use crate::{Postgres, Transaction, batch};
+/// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
+#[derive(Clone)]
+pub struct Postgres {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Postgres {
+    /// Reads all rows of a query. It sees every write acknowledged before.
+    ///
+    /// # Errors
+    /// The statement's own, which is of kind [`ReadOnly`](forebay_write::StatementErrorKind::ReadOnly) if it writes;
+    /// [`WriteError::Unavailable`]; [`WriteError::Refused`] if it would change the connection.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, the query may go on at the server.
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+        let (sql, parameters) = (sql.into(), parameters.into());
+        let plan = self.inner.plans.of(&sql);
+        if let Role::Refused(reason) = &plan.role {
+            return Err(WriteError::Refused { reason: reason.clone() });
+        }
+        let connections = &self.inner.connections;
+        let mut permit = connections.permit(Purpose::Read).await?;
+        let mut backoff = connections.backoff();
+        loop {
+            let mut lease = connections.take_with(permit, &mut backoff).await?;
+            let result = statement::query(&mut lease, &sql, &parameters).await;
+            if plan.changes_session {
+                lease.reset_session().await;
+            }
+            // The connection was lost. It reads: to do it again does no harm.
+            let Err(WriteError::Unavailable { cause }) = result else {
+                return result;
+            };
+            permit = lease.into_permit();
+            match backoff.next_delay() {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(connections.unavailable(cause)),
+            }
+        }
+    }
+
+    /// Begins a transaction of the caller's own, on a connection of its own, with the server's default isolation.
+    ///
+    /// # Errors
+    /// [`WriteError::Unavailable`], [`WriteError::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, nothing has happened.
+    pub async fn begin(&self) -> Result<Transaction, WriteError> {
+        let connections = &self.inner.connections;
+        let mut backoff = connections.backoff();
+        loop {
+            let lease = connections.take(Purpose::Write, &mut backoff).await?;
+            match Transaction::begin(connections, &self.inner.plans, lease).await {
+                // The connection had ended unnoticed. Nothing has happened yet.
+                Err(WriteError::TransactionLost) => match backoff.next_delay() {
+                    Some(delay) => tokio::time::sleep(delay).await,
+                    None => return Err(connections.unavailable("the connection was lost")),
+                },
+                begun => return begun,
+            }
+        }
+    }
+
+    /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for what runs, then closes the connections.
+    pub async fn close(&self) {
+        self.inner.connections.close().await;
+    }
+}
 
 impl Database for Postgres {
     fn write(&self, batch: Vec<Write>) -> Running<'_, Vec<Answer>> {
@@ -16,7 +92,7 @@ impl Database for Postgres {
     }
 
     fn in_flight(&self) -> InFlight {
-        let most = self.inner.shared();
+        let most = self.inner.connections.each_max();
         InFlight {
             default: most.min(4),
             most,

@@ -12,7 +12,7 @@ use forebay_write::{StatementError, StatementErrorKind as Kind};
 
 /// What an error of a statement means for it and for its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Failure {
     /// The statement's own doing, or its own bad luck: it would have failed alone, too.
     Statement(StatementError),
     /// A deadlock or a serialization failure: nothing is wrong with the statement, the whole transaction can be tried again.
@@ -30,7 +30,7 @@ pub(crate) enum Fate {
     Lost(String),
 }
 
-impl Fate {
+impl Failure {
     /// What the statement's own caller is told, where nothing else is done about it.
     pub(crate) fn statement(self) -> StatementError {
         match self {
@@ -53,14 +53,14 @@ pub(crate) fn had_no_effect(error: &tokio_postgres::Error) -> bool {
 }
 
 /// What an error of a statement with that text means.
-pub(crate) fn fate(error: &tokio_postgres::Error, sql: &str) -> Fate {
+pub(crate) fn failure(error: &tokio_postgres::Error, sql: &str) -> Failure {
     match error.as_db_error() {
-        Some(told) => fate_of(told, sql),
-        None => fate_here(error),
+        Some(told) => of_server(told, sql),
+        None => of_client(error),
     }
 }
 
-fn fate_of(told: &DbError, sql: &str) -> Fate {
+fn of_server(told: &DbError, sql: &str) -> Failure {
     let code = told.code().code();
     // The server hangs up after FATAL and PANIC, whatever they are about, and after nothing else: an ERROR of class 08 is one
     // that a function or a foreign table had with a connection of its own. Before 9.6 severities came in any language.
@@ -71,25 +71,25 @@ fn fate_of(told: &DbError, sql: &str) -> Fate {
     let raised_by = |routine| told.routine() == Some(routine);
     let statement = || statement_error(told, sql);
     match code {
-        _ if hung_up => Fate::Lost(format!("{} (SQLSTATE {code})", told.message())),
-        "40001" | "40P01" => Fate::Conflict(statement()),
-        "55P03" => Fate::Lock(statement()),
+        _ if hung_up => Failure::Lost(format!("{} (SQLSTATE {code})", told.message())),
+        "40001" | "40P01" => Failure::Conflict(statement()),
+        "55P03" => Failure::Lock(statement()),
         // Not inside a transaction; a COMMIT inside a procedure; a table that has trigger events pending, or a value of an
         // enum that was added, in the same transaction.
-        "25001" | "2D000" | "55006" | "55P04" => Fate::Alone(statement()),
+        "25001" | "2D000" | "55006" | "55P04" => Failure::Alone(statement()),
         // Unless a function raised it by itself, which ran.
-        "25P02" if !raised_by("exec_stmt_raise") => Fate::Skipped(statement()),
+        "25P02" if !raised_by("exec_stmt_raise") => Failure::Skipped(statement()),
         // The code says "feature not supported", as of many things: only the routine tells that a result's columns changed.
-        "0A000" if raised_by("RevalidateCachedQuery") => Fate::Replan(statement()),
-        "26000" => Fate::Replan(statement()),
-        _ => Fate::Statement(statement()),
+        "0A000" if raised_by("RevalidateCachedQuery") => Failure::Replan(statement()),
+        "26000" => Failure::Replan(statement()),
+        _ => Failure::Statement(statement()),
     }
 }
 
 /// Errors that the client made itself.
-fn fate_here(error: &tokio_postgres::Error) -> Fate {
+fn of_client(error: &tokio_postgres::Error) -> Failure {
     let source = std::error::Error::source(error);
-    let own = |kind, message: String| Fate::Statement(StatementError::new(kind, 0, message));
+    let own = |kind, message: String| Failure::Statement(StatementError::new(kind, 0, message));
     if let Some(misfit) = source.and_then(|source| source.downcast_ref::<Misfit>()) {
         return own(Kind::Type, format!("{error}: {misfit}"));
     }
@@ -104,7 +104,7 @@ fn fate_here(error: &tokio_postgres::Error) -> Fate {
     {
         return own(Kind::Text, format!("the statement cannot be sent: {cause}"));
     }
-    Fate::Lost(source.map_or_else(|| words.clone(), |source| format!("{words}: {source}")))
+    Failure::Lost(source.map_or_else(|| words.clone(), |source| format!("{words}: {source}")))
 }
 
 /// The error as the statement's caller sees it.

@@ -8,7 +8,7 @@
 use tokio_postgres::types::Type;
 
 use super::connection::{Answered, Connection};
-use super::error::Fate;
+use super::error::Failure;
 
 /// What is asked of the catalog, `$1` being the table as it stands in the statement.
 pub(super) const QUERY: &str = "\
@@ -95,14 +95,14 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// Reads the facts; none if there is no such table.
-pub(super) async fn read(connection: &mut Connection, table: &str) -> Result<Option<Facts>, Fate> {
+pub(super) async fn read(connection: &mut Connection, table: &str) -> Result<Option<Facts>, Failure> {
     let prepared = connection.prepare(QUERY, &[Type::TEXT]).await?;
     let answered = connection.execute(&prepared, [table], QUERY).await?;
-    Ok(told(&answered))
+    Ok(found(&answered))
 }
 
-/// What the query was answered.
-pub(super) fn told(answered: &Answered) -> Option<Facts> {
+/// What the query has found.
+pub(super) fn found(answered: &Answered) -> Option<Facts> {
     let row = answered.rows.first()?;
     let serial = row.get::<_, Option<String>>(2).map(|column| Serial {
         column,

@@ -41,16 +41,12 @@
 
 mod plan;
 
-use std::sync::Arc;
-
 use serde::de::DeserializeOwned;
 
 use self::plan::Query;
-use crate::Postgres;
+use crate::database::Postgres;
 use forebay_batch::load::{Key, Loader};
-use forebay_write::rows::Rows;
-pub use forebay_write::{Answered, Read, ReadError, SqlKey};
-use forebay_write::{Parameters, Sql};
+use forebay_write::{Read, ReadError, Sql, SqlKey};
 
 impl Postgres {
     /// A loader with the default limits that runs `sql` for a key: `$1` is the key, or its parts in order, and the first row is
@@ -94,7 +90,7 @@ where
     K: SqlKey,
     V: DeserializeOwned + Send + 'static,
 {
-    fetch(database, sql, Rows::first)
+    forebay_remote::load::one_row(Query::new(database, sql.into()))
 }
 
 /// As [`one_row`], with all rows of each key.
@@ -106,21 +102,5 @@ where
     K: SqlKey,
     V: DeserializeOwned + Send + 'static,
 {
-    fetch(database, sql, Rows::all)
-}
-
-fn fetch<K: SqlKey, V: Send + 'static>(
-    database: &Postgres,
-    sql: impl Into<Sql>,
-    read: fn(Rows) -> Result<Option<V>, ReadError>,
-) -> impl Fn(Vec<K>) -> Read<V> + Send + Sync + 'static {
-    let query = Arc::new(Query::new(database.clone(), sql.into()));
-    move |keys| {
-        let query = Arc::clone(&query);
-        let keys: Vec<Parameters> = keys.into_iter().map(SqlKey::into_parameters).collect();
-        Box::pin(async move {
-            let rows = query.read(&keys).await?;
-            Ok(rows.into_iter().map(|rows| read(rows?)).collect())
-        })
-    }
+    forebay_remote::load::all_rows(Query::new(database, sql.into()))
 }

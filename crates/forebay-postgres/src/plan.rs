@@ -1,9 +1,7 @@
-//! Plan: what is known of a text, found once and kept.
+//! Plan: what is known of a text, and of the table that it inserts into.
 //!
-//! Promises: bounded memory; nothing here is believed without being read again where it matters (`facts`).
+//! Promises: nothing here is believed of a table without being read again where it matters (`facts`).
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
@@ -12,16 +10,11 @@ use super::facts::Facts;
 use forebay_sql::{Dialect, Insert, Role, Verb};
 use forebay_write::Sql;
 
-/// More texts than a program writes by hand; one that makes its texts at run time begins anew now and then.
-const PLANS_MAX: usize = 1024;
 /// For so many batches after a conflict the next is looked for.
 const WARY_BATCHES: u32 = 64;
 
 /// Plans by text.
-#[derive(Default)]
-pub(super) struct Plans {
-    by_text: Mutex<HashMap<Arc<str>, Arc<Plan>>>,
-}
+pub(super) type Plans = forebay_remote::plans::Plans<Plan>;
 
 /// What is known of one text.
 pub(super) struct Plan {
@@ -45,23 +38,8 @@ pub(super) struct Plan {
     sifts: AtomicBool,
 }
 
-impl Plans {
-    pub(super) fn of(&self, sql: &Sql) -> Arc<Plan> {
-        let mut by_text = self.by_text.lock();
-        if let Some(plan) = by_text.get(&**sql) {
-            return Arc::clone(plan);
-        }
-        if by_text.len() >= PLANS_MAX {
-            by_text.clear();
-        }
-        let plan = Arc::new(Plan::new(sql));
-        by_text.insert(Arc::from(&**sql), Arc::clone(&plan));
-        plan
-    }
-}
-
 impl Plan {
-    fn new(sql: &Sql) -> Self {
+    pub(super) fn of(sql: &Sql) -> Self {
         let verb = forebay_sql::verb(Dialect::Postgres, sql);
         let changes_session = forebay_sql::changes_session(Dialect::Postgres, sql);
         let role = match (forebay_sql::role(Dialect::Postgres, sql), verb) {

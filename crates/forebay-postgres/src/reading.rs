@@ -3,14 +3,16 @@
 //! Promises: nothing is written; what is read in one call is read in one snapshot; a read whose future is dropped is cancelled
 //! at the server, and its connection is nobody else's. Knows nothing of keys.
 
-use deadpool::managed::Object;
-use tokio_postgres::NoTls;
+use std::sync::Arc;
+
 use tokio_postgres::types::Type;
 
-use super::connection::{Answered, Connection, Message, Prepared, Whose, answer, flight};
-use super::error::{Fate, fate};
+use super::connection::{Answered, Connection, Message, Prepared, Whose, answer, pipeline};
+use super::connector::{Connections, Lease};
+use super::error::{Failure, failure};
 use super::types;
-use super::{Postgres, Taken};
+use forebay_remote::connections::Purpose;
+use forebay_remote::load::Unread;
 use forebay_write::{StatementError, StatementErrorKind, Value, WriteError};
 
 /// One snapshot, in which nothing can be written.
@@ -19,14 +21,14 @@ const SAVE: &str = "SAVEPOINT forebay_read";
 const UNDO: &str = "ROLLBACK TO forebay_read";
 const COMMIT: &str = "COMMIT";
 /// Statements that are sent together: what waits for its answer in memory is bounded by this.
-const FLIGHT: usize = 256;
+const PIPELINE_MAX: usize = 256;
 /// Bytes of rows that one call takes.
 const ROWS_BYTES_MAX: usize = 256 << 20;
 
 /// A connection to read from.
 pub(crate) struct Reading {
     /// None once it was dropped.
-    taken: Option<Taken>,
+    lease: Option<Lease>,
 }
 
 /// What the server says of a text.
@@ -46,54 +48,34 @@ pub(crate) struct Column {
 /// Rows, each a value a column.
 pub(crate) type Rows = Vec<Vec<Value>>;
 
-/// Why nothing was read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Unread {
-    /// The connection was lost; another may be had.
-    Lost(String),
-    /// What the server described before is no longer so.
-    Outdated(StatementError),
-    /// Its own.
-    Failed(StatementError),
-}
-
-impl Unread {
-    /// What the caller is told, where nothing else is done about it.
-    pub(crate) fn into_error(self) -> WriteError {
-        match self {
-            Self::Lost(cause) => WriteError::Unavailable { cause },
-            Self::Outdated(error) | Self::Failed(error) => error.into(),
-        }
+/// Why nothing was read, of a command or a statement that failed.
+fn unread(failure: Failure) -> Unread {
+    match failure {
+        Failure::Lost(cause) => Unread::Lost(cause),
+        Failure::Replan(error) => Unread::Outdated(error),
+        other => failed(other.statement()),
     }
 }
 
-impl From<Fate> for Unread {
-    fn from(fate: Fate) -> Self {
-        match fate {
-            Fate::Lost(cause) => Self::Lost(cause),
-            Fate::Replan(error) => Self::Outdated(error),
-            other => Self::Failed(other.statement()),
-        }
-    }
-}
-
-impl Postgres {
-    /// A connection to read from.
-    pub(crate) async fn reading(&self) -> Result<Reading, WriteError> {
-        let taken = self.inner.take(&self.inner.reading, self.inner.deadline()).await?;
-        Ok(Reading { taken: Some(taken) })
-    }
+/// The statement's own error.
+fn failed(error: StatementError) -> Unread {
+    Unread::Failed(error.into())
 }
 
 impl Reading {
+    /// A connection to read from.
+    pub(crate) async fn open(connections: &Arc<Connections>) -> Result<Self, WriteError> {
+        let lease = connections.take(Purpose::Read, &mut connections.backoff()).await?;
+        Ok(Self { lease: Some(lease) })
+    }
+
     fn connection(&mut self) -> &mut Connection {
-        let taken = self.taken.as_mut().expect("it is there until it is dropped");
-        &mut taken.connection
+        self.lease.as_mut().expect("it is there until it is dropped")
     }
 
     /// Asks what parameters and columns a text has.
     pub(crate) async fn describe(&mut self, sql: &str) -> Result<Described, Unread> {
-        let prepared = self.connection().prepare(sql, &[]).await?;
+        let prepared = self.connection().prepare(sql, &[]).await.map_err(unread)?;
         let columns = prepared.statement.columns().iter().map(|column| Column {
             name: column.name().to_owned(),
             kind: column.type_().clone(),
@@ -116,13 +98,13 @@ impl Reading {
         let checks = lists
             .iter()
             .map(|values| types::check(prepared.statement.params(), values));
-        let mut told: Vec<Result<Rows, Unread>> = Vec::with_capacity(lists.len());
+        let mut outcomes: Vec<Result<Rows, Unread>> = Vec::with_capacity(lists.len());
         let mut sound: Vec<usize> = Vec::with_capacity(lists.len());
-        for (place, check) in checks.enumerate() {
+        for (index, check) in checks.enumerate() {
             if check.is_ok() {
-                sound.push(place);
+                sound.push(index);
             }
-            told.push(check.map(|()| Rows::new()).map_err(Unread::Failed));
+            outcomes.push(check.map(|()| Rows::new()).map_err(failed));
         }
         let connection = self.connection();
         connection.begins();
@@ -133,25 +115,27 @@ impl Reading {
             lists,
             bytes_left: ROWS_BYTES_MAX,
         }
-        .run(&sound, &mut told)
+        .run(&sound, &mut outcomes)
         .await;
         match read {
             Ok(()) => connection.ended(),
             Err(lost) => return Err(lost),
         }
-        let outdated = told.iter().any(|told| matches!(told, Err(Unread::Outdated(_))));
+        let outdated = outcomes
+            .iter()
+            .any(|outcomes| matches!(outcomes, Err(Unread::Outdated(_))));
         if outdated {
             self.connection().forget_statements();
         }
-        Ok(told)
+        Ok(outcomes)
     }
 
     /// The statement, if its columns can be read.
     async fn ready(&mut self, sql: &str) -> Result<Prepared, Unread> {
-        let prepared = self.connection().prepare(sql, &[]).await?;
+        let prepared = self.connection().prepare(sql, &[]).await.map_err(unread)?;
         let columns = prepared.statement.columns();
         match columns.iter().find(|column| !types::returnable(column.type_())) {
-            Some(column) => Err(Unread::Failed(types::unreturnable(column.name(), column.type_()))),
+            Some(column) => Err(failed(types::unreturnable(column.name(), column.type_()))),
             None => Ok(prepared),
         }
     }
@@ -160,34 +144,16 @@ impl Reading {
 impl Drop for Reading {
     /// Half-way, the server is told that nobody waits any more, and the connection is closed.
     fn drop(&mut self) {
-        let Some(taken) = self.taken.take() else {
+        let Some(lease) = self.lease.take() else {
             return;
         };
-        if taken.connection.is_usable() {
+        if lease.is_usable() {
             return;
         }
-        #[cfg(feature = "tls")]
-        let tls = Object::pool(&taken.connection).and_then(|pool| pool.manager().tls.clone());
-        let connection = Object::take(taken.connection);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        let token = connection.client().cancel_token();
-        runtime.spawn(async move {
-            // Closed only afterwards: the server looks whether its client is there only when it has something to say. If it
-            // cannot be told to stop, it will stop then.
-            #[cfg(feature = "tls")]
-            let told = match tls {
-                Some(tls) => token.cancel_query(tls).await,
-                None => token.cancel_query(NoTls).await,
-            };
-            #[cfg(not(feature = "tls"))]
-            let told = token.cancel_query(NoTls).await;
-            if let Err(error) = told {
-                tracing::debug!(%error, "a read could not be cancelled");
-            }
-            drop(connection);
-        });
+        let connection = lease.detach();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(connection.cancel());
+        }
     }
 }
 
@@ -201,90 +167,90 @@ struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Executes for these places. An error is of the connection: then nobody knows where the transaction is.
-    async fn run(mut self, places: &[usize], told: &mut [Result<Rows, Unread>]) -> Result<(), Unread> {
-        if let [only] = places {
-            // Alone there is nothing to be kept from an error, and everything goes in one flight.
-            let mut answers = self.fly(&[Say(BEGIN), Execute(*only), Say(COMMIT)]).await?;
-            answers.pop().expect("an answer a message")?;
+    /// Executes for these indices. An error is of the connection: then nobody knows where the transaction is.
+    async fn run(mut self, indices: &[usize], outcomes: &mut [Result<Rows, Unread>]) -> Result<(), Unread> {
+        if let [only] = indices {
+            // Alone there is nothing to be kept from an error, and everything goes in one pipeline.
+            let mut answers = self.send(&[Command(BEGIN), Execute(*only), Command(COMMIT)]).await?;
+            answers.pop().expect("an answer a message").map_err(unread)?;
             let answer = answers.pop().expect("an answer a message");
-            answers.pop().expect("an answer a message")?;
-            told[*only] = self.rows(answer)?;
+            answers.pop().expect("an answer a message").map_err(unread)?;
+            outcomes[*only] = self.rows(answer)?;
             return Ok(());
         }
-        let mut waiting = places;
+        let mut waiting = indices;
         let mut is_hopeful = true;
-        let mut first = vec![Say(BEGIN), Say(SAVE)];
+        let mut first = vec![Command(BEGIN), Command(SAVE)];
         while !waiting.is_empty() {
-            let (now, later) = waiting.split_at(waiting.len().min(FLIGHT));
+            let (now, later) = waiting.split_at(waiting.len().min(PIPELINE_MAX));
             let mut messages = std::mem::take(&mut first);
-            for place in now {
+            for index in now {
                 // After an error the server skips everything up to the savepoint.
                 if !is_hopeful {
-                    messages.push(Say(UNDO));
+                    messages.push(Command(UNDO));
                 }
-                messages.push(Execute(*place));
+                messages.push(Execute(*index));
             }
-            let answers = self.fly(&messages).await?;
+            let answers = self.send(&messages).await?;
             waiting = later;
             for (message, answer) in messages.iter().zip(answers) {
-                let Execute(place) = message else {
-                    answer?;
+                let Execute(index) = message else {
+                    answer.map_err(unread)?;
                     continue;
                 };
-                told[*place] = self.rows(answer)?;
-                if is_hopeful && told[*place].is_err() {
+                outcomes[*index] = self.rows(answer)?;
+                if is_hopeful && outcomes[*index].is_err() {
                     is_hopeful = false;
-                    let at = places
+                    let at = indices
                         .iter()
-                        .position(|other| other == place)
+                        .position(|other| other == index)
                         .expect("it is one of them");
-                    waiting = &places[at + 1..];
+                    waiting = &indices[at + 1..];
                     break;
                 }
             }
         }
-        for answer in self.fly(&[Say(COMMIT)]).await? {
-            answer?;
+        for answer in self.send(&[Command(COMMIT)]).await? {
+            answer.map_err(unread)?;
         }
         Ok(())
     }
 
-    async fn fly(&self, messages: &[Do]) -> Result<Vec<Result<Answered, Fate>>, Unread> {
+    async fn send(&self, messages: &[Step]) -> Result<Vec<Result<Answered, Failure>>, Unread> {
         let client = self.connection.client();
         let messages = messages
             .iter()
-            .map(|message| -> Message<'_, Result<Answered, Fate>> {
+            .map(|message| -> Message<'_, Result<Answered, Failure>> {
                 match *message {
-                    Say(command) => Box::pin(async move {
-                        let said = client.batch_execute(command).await;
-                        said.map(|()| Answered::nothing())
-                            .map_err(|error| fate(&error, command))
+                    Command(command) => Box::pin(async move {
+                        let done = client.batch_execute(command).await;
+                        done.map(|()| Answered::nothing())
+                            .map_err(|error| failure(&error, command))
                     }),
-                    Execute(place) => {
+                    Execute(index) => {
                         let parameters: Vec<types::Parameter<'_>> =
-                            self.lists[place].iter().map(types::Parameter).collect();
+                            self.lists[index].iter().map(types::Parameter).collect();
                         Box::pin(async move {
                             answer(Whose::Callers, self.connection, &self.prepared.statement, parameters)
                                 .await
-                                .map_err(|error| fate(&error, self.sql))
+                                .map_err(|error| failure(&error, self.sql))
                         })
                     }
                 }
             })
             .collect();
-        Ok(self.connection.all(flight(messages)).await?)
+        self.connection.all(pipeline(messages)).await.map_err(unread)
     }
 
     /// The rows of one execution. The outer error is of the connection.
-    fn rows(&mut self, answer: Result<Answered, Fate>) -> Result<Result<Rows, Unread>, Unread> {
-        let answered = match answer.map_err(Unread::from) {
+    fn rows(&mut self, answer: Result<Answered, Failure>) -> Result<Result<Rows, Unread>, Unread> {
+        let answered = match answer.map_err(unread) {
             Ok(answered) => answered,
             Err(lost @ Unread::Lost(_)) => return Err(lost),
             Err(own) => return Ok(Err(own)),
         };
         if let Some(too_many) = answered.too_many {
-            return Ok(Err(Unread::Failed(too_many.into())));
+            return Ok(Err(failed(too_many.into())));
         }
         let columns = self.prepared.columns.len();
         let mut rows = Rows::with_capacity(answered.rows.len());
@@ -293,12 +259,12 @@ impl<'a> Transaction<'a> {
                 (0..columns).map(|column| types::value(row, column)).collect();
             let values = match values {
                 Ok(values) => values,
-                Err(error) => return Ok(Err(Unread::Failed(error))),
+                Err(error) => return Ok(Err(failed(error))),
             };
             let bytes: usize = values.iter().map(|value| size_of_val(value) + value.heap_bytes()).sum();
             let Some(left) = self.bytes_left.checked_sub(bytes) else {
                 let message = format!("its rows take more than {ROWS_BYTES_MAX} bytes, with those of its neighbours");
-                return Ok(Err(Unread::Failed(StatementError::new(
+                return Ok(Err(failed(StatementError::new(
                     StatementErrorKind::TooLarge,
                     0,
                     message,
@@ -312,9 +278,9 @@ impl<'a> Transaction<'a> {
 }
 
 /// A message to the server.
-enum Do {
-    Say(&'static str),
-    /// For the list of parameters at that place.
+enum Step {
+    Command(&'static str),
+    /// For the list of parameters at that index.
     Execute(usize),
 }
-use Do::{Execute, Say};
+use Step::{Command, Execute};

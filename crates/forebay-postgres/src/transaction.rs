@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use super::error::Fate;
-use super::{Inner, Taken, batch};
+use super::connector::{Connections, Lease};
+use super::error::Failure;
+use super::plan::Plans;
+use super::statement;
 use forebay_sql::Role;
 use forebay_write::{Outcome, Parameters, Sql, WriteError};
 
@@ -17,22 +19,28 @@ const UNDO: &str = "ROLLBACK TO forebay_statement; RELEASE forebay_statement";
 
 /// An open transaction. Roll back by dropping it.
 pub struct Transaction {
-    inner: Arc<Inner>,
-    taken: Taken,
-    lost: bool,
+    connections: Arc<Connections>,
+    plans: Arc<Plans>,
+    lease: Lease,
+    is_lost: bool,
     /// Whether the session may not be what it was.
     is_changed: bool,
 }
 
 impl Transaction {
-    pub(super) async fn begin(inner: Arc<Inner>, mut taken: Taken) -> Result<Self, WriteError> {
-        taken.connection.begins();
+    pub(super) async fn begin(
+        connections: &Arc<Connections>,
+        plans: &Arc<Plans>,
+        mut lease: Lease,
+    ) -> Result<Self, WriteError> {
+        lease.begins();
         // It waits for locks as the server is set to: nobody waits behind it but its own caller.
-        let begun = taken.connection.say("BEGIN; SET LOCAL lock_timeout TO DEFAULT").await;
+        let begun = lease.command("BEGIN; SET LOCAL lock_timeout TO DEFAULT").await;
         let transaction = Self {
-            inner,
-            taken,
-            lost: false,
+            connections: Arc::clone(connections),
+            plans: Arc::clone(plans),
+            lease,
+            is_lost: false,
             is_changed: false,
         };
         begun.map_err(explained)?;
@@ -54,31 +62,31 @@ impl Transaction {
         parameters: impl Into<Parameters>,
     ) -> Result<Outcome, WriteError> {
         let (sql, parameters) = (sql.into(), parameters.into());
-        if self.lost {
+        if self.is_lost {
             return Err(WriteError::TransactionLost);
         }
-        let plan = self.inner.plans.of(&sql);
+        let plan = self.plans.of(&sql);
         match &plan.role {
             Role::Refused(_) if forebay_sql::belongs_to_a_transaction(&sql) => self.is_changed = true,
             Role::Refused(reason) => return Err(WriteError::Refused { reason: reason.clone() }),
             Role::Shares | Role::Alone => self.is_changed |= plan.changes_session,
         }
         // Dropped half-way, nobody knows what was executed.
-        self.lost = true;
-        self.say(SAVE).await?;
-        let told = batch::execute(&mut self.taken.connection, &plan, &parameters).await;
-        match &told {
+        self.is_lost = true;
+        self.command(SAVE).await?;
+        let result = statement::execute(&mut self.lease, &plan, &parameters).await;
+        match &result {
             Err(WriteError::Unavailable { .. }) => return Err(WriteError::TransactionLost),
-            Err(_) => self.say(UNDO).await?,
-            Ok(_) => self.say(RELEASE).await?,
+            Err(_) => self.command(UNDO).await?,
+            Ok(_) => self.command(RELEASE).await?,
         }
-        self.lost = false;
-        told
+        self.is_lost = false;
+        result
     }
 
     /// Whether the connection was lost, and with it the transaction. Only dropping it is left.
     pub fn is_lost(&self) -> bool {
-        self.lost
+        self.is_lost
     }
 
     /// Marks a point to [roll back to](Self::rollback_to).
@@ -106,12 +114,12 @@ impl Transaction {
     }
 
     async fn mark(&mut self, sql: &str) -> Result<(), WriteError> {
-        if self.lost {
+        if self.is_lost {
             return Err(WriteError::TransactionLost);
         }
-        self.lost = true;
-        self.say(sql).await?;
-        self.lost = false;
+        self.is_lost = true;
+        self.command(sql).await?;
+        self.is_lost = false;
         Ok(())
     }
 
@@ -124,16 +132,16 @@ impl Transaction {
     /// # Cancel safety
     /// Dropped before it completes, whether it was committed is not told.
     pub async fn commit(mut self) -> Result<(), WriteError> {
-        if self.lost {
+        if self.is_lost {
             return Err(WriteError::TransactionLost);
         }
-        match self.taken.connection.say("COMMIT").await {
+        match self.lease.command("COMMIT").await {
             Ok(()) => {
                 self.ended().await;
                 Ok(())
             }
-            Err(Fate::Lost(cause)) => {
-                self.inner.end(self.taken).await;
+            Err(Failure::Lost(cause)) => {
+                drop(self.connections.kill(self.lease).await);
                 Err(WriteError::OutcomeUnknown { cause })
             }
             Err(refused) => {
@@ -148,26 +156,26 @@ impl Transaction {
     /// # Errors
     /// [`WriteError::TransactionLost`] if the connection was lost; nothing of the transaction is left then either.
     pub async fn rollback(mut self) -> Result<(), WriteError> {
-        self.say("ROLLBACK").await?;
+        self.command("ROLLBACK").await?;
         self.ended().await;
         Ok(())
     }
 
     async fn ended(&mut self) {
-        self.taken.connection.ended();
+        self.lease.ended();
         if self.is_changed {
-            self.taken.connection.restore().await;
+            self.lease.reset_session().await;
         }
     }
 
-    async fn say(&mut self, sql: &str) -> Result<(), WriteError> {
-        self.taken.connection.say(sql).await.map_err(explained)
+    async fn command(&mut self, sql: &str) -> Result<(), WriteError> {
+        self.lease.command(sql).await.map_err(explained)
     }
 }
 
-fn explained(fate: Fate) -> WriteError {
-    match fate {
-        Fate::Lost(_) => WriteError::TransactionLost,
+fn explained(failure: Failure) -> WriteError {
+    match failure {
+        Failure::Lost(_) => WriteError::TransactionLost,
         other => other.statement().into(),
     }
 }

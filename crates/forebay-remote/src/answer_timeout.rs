@@ -1,4 +1,4 @@
-//! Patience: waiting for answers, for each no longer than so long, at next to no cost for those that come in time.
+//! Answer timeout: waiting for answers, for each no longer than so long, at next to no cost for those that come in time.
 //!
 //! Promises: what [`tokio::time::timeout`] does, for one answer at a time. Knows nothing of whose answers they are.
 //!
@@ -19,13 +19,13 @@ const LONGEST: Duration = Duration::from_secs(86_400 * 365);
 
 /// Waits of no longer than a limit, one at a time.
 #[derive(Debug)]
-pub struct Patience {
+pub struct AnswerTimeout {
     limit: Duration,
     /// Due at the end of a wait that is over, or of the one there is.
     timer: Mutex<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
+impl AnswerTimeout {
     /// For waits of so long. Inside a runtime.
     pub fn new(limit: Duration) -> Self {
         let limit = limit.min(LONGEST);
@@ -71,26 +71,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_wait_has_all_of_its_time() {
-        let patience = Patience::new(LIMIT);
+        let timeout = AnswerTimeout::new(LIMIT);
         // Also after the timer of waits before was due in between.
         for seconds in [0, 59, 1, 40, 59, 59] {
-            let answer = patience.wait_for(slow(Duration::from_secs(seconds))).await;
+            let answer = timeout.wait_for(slow(Duration::from_secs(seconds))).await;
             assert_eq!(answer, Some("answer"), "{seconds} s");
         }
         sleep(3 * LIMIT).await;
         assert_eq!(
-            patience.wait_for(slow(LIMIT - Duration::from_secs(1))).await,
+            timeout.wait_for(slow(LIMIT - Duration::from_secs(1))).await,
             Some("answer")
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_wait_is_longer() {
-        let patience = Patience::new(LIMIT);
+        let timeout = AnswerTimeout::new(LIMIT);
         for seconds_before in [0, 1, 59, 61, 200] {
             sleep(Duration::from_secs(seconds_before)).await;
             let begun = Instant::now();
-            assert_eq!(patience.wait_for(pending::<()>()).await, None);
+            assert_eq!(timeout.wait_for(pending::<()>()).await, None);
             let waited = begun.elapsed();
             assert!(
                 waited >= LIMIT && waited < LIMIT + Duration::from_millis(10),
@@ -101,17 +101,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_was_given_up_leaves_the_next_its_time() {
-        let patience = Patience::new(LIMIT);
-        let given_up = tokio::time::timeout(LIMIT / 2, patience.wait_for(pending::<()>()));
+        let timeout = AnswerTimeout::new(LIMIT);
+        let given_up = tokio::time::timeout(LIMIT / 2, timeout.wait_for(pending::<()>()));
         assert!(given_up.await.is_err());
         assert_eq!(
-            patience.wait_for(slow(LIMIT - Duration::from_secs(1))).await,
+            timeout.wait_for(slow(LIMIT - Duration::from_secs(1))).await,
             Some("answer")
         );
     }
 
     #[tokio::test]
     async fn a_time_without_end_can_be_asked_for() {
-        assert_eq!(Patience::new(Duration::MAX).wait_for(ready(7)).await, Some(7));
+        assert_eq!(AnswerTimeout::new(Duration::MAX).wait_for(ready(7)).await, Some(7));
     }
 }

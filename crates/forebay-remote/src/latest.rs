@@ -1,28 +1,44 @@
-//! Silence: which idle connections are not worth a question, because another one has just died without a word.
+//! Latest: when something last happened, for many to ask and few to note.
 //!
-//! Promises: a connection that was made after is never among them. Knows nothing of databases, and asks nobody itself.
+//! Promises: to ask costs no lock. Knows nothing of what it is.
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
-/// When a connection was last found to be dead though nobody had said so: a machine that is gone, a firewall that forgets. Idle
-/// ones that were made before are not asked, each for as long as an answer may take; they are replaced.
-#[derive(Debug, Default)]
-pub struct Silence {
-    found: Mutex<Option<Instant>>,
+/// The last time that something happened.
+#[derive(Debug)]
+pub struct Latest {
+    /// What is counted from.
+    origin: Instant,
+    /// Nanoseconds since then, and one more; 0 if it never happened. Never goes back.
+    noted: AtomicU64,
 }
 
-impl Silence {
-    /// One has just died without a word.
-    pub fn note(&self) {
-        *self.found.lock() = Some(Instant::now());
+impl Latest {
+    /// It has not happened yet.
+    pub fn never() -> Self {
+        Self {
+            origin: Instant::now(),
+            noted: AtomicU64::new(0),
+        }
     }
 
-    /// Whether one has, since a connection was made at that time.
-    pub fn is_after(&self, made: Instant) -> bool {
-        self.found.lock().is_some_and(|found| made < found)
+    /// It happens now.
+    pub fn note(&self) {
+        let now = nanoseconds(self.origin.elapsed()).saturating_add(1);
+        // Nothing else is told by it.
+        self.noted.fetch_max(now, Ordering::Relaxed);
     }
+
+    /// Whether it has happened since.
+    pub fn is_after(&self, since: Instant) -> bool {
+        self.noted.load(Ordering::Relaxed) > nanoseconds(since.saturating_duration_since(self.origin))
+    }
+}
+
+/// More than can be counted is as good as never.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -30,12 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_were_made_before_are_not_asked_and_those_after_are() {
-        let silence = Silence::default();
+    fn what_was_before_it_is_told_from_what_came_after() {
+        let before_all = Instant::now();
+        let latest = Latest::never();
         let before = Instant::now();
-        assert!(!silence.is_after(before));
-        silence.note();
-        assert!(silence.is_after(before));
-        assert!(!silence.is_after(Instant::now()));
+        assert!(!latest.is_after(before_all) && !latest.is_after(before));
+        latest.note();
+        assert!(latest.is_after(before_all) && latest.is_after(before));
+        // The clock may stand still in between.
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(!latest.is_after(Instant::now()));
     }
 }

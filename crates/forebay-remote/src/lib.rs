@@ -1,10 +1,37 @@
-//! What the databases over a network share: how a URL is read without giving a password away, which values may be equal,
-//! pauses between tries, patience with locks, and how long a server may be silent.
+//! What the databases over a network share: their connections, plans of texts, fetches of keys, how a URL is read without
+//! giving a password away, which values may be equal, pauses between tries, and how long a server may be silent.
 //!
 //! Promises: what each module promises. Knows what a write is; knows no database.
+//!
+//! # Words
+//!
+//! The crates for PostgreSQL, and for MariaDB and MySQL, call the same things by the same names:
+//!
+//! | word | means |
+//! |---|---|
+//! | *index* | where a write stands in its batch, from 0 |
+//! | *group* | writes of a batch that share a transaction, by their indices |
+//! | *settled* | what became of a write: it has its outcome, or is *deferred*: tried again without its neighbours |
+//! | *plan* | what a text alone tells of how it is to be run |
+//! | *set* | many INSERTs of one text, written as one statement |
+//! | *facts* | what the server says of a table, by which a set is known to be safe |
+//! | *connection* | one connection to the server, with its session and what is prepared on it |
+//! | *lease* | a connection on loan, with the *permit* to have it |
+//! | *failure* | why a statement, or a command of ours, has no outcome |
+//! | *interruption* | why a transaction's statements did not all run to their end |
+//! | *lost* | of a connection: it ended, or is of no use any more |
+//! | *silent* | of a connection: lost because the server did not answer in time |
+//! | *kill* | to have the server end a connection that is lost to us |
+//! | *reset* | to make a session what it was when it was new |
+//! | *lock waiter* | a write that waits for somebody's lock for as long as is tried at all |
 
 pub mod address;
 pub mod alike;
-pub mod patience;
+pub mod answer_timeout;
+pub mod connections;
+pub mod latest;
+pub mod load;
+pub mod lock_waiters;
+pub mod plans;
 pub mod retry;
-pub mod silence;
+pub mod settled;

@@ -23,13 +23,19 @@ impl Backoff {
     /// Tries for that long, counted from now.
     pub fn new(retry_for: Duration) -> Self {
         let now = Instant::now();
-        Self {
-            // A time too far to be counted is as good as one that never comes.
-            deadline: now
-                .checked_add(retry_for)
-                .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365)),
-            range: FIRST,
-        }
+        // A time too far to be counted is as good as one that never comes.
+        let deadline = now.checked_add(retry_for);
+        Self::until(deadline.unwrap_or_else(|| now + Duration::from_secs(86_400 * 365)))
+    }
+
+    /// Tries until then.
+    pub fn until(deadline: Instant) -> Self {
+        Self { deadline, range: FIRST }
+    }
+
+    /// Until when it is tried.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// How long to wait before the next try; none if there is no time for one.

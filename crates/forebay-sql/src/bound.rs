@@ -5,7 +5,7 @@
 //! some servers execute is taken for what it may be, and a backslash in quotes for both of the things that it is by the server's
 //! settings. Does not see what a function of the user's does.
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::lexer::{Kind, Token};
 use super::opening::statement;
 use super::verb::{Verb, verb};

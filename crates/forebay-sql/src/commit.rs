@@ -2,7 +2,7 @@
 //!
 //! Promises: told by words of the text; what is not known counts as one that does. Does not see what a procedure does.
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::opening::{begins_with, has_word};
 use super::role::{Role, role};
 

@@ -14,9 +14,35 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast;
 
+use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer};
 use super::syntax;
-use super::{Cell, Dialect, Insert};
+
+/// `INSERT INTO table (columns) VALUES (one row) [RETURNING list]`, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Insert {
+    /// The table, as it stands in SQL.
+    pub table: String,
+    /// The columns that are given, each as it stands in SQL.
+    pub columns: Vec<String>,
+    /// What each of them is given.
+    pub cells: Vec<Cell>,
+    /// How many parameters the statement has; each stands in the text exactly once.
+    pub parameters: usize,
+    /// What is to be returned, as it stands in SQL, one text an expression.
+    pub returning: Option<Vec<String>>,
+}
+
+/// What a column is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// A bare parameter, the first is 0.
+    Parameter(usize),
+    /// A literal, as it stands in SQL.
+    Constant(String),
+    /// The word DEFAULT.
+    Default,
+}
 
 /// Shows an INSERT of one row, if the text is that and nothing else.
 pub fn insert(dialect: Dialect, sql: &str) -> Option<Insert> {

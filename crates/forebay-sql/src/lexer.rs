@@ -7,7 +7,7 @@
 //! Reads texts by the servers' default settings (`standard_conforming_strings` on, no `NO_BACKSLASH_ESCAPES`, no
 //! `ANSI_QUOTES`). Knows no grammar.
 
-use super::Dialect;
+use super::dialect::Dialect;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

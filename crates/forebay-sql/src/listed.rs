@@ -14,7 +14,7 @@ use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast;
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer, Token};
 use super::syntax;
 

@@ -3,7 +3,7 @@
 //! Promises: hints are left out, and so are empty statements before the first one; what MariaDB and MySQL execute in a comment
 //! is a token, as they execute it. Knows no statement.
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer, Token, Unclosed};
 
 /// The tokens of the statement, and of what follows it.

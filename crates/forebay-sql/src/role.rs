@@ -9,7 +9,7 @@
 //! Does not see what a function does (`set_config`, `GET_LOCK`). A text of several statements is told here so that the error is
 //! clear; what keeps one from being executed is that statements are prepared, which servers do for one at a time.
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer, Token};
 use super::opening::{has_word, statement};
 

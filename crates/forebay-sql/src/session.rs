@@ -3,8 +3,8 @@
 //! Promises: told by words of the text, never by those of a comment. Does not see what a function of the user's does: such a
 //! thing is known of CALL and DO only, and of what the servers themselves bring.
 
-use super::Dialect;
 use super::bound::uses_its_session;
+use super::dialect::Dialect;
 use super::lexer::Token;
 use super::opening::{begins_with, statement};
 use super::role::{Role, role};

@@ -6,7 +6,7 @@
 use sqlparser::ast;
 use sqlparser::parser::Parser;
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::lexer::{Kind, Lexer};
 
 /// Most tokens of a text that is parsed. A chain of operators is a tree as deep as the chain is long, and trees are walked,

@@ -3,7 +3,7 @@
 //! Promises: told by the first word, or by the one that follows the parts of a WITH; never by a word in quotes, comments or
 //! parentheses, nor by what only some servers execute. Does not see what a function does.
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::lexer::Token;
 use super::opening::statement;
 

@@ -1,17 +1,24 @@
 //! Many: a run of INSERTs of one text, written many rows at a time inside the batch's transaction.
 //!
-//! Promises: as one by one, but faster. A row that fails is answered by being executed alone, for its own error; its neighbours'
+//! Promises: as one by one, but faster. A row that fails is settled by being executed alone, for its own error; its neighbours'
 //! rows are written all the same, in order. What was relied on of the table is read again before the commit, while the
 //! transaction keeps the table's definition from being changed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use super::*;
-use crate::facts;
+use super::interruption::Interruption;
+use super::state::Batch;
+use crate::connection::Connection;
+use crate::error::Failure;
+use crate::facts::{self, Facts};
+use crate::plan::Plan;
+use crate::server::Server;
 use crate::set::{CHUNK_MIN, Returned, Set};
 use crate::value;
 use forebay_remote::alike::Alike;
-use forebay_write::Parameters;
+use forebay_remote::settled::Settled;
+use forebay_write::{Outcome, Parameters};
 
 /// From so many rows on a set is cheaper than its parts and the look at the table.
 pub(super) const ROWS_MIN: usize = 8;
@@ -49,7 +56,7 @@ enum Sorted {
 
 /// What became of a run.
 pub(super) enum Wrote {
-    /// All are answered.
+    /// All are settled.
     All,
     /// Nothing was done: it cannot be written as a set.
     None,
@@ -79,41 +86,41 @@ impl Batch<'_> {
     /// Writes the run. The transaction is open.
     pub(super) async fn write_many(
         &mut self,
-        link: &mut Link,
+        connection: &mut Connection,
         plan: &Arc<Plan>,
         run: &[usize],
-    ) -> Result<Wrote, Stopped> {
+    ) -> Result<Wrote, Interruption> {
         let set = plan.set.as_ref().expect("a run is of a text that has a set");
         let facts = match set.facts() {
             Some(facts) => facts,
-            None => match Facts::read(link, set.schema.as_deref(), &set.table).await {
+            None => match Facts::read(connection, set.schema.as_deref(), &set.table).await {
                 Ok(facts) => {
-                    set.know(Some(facts));
-                    set.facts().ok_or(Stopped::Again)?
+                    set.learn(Some(facts));
+                    set.facts().ok_or(Interruption::Again)?
                 }
-                Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+                Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
                 Err(_) => return Ok(Wrote::None),
             },
         };
-        let server = Arc::clone(link.server());
+        let server = Arc::clone(connection.server());
         let Some(returned) = set.returned(&facts, &server) else {
             if *facts == Facts::Unfit {
                 // Looked at again with the next batch: the table may not be there yet.
-                set.know(None);
+                set.learn(None);
             }
             return Ok(Wrote::None);
         };
         if !self.sets.iter().any(|(other, _)| Arc::ptr_eq(other, plan)) {
             self.sets.push((Arc::clone(plan), Arc::clone(&facts)));
         }
-        let sifted = self.sift(link, set, run).await?;
+        let sifted = self.sift(connection, set, run).await?;
         if sifted.clear.len() == run.len() {
-            self.write_parts(link, plan, &returned, run).await?;
+            self.write_parts(connection, plan, &returned, run).await?;
             return Ok(Wrote::All);
         }
-        link.command(SAVE, false).await.map_err(Stopped::of)?;
+        connection.command(SAVE, false).await.map_err(Interruption::of)?;
         let executed_before = self.executed.len();
-        let rest = match self.write_sifted(link, plan, &returned, &sifted).await? {
+        let rest = match self.write_sifted(connection, plan, &returned, &sifted).await? {
             Sorted::Well => return Ok(Wrote::All),
             // What has failed of a row that is there, fails whatever its neighbours do.
             Sorted::ButForSecond => {
@@ -122,12 +129,12 @@ impl Batch<'_> {
             }
             Sorted::Not => run.to_vec(),
         };
-        link.undo(UNDO).await.map_err(Stopped::of)?;
+        connection.undo(UNDO).await.map_err(Interruption::of)?;
         self.executed.truncate(executed_before);
         for &index in &rest {
             self.settled[index] = None;
         }
-        self.write_parts(link, plan, &returned, &rest).await?;
+        self.write_parts(connection, plan, &returned, &rest).await?;
         Ok(Wrote::All)
     }
 
@@ -135,23 +142,23 @@ impl Batch<'_> {
     /// there first, to fail, those in conflict with others of the run last, to fail as well. Tells whether it made none.
     async fn write_sifted(
         &mut self,
-        link: &mut Link,
+        connection: &mut Connection,
         plan: &Arc<Plan>,
         returned: &Returned,
         sifted: &Sifted,
-    ) -> Result<Sorted, Stopped> {
+    ) -> Result<Sorted, Interruption> {
         for &index in &sifted.there {
-            match self.execute_one(link, plan, index).await {
+            match self.execute_one(connection, plan, index).await {
                 // What has kept its place in front of a lock does so behind those before it.
-                Err(Stopped::Blocked(..)) => return Ok(Sorted::Not),
+                Err(Interruption::Blocked(..)) => return Ok(Sorted::Not),
                 done => done?,
             }
             if self.is_written(index) {
                 return Ok(Sorted::Not);
             }
         }
-        match self.write_parts(link, plan, returned, &sifted.clear).await {
-            Err(Stopped::Blocked(..)) if !sifted.second.is_empty() => return Ok(Sorted::ButForSecond),
+        match self.write_parts(connection, plan, returned, &sifted.clear).await {
+            Err(Interruption::Blocked(..)) if !sifted.second.is_empty() => return Ok(Sorted::ButForSecond),
             done => done?,
         }
         if sifted.second.is_empty() {
@@ -162,8 +169,8 @@ impl Batch<'_> {
             return Ok(Sorted::ButForSecond);
         }
         for &index in &sifted.second {
-            match self.execute_one(link, plan, index).await {
-                Err(Stopped::Blocked(..)) => return Ok(Sorted::ButForSecond),
+            match self.execute_one(connection, plan, index).await {
+                Err(Interruption::Blocked(..)) => return Ok(Sorted::ButForSecond),
                 done => done?,
             }
             if self.is_written(index) {
@@ -174,12 +181,12 @@ impl Batch<'_> {
     }
 
     fn is_written(&self, index: usize) -> bool {
-        matches!(self.settled[index], Some(Settled::Told(Ok(_))))
+        matches!(self.settled[index], Some(Settled::Outcome(Ok(_))))
     }
 
     /// Parts a run into those that may be written together and those that seem to be in conflict: with rows that are there, or
     /// with one another. It is a hint in both directions, and looked for only where rows were in conflict of late.
-    async fn sift(&mut self, link: &mut Link, set: &Set, run: &[usize]) -> Result<Sifted, Stopped> {
+    async fn sift(&mut self, connection: &mut Connection, set: &Set, run: &[usize]) -> Result<Sifted, Interruption> {
         let unsifted = || Sifted {
             there: Vec::new(),
             clear: run.to_vec(),
@@ -190,9 +197,9 @@ impl Batch<'_> {
         }
         let keys = match set.keys() {
             Some(keys) => keys,
-            None => match facts::unique_indexes(link, set.schema.as_deref(), &set.table).await {
-                Ok(indexes) => set.know_indexes(&indexes),
-                Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+            None => match facts::unique_indexes(connection, set.schema.as_deref(), &set.table).await {
+                Ok(indexes) => set.learn_indexes(&indexes),
+                Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
                 Err(_) => return Ok(unsifted()),
             },
         };
@@ -210,16 +217,16 @@ impl Batch<'_> {
                     key.parameters.iter().map(|&place| values[place].clone())
                 };
                 let parameters = Parameters::from(asked.iter().flat_map(values).collect::<Vec<_>>());
-                let there = match link.execute(&set.question(key, rows), &parameters).await {
+                let there = match connection.execute(&set.question(key, rows), &parameters).await {
                     Ok(there) => there,
-                    Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
+                    Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
                     Err(failure) => {
                         // It may write where it may not read. It is not asked again.
-                        set.know_indexes(&[]);
-                        return if link.is_in_transaction().await.map_err(Stopped::of)? {
+                        set.learn_indexes(&[]);
+                        return if connection.is_in_transaction().await.map_err(Interruption::of)? {
                             Ok(unsifted())
                         } else {
-                            Err(Stopped::Conflict(failure))
+                            Err(Interruption::Conflict(failure))
                         };
                     }
                 };
@@ -260,13 +267,13 @@ impl Batch<'_> {
     /// Writes all of them, as many at a time as can be.
     async fn write_parts(
         &mut self,
-        link: &mut Link,
+        connection: &mut Connection,
         plan: &Arc<Plan>,
         returned: &Returned,
         run: &[usize],
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), Interruption> {
         let set = plan.set.as_ref().expect("a run is of a text that has a set");
-        let server = Arc::clone(link.server());
+        let server = Arc::clone(connection.server());
         let mut at = 0;
         // Where the next row that fails is known to be.
         let mut bad: Option<usize> = None;
@@ -274,25 +281,25 @@ impl Batch<'_> {
             let until = bad.unwrap_or(run.len());
             if at == until {
                 bad = None;
-                self.execute_one(link, plan, run[at]).await?;
+                self.execute_one(connection, plan, run[at]).await?;
                 at += 1;
                 continue;
             }
             let part = self.part(set, &server, &run[at..until]);
             if part.len() < PART_MIN {
-                self.execute_one(link, plan, run[at]).await?;
+                self.execute_one(connection, plan, run[at]).await?;
                 at += 1;
                 continue;
             }
             let Some(part) = self.claimed(part) else {
-                // One of them was cancelled: it is answered by itself, and the rest comes together again.
-                self.execute_one(link, plan, run[at]).await?;
+                // One of them was cancelled: it is settled by itself, and the rest comes together again.
+                self.execute_one(connection, plan, run[at]).await?;
                 at += 1;
                 continue;
             };
             let executed_before = self.executed.len();
             self.executed.extend_from_slice(&part);
-            match self.write_part(link, set, returned, &part).await {
+            match self.write_part(connection, set, returned, &part).await {
                 Ok(outcome) => {
                     let Some(outcomes) = set.outcomes(part.len(), returned, server.increment, outcome) else {
                         tracing::warn!(
@@ -300,23 +307,25 @@ impl Batch<'_> {
                             "an INSERT of many rows did not return what it must; written one by one"
                         );
                         set.distrust();
-                        return Err(Stopped::Again);
+                        return Err(Interruption::Again);
                     };
                     for (&index, outcome) in part.iter().zip(outcomes) {
-                        self.tell(index, Ok(outcome));
+                        self.settle(index, Ok(outcome));
                     }
                     set.went_well(part.len());
                     at += part.len();
                 }
-                Err(Failure::Lost { cause, .. }) => return Err(Stopped::Lost(cause)),
-                Err(failure) if failure.is_deadlock() => return Err(Stopped::Conflict(failure)),
+                Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
+                Err(failure) if failure.is_deadlock() => return Err(Interruption::Conflict(failure)),
                 Err(failure) => {
                     // First of all: the next statement makes the server forget it.
-                    let row = link.row_of_error().await.map_err(Stopped::of)?;
+                    let row = connection.row_of_error().await.map_err(Interruption::of)?;
                     // 0 where it was none of them.
                     let row = row.filter(|row| (1..=part.len()).contains(row));
-                    if !failure.leaves_transaction() && !link.is_in_transaction().await.map_err(Stopped::of)? {
-                        return Err(Stopped::Conflict(failure));
+                    if !failure.leaves_transaction()
+                        && !connection.is_in_transaction().await.map_err(Interruption::of)?
+                    {
+                        return Err(Interruption::Conflict(failure));
                     }
                     self.executed.truncate(executed_before);
                     if failure.is_unique() {
@@ -332,7 +341,7 @@ impl Batch<'_> {
                                 continue;
                             }
                             self.executed.push(run[guilty]);
-                            self.after_failure(link, run[guilty], failure).await?;
+                            self.after_failure(connection, run[guilty], failure).await?;
                             at = guilty + 1;
                         }
                         Some(row) => {
@@ -344,7 +353,7 @@ impl Batch<'_> {
                     if row.is_none() && part.len() <= CHUNK_MIN {
                         // It would be tried with as many again.
                         for &index in &part {
-                            self.execute_one(link, plan, index).await?;
+                            self.execute_one(connection, plan, index).await?;
                         }
                         at += part.len();
                     }
@@ -355,7 +364,7 @@ impl Batch<'_> {
     }
 
     /// As many of them, a power of two, as are tried at a time and fit into a packet.
-    fn part(&self, set: &Set, server: &crate::server::Server, run: &[usize]) -> Vec<usize> {
+    fn part(&self, set: &Set, server: &Server, run: &[usize]) -> Vec<usize> {
         // Half a packet: the text and the parameters are sent in packets of their own.
         let bytes_max = server.max_allowed_packet / 2;
         let mut bytes = 1024;
@@ -373,7 +382,7 @@ impl Batch<'_> {
 
     /// The part, if all of it may be executed; a caller who has cancelled is not in it.
     fn claimed(&self, part: Vec<usize>) -> Option<Vec<usize>> {
-        let cancelled = part.iter().position(|&index| claim(&self.writes[index]).is_err());
+        let cancelled = part.iter().position(|&index| self.writes[index].claim().is_err());
         match cancelled {
             None => Some(part),
             Some(0) => None,
@@ -386,7 +395,7 @@ impl Batch<'_> {
 
     async fn write_part(
         &self,
-        link: &mut Link,
+        connection: &mut Connection,
         set: &Set,
         returned: &Returned,
         part: &[usize],
@@ -396,16 +405,16 @@ impl Batch<'_> {
             .iter()
             .flat_map(|&index| self.writes[index].parameters().values().iter().cloned());
         let parameters = Parameters::from(values.collect::<Vec<_>>());
-        link.execute(&text, &parameters).await
+        connection.execute(&text, &parameters).await
     }
 
     /// Whether the tables that sets were written to are still as they were known to be. The transaction holds their definitions.
-    pub(super) async fn are_facts_true(&mut self, link: &mut Link) -> Result<bool, Failure> {
+    pub(super) async fn are_facts_true(&mut self, connection: &mut Connection) -> Result<bool, Failure> {
         for (plan, known) in std::mem::take(&mut self.sets) {
             let set = plan.set.as_ref().expect("only such plans are noted");
-            let now = Facts::read(link, set.schema.as_deref(), &set.table).await?;
+            let now = Facts::read(connection, set.schema.as_deref(), &set.table).await?;
             if now != *known {
-                set.know(None);
+                set.learn(None);
                 self.mistakes += 1;
                 return Ok(false);
             }

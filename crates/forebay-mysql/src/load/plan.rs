@@ -9,21 +9,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::MySql;
-use crate::reading::{self, Reading, Unread};
+use crate::connector::Connections;
+use crate::database::MySql;
+use crate::reading::{self, Reading, refusal};
+use forebay_remote::load::{self, Each, Unread, error_of_the_text, parameter_count};
 use forebay_sql::Listed;
-use forebay_write::ReadError;
 use forebay_write::rows::{Column, Rows};
-use forebay_write::{Parameters, Sql, StatementError, StatementErrorKind as Kind, Value, WriteError};
+use forebay_write::{Parameters, ReadError, Sql, StatementErrorKind as Kind, Value, WriteError};
 
-/// How often a fetch is begun before its error is told: a connection may be lost, a table changed.
-const ATTEMPTS: usize = 3;
 /// Keys of one query: fewer than servers take for a table of their own.
 const KEYS_MAX: usize = 512;
 
 /// A query for one key.
 pub(super) struct Query {
-    database: MySql,
+    connections: Arc<Connections>,
     sql: Sql,
     /// Why it is not run at all, if so.
     refusal: Option<WriteError>,
@@ -33,44 +32,22 @@ pub(super) struct Query {
     is_unlisted: AtomicBool,
 }
 
-type Each = Vec<Result<Rows, ReadError>>;
-
 impl Query {
-    pub(super) fn new(database: MySql, sql: Sql) -> Self {
+    pub(super) fn new(database: &MySql, sql: Sql) -> Self {
+        let plan = database.inner.plans.of(&sql);
         Self {
-            refusal: database.refuses_to_read(&sql),
+            connections: Arc::clone(&database.inner.connections),
+            refusal: refusal(&plan, &sql).map(|reason| WriteError::Refused { reason }),
             listed: forebay_sql::listed(&sql),
             is_unlisted: AtomicBool::new(false),
-            database,
             sql,
         }
     }
 
-    /// The rows of each key.
-    pub(super) async fn read(&self, keys: &[Parameters]) -> Result<Each, ReadError> {
-        if let Some(refusal) = &self.refusal {
-            return Err(refusal.clone().into());
-        }
-        let mut attempt = 1;
-        loop {
-            let mut reading = self.database.reading().await?;
-            match self.try_read(&mut reading, keys).await {
-                Err(Unread::Outdated(_) | Unread::Lost(_)) if attempt < ATTEMPTS => attempt += 1,
-                told => return told.map_err(|unread| unread.into_error().into()),
-            }
-        }
-    }
-
-    async fn try_read(&self, reading: &mut Reading, keys: &[Parameters]) -> Result<Each, Unread> {
+    async fn read_with(&self, reading: &mut Reading, keys: &[Parameters]) -> Result<Each, Unread> {
         let alone = reading.describe(&self.sql).await?;
         if let Some(other) = keys.iter().find(|key| key.len() != alone.parameters) {
-            let message = format!(
-                "the query has {} parameters, and the key has {}",
-                alone.parameters,
-                other.len()
-            );
-            let error = StatementError::new(Kind::ParameterCount, 0, message);
-            return Err(Unread::Failed(error.into()));
+            return Err(parameter_count(alone.parameters, other.len()));
         }
         let many = self.many(reading, keys).await?;
         reading.begin().await?;
@@ -131,7 +108,7 @@ impl Query {
             if !is_told_by_number(&read.columns) {
                 return Ok(None);
             }
-            own = columns.told(&read.columns, read.columns.len() - 1);
+            own = columns.named(&read.columns, read.columns.len() - 1);
             for mut row in read.rows {
                 let number = row.pop().and_then(|value| value.as_integer());
                 let Some(places) = number.and_then(|number| many.places.get(&number)) else {
@@ -153,6 +130,20 @@ impl Query {
         };
         Ok(Some(each.into_iter().map(|rows| Ok(rows_of(rows))).collect()))
     }
+}
+
+impl load::Query for Query {
+    fn refusal(&self) -> Option<WriteError> {
+        self.refusal.clone()
+    }
+
+    async fn read(&self, keys: &[Parameters]) -> Result<Each, Unread> {
+        let mut reading = Reading::open(&self.connections).await.map_err(Unread::Failed)?;
+        self.read_with(&mut reading, keys).await
+    }
+
+    /// It is described anew for every fetch.
+    fn forget(&self) {}
 }
 
 /// Keys that are whole numbers, and the query for them.
@@ -195,24 +186,24 @@ fn is_told_by_number(columns: &[reading::Column]) -> bool {
     columns.last().is_some_and(|key| key.is_whole_number)
 }
 
-/// Columns as they came, and what is told of them.
-type Told = (Arc<[reading::Column]>, Arc<[Column]>);
+/// Columns as they came, and as a row is read by them.
+type Known = (Arc<[reading::Column]>, Arc<[Column]>);
 
-/// The columns of answers, told once for as long as they are the same.
+/// The columns of answers, made once for as long as they are the same.
 #[derive(Default)]
 struct Columns {
-    last: Option<Told>,
+    last: Option<Known>,
 }
 
 impl Columns {
     /// The first so many of them.
-    fn told(&mut self, columns: &Arc<[reading::Column]>, count: usize) -> Arc<[Column]> {
-        if let Some((known, told)) = &self.last
+    fn named(&mut self, columns: &Arc<[reading::Column]>, count: usize) -> Arc<[Column]> {
+        if let Some((known, named)) = &self.last
             && Arc::ptr_eq(known, columns)
         {
-            return Arc::clone(told);
+            return Arc::clone(named);
         }
-        let told: Arc<[Column]> = columns
+        let named: Arc<[Column]> = columns
             .iter()
             .take(count)
             .map(|column| Column {
@@ -220,29 +211,32 @@ impl Columns {
                 is_json: column.is_json,
             })
             .collect();
-        self.last = Some((Arc::clone(columns), Arc::clone(&told)));
-        told
+        self.last = Some((Arc::clone(columns), Arc::clone(&named)));
+        named
     }
 }
 
 /// Runs the query once a key.
 async fn one_by_one(reading: &mut Reading, sql: &str, keys: &[Parameters]) -> Result<Each, Unread> {
-    let mut told = Vec::with_capacity(keys.len());
+    let mut outcomes = Vec::with_capacity(keys.len());
     let mut columns = Columns::default();
     for key in keys {
-        told.push(match reading.rows(sql, key).await {
+        outcomes.push(match reading.rows(sql, key).await {
             Ok(read) => Ok(Rows {
-                columns: columns.told(&read.columns, read.columns.len()),
+                columns: columns.named(&read.columns, read.columns.len()),
                 rows: read.rows,
             }),
             Err(Unread::Failed(error)) if !is_of_the_moment(&error) => Err(error),
             Err(other) => return Err(other),
         });
     }
-    if let Some(error) = of_the_text(&told) {
+    if let Some(error) = error_of_the_text(&outcomes) {
         return Err(Unread::Failed(error));
     }
-    Ok(told.into_iter().map(|told| told.map_err(ReadError::from)).collect())
+    Ok(outcomes
+        .into_iter()
+        .map(|outcome| outcome.map_err(ReadError::from))
+        .collect())
 }
 
 /// Whether every key that comes after would wait as long for the same error: a table is locked.
@@ -252,18 +246,4 @@ fn is_of_the_moment(error: &WriteError) -> bool {
 
 fn is_of_kind(error: &WriteError, kind: Kind) -> bool {
     matches!(error, WriteError::Statement(error) if error.kind == kind)
-}
-
-/// The error that every key has, if it is about the text: a table is no longer there, the query writes.
-fn of_the_text(told: &[Result<Rows, WriteError>]) -> Option<WriteError> {
-    let about_the_text = |told: &Result<Rows, WriteError>| {
-        matches!(told, Err(WriteError::Statement(error)) if matches!(
-            error.kind,
-            Kind::Text | Kind::ReadOnly | Kind::Permission
-        ))
-    };
-    if !told.iter().all(about_the_text) {
-        return None;
-    }
-    told.first().and_then(|told| told.as_ref().err().cloned())
 }

@@ -45,7 +45,10 @@ async fn nobody_there_or_no_such_database_is_told_at_once() {
     assert!(begun.elapsed() < Duration::from_secs(10));
     for url in ["postgres://localhost", "mysql://root@127.0.0.1/test?what=this"] {
         let refused = MySql::connect(url).await.err();
-        assert!(matches!(refused, Some(WriteError::InvalidUrl { .. })), "{url}: {refused:?}");
+        assert!(
+            matches!(refused, Some(WriteError::InvalidUrl { .. })),
+            "{url}: {refused:?}"
+        );
     }
 }
 

@@ -12,14 +12,19 @@ use std::sync::Arc;
 
 use tokio_postgres::types::{ToSql, Type};
 
-use super::super::connection::{Answered, Connection, Message, Prepared, Whose, answer, flight};
-use super::super::error::{Fate, fate};
-use super::super::facts::{self, Facts, QUERY as FACTS};
-use super::super::plan::Plan;
-use super::super::set::{self, Form, Sift};
-use super::super::types::{self, Column};
-use super::{Batch, PreparedTexts, RELEASE, SAVE, Told, Trouble, UNDO, WINDOW, control, general, sent, trouble};
+use super::interruption::{Interruption, general, interruption};
+use super::prepared::PreparedTexts;
+use super::state::Batch;
+use super::window::{RELEASE, SAVE, UNDO, WINDOW};
+use crate::connection::{Answered, Connection, Message, Prepared, Whose, answer, pipeline};
+use crate::error::{Failure, failure};
+use crate::facts::{self, Facts, QUERY as FACTS};
+use crate::plan::Plan;
+use crate::set::{self, Form, Sift};
+use crate::statement::{control, sent};
+use crate::types::{self, Column};
 use forebay_remote::alike::Alike;
+use forebay_remote::settled::WriteResult;
 use forebay_write::{Outcome, StatementError, StatementErrorKind, Value};
 
 /// One list of a set's, ready to be sent.
@@ -28,7 +33,7 @@ type List<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 /// Statements of one text that are executed as one.
 pub(super) struct Set {
     plan: Arc<Plan>,
-    pub(super) places: Vec<usize>,
+    pub(super) indices: Vec<usize>,
     form: Form,
     /// What the form relies on.
     facts: Facts,
@@ -43,7 +48,7 @@ pub(super) struct Set {
     columns: Arc<[String]>,
 }
 
-/// The places of a set, by what is to be expected of them.
+/// The indices of a set, by what is to be expected of them.
 pub(super) struct Sifted {
     /// In conflict with rows that are there.
     pub(super) there: Vec<usize>,
@@ -57,10 +62,10 @@ impl Batch<'_> {
     pub(super) async fn set_of(
         &self,
         connection: &mut Connection,
-        places: &[usize],
+        indices: &[usize],
         plan: &Arc<Plan>,
         texts: &PreparedTexts,
-    ) -> Result<Option<Set>, Trouble> {
+    ) -> Result<Option<Set>, Interruption> {
         let Some(insert) = &plan.insert else { return Ok(None) };
         if plan.facts().is_none() {
             let facts = facts::read(connection, &insert.table).await.map_err(general)?;
@@ -71,8 +76,8 @@ impl Batch<'_> {
         let Some(form) = set::form(insert, &facts, types) else {
             return Ok(None);
         };
-        let fits = places.iter().all(|&place| {
-            let write = &self.writes[place];
+        let fits = indices.iter().all(|&index| {
+            let write = &self.writes[index];
             write.acceptance().is_none()
                 && write
                     .parameters()
@@ -89,12 +94,12 @@ impl Batch<'_> {
         if let (Ok(_), Some(wanted)) = (&prepared, &form.draw) {
             match connection.prepare(wanted, &[Type::INT4]).await {
                 Ok(prepared) => draw = Some(prepared),
-                Err(fate) => prepared = Err(fate),
+                Err(failure) => prepared = Err(failure),
             }
         }
         let prepared = match prepared {
             Ok(prepared) => prepared,
-            Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+            Err(Failure::Lost(cause)) => return Err(Interruption::Lost(cause)),
             Err(_) => {
                 // A thing about the table that the facts do not tell. Each by itself tells the truth.
                 plan.distrust_sets();
@@ -108,7 +113,7 @@ impl Batch<'_> {
         {
             match connection.prepare(&wanted.sql, &wanted.lists).await {
                 Ok(prepared) => sift = Some((wanted, prepared)),
-                Err(Fate::Lost(cause)) => return Err(Trouble::Lost(cause)),
+                Err(Failure::Lost(cause)) => return Err(Interruption::Lost(cause)),
                 Err(_) => plan.stop_sifting(),
             }
         }
@@ -119,7 +124,7 @@ impl Batch<'_> {
         };
         Ok(Some(Set {
             plan: Arc::clone(plan),
-            places: places.to_vec(),
+            indices: indices.to_vec(),
             form,
             facts,
             prepared,
@@ -130,18 +135,18 @@ impl Batch<'_> {
         }))
     }
 
-    /// Parts the places of a set into those that may be written and those that seem to be in conflict: with rows that are
+    /// Parts the indices of a set into those that may be written and those that seem to be in conflict: with rows that are
     /// there, or with one another. It is a hint in both directions.
     pub(super) async fn sift(
         &self,
         connection: &Connection,
         begin: &mut Option<String>,
         set: &Set,
-    ) -> Result<Sifted, Trouble> {
+    ) -> Result<Sifted, Interruption> {
         let Some((sift, prepared)) = &set.sift else {
             return Ok(Sifted {
                 there: Vec::new(),
-                clear: set.places.clone(),
+                clear: set.indices.clone(),
                 second: Vec::new(),
             });
         };
@@ -151,32 +156,32 @@ impl Batch<'_> {
         if let Some(begin) = begin.take() {
             messages.push(control(client, begin));
         }
-        let lists = self.lists(&sift.sources, &set.places);
+        let lists = self.lists(&sift.sources, &set.indices);
         messages.push(Box::pin(answer(Whose::Ours, connection, &prepared.statement, lists)));
-        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
         if begins {
             let begun = answers.next().expect("one answer a message");
-            begun.map_err(|error| general(fate(&error, "BEGIN")))?;
+            begun.map_err(|error| general(failure(&error, "BEGIN")))?;
         }
         let found = match answers.next().expect("one answer a message") {
             Ok(found) => found,
             Err(error) => {
                 // It may write where it may not read. The transaction is broken; the next does not ask.
                 set.plan.stop_sifting();
-                return Err(general(fate(&error, &sift.sql)));
+                return Err(general(failure(&error, &sift.sql)));
             }
         };
-        let mut is_there = vec![false; set.places.len()];
+        let mut is_there = vec![false; set.indices.len()];
         for row in &found.rows {
-            let place: i64 = row.get(0);
-            let place = usize::try_from(place - 1).expect("places are counted from 1");
-            is_there[place] = true;
+            let index: i64 = row.get(0);
+            let index = usize::try_from(index - 1).expect("indices are counted from 1");
+            is_there[index] = true;
         }
-        let mut is_second = vec![false; set.places.len()];
+        let mut is_second = vec![false; set.indices.len()];
         for key in &sift.keys {
-            let mut keys = HashSet::with_capacity(set.places.len());
-            for (position, &place) in set.places.iter().enumerate() {
-                let values = self.writes[place].parameters().values();
+            let mut keys = HashSet::with_capacity(set.indices.len());
+            for (position, &index) in set.indices.iter().enumerate() {
+                let values = self.writes[index].parameters().values();
                 // One that is not written is in nobody's way. One that is second by another key may be: it may be written yet.
                 if !is_there[position]
                     && let Some(key) = Alike::key(values, key)
@@ -187,28 +192,28 @@ impl Batch<'_> {
         }
         let mut sifted = Sifted {
             there: Vec::new(),
-            clear: Vec::with_capacity(set.places.len()),
+            clear: Vec::with_capacity(set.indices.len()),
             second: Vec::new(),
         };
-        for (position, &place) in set.places.iter().enumerate() {
+        for (position, &index) in set.indices.iter().enumerate() {
             match (is_there[position], is_second[position]) {
-                (true, _) => sifted.there.push(place),
-                (false, true) => sifted.second.push(place),
-                (false, false) => sifted.clear.push(place),
+                (true, _) => sifted.there.push(index),
+                (false, true) => sifted.second.push(index),
+                (false, false) => sifted.clear.push(index),
             }
         }
-        if sifted.clear.len() < set.places.len() {
+        if sifted.clear.len() < set.indices.len() {
             set.plan.expect_conflicts();
         }
         Ok(sifted)
     }
 
-    /// Of each of these parameters, its values at these places.
-    fn lists<'b>(&'b self, sources: &[usize], places: &'b [usize]) -> Vec<List<'b>> {
+    /// Of each of these parameters, its values at these indices.
+    fn lists<'b>(&'b self, sources: &[usize], indices: &'b [usize]) -> Vec<List<'b>> {
         let list = |&source: &usize| -> List<'b> {
-            let values = places
+            let values = indices
                 .iter()
-                .map(move |&place| &self.writes[place].parameters().values()[source]);
+                .map(move |&index| &self.writes[index].parameters().values()[source]);
             Box::new(Column::new(values))
         };
         sources.iter().map(list).collect()
@@ -221,7 +226,7 @@ impl Batch<'_> {
         first: Option<String>,
         (set, draw): (&Set, &Prepared),
         rows: usize,
-    ) -> Result<Option<Vec<i64>>, Trouble> {
+    ) -> Result<Option<Vec<i64>>, Interruption> {
         let client = connection.client();
         let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
         let begins = first.is_some();
@@ -230,9 +235,9 @@ impl Batch<'_> {
         }
         let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
         messages.push(Box::pin(answer(Whose::Ours, connection, &draw.statement, [wanted])));
-        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
         if begins && let Some(Err(error)) = answers.next() {
-            return Err(general(fate(&error, "BEGIN")));
+            return Err(general(failure(&error, "BEGIN")));
         }
         match answers.next().expect("one answer a message") {
             Ok(drawn) => {
@@ -248,33 +253,33 @@ impl Batch<'_> {
         }
     }
 
-    /// Executes a set for these of its places, and tells them. If not, what is written of it has to be undone; its statements
+    /// Executes a set for these of its indices, and tells them. If not, what is written of it has to be undone; its statements
     /// tell why.
     pub(super) async fn set(
         &self,
         connection: &Connection,
         first: Option<String>,
         set: &Set,
-        places: &[usize],
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<bool, Trouble> {
+        indices: &[usize],
+        results: &mut Vec<(usize, WriteResult)>,
+    ) -> Result<bool, Interruption> {
         let insert = set.plan.insert.as_ref().expect("a set is made of INSERTs");
         let client = connection.client();
-        if places.is_empty() {
+        if indices.is_empty() {
             // BEGIN, if that was not said yet.
             if let Some(first) = first {
-                connection.say(&first).await.map_err(general)?;
+                connection.command(&first).await.map_err(general)?;
             }
             return Ok(true);
         }
         let (mut first, mut numbers) = (first, Vec::new());
         if let Some(draw) = &set.draw {
-            match self.draw(connection, first.take(), (set, draw), places.len()).await? {
+            match self.draw(connection, first.take(), (set, draw), indices.len()).await? {
                 Some(drawn) => numbers = drawn,
                 None => return Ok(false),
             }
         }
-        let mut lists = self.lists(&set.form.sources, places);
+        let mut lists = self.lists(&set.form.sources, indices);
         if set.draw.is_some() {
             lists.push(Box::new(numbers.as_slice()));
         }
@@ -295,9 +300,9 @@ impl Batch<'_> {
             &set.asked.statement,
             [insert.table.as_str()],
         )));
-        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
+        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
         if begins && let Some(Err(error)) = answers.next() {
-            return Err(general(fate(&error, "BEGIN")));
+            return Err(general(failure(&error, "BEGIN")));
         }
         let (written, facts) = (answers.next(), answers.next());
         let written = match written.expect("one answer a message") {
@@ -310,18 +315,18 @@ impl Batch<'_> {
         }
         let facts = facts
             .expect("one answer a message")
-            .map_err(|error| general(fate(&error, FACTS)))?;
-        let facts = facts::told(&facts);
+            .map_err(|error| general(failure(&error, FACTS)))?;
+        let facts = facts::found(&facts);
         // What the plan knows by now may be newer than what the form was made of.
         if facts.as_ref() != Some(&set.facts) {
             set.plan.learn(facts);
-            return Err(Trouble::Outdated(StatementError::new(
+            return Err(Interruption::Outdated(StatementError::new(
                 StatementErrorKind::Conflict,
                 0,
                 "the table was changed while it was written to",
             )));
         }
-        tell(set, places, &numbers, &written, told)?;
+        share_out(set, indices, &numbers, &written, results)?;
         Ok(true)
     }
 
@@ -331,131 +336,132 @@ impl Batch<'_> {
         connection: &mut Connection,
         set: &Set,
         texts: &PreparedTexts,
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<(), Trouble> {
+        results: &mut Vec<(usize, WriteResult)>,
+    ) -> Result<(), Interruption> {
         let Sifted { there, clear, second } = self.sift(connection, &mut None, set).await?;
         let save = || Some(SAVE.to_owned());
         // What fails of a row that is there, fails whatever its neighbours do.
-        let fails = self.are_in_conflict(connection, &there, texts, told).await?;
+        let fails = self.are_in_conflict(connection, &there, texts, results).await?;
         let failed: HashSet<usize> = there.into_iter().filter(|_| fails).collect();
-        let is_open = |place: &usize| !failed.contains(place);
-        let rest: Vec<usize> = set.places.iter().copied().filter(is_open).collect();
+        let is_open = |index: &usize| !failed.contains(index);
+        let rest: Vec<usize> = set.indices.iter().copied().filter(is_open).collect();
         // Where nothing was found, what failed the set before fails it again.
-        if fails && clear.len() < set.places.len() {
-            let before = told.len();
-            if self.set(connection, save(), set, &clear, told).await?
-                && self.are_in_conflict(connection, &second, texts, told).await?
+        if fails && clear.len() < set.indices.len() {
+            let before = results.len();
+            if self.set(connection, save(), set, &clear, results).await?
+                && self.are_in_conflict(connection, &second, texts, results).await?
             {
-                return connection.say(RELEASE).await.map_err(general);
+                return connection.command(RELEASE).await.map_err(general);
             }
-            connection.say(UNDO).await.map_err(general)?;
-            told.truncate(before);
+            connection.command(UNDO).await.map_err(general)?;
+            results.truncate(before);
         }
         for window in rest.chunks(WINDOW) {
-            if self.set(connection, save(), set, window, told).await? {
-                connection.say(RELEASE).await.map_err(general)?;
+            if self.set(connection, save(), set, window, results).await? {
+                connection.command(RELEASE).await.map_err(general)?;
             } else {
-                connection.say(UNDO).await.map_err(general)?;
-                self.window(connection, window, texts, told).await?;
+                connection.command(UNDO).await.map_err(general)?;
+                self.window(connection, window, texts, results).await?;
             }
         }
         Ok(())
     }
 
-    /// Executes statements that very likely fail, each to be told its own error, and undoes each, all in one flight. If one of
+    /// Executes statements that very likely fail, each to be told its own error, and undoes each, all in one pipeline. If one of
     /// them does not fail, nobody is told: in its place it may be in the way of those after it.
     pub(super) async fn are_in_conflict(
         &self,
         connection: &Connection,
-        places: &[usize],
+        indices: &[usize],
         texts: &PreparedTexts,
-        told: &mut Vec<(usize, Told)>,
-    ) -> Result<bool, Trouble> {
-        if places.is_empty() {
+        results: &mut Vec<(usize, WriteResult)>,
+    ) -> Result<bool, Interruption> {
+        if indices.is_empty() {
             return Ok(true);
         }
         let client = connection.client();
-        let mut messages = Vec::with_capacity(2 * places.len() + 2);
+        let mut messages = Vec::with_capacity(2 * indices.len() + 2);
         messages.push(control(client, SAVE.to_owned()));
-        for &place in places {
-            let statement = &texts.ready(&self.plans[place]).statement;
+        for &index in indices {
+            let statement = &texts.ready(&self.plans[index]).statement;
             messages.push(Box::pin(answer(
                 Whose::Callers,
                 connection,
                 statement,
-                sent(self.writes[place].parameters()),
+                sent(self.writes[index].parameters()),
             )));
             messages.push(control(client, "ROLLBACK TO forebay_window".to_owned()));
         }
         messages.push(control(client, RELEASE.to_owned()));
-        let mut answers = connection.all(flight(messages)).await.map_err(general)?.into_iter();
-        let mut failed = Vec::with_capacity(places.len());
+        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
+        let mut failed = Vec::with_capacity(indices.len());
         let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
             answer
                 .expect("one answer a message")
-                .map_err(|error| general(fate(&error, SAVE)))
+                .map_err(|error| general(failure(&error, SAVE)))
         };
         check(answers.next())?;
-        for &place in places {
+        for &index in indices {
             match answers.next().expect("one answer a message") {
                 Ok(_) => {}
-                Err(error) => match fate(&error, &self.plans[place].sql) {
-                    Fate::Statement(error) => failed.push((place, Err(error.into()))),
-                    other => return Err(trouble(other, place)),
+                Err(error) => match failure(&error, &self.plans[index].sql) {
+                    Failure::Statement(error) => failed.push((index, Err(error.into()))),
+                    other => return Err(interruption(other, index)),
                 },
             }
             check(answers.next())?;
         }
         check(answers.next())?;
-        let all = failed.len() == places.len();
+        let all = failed.len() == indices.len();
         if all {
-            told.append(&mut failed);
+            results.append(&mut failed);
         }
         Ok(all)
     }
 }
 
 /// What it means that a set failed: whose row it was is not known, and its statements tell why, each by itself.
-fn failed(set: &Set, error: &tokio_postgres::Error) -> Result<(), Trouble> {
-    match fate(error, &set.plan.sql) {
-        Fate::Statement(error) => {
+fn failed(set: &Set, error: &tokio_postgres::Error) -> Result<(), Interruption> {
+    match failure(error, &set.plan.sql) {
+        Failure::Statement(error) => {
             if error.kind == StatementErrorKind::Unique {
                 set.plan.expect_conflicts();
             }
             Ok(())
         }
-        Fate::Lock(_) | Fate::Alone(_) => Ok(()),
+        Failure::Lock(_) | Failure::Alone(_) => Ok(()),
         other => Err(general(other)),
     }
 }
 
 /// Gives each caller of a set its own; where rows are told, the one with its number.
-fn tell(
+fn share_out(
     set: &Set,
-    places: &[usize],
+    indices: &[usize],
     numbers: &[i64],
     written: &Answered,
-    told: &mut Vec<(usize, Told)>,
-) -> Result<(), Trouble> {
+    results: &mut Vec<(usize, WriteResult)>,
+) -> Result<(), Interruption> {
     // Something between us and the table that the facts do not tell.
     let distrust = || {
         set.plan.distrust_sets();
-        Trouble::Guilty
+        Interruption::Guilty
     };
     let rows = if set.draw.is_some() {
         written.rows.len() as u64
     } else {
         written.count
     };
-    if rows != places.len() as u64 {
+    if rows != indices.len() as u64 {
         return Err(distrust());
     }
     let one = |columns, rows| Outcome::counted(1, None).returning(columns, rows);
     if set.draw.is_none() {
-        told.extend(places.iter().map(|&place| (place, Ok(one(Vec::new(), Vec::new())))));
+        results.extend(indices.iter().map(|&index| (index, Ok(one(Vec::new(), Vec::new())))));
         return Ok(());
     }
-    let mut owners: Vec<(i64, Option<usize>)> = numbers.iter().copied().zip(places.iter().copied().map(Some)).collect();
+    let mut owners: Vec<(i64, Option<usize>)> =
+        numbers.iter().copied().zip(indices.iter().copied().map(Some)).collect();
     owners.sort_unstable_by_key(|(number, _)| *number);
     // The number, and then what was asked for.
     let names = &set.columns;
@@ -467,10 +473,10 @@ fn tell(
         });
         let values: Result<Vec<Value>, _> = (1..=names.len()).map(|column| types::value(row, column)).collect();
         // Each by itself is told why.
-        let (Some(place), Ok(values)) = (owner, values) else {
+        let (Some(index), Ok(values)) = (owner, values) else {
             return Err(distrust());
         };
-        told.push((place, Ok(one(names.to_vec(), vec![values]))));
+        results.push((index, Ok(one(names.to_vec(), vec![values]))));
     }
     Ok(())
 }

@@ -126,8 +126,8 @@ async fn every_kind_is_told_by_its_state() {
     ];
     for (sql, state, kind, constraint) in cases {
         let error = session.batch_execute(sql).await.unwrap_err();
-        let Fate::Statement(told) = fate(&error, sql) else {
-            panic!("{sql}: {:?}", fate(&error, sql));
+        let Failure::Statement(told) = failure(&error, sql) else {
+            panic!("{sql}: {:?}", failure(&error, sql));
         };
         assert_eq!(told.sqlstate.as_deref(), Some(state), "{sql}");
         assert_eq!(told.kind, kind, "{sql}");
@@ -140,8 +140,8 @@ async fn every_kind_is_told_by_its_state() {
 async fn the_message_has_the_detail_and_the_offset_is_in_bytes() {
     let session = session().await;
     session.batch_execute(TABLES).await.unwrap();
-    let told = |error: tokio_postgres::Error, sql| match fate(&error, sql) {
-        Fate::Statement(told) => told,
+    let told = |error: tokio_postgres::Error, sql| match failure(&error, sql) {
+        Failure::Statement(told) => told,
         other => panic!("{other:?}"),
     };
     let sql = "INSERT INTO things VALUES (1)";
@@ -197,12 +197,12 @@ async fn what_cannot_run_in_a_transaction_runs_alone() {
     for (before, sql, state) in cases {
         session.batch_execute(&format!("BEGIN; {before}")).await.unwrap();
         let error = session.batch_execute(sql).await.unwrap_err();
-        match fate(&error, sql) {
-            Fate::Alone(told) => assert_eq!(told.sqlstate.as_deref(), Some(state)),
+        match failure(&error, sql) {
+            Failure::Alone(told) => assert_eq!(told.sqlstate.as_deref(), Some(state)),
             other => panic!("{sql}: {other:?}"),
         }
         let next = session.batch_execute("SELECT 1").await.unwrap_err();
-        assert!(matches!(fate(&next, "SELECT 1"), Fate::Skipped(_)));
+        assert!(matches!(failure(&next, "SELECT 1"), Failure::Skipped(_)));
         session.batch_execute("ROLLBACK").await.unwrap();
     }
 }
@@ -222,10 +222,10 @@ async fn conflicts_and_locks_are_told_apart() {
         .unwrap();
     let sql = "SET lock_timeout = '10ms'; UPDATE contended SET n = 2 WHERE id = 1";
     let error = other.batch_execute(sql).await.unwrap_err();
-    assert!(matches!(fate(&error, sql), Fate::Lock(told) if told.kind == Kind::LockTimeout));
+    assert!(matches!(failure(&error, sql), Failure::Lock(told) if told.kind == Kind::LockTimeout));
     let sql = "SELECT 1 FROM contended WHERE id = 1 FOR UPDATE NOWAIT";
     let error = other.batch_execute(sql).await.unwrap_err();
-    assert!(matches!(fate(&error, sql), Fate::Lock(told) if told.kind == Kind::LockTimeout));
+    assert!(matches!(failure(&error, sql), Failure::Lock(told) if told.kind == Kind::LockTimeout));
     other.batch_execute("RESET lock_timeout").await.unwrap();
 
     // Each waits for the other; the server ends one of them.
@@ -241,7 +241,7 @@ async fn conflicts_and_locks_are_told_apart() {
         (Err(error), Ok(())) | (Ok(()), Err(error)) => error,
         both => panic!("{both:?}"),
     };
-    assert!(matches!(fate(&error, ""), Fate::Conflict(told) if told.sqlstate.as_deref() == Some("40P01")));
+    assert!(matches!(failure(&error, ""), Failure::Conflict(told) if told.sqlstate.as_deref() == Some("40P01")));
     let _ = tokio::join!(one.batch_execute("ROLLBACK"), other.batch_execute("ROLLBACK"));
 
     one.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM contended")
@@ -249,7 +249,7 @@ async fn conflicts_and_locks_are_told_apart() {
         .unwrap();
     other.batch_execute("UPDATE contended SET n = 3").await.unwrap();
     let error = one.batch_execute("UPDATE contended SET n = 4").await.unwrap_err();
-    assert!(matches!(fate(&error, ""), Fate::Conflict(told) if told.kind == Kind::Conflict));
+    assert!(matches!(failure(&error, ""), Failure::Conflict(told) if told.kind == Kind::Conflict));
     one.batch_execute("ROLLBACK; DROP TABLE contended").await.unwrap();
 }
 
@@ -267,11 +267,11 @@ async fn a_plan_that_no_longer_holds_is_made_again() {
         .await
         .unwrap();
     let error = session.query(&statement, &[]).await.unwrap_err();
-    assert!(matches!(fate(&error, sql), Fate::Replan(told) if told.sqlstate.as_deref() == Some("0A000")));
+    assert!(matches!(failure(&error, sql), Failure::Replan(told) if told.sqlstate.as_deref() == Some("0A000")));
     let statement = session.prepare(sql).await.unwrap();
     session.batch_execute("DEALLOCATE ALL").await.unwrap();
     let error = session.query(&statement, &[]).await.unwrap_err();
-    assert!(matches!(fate(&error, sql), Fate::Replan(told) if told.sqlstate.as_deref() == Some("26000")));
+    assert!(matches!(failure(&error, sql), Failure::Replan(told) if told.sqlstate.as_deref() == Some("26000")));
 }
 
 #[tokio::test]
@@ -279,18 +279,18 @@ async fn a_connection_that_ends_is_lost() {
     let session = session().await;
     let sql = "SELECT pg_terminate_backend(pg_backend_pid())";
     let error = session.batch_execute(sql).await.unwrap_err();
-    assert!(matches!(fate(&error, sql), Fate::Lost(cause) if cause.contains("57P01")));
+    assert!(matches!(failure(&error, sql), Failure::Lost(cause) if cause.contains("57P01")));
     // How long the client takes to notice is its own; afterwards it says so at once.
     let error = session.batch_execute("SELECT 1").await.unwrap_err();
     assert!(error.is_closed() || error.as_db_error().is_none());
-    assert!(matches!(fate(&error, "SELECT 1"), Fate::Lost(_)));
+    assert!(matches!(failure(&error, "SELECT 1"), Failure::Lost(_)));
 }
 
 #[tokio::test]
 async fn what_the_client_refuses_is_the_statements_own() {
     let session = session().await;
-    let own = |error: tokio_postgres::Error| match fate(&error, "") {
-        Fate::Statement(told) => told,
+    let own = |error: tokio_postgres::Error| match failure(&error, "") {
+        Failure::Statement(told) => told,
         other => panic!("{other:?}"),
     };
     let statement = session.prepare("SELECT $1::bool").await.unwrap();

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_postgres::types::{Kind, Type};
 
-use crate::Postgres;
-use crate::reading::{self, Reading, Unread};
+use crate::connector::Connections;
+use crate::database::Postgres;
+use crate::reading::{self, Reading};
 use crate::types;
+use forebay_remote::load::{self, Each, Unread, error_of_the_text, parameter_count};
 use forebay_sql::{Dialect, Lateral, Role};
-use forebay_write::ReadError;
 use forebay_write::rows::{Column, Rows};
-use forebay_write::{Parameters, Sql, StatementError, StatementErrorKind, Value, WriteError};
-
-/// How often a fetch is begun before its error is told: a connection may be lost, a table changed.
-const ATTEMPTS: usize = 3;
+use forebay_write::{Parameters, ReadError, Sql, Value, WriteError};
 
 /// A query for one key.
 pub(super) struct Query {
-    database: Postgres,
+    connections: Arc<Connections>,
     sql: Sql,
+    /// Why it is not run at all, if so.
+    refusal: Option<WriteError>,
     plan: Mutex<Option<Arc<Plan>>>,
 }
 
@@ -35,44 +35,17 @@ struct Plan {
     lateral: Option<Lateral>,
 }
 
-type Each = Vec<Result<Rows, ReadError>>;
-
 impl Query {
-    pub(super) fn new(database: Postgres, sql: Sql) -> Self {
+    pub(super) fn new(database: &Postgres, sql: Sql) -> Self {
         Self {
-            database,
+            connections: Arc::clone(&database.inner.connections),
+            refusal: refusal(&sql).map(|reason| WriteError::Refused { reason }),
             sql,
             plan: Mutex::new(None),
         }
     }
 
-    /// The rows of each key.
-    pub(super) async fn read(&self, keys: &[Parameters]) -> Result<Each, ReadError> {
-        self.refuse_what_does_not_read()?;
-        let mut attempt = 1;
-        loop {
-            let mut reading = self.database.reading().await?;
-            match self.try_read(&mut reading, keys).await {
-                Err(Unread::Outdated(_) | Unread::Lost(_)) if attempt < ATTEMPTS => {
-                    *self.plan.lock() = None;
-                    attempt += 1;
-                }
-                told => return told.map_err(|unread| unread.into_error().into()),
-            }
-        }
-    }
-
-    fn refuse_what_does_not_read(&self) -> Result<(), WriteError> {
-        match forebay_sql::role(Dialect::Postgres, &self.sql) {
-            Role::Shares => Ok(()),
-            Role::Alone => Err(WriteError::Refused {
-                reason: "a loader runs queries, and this is another statement; use the writer".to_owned(),
-            }),
-            Role::Refused(reason) => Err(WriteError::Refused { reason }),
-        }
-    }
-
-    async fn try_read(&self, reading: &mut Reading, keys: &[Parameters]) -> Result<Each, Unread> {
+    async fn read_with(&self, reading: &mut Reading, keys: &[Parameters]) -> Result<Each, Unread> {
         let known = self.plan.lock().clone();
         let plan = match known {
             Some(plan) => plan,
@@ -83,13 +56,7 @@ impl Query {
             }
         };
         if let Some(other) = keys.iter().find(|key| key.len() != plan.parameters.len()) {
-            let message = format!(
-                "the query has {} parameters, and the key has {}",
-                plan.parameters.len(),
-                other.len()
-            );
-            let error = StatementError::new(StatementErrorKind::ParameterCount, 0, message);
-            return Err(Unread::Failed(error));
+            return Err(parameter_count(plan.parameters.len(), other.len()));
         }
         if keys.len() > 1
             && let Some(lateral) = &plan.lateral
@@ -98,6 +65,30 @@ impl Query {
             return Ok(each);
         }
         one_by_one(reading, &plan, &self.sql, keys).await
+    }
+}
+
+impl load::Query for Query {
+    fn refusal(&self) -> Option<WriteError> {
+        self.refusal.clone()
+    }
+
+    async fn read(&self, keys: &[Parameters]) -> Result<Each, Unread> {
+        let mut reading = Reading::open(&self.connections).await.map_err(Unread::Failed)?;
+        self.read_with(&mut reading, keys).await
+    }
+
+    fn forget(&self) {
+        *self.plan.lock() = None;
+    }
+}
+
+/// Why a text is no query, if so.
+fn refusal(sql: &str) -> Option<String> {
+    match forebay_sql::role(Dialect::Postgres, sql) {
+        Role::Shares => None,
+        Role::Alone => Some("a loader runs queries, and this is another statement; use the writer".to_owned()),
+        Role::Refused(reason) => Some(reason),
     }
 }
 
@@ -224,39 +215,23 @@ async fn together(
 async fn one_by_one(reading: &mut Reading, plan: &Plan, sql: &str, keys: &[Parameters]) -> Result<Each, Unread> {
     let lists: Vec<Vec<Value>> = keys.iter().map(|key| plan.alone(key)).collect();
     let lists: Vec<&[Value]> = lists.iter().map(Vec::as_slice).collect();
-    let told = reading.each(sql, &lists).await?;
-    let outdated = told.iter().find_map(|told| match told {
-        Err(unread @ (Unread::Outdated(_) | Unread::Lost(_))) => Some(unread.clone()),
-        _ => None,
-    });
-    if let Some(unread) = outdated {
-        return Err(unread);
+    let mut outcomes: Vec<Result<reading::Rows, WriteError>> = Vec::with_capacity(keys.len());
+    for outcome in reading.each(sql, &lists).await? {
+        outcomes.push(match outcome {
+            Ok(rows) => Ok(rows),
+            Err(Unread::Failed(error)) => Err(error),
+            Err(other) => return Err(other),
+        });
     }
-    if let Some(error) = of_the_text(&told) {
-        return Err(error);
+    if let Some(error) = error_of_the_text(&outcomes) {
+        return Err(Unread::Failed(error));
     }
-    Ok(told
-        .into_iter()
-        .map(|told| match told {
-            Ok(rows) => Ok(Rows {
-                columns: Arc::clone(&plan.columns),
-                rows,
-            }),
-            Err(unread) => Err(unread.into_error().into()),
-        })
-        .collect())
-}
-
-/// The error that every key has, if it is about the text: a table is no longer there, the query writes.
-fn of_the_text(told: &[Result<reading::Rows, Unread>]) -> Option<Unread> {
-    let about_the_text = |told: &Result<reading::Rows, Unread>| {
-        matches!(told, Err(Unread::Failed(error)) if matches!(
-            error.kind,
-            StatementErrorKind::Text | StatementErrorKind::ReadOnly | StatementErrorKind::Permission
-        ))
+    let rows_of = |rows| Rows {
+        columns: Arc::clone(&plan.columns),
+        rows,
     };
-    if !told.iter().all(about_the_text) {
-        return None;
-    }
-    told.first().and_then(|told| told.clone().err())
+    Ok(outcomes
+        .into_iter()
+        .map(|outcome| outcome.map(rows_of).map_err(ReadError::from))
+        .collect())
 }

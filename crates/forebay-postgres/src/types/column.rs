@@ -8,7 +8,8 @@ use std::{error::Error, fmt};
 use bytes::{BufMut, BytesMut};
 use postgres_types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::{Misfit, element::Element, member_of};
+use super::element::Element;
+use super::kind::{Misfit, member_of};
 use forebay_write::Value;
 
 /// The values of all rows for one parameter, of the type that [`array_of`] tells. Every value must fit ([`fits_column`]):

@@ -5,7 +5,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use super::element::Scratch;
+use super::scratch::Scratch;
 use forebay_write::Value;
 
 const POSITIVE: u16 = 0;

@@ -8,11 +8,9 @@ use std::error::Error;
 use bytes::{BufMut, BytesMut};
 use postgres_types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
 
-use super::{
-    Misfit, base_of,
-    element::{Element, has_nul},
-    is_text, is_vector, kind_of, literal, member_of, name_of,
-};
+use super::element::{Element, has_nul};
+use super::kind::{Misfit, base_of, is_text, is_vector, kind_of, member_of, name_of};
+use super::list;
 use forebay_write::{StatementError, StatementErrorKind, Value};
 
 /// What all parameters of a statement may weigh on the wire. The server closes the connection on a message of 1 GiB or more,
@@ -184,7 +182,7 @@ impl ToSql for Parameter<'_> {
                     each_leaf(values, &mut |leaf| element.field(leaf, out).ok_or_else(|| misfit(leaf)))?;
                 }
             }
-            Form::Array { values, member, .. } => literal::array(values, member, out),
+            Form::Array { values, member, .. } => list::array(values, member, out),
         }
         Ok(IsNull::No)
     }

@@ -9,7 +9,8 @@ use std::error::Error;
 use postgres_types::{FromSql, Kind, Type};
 use tokio_postgres::Row;
 
-use super::{base_of, is_text, member_of, moment, name_of, network, numeric};
+use super::kind::{base_of, is_text, member_of, name_of};
+use super::{moment, network, numeric};
 use forebay_write::{StatementError, StatementErrorKind, Value};
 
 /// The server's own limit of an array's dimensions.

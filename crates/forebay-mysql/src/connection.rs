@@ -1,40 +1,29 @@
-//! Link: one connection, with what belongs to it: its prepared statements, what the server is like, and whether another caller
+//! Connection: one of them, with what belongs to it: its prepared statements, what the server is like, and whether another caller
 //! may have it.
 //!
 //! Promises: a statement is prepared before it is executed, its parameters are counted and measured before they are sent, and
-//! what it did is told as the server tells it. A link whose future was dropped half-way, that lost its connection, or that has
+//! what it did is told as the server tells it. A connection whose future was dropped half-way, that lost its connection, or that has
 //! a transaction open, says that it cannot be had again. Knows nothing of batches or of who waits.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mysql_async::consts::StatusFlags;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Opts, Params, Row, Value as Wire};
 
+use super::driver::Driver;
 use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, found_here, named_parameters};
 use super::server::Server;
+use super::session::Session;
 use super::statements::{Prepared, Statements};
 use super::value;
-use forebay_remote::patience::Patience;
+use forebay_remote::answer_timeout::AnswerTimeout;
+use forebay_remote::connections::Readiness;
 use forebay_write::{Outcome, Parameters, StatementErrorKind as Kind, Value};
 
-/// A connection that was idle for longer is asked whether it still is one, before a statement is entrusted to it.
-const TRUSTED_FOR: Duration = Duration::from_millis(100);
 /// What a command takes in a packet beside its parameters.
 const COMMAND_BYTES: usize = 64;
-
-/// What every connection is set up with.
-#[derive(Debug, Clone)]
-pub(super) struct Session {
-    pub(super) statements: usize,
-    pub(super) rows_bytes_max: usize,
-    /// How long a statement waits for a lock, in whole seconds.
-    pub(super) lock_timeout: Duration,
-    /// How long the server may take to answer.
-    pub(super) answer_timeout: Duration,
-}
 
 /// Who may have it next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,79 +38,40 @@ enum State {
     Broken,
 }
 
-/// The driver's connection. One that is dropped in the middle of a command is closed at once.
-///
-/// The driver would first read what is still to come, and only then say good-bye, in a task that nobody waits for: from a server
-/// that says nothing, for ever, and what is open at the server stays open as long.
-struct Line {
-    /// None only when it is dropped.
-    conn: Option<Conn>,
-    is_cut_off: bool,
-}
-
-impl Deref for Line {
-    type Target = Conn;
-
-    fn deref(&self) -> &Conn {
-        self.conn.as_ref().expect("it is there until it is dropped")
-    }
-}
-
-impl DerefMut for Line {
-    fn deref_mut(&mut self) -> &mut Conn {
-        self.conn.as_mut().expect("it is there until it is dropped")
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        if self.is_cut_off
-            && let Some(conn) = self.conn.take()
-        {
-            // Where there is no runtime the driver has nothing to begin that task with. Without a thread it is the driver's to
-            // close, as ever.
-            let _ = std::thread::Builder::new()
-                .name("forebay-closer".to_owned())
-                .spawn(move || drop(conn));
-        }
-    }
-}
-
 /// One connection.
-pub(super) struct Link {
-    conn: Line,
+pub(super) struct Connection {
+    conn: Driver,
     statements: Statements,
     session: Session,
-    patience: Arc<Patience>,
+    answer_timeout: Arc<AnswerTimeout>,
     server: Arc<Server>,
     state: State,
     /// Whether the session's state may have been changed since it was set up.
     is_changed: bool,
-    used: Instant,
-    /// Connections that were made before the last loss are asked whether they still are some.
-    losses_seen: u64,
     /// A command was sent, perhaps, and its answer will not be waited for.
     is_unanswered: bool,
-    name_at_server: Option<NameAtServer>,
+    /// The server did not answer in time.
+    is_silent: bool,
+    id: Option<ConnectionId>,
 }
 
 /// What tells a connection from all others, at its server and at any other: numbers alone begin anew with each server, and
 /// count up alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NameAtServer {
-    pub(super) id: i64,
+pub(super) struct ConnectionId {
+    pub(super) number: i64,
     /// The address that the server sees it come from.
     pub(super) host: String,
 }
 
-impl NameAtServer {
+impl ConnectionId {
     async fn read(conn: &mut Conn) -> mysql_async::Result<Option<Self>> {
         let asked = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         match conn.query_first(asked).await {
             // Over a socket all have the same address, and after a restart the same numbers.
             Ok(found) => Ok(found
-                .map(|(id, host)| Self { id, host })
-                .filter(|name| name.host.contains(':'))),
+                .map(|(number, host)| Self { number, host })
+                .filter(|id| id.host.contains(':'))),
             // A server that has no such table: nobody can be told then.
             Err(mysql_async::Error::Server(_)) => Ok(None),
             Err(lost) => Err(lost),
@@ -129,27 +79,23 @@ impl NameAtServer {
     }
 }
 
-impl Link {
-    pub(super) async fn open(options: Opts, session: Session, losses_seen: u64) -> mysql_async::Result<Self> {
+impl Connection {
+    pub(super) async fn open(options: Opts, session: Session) -> mysql_async::Result<Self> {
         let mut conn = Conn::new(options).await?;
-        conn.query_drop(set_up(&session)).await?;
+        conn.query_drop(session.setup()).await?;
         let server = Server::read(&mut conn).await?;
-        let name_at_server = NameAtServer::read(&mut conn).await?;
+        let id = ConnectionId::read(&mut conn).await?;
         Ok(Self {
-            conn: Line {
-                conn: Some(conn),
-                is_cut_off: false,
-            },
+            conn: Driver::new(conn),
             statements: Statements::new(session.statements),
-            patience: Arc::new(Patience::new(session.answer_timeout)),
+            answer_timeout: Arc::new(AnswerTimeout::new(session.answer_timeout)),
             session,
             server: Arc::new(server),
             state: State::Idle,
             is_changed: false,
-            used: Instant::now(),
-            losses_seen,
             is_unanswered: false,
-            name_at_server,
+            is_silent: false,
+            id,
         })
     }
 
@@ -176,6 +122,20 @@ impl Link {
         self.is_unanswered
     }
 
+    /// Whether it was lost because the server did not answer in time.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// Who may have it next.
+    pub(super) fn readiness(&self) -> Readiness {
+        match self.state {
+            State::Idle => Readiness::Ready,
+            State::Changed => Readiness::Changed,
+            State::Open | State::Broken => Readiness::Unusable,
+        }
+    }
+
     /// The most bytes that the rows of one statement may take.
     pub(super) fn rows_bytes_max(&self) -> usize {
         self.session.rows_bytes_max
@@ -187,21 +147,22 @@ impl Link {
     }
 
     /// What the server calls it, if it tells.
-    pub(super) fn name_at_server(&self) -> Option<&NameAtServer> {
-        self.name_at_server.as_ref()
+    pub(super) fn id(&self) -> Option<&ConnectionId> {
+        self.id.as_ref()
     }
 
-    /// Has the server end another connection of this user's, and waits, for as long as it takes, until nothing of it is left
+    /// Has the server kill another connection of this user's, and waits, for as long as it takes, until nothing of it is left
     /// there: neither locks, nor a statement that may yet be done.
-    pub(super) async fn end_other(&mut self, name: &NameAtServer) -> Result<(), Failure> {
+    pub(super) async fn kill(&mut self, other: &ConnectionId) -> Result<(), Failure> {
         // Another server behind the same address would have another connection by that number.
         let look = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
-        let name = Parameters::from((name.id, name.host.as_str()));
+        let other = Parameters::from((other.number, other.host.as_str()));
         let mut delay = Duration::from_millis(1);
         let mut was_killed = false;
-        while let Some([Value::Integer(id), ..]) = self.execute(look, &name).await?.rows.first().map(Vec::as_slice) {
+        while let Some([Value::Integer(number), ..]) = self.execute(look, &other).await?.rows.first().map(Vec::as_slice)
+        {
             if !was_killed {
-                match self.command(&format!("KILL {id}"), false).await {
+                match self.command(&format!("KILL {number}"), false).await {
                     Err(lost @ Failure::Lost { .. }) => return Err(lost),
                     // It has ended meanwhile, at worst.
                     _ => was_killed = true,
@@ -223,41 +184,36 @@ impl Link {
         self.state = State::Broken;
     }
 
-    /// Makes it fit for another caller; false if it never will be.
-    pub(super) async fn is_fit_again(&mut self, losses: u64) -> bool {
-        let fit = match self.state {
-            State::Broken | State::Open => false,
-            State::Changed => self.set_up_again().await,
-            State::Idle if losses != self.losses_seen || self.used.elapsed() > TRUSTED_FOR => self.answers().await,
-            State::Idle => true,
-        };
-        self.losses_seen = losses;
-        fit
-    }
-
-    /// Sets its session up anew, if that may have been changed: what is locked by name in it is free then. Where that fails,
-    /// nobody has it again.
-    pub(super) async fn tidy_up(&mut self) {
-        if self.state == State::Changed && !self.set_up_again().await {
+    /// Resets its session, if that may have been changed: what is locked by name in it is free then. Where that fails, nobody
+    /// has it again.
+    pub(super) async fn reset_if_changed(&mut self) {
+        if self.state == State::Changed && !self.reset_session().await {
             self.break_off();
         }
     }
 
-    async fn answers(&mut self) -> bool {
-        self.guarded(async |link| link.conn.ping().await.map_err(|error| Failure::of(error, false)))
+    /// Whether the server answers on it.
+    pub(super) async fn answers(&mut self) -> bool {
+        self.guarded(async |connection| connection.conn.ping().await.map_err(|error| Failure::of(error, false)))
             .await
             .is_ok()
     }
 
-    async fn set_up_again(&mut self) -> bool {
-        let set_up = set_up(&self.session);
+    /// Makes its session what it was when it was new; whether that was done.
+    pub(super) async fn reset_session(&mut self) -> bool {
+        let setup = self.session.setup();
         self.statements.clear();
         let done = self
-            .guarded(async |link| {
-                let was_reset = link.conn.reset().await.map_err(|error| Failure::of(error, false))?;
+            .guarded(async |connection| {
+                let was_reset = connection
+                    .conn
+                    .reset()
+                    .await
+                    .map_err(|error| Failure::of(error, false))?;
                 if was_reset {
-                    link.conn
-                        .query_drop(set_up)
+                    connection
+                        .conn
+                        .query_drop(setup)
                         .await
                         .map_err(|error| Failure::of(error, false))?;
                 }
@@ -272,7 +228,7 @@ impl Link {
         fit
     }
 
-    /// Runs commands so that the link is broken for as long as they have not come to their end.
+    /// Runs commands so that the connection is broken for as long as they have not come to their end.
     async fn guarded<T>(&mut self, work: impl AsyncFnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
         if self.state == State::Broken {
             return Err(Failure::Lost {
@@ -283,25 +239,27 @@ impl Link {
         let before = std::mem::replace(&mut self.state, State::Broken);
         self.is_unanswered = true;
         self.conn.is_cut_off = true;
-        let patience = Arc::clone(&self.patience);
-        let result = match patience.wait_for(work(self)).await {
+        let answer_timeout = Arc::clone(&self.answer_timeout);
+        let result = match answer_timeout.wait_for(work(self)).await {
             Some(result) => {
                 self.is_unanswered = false;
                 result
             }
-            None => Err(Failure::Lost {
-                cause: format!(
-                    "the server did not answer within {} ms",
-                    self.session.answer_timeout.as_millis()
-                ),
-                was_sent: true,
-            }),
+            None => {
+                self.is_silent = true;
+                Err(Failure::Lost {
+                    cause: format!(
+                        "the server did not answer within {} ms",
+                        self.session.answer_timeout.as_millis()
+                    ),
+                    was_sent: true,
+                })
+            }
         };
         if !matches!(result, Err(Failure::Lost { .. })) && !self.conn.is_disconnected() {
             self.state = before;
             self.conn.is_cut_off = false;
         }
-        self.used = Instant::now();
         result
     }
 
@@ -312,8 +270,8 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for no lock any more, until it is set up anew on its way through the pool.
-    pub(super) async fn hurry(&mut self) -> Result<(), Failure> {
+    /// Waits for no lock any more, until its session is reset on its way through the pool.
+    pub(super) async fn wait_for_no_lock(&mut self) -> Result<(), Failure> {
         self.mark_changed();
         // MySQL takes no less than one second, and says so.
         match self.command("SET SESSION innodb_lock_wait_timeout = 0", false).await {
@@ -387,10 +345,10 @@ impl Link {
         if !self.server.tells_row_of_error() {
             return Ok(None);
         }
-        self.guarded(async |link| {
+        self.guarded(async |connection| {
             let failed = |error| Failure::of(error, false);
             let asked = "GET DIAGNOSTICS CONDITION 1 @forebay_row = ROW_NUMBER; SELECT @forebay_row";
-            let mut result = link.conn.query_iter(asked).await.map_err(failed)?;
+            let mut result = connection.conn.query_iter(asked).await.map_err(failed)?;
             // The first of the two has no rows.
             result.collect::<Row>().await.map_err(failed)?;
             let rows: Vec<Row> = result.collect_and_drop().await.map_err(failed)?;
@@ -409,8 +367,9 @@ impl Link {
 
     /// Sends one of the transaction's own commands; tells its warnings.
     pub(super) async fn command(&mut self, command: &str, commits: bool) -> Result<u16, Failure> {
-        self.guarded(async |link| {
-            link.conn
+        self.guarded(async |connection| {
+            connection
+                .conn
                 .query_drop(command)
                 .await
                 .map_err(|error| match Failure::of(error, commits) {
@@ -421,15 +380,21 @@ impl Link {
                     },
                     other => other,
                 })?;
-            Ok(link.conn.get_warnings())
+            Ok(connection.conn.get_warnings())
         })
         .await
     }
 
     /// Reads what the server says of itself.
     pub(super) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, Failure> {
-        self.guarded(async |link| link.conn.query(sql).await.map_err(|error| Failure::of(error, false)))
-            .await
+        self.guarded(async |connection| {
+            connection
+                .conn
+                .query(sql)
+                .await
+                .map_err(|error| Failure::of(error, false))
+        })
+        .await
     }
 
     /// Whether the transaction that was begun is still open, as far as the server tells.
@@ -514,7 +479,13 @@ impl Link {
         }
         self.measured(COMMAND_BYTES + sql.len(), "the statement's text")?;
         let prepared = self
-            .guarded(async |link| link.conn.prep(sql).await.map_err(|error| Failure::of(error, false)))
+            .guarded(async |connection| {
+                connection
+                    .conn
+                    .prep(sql)
+                    .await
+                    .map_err(|error| Failure::of(error, false))
+            })
             .await;
         let statement = match prepared {
             Ok(statement) => statement,
@@ -546,8 +517,9 @@ impl Link {
         let Some(statement) = prepared.statement else {
             return Ok(());
         };
-        self.guarded(async |link| {
-            link.conn
+        self.guarded(async |connection| {
+            connection
+                .conn
                 .close(statement)
                 .await
                 .map_err(|error| Failure::of(error, false))
@@ -594,8 +566,8 @@ impl Link {
         wire: Vec<Wire>,
         bytes_max: usize,
     ) -> Result<Answered, Failure> {
-        self.guarded(async |link| {
-            let conn = &mut *link.conn;
+        self.guarded(async |connection| {
+            let conn = &mut *connection.conn;
             match &statement.statement {
                 Some(statement) => {
                     let params = if wire.is_empty() {
@@ -658,15 +630,4 @@ async fn gather<P: mysql_async::prelude::Protocol>(
         )));
     }
     Ok(Answered { columns, rows })
-}
-
-/// What is said to a new connection, and to one that was reset.
-fn set_up(session: &Session) -> String {
-    let seconds = session.lock_timeout.as_secs().max(1);
-    // Times of the type TIMESTAMP are UTC, whatever zone the server is in. A commit ends a transaction and begins none, and
-    // `id IS NULL` asks for NULLs, whatever the server's defaults are.
-    format!(
-        "SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}, \
-         autocommit = 1, completion_type = 'NO_CHAIN', sql_auto_is_null = 0"
-    )
 }

@@ -1,0 +1,80 @@
+//! Connector: how connections are made, and which of them may be had again.
+//!
+//! Promises: what [`connections`](forebay_remote::connections) asks of a database. Knows no batch.
+
+use std::time::Duration;
+
+use mysql_async::{Error, Opts};
+
+use super::connection::{Connection, ConnectionId};
+use super::error::{Failure, is_passing, said_of_connecting};
+use super::session::Session;
+use forebay_remote::connections::{self, NotKilled, Readiness};
+
+/// All connections to one database.
+pub(super) type Connections = connections::Connections<Connector>;
+/// A connection on loan.
+pub(super) type Lease = connections::Lease<Connector>;
+
+/// Makes connections.
+pub(super) struct Connector {
+    pub(super) options: Opts,
+    pub(super) session: Session,
+    pub(super) connect_timeout: Duration,
+}
+
+impl connections::Connector for Connector {
+    type Connection = Connection;
+    type Error = Error;
+
+    async fn connect(&self) -> Result<Connection, Error> {
+        Connection::open(self.options.clone(), self.session.clone()).await
+    }
+
+    fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    fn timed_out(&self) -> Error {
+        Error::from(std::io::Error::from(std::io::ErrorKind::TimedOut))
+    }
+
+    fn is_passing(&self, error: &Error) -> bool {
+        is_passing(error)
+    }
+
+    fn explain(&self, error: &Error) -> String {
+        said_of_connecting(error, self.connect_timeout)
+    }
+}
+
+impl connections::Connection for Connection {
+    type Id = ConnectionId;
+
+    fn readiness(&self) -> Readiness {
+        self.readiness()
+    }
+
+    async fn reset_session(&mut self) -> bool {
+        self.reset_session().await
+    }
+
+    async fn answers(&mut self) -> bool {
+        self.answers().await
+    }
+
+    fn is_silent(&self) -> bool {
+        self.is_silent()
+    }
+
+    fn id(&self) -> Option<&ConnectionId> {
+        self.id()
+    }
+
+    async fn kill(&mut self, id: &ConnectionId) -> Result<(), NotKilled> {
+        self.kill(id).await.map_err(|failure| match failure {
+            Failure::Lost { .. } => NotKilled::Lost,
+            failure => NotKilled::Refused(failure.into_write_error().to_string()),
+        })
+    }
+}
