@@ -14,16 +14,19 @@ use mysql_async::{Column, Conn, Opts, Params, Row, Value as Wire};
 
 use super::driver::Driver;
 use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, found_here, named_parameters};
+use super::prepared::Prepared;
 use super::server::Server;
 use super::session::Session;
-use super::statements::{Prepared, Statements};
 use super::value;
 use forebay_remote::answer_timeout::AnswerTimeout;
 use forebay_remote::connections::Readiness;
+use forebay_remote::statements::Statements;
 use forebay_write::{Outcome, Parameters, StatementErrorKind as Kind, Value};
 
 /// What a command takes in a packet beside its parameters.
 const COMMAND_BYTES: usize = 64;
+/// Placeholders of all statements that one connection keeps: the server describes each, and the library keeps what it says.
+const PLACEHOLDERS_MAX: usize = 65_536;
 
 /// Who may have it next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +44,7 @@ enum State {
 /// One connection.
 pub(super) struct Connection {
     conn: Driver,
-    statements: Statements,
+    statements: Statements<Prepared>,
     session: Session,
     answer_timeout: Arc<AnswerTimeout>,
     server: Arc<Server>,
@@ -87,7 +90,7 @@ impl Connection {
         let id = ConnectionId::read(&mut conn).await?;
         Ok(Self {
             conn: Driver::new(conn),
-            statements: Statements::new(session.statements),
+            statements: Statements::new(session.statements, PLACEHOLDERS_MAX),
             answer_timeout: Arc::new(AnswerTimeout::new(session.answer_timeout)),
             session,
             server: Arc::new(server),
@@ -502,7 +505,7 @@ impl Connection {
         while let Some(old) = self.statements.make_room(prepared.placeholders()) {
             self.close(old).await?;
         }
-        self.statements.keep(sql, prepared.clone());
+        self.statements.keep(sql, prepared.placeholders(), prepared.clone());
         Ok(prepared)
     }
 

@@ -29,11 +29,11 @@ mod facts;
 mod inner;
 mod load;
 mod plan;
+mod prepared;
 mod reading;
 mod server;
 mod session;
 mod set;
-mod statements;
 mod transaction;
 mod value;
 

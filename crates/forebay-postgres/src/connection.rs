@@ -4,7 +4,6 @@
 //! does not come within the answer timeout counts as a lost connection; a connection on which a transaction may be open is
 //! never used by somebody else. Knows no batch and no outcome.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,15 +19,14 @@ use tokio_postgres::{Client, NoTls, Row, SimpleQueryMessage, Statement};
 use super::error::{Failure, failure};
 use super::session::Session;
 use forebay_remote::answer_timeout::AnswerTimeout;
+use forebay_remote::statements::Statements;
 use forebay_write::{StatementError, StatementErrorKind};
 
 /// A connection, and what is prepared on it.
 pub(super) struct Connection {
     client: Client,
     driver: JoinHandle<()>,
-    statements: HashMap<Arc<str>, Kept>,
-    /// Counts the uses of statements, to know the one that was used the longest ago.
-    uses: u64,
+    statements: Statements<Prepared>,
     /// Set before a transaction begins, cleared when its end was answered.
     in_transaction: bool,
     answer_timeout: AnswerTimeout,
@@ -67,11 +65,6 @@ impl ConnectionId {
             _ => None,
         }))
     }
-}
-
-struct Kept {
-    prepared: Prepared,
-    used: u64,
 }
 
 /// A statement that the server knows. Clones are the same one.
@@ -135,8 +128,8 @@ impl Connection {
         Self {
             client,
             driver,
-            statements: HashMap::new(),
-            uses: 0,
+            // They weigh nothing: there is no bound but their number.
+            statements: Statements::new(session.statements, usize::MAX),
             in_transaction: false,
             answer_timeout: AnswerTimeout::new(session.answer_timeout),
             is_silent: AtomicBool::new(false),
@@ -218,10 +211,8 @@ impl Connection {
 
     /// The statement, prepared now if it was not before. `types` are those of the first parameters; the server chooses the rest.
     pub(super) async fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Prepared, Failure> {
-        self.uses += 1;
-        if let Some(kept) = self.statements.get_mut(sql) {
-            kept.used = self.uses;
-            return Ok(kept.prepared.clone());
+        if let Some(prepared) = self.statements.find(sql) {
+            return Ok(prepared);
         }
         let statement = self.within(self.client.prepare_typed(sql, types), sql).await?;
         let columns = statement
@@ -230,17 +221,11 @@ impl Connection {
             .map(|column| column.name().to_owned())
             .collect();
         let prepared = Prepared { statement, columns };
-        if self.statements.len() >= self.session.statements {
-            let oldest = self.statements.iter().min_by_key(|(_, kept)| kept.used);
-            if let Some(oldest) = oldest.map(|(sql, _)| Arc::clone(sql)) {
-                self.statements.remove(&oldest);
-            }
+        // The library closes what is dropped.
+        while let Some(old) = self.statements.make_room(0) {
+            drop(old);
         }
-        let kept = Kept {
-            prepared: prepared.clone(),
-            used: self.uses,
-        };
-        self.statements.insert(sql.into(), kept);
+        self.statements.keep(sql, 0, prepared.clone());
         Ok(prepared)
     }
 

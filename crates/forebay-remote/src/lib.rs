@@ -35,3 +35,4 @@ pub mod lock_waiters;
 pub mod plans;
 pub mod retry;
 pub mod settled;
+pub mod statements;
