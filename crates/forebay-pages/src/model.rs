@@ -43,7 +43,7 @@ impl Page {
 
     fn resident(bytes: u64) -> Arc<Self> {
         let page = Self::absent();
-        page.word().begin();
+        page.word().begin_load();
         page.land(bytes);
         page
     }
@@ -65,13 +65,13 @@ impl Page {
     /// What a run does with a page that it loads.
     fn land(&self, bytes: u64) {
         self.write(bytes);
-        self.word().land();
+        self.word().finish_load();
     }
 
     /// What the evictor does with a page that it took.
     fn leave(&self, stamp: u32) {
         self.write(NOTHING);
-        self.word().left(stamp);
+        self.word().finish_leaving(stamp);
     }
 
     /// A read that takes what is there, and nothing else.
@@ -116,7 +116,7 @@ fn who_sees_a_page_resident_sees_its_bytes() {
     model(
         || {
             let page = Page::absent();
-            page.word().begin();
+            page.word().begin_load();
             page
         },
         &[|page| page.land(7), reader, reader],
@@ -129,7 +129,7 @@ fn who_waits_with_a_pin_finds_the_page_there_and_keeps_it() {
     model(
         || {
             let page = Page::absent();
-            page.word().begin();
+            page.word().begin_load();
             page
         },
         &[
@@ -186,7 +186,7 @@ fn a_page_is_taken_by_one() {
         &[evictor, evictor],
         |page| {
             assert_eq!(page.word().state(), State::Absent);
-            assert_eq!(page.word().begin(), Some(3), "its stamp stays");
+            assert_eq!(page.word().begin_load(), Some(3), "its stamp stays");
         },
     );
 }
@@ -208,7 +208,7 @@ fn what_left_is_loaded_anew_and_its_stamp_outlives_pins() {
                 while page.word().state() != State::Absent {
                     thread::yield_now();
                 }
-                assert_eq!(page.word().begin(), Some(9));
+                assert_eq!(page.word().begin_load(), Some(9));
                 page.land(8);
             },
             reader,
@@ -228,7 +228,7 @@ fn a_load_that_failed_is_begun_anew() {
     model(
         || {
             let page = Page::absent();
-            page.word().begin();
+            page.word().begin_load();
             page
         },
         &[
@@ -236,13 +236,13 @@ fn a_load_that_failed_is_begun_anew() {
                 // What the failed I/O brought, and its discard.
                 page.write(5);
                 page.write(NOTHING);
-                page.word().revert();
+                page.word().fail_load();
             },
             |page| {
                 while page.word().state() != State::Absent {
                     thread::yield_now();
                 }
-                assert_eq!(page.word().begin(), None);
+                assert_eq!(page.word().begin_load(), None);
                 page.land(8);
             },
             reader,
@@ -291,7 +291,7 @@ fn what_was_read_before_an_invalidation_is_not_there_after_it() {
     // there is something that he cannot take, and retires the mapping.
     loom::model(|| {
         let page = Page::absent();
-        page.word().begin();
+        page.word().begin_load();
         let loader = {
             let page = Arc::clone(&page);
             thread::spawn(move || page.land(7))

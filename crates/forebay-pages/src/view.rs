@@ -166,8 +166,8 @@ mod tests {
     fn view(mapping: &Arc<Mapping>, bytes: Range<u64>) -> View {
         let pages = mapping.pages_of(&bytes);
         for page in pages.clone() {
-            mapping.word(page).begin();
-            mapping.word(page).land();
+            mapping.word(page).begin_load();
+            mapping.word(page).finish_load();
         }
         let pins = Pins::take(mapping, pages, &mut Vec::new());
         // SAFETY: the pages are resident, of zeros.

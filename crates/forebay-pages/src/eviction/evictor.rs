@@ -252,7 +252,7 @@ impl Evictor {
         let mut count = 0;
         for Departure { mapping, pages } in taken {
             for (page, stamp) in pages {
-                mapping.word(*page).left(*stamp);
+                mapping.word(*page).finish_leaving(*stamp);
             }
             mapping.give_back(pages.len());
             count += pages.len();

@@ -62,7 +62,7 @@ impl Run {
         let remembered = planned
             .kept()
             .flatten()
-            .map(|page| mapping.word(page).begin())
+            .map(|page| mapping.word(page).begin_load())
             .collect();
         let load = Load::new();
         for pages in planned.kept() {
@@ -164,17 +164,17 @@ impl Run {
                 loads.remove(&pages);
                 for page in pages {
                     if failed(page) {
-                        self.mapping.word(page).revert();
+                        self.mapping.word(page).fail_load();
                     } else {
-                        self.mapping.word(page).land();
+                        self.mapping.word(page).finish_load();
                     }
                 }
             }
         }
-        let landed = self.planned.kept().flatten().zip(&self.remembered);
+        let loaded = self.planned.kept().flatten().zip(&self.remembered);
         evictor.entered(
             &self.mapping,
-            landed
+            loaded
                 .filter(|(page, _)| !failed(*page))
                 .map(|(page, stamp)| (page, *stamp)),
         );
@@ -191,7 +191,7 @@ impl Run {
             let mut loads = self.mapping.loads();
             for pages in self.planned.kept() {
                 loads.remove(&pages);
-                pages.for_each(|page| self.mapping.word(page).revert());
+                pages.for_each(|page| self.mapping.word(page).fail_load());
             }
         }
         self.mapping.give_back(self.remembered.len());

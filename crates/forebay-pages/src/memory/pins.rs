@@ -79,8 +79,8 @@ mod tests {
 
     fn land(mapping: &Mapping, pages: Range<u32>) {
         for page in pages {
-            mapping.word(page).begin();
-            mapping.word(page).land();
+            mapping.word(page).begin_load();
+            mapping.word(page).finish_load();
         }
     }
 

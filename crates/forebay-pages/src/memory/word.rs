@@ -5,16 +5,16 @@
 //! and one compare-and-swap more while the page is not yet known to be used much.
 //!
 //! ```text
-//!            begin                land
-//!   absent ─────────▶ loading ─────────▶ resident
-//!     ▲ ▲               │                   │ take: no pins
-//!     │ └───── revert ──┘                   ▼
-//!     └───────────── left ─────────────── leaving
+//!            begin_load            finish_load
+//!   absent ─────────────▶ loading ─────────────▶ resident
+//!     ▲ ▲                    │                      │ take: no pins
+//!     │ └───── fail_load ────┘                      ▼
+//!     └─────────────── finish_leaving ─────────── leaving
 //! ```
 //!
 //! Pins may be taken in every state: on a page that is not resident they protect nothing yet, but a page that becomes resident under
-//! a pin is held from that moment on. `begin`, `land` and `revert` are called under the lock of the file's loads; `take` and `left`
-//! by the evictor. While a page is absent its word remembers when it was evicted: it is the policy's ghost entry.
+//! a pin is held from that moment on. `begin_load`, `finish_load` and `fail_load` are called under the lock of the file's loads; `take`
+//! and `finish_leaving` by the evictor. While a page is absent its word remembers when it was evicted: it is the policy's ghost entry.
 //!
 //! Knows nothing of files and queues, and of memory only where the words themselves are.
 
@@ -57,7 +57,7 @@ pub(crate) enum State {
 /// What came of an attempt to take a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It is leaving now: the caller must discard its memory, and then call `left`.
+    /// It is leaving now: the caller must discard its memory, and then call `finish_leaving`.
     Taken,
     /// It was used since it was asked about last.
     Used,
@@ -182,7 +182,7 @@ impl Word {
     /// The absent page is being loaded from now on, by the caller. Returns the stamp of its last eviction, if there is one.
     ///
     /// Acquire: the discard of what was there before is over.
-    pub(crate) fn begin(&self) -> Option<u32> {
+    pub(crate) fn begin_load(&self) -> Option<u32> {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
             assert!(seen & STATE == ABSENT, "only an absent page is loaded");
@@ -203,17 +203,17 @@ impl Word {
     /// The page that was being loaded is resident.
     ///
     /// Release: whoever sees it resident sees its bytes.
-    pub(crate) fn land(&self) {
+    pub(crate) fn finish_load(&self) {
         let before = self.0.fetch_add(RESIDENT - LOADING, Ordering::Release);
-        debug_assert!(before & STATE == LOADING, "who loads it lands it");
+        debug_assert!(before & STATE == LOADING, "finished by who began it");
     }
 
     /// The page that was being loaded is absent again.
     ///
     /// Release: its memory was discarded before.
-    pub(crate) fn revert(&self) {
+    pub(crate) fn fail_load(&self) {
         let before = self.0.fetch_sub(LOADING, Ordering::Release);
-        debug_assert!(before & STATE == LOADING, "who loads it reverts it");
+        debug_assert!(before & STATE == LOADING, "failed by who began it");
     }
 
     /// Takes the page if nobody holds it and it has no uses left; otherwise it has one use less.
@@ -257,12 +257,12 @@ impl Word {
     /// The page that was leaving is absent. Its word remembers the stamp of this eviction, unless that is zero.
     ///
     /// Release: its memory was discarded before.
-    pub(crate) fn left(&self, stamp: u32) {
+    pub(crate) fn finish_leaving(&self, stamp: u32) {
         let before = self.0.fetch_add(
             (u64::from(stamp) << STAMP_SHIFT).wrapping_sub(LEAVING),
             Ordering::Release,
         );
-        debug_assert!(before & STATE == LEAVING, "who takes it says that it left");
+        debug_assert!(before & STATE == LEAVING, "finished by who took it");
     }
 
     /// Notes that the page's name is in a queue of the policy. Returns whether it was not before. Under the policy's lock.

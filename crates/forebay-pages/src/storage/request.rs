@@ -1,4 +1,4 @@
-//! What a storage is asked to read, and who is told when it has been read.
+//! What a storage is asked to read, and what is called when it has been read.
 //!
 //! Knows neither storages nor pages.
 
@@ -21,7 +21,7 @@ pub(crate) struct ReadRequest {
     pub(crate) handler: Box<dyn CompletionHandler>,
 }
 
-/// Who is told how an I/O ended. It owns the memory of the I/O's pieces, which nobody else uses until it has been told.
+/// Called when an I/O has ended. It owns the memory of the I/O's pieces, which nobody else uses until then.
 ///
 /// Callers promise to end each I/O by exactly one call, of `completed` or of `cancelled`, and only when nobody writes to or reads
 /// from the pieces any more. Implementers need not guard against panics: the caller does.

@@ -1,6 +1,6 @@
 //! One transfer in progress: what is to be attempted next, until it has ended.
 //!
-//! Promises: its handler is told exactly once how it ended, even when the job is dropped halfway; a handler that panics does not
+//! Promises: its handler is called exactly once, even when the job is dropped halfway; a handler that panics does not
 //! harm the thread. A short transfer is continued, an interrupted one is tried again, and one that the file system refuses to do
 //! with `O_DIRECT` goes through the kernel's page cache.
 //!
@@ -64,7 +64,7 @@ pub(super) struct Job {
     operation: Operation,
     offset: u64,
     pieces: Vec<Piece>,
-    /// `None`: it has been told.
+    /// `None`: it has been called.
     handler: Option<Box<dyn CompletionHandler>>,
     /// The bytes of all pieces.
     total: usize,
@@ -171,7 +171,7 @@ impl Job {
         }
     }
 
-    /// It has ended: tells the handler, unless that has been told.
+    /// It has ended: calls the handler, unless that was called before.
     pub(super) fn end(&mut self, outcome: io::Result<usize>) {
         if let Some(handler) = self.handler.take() {
             self.context.latency.record(self.began.elapsed());
@@ -179,7 +179,7 @@ impl Job {
         }
     }
 
-    /// It is dropped. Only a panic of the engine leads here with a handler that has not been told.
+    /// It is dropped. Only a panic of the engine leads here with a handler that was not called.
     pub(super) fn abandon(&mut self) {
         self.end(Err(io::Error::other("given up: the I/O engine panicked")));
     }
@@ -293,7 +293,7 @@ impl Job {
     }
 }
 
-/// Tells a handler how its transfer ended.
+/// Calls a handler: its transfer has ended.
 pub(super) fn complete(handler: Box<dyn CompletionHandler>, outcome: io::Result<usize>) {
     guarded(|| handler.completed(outcome));
 }

@@ -60,7 +60,7 @@ pub(super) fn work(dispatch: &Arc<Dispatch>) {
         match dispatch.next() {
             Found::Job(job) => {
                 rouse(dispatch, dispatch.state.lock());
-                // A panic of the engine ends this job (its drop tells the handler), not the thread.
+                // A panic of the engine ends this job (its drop calls the handler), not the thread.
                 let _ = catch_unwind(AssertUnwindSafe(|| run(job)));
             }
             Found::Shut(mut state) => {
@@ -109,7 +109,7 @@ fn transfer(job: &Job) -> io::Result<usize> {
     let position = libc::off_t::try_from(job.position()).expect("checked when the job began");
     let bytes = if job.operation() == Operation::Read {
         // SAFETY: `areas` are `count` areas (`Vector` is an iovec) that the job keeps for the whole of this call, and their
-        // memory is the handler's, and nobody else uses it until the handler has been told, which is later.
+        // memory is the handler's, and nobody else uses it until the handler is called, which is later.
         unsafe { libc::preadv(descriptor, areas, count, position) }
     } else {
         // SAFETY: as above.

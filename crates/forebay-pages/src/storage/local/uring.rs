@@ -28,9 +28,9 @@ use super::settings::Settings;
 use super::threads;
 use super::transfer::Operation;
 
-/// What the kernel answers to the watch on the alarm with; all else are numbers of flights.
+/// The number of the alarm's request; all others are numbers of slots.
 const ALARM: u64 = u64::MAX;
-/// How long to wait where the kernel has no room right now, or where a failed ring is looked at again.
+/// How long to wait when the kernel has no room right now, or before a failed ring is looked at again.
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// Starts the thread with the ring. An error: io_uring cannot be used here, and nothing has changed.
@@ -57,7 +57,7 @@ pub(super) fn start(dispatch: &Arc<Dispatch>, settings: Settings) -> io::Result<
         .unwrap_or_else(|_| Err(io::Error::other("the thread of the ring panicked before it began")))
 }
 
-/// A ring for so many transfers and the alarm, with what the kernel has to make it cheap: completions are worked on only when the
+/// A ring for so many transfers and the alarm, in the cheapest mode that the kernel has: completions are processed only when the
 /// thread asks for them (Linux 6.1), or at least without interrupting it (5.19).
 fn build(depth: usize, entries: Option<u32>) -> io::Result<IoUring> {
     let wanted = u32::try_from(depth + 1)
@@ -95,36 +95,38 @@ fn build(depth: usize, entries: Option<u32>) -> io::Result<IoUring> {
     }
 }
 
-/// A job between submission and answer. Boxed, since the kernel reads `pause` where it is.
-struct Flight {
+/// A job between submission and completion. Boxed, because the kernel reads `pause` where it lies.
+struct Pending {
     job: RunningJob,
-    /// Its answer will be to a timeout, not to the job's attempt.
+    /// Its request is a timeout, not the job's attempt.
     is_paused: bool,
     pause: Timespec,
 }
 
-/// Flights by number. Those that are still there when this is dropped are never freed: the kernel may be writing to their memory.
+/// Pending jobs by number. Those that are left when this is dropped are never freed: the kernel may be writing to their memory.
 #[derive(Default)]
-struct Flights {
-    places: Vec<Option<Box<Flight>>>,
+struct Slots {
+    places: Vec<Option<Box<Pending>>>,
     free: Vec<usize>,
 }
 
-impl Flights {
-    fn insert(&mut self, flight: Box<Flight>) -> u64 {
+impl Slots {
+    fn insert(&mut self, pending: Box<Pending>) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() - 1
         });
-        self.places[place] = Some(flight);
+        self.places[place] = Some(pending);
         place as u64
     }
 
-    fn remove(&mut self, number: u64) -> Box<Flight> {
+    fn remove(&mut self, number: u64) -> Box<Pending> {
         let place = usize::try_from(number).expect("numbers are places");
-        let flight = self.places[place].take().expect("the kernel answers each request once");
+        let pending = self.places[place]
+            .take()
+            .expect("the kernel completes each request once");
         self.free.push(place);
-        flight
+        pending
     }
 
     fn is_empty(&self) -> bool {
@@ -132,24 +134,24 @@ impl Flights {
     }
 }
 
-impl Drop for Flights {
+impl Drop for Slots {
     fn drop(&mut self) {
         self.places.drain(..).flatten().for_each(mem::forget);
     }
 }
 
-/// The ring and what is under way in it.
+/// The ring, and what is pending in it.
 struct Worker {
     // Dropped first: the kernel is told to end what is left.
     ring: IoUring,
     dispatch: Arc<Dispatch>,
     alarm: File,
-    flights: Flights,
+    slots: Slots,
     /// The requests in the submission queue that the kernel has not taken, in order; and one for which there was no room when
     /// the ring failed.
     unsubmitted: VecDeque<u64>,
-    /// The kernel's answers that have not been looked at: number and result.
-    answers: VecDeque<(u64, i32)>,
+    /// Completions that have not been looked at: number and result.
+    completions: VecDeque<(u64, i32)>,
     /// The ring fails after so many calls, in tests.
     fails_after: Option<u32>,
 }
@@ -169,12 +171,12 @@ impl Worker {
             ring,
             dispatch,
             alarm,
-            flights: Flights::default(),
+            slots: Slots::default(),
             unsubmitted: VecDeque::new(),
-            answers: VecDeque::new(),
+            completions: VecDeque::new(),
             fails_after: settings.ring_fails_after_calls,
         };
-        // A sandbox may allow a ring and forbid its use: the first call tells.
+        // A sandbox may allow a ring and forbid its use: the first call shows it.
         worker.watch_alarm()?;
         worker.ring.submit()?;
         worker.unsubmitted.clear();
@@ -197,18 +199,18 @@ impl Worker {
     fn run(&mut self) -> io::Result<()> {
         loop {
             let is_shut = self.begin()?;
-            if is_shut && self.flights.is_empty() {
+            if is_shut && self.slots.is_empty() {
                 return Ok(());
             }
             self.enter(1)?;
-            self.take_answers();
-            while let Some((number, result)) = self.answers.pop_front() {
-                self.answered(number, result)?;
+            self.take_completions();
+            while let Some((number, result)) = self.completions.pop_front() {
+                self.completed(number, result)?;
             }
         }
     }
 
-    /// Prepares requests for all that may begin. Whether nothing will ever begin again.
+    /// Prepares requests for all that may begin. Returns whether nothing will ever begin again.
     fn begin(&mut self) -> io::Result<bool> {
         let dispatch = Arc::clone(&self.dispatch);
         loop {
@@ -216,7 +218,7 @@ impl Worker {
                 Found::Job(mut job) => {
                     if let Some(step) = job.begin() {
                         self.advance(
-                            Box::new(Flight {
+                            Box::new(Pending {
                                 job,
                                 is_paused: false,
                                 pause: Timespec::new(),
@@ -234,41 +236,41 @@ impl Worker {
         }
     }
 
-    fn answered(&mut self, number: u64, result: i32) -> io::Result<()> {
+    fn completed(&mut self, number: u64, result: i32) -> io::Result<()> {
         if number == ALARM {
             if result < 0 {
                 return Err(io::Error::from_raw_os_error(-result));
             }
-            // It says only that it rang; that it is empty already is as good.
+            // Clears it. That it is clear already is no error here.
             let _ = self.alarm.read(&mut [0; 8]);
             return self.watch_alarm();
         }
-        let mut flight = self.flights.remove(number);
-        let step = next_step(&mut flight, result);
-        self.advance(flight, step)
+        let mut pending = self.slots.remove(number);
+        let step = next_step(&mut pending, result);
+        self.advance(pending, step)
     }
 
     /// Prepares the request for the next step of a job, or ends it.
-    fn advance(&mut self, mut flight: Box<Flight>, step: Step) -> io::Result<()> {
+    fn advance(&mut self, mut pending: Box<Pending>, step: Step) -> io::Result<()> {
         let entry = match step {
             Step::End(outcome) => {
-                flight.job.finish(outcome);
+                pending.job.finish(outcome);
                 return Ok(());
             }
             Step::Pause(pause) => {
-                flight.is_paused = true;
-                flight.pause = Timespec::new().sec(pause.as_secs()).nsec(pause.subsec_nanos());
-                opcode::Timeout::new(&raw const flight.pause).build()
+                pending.is_paused = true;
+                pending.pause = Timespec::new().sec(pause.as_secs()).nsec(pause.subsec_nanos());
+                opcode::Timeout::new(&raw const pending.pause).build()
             }
-            Step::Transfer | Step::Sync => match request(&flight.job) {
+            Step::Transfer | Step::Sync => match request(&pending.job) {
                 Ok(entry) => entry,
                 Err(cause) => {
-                    flight.job.finish(Err(cause));
+                    pending.job.finish(Err(cause));
                     return Ok(());
                 }
             },
         };
-        let number = self.flights.insert(flight);
+        let number = self.slots.insert(pending);
         self.push(number, &entry)
     }
 
@@ -277,13 +279,13 @@ impl Worker {
         self.push(ALARM, &opcode::PollAdd::new(Fd(self.alarm.as_raw_fd()), events).build())
     }
 
-    /// Puts a request into the submission queue; where that is full, it is submitted first.
+    /// Puts a request into the submission queue; if that is full, submits it first.
     fn push(&mut self, number: u64, entry: &squeue::Entry) -> io::Result<()> {
         let entry = entry.clone().user_data(number);
         loop {
-            // SAFETY: what the entry points to must be valid until its answer. The alarm's points to nothing. The others point
-            // into a flight that is in `flights` by now: a box whose job keeps its areas, its open file, and by its landing the
-            // memory of its pieces. It leaves `flights` in `remove` only, by the answer or because the kernel never takes the
+            // SAFETY: what the entry points to must be valid until its completion. The alarm's points to nothing. The others point
+            // into a `Pending` that is in `slots` by now: a box whose job keeps its areas, its open file, and by its handler the
+            // memory of its pieces. It leaves `slots` in `remove` only, by the completion or because the kernel never takes the
             // entry (`fail_over`); where the worker ends otherwise, it is leaked.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 self.unsubmitted.push_back(number);
@@ -296,15 +298,15 @@ impl Worker {
         }
     }
 
-    /// Submits what is prepared, and waits for so many answers. An error: the ring has failed.
-    fn enter(&mut self, answers_min: usize) -> io::Result<()> {
+    /// Submits what is prepared, and waits for so many completions. An error: the ring has failed.
+    fn enter(&mut self, completions_min: usize) -> io::Result<()> {
         let outcome = match &mut self.fails_after {
             Some(0) => Err(io::Error::from_raw_os_error(libc::EBADF)),
             Some(calls) => {
                 *calls -= 1;
-                self.ring.submit_and_wait(answers_min)
+                self.ring.submit_and_wait(completions_min)
             }
-            None => self.ring.submit_and_wait(answers_min),
+            None => self.ring.submit_and_wait(completions_min),
         };
         let not_taken = self.ring.submission().len();
         self.unsubmitted.drain(..self.unsubmitted.len() - not_taken);
@@ -312,9 +314,9 @@ impl Worker {
             Ok(_) => Ok(()),
             Err(cause) => match cause.raw_os_error() {
                 Some(libc::EINTR) => Ok(()),
-                // No memory for requests, or answers that must be taken first.
+                // No memory for requests, or completions that must be taken first.
                 Some(libc::EAGAIN | libc::EBUSY) => {
-                    if self.take_answers() == 0 {
+                    if self.take_completions() == 0 {
                         pause();
                     }
                     Ok(())
@@ -324,24 +326,24 @@ impl Worker {
         }
     }
 
-    /// Takes the kernel's answers from the ring. How many.
-    fn take_answers(&mut self) -> usize {
-        let before = self.answers.len();
-        self.answers.extend(
+    /// Takes completions from the ring. Returns how many.
+    fn take_completions(&mut self) -> usize {
+        let before = self.completions.len();
+        self.completions.extend(
             self.ring
                 .completion()
-                .map(|answer| (answer.user_data(), answer.result())),
+                .map(|completion| (completion.user_data(), completion.result())),
         );
-        self.answers.len() - before
+        self.completions.len() - before
     }
 
-    /// Leaves to the threads what the kernel has not taken, and waits for what it has. Requests that are in the submission queue
-    /// still are never submitted.
+    /// Leaves to the threads what the kernel has not taken, and waits for what it has. Requests that are still in the submission
+    /// queue are never submitted.
     fn fail_over(mut self, cause: &io::Error) {
         let untaken = mem::take(&mut self.unsubmitted)
             .into_iter()
             .filter(|&number| number != ALARM);
-        let untaken: Vec<RunningJob> = untaken.map(|number| self.flights.remove(number).job).collect();
+        let untaken: Vec<RunningJob> = untaken.map(|number| self.slots.remove(number).job).collect();
         let mut state = self.dispatch.state.lock();
         state.backend = Backend::Threads;
         state.why_not_uring = Some(format!("the ring failed: {cause}").into());
@@ -350,28 +352,28 @@ impl Worker {
         state.handed_back.extend(untaken);
         threads::rouse(&self.dispatch, state);
         loop {
-            while let Some((number, result)) = self.answers.pop_front() {
+            while let Some((number, result)) = self.completions.pop_front() {
                 if number == ALARM {
                     continue;
                 }
-                let mut flight = self.flights.remove(number);
-                match next_step(&mut flight, result) {
-                    Step::End(outcome) => flight.job.finish(outcome),
-                    _ => self.dispatch.state.lock().handed_back.push(flight.job),
+                let mut pending = self.slots.remove(number);
+                match next_step(&mut pending, result) {
+                    Step::End(outcome) => pending.job.finish(outcome),
+                    _ => self.dispatch.state.lock().handed_back.push(pending.job),
                 }
                 threads::rouse(&self.dispatch, self.dispatch.state.lock());
             }
-            if self.flights.is_empty() {
+            if self.slots.is_empty() {
                 return;
             }
-            // Has the kernel work on what has ended; whether that succeeds shows in the answers.
+            // Has the kernel process completions; whether it succeeds shows in what they are.
             // SAFETY: it submits nothing, and passes no argument.
             let _ = unsafe {
                 self.ring
                     .submitter()
                     .enter::<libc::sigset_t>(0, 0, ENTER_GETEVENTS, None)
             };
-            if self.take_answers() == 0 {
+            if self.take_completions() == 0 {
                 pause();
             }
         }
@@ -387,7 +389,7 @@ fn request(job: &Job) -> io::Result<squeue::Entry> {
         Operation::Read => opcode::Readv::new(descriptor, areas, count)
             .offset(job.position())
             .build()
-            .flags(by_whom(job)),
+            .flags(flags(job)),
         Operation::Write => opcode::Writev::new(descriptor, areas, count)
             .offset(job.position())
             .build(),
@@ -395,13 +397,13 @@ fn request(job: &Job) -> io::Result<squeue::Entry> {
     })
 }
 
-/// From so many bytes on the kernel's own threads begin a read, several at once: finding and zeroing the memory for it takes
-/// longer than waking one of them, and this thread alone could not keep a fast disk busy (decision 0008).
-const BYTES_FOR_OTHERS: usize = 64 << 10;
+/// Reads of so many bytes and more begin on the kernel's own threads, several at once: finding and zeroing the memory for one takes
+/// longer than waking a thread, and this thread alone could not keep a fast disk busy (decision 0008).
+const ASYNC_BYTES_MIN: usize = 64 << 10;
 
-fn by_whom(job: &Job) -> squeue::Flags {
+fn flags(job: &Job) -> squeue::Flags {
     let bytes: usize = job.vectors().iter().map(|area| area.0.iov_len).sum();
-    if bytes >= BYTES_FOR_OTHERS {
+    if bytes >= ASYNC_BYTES_MIN {
         squeue::Flags::ASYNC
     } else {
         squeue::Flags::empty()
@@ -411,13 +413,13 @@ fn by_whom(job: &Job) -> squeue::Flags {
 /// `IORING_ENTER_GETEVENTS`.
 const ENTER_GETEVENTS: u32 = 1;
 
-/// What follows for a job from the kernel's answer.
-fn next_step(flight: &mut Flight, result: i32) -> Step {
-    if mem::take(&mut flight.is_paused) {
-        return flight.job.resume();
+/// What follows for a job from its completion.
+fn next_step(pending: &mut Pending, result: i32) -> Step {
+    if mem::take(&mut pending.is_paused) {
+        return pending.job.resume();
     }
     let outcome = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.saturating_neg()));
-    flight.job.attempted(outcome)
+    pending.job.attempted(outcome)
 }
 
 fn pause() {
