@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     command::{Command, is_installed},
-    setup::{self, apt_install, install_once, install_unless},
+    install::{self, apt_install, install_once, install_unless},
     workspace,
 };
 
@@ -35,11 +35,11 @@ impl Language {
 pub(crate) const LANGUAGES: &[Language] = &[
     Language {
         name: "python",
-        prepare: || setup::python_packages(&installed("python"), &sources("python")),
+        prepare: || install::python_packages(&installed("python"), &sources("python")),
     },
     Language {
         name: "node",
-        prepare: || setup::node_packages(&installed("node"), &sources("node")),
+        prepare: || install::node_packages(&installed("node"), &sources("node")),
     },
     Language {
         name: "prisma",
@@ -47,7 +47,7 @@ pub(crate) const LANGUAGES: &[Language] = &[
     },
     Language {
         name: "go",
-        prepare: || setup::go_program(&installed("go/frameworks"), &sources("go")),
+        prepare: || install::go_program(&installed("go/frameworks"), &sources("go")),
     },
     Language {
         name: "java",
@@ -59,7 +59,7 @@ pub(crate) const LANGUAGES: &[Language] = &[
     },
     Language {
         name: "tools",
-        prepare: setup::servers,
+        prepare: install::servers,
     },
 ];
 
@@ -78,7 +78,7 @@ fn prisma() -> Result<(), String> {
     let (folder, sources) = (installed("prisma"), sources("prisma"));
     let files = ["package.json", "package-lock.json", "schema.prisma"].map(|name| sources.join(name));
     install_once(&folder, &files.each_ref().map(PathBuf::as_path), || {
-        setup::install_node_packages(&folder, &sources)?;
+        install::install_node_packages(&folder, &sources)?;
         let schema = folder.join("schema.prisma");
         fs::copy(&files[2], &schema).map_err(|error| format!("could not copy {}: {error}", files[2].display()))?;
         Command::new("node")

@@ -10,6 +10,7 @@ mod command;
 mod documents;
 mod frameworks;
 mod guide;
+mod install;
 mod report;
 mod setup;
 mod steps;

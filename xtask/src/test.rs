@@ -8,8 +8,8 @@ use crate::{
     command::{Command, cargo, is_installed},
     frameworks::{LANGUAGES, Language},
     guide,
+    install::{self, Client},
     report::Outcome,
-    setup::{self, Client},
     steps::{Steps, outcome_of},
     workspace::{self, LOOM_CFG},
 };
@@ -71,10 +71,10 @@ pub(crate) fn run(extent: Extent) -> bool {
     steps.step("set-up of servers", || {
         // Each is tried, so that one run tells of all that are missing.
         let missing: Vec<String> = [
-            setup::servers(),
-            setup::mariadb(),
-            setup::redis(),
-            setup::load_generators(),
+            install::servers(),
+            install::mariadb(),
+            install::redis(),
+            install::load_generators(),
         ]
         .into_iter()
         .filter_map(Result::err)
@@ -110,7 +110,7 @@ pub(crate) fn run(extent: Extent) -> bool {
     if extent != Extent::Quick {
         steps.step("promised compiler", promised_compiler);
         steps.step("models", models);
-        for client in setup::CLIENTS {
+        for client in install::CLIENTS {
             steps.step(&format!("client {}", client.name), || real_client(client));
         }
         for language in LANGUAGES {
@@ -325,7 +325,7 @@ fn a_million_statements() -> Outcome {
 
 /// The lab's report as its readers see it.
 fn report_in_a_browser() -> Outcome {
-    if let Err(why) = setup::browser() {
+    if let Err(why) = install::browser() {
         return Outcome::DidNotRun(why);
     }
     let test = cargo(["test", "--workspace", "--test", "report", "--quiet"]);

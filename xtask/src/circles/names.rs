@@ -92,6 +92,10 @@ fn find(krate: &Crate, module: usize, path: &[String], followed: &mut Followed) 
     };
     while let Some((name, behind)) = rest.split_first() {
         rest = behind;
+        // Beside a module only a function or a constant can have its name, and nothing is behind those.
+        if targets.iter().any(|target| matches!(target, Target::Module(_))) {
+            targets.retain(|target| matches!(target, Target::Module(_)));
+        }
         targets = targets
             .into_iter()
             .flat_map(|target| match target {

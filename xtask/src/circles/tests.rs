@@ -175,6 +175,16 @@ fn a_module_and_a_function_of_one_name_are_both_found() {
 }
 
 #[test]
+fn of_a_module_and_a_function_only_the_module_has_something_behind_it() {
+    let files = [
+        ("lib.rs", "mod a;\nmod work;\nfn work() {}"),
+        ("a.rs", "use super::work::Thing;"),
+        ("work.rs", "pub struct Thing;"),
+    ];
+    assert_eq!(edges_of(&files), ["a.rs:1 work.rs"]);
+}
+
+#[test]
 fn imports_that_lead_in_a_ring_come_to_an_end() {
     let files = [
         ("lib.rs", "mod a;\nmod b;"),
