@@ -1,6 +1,6 @@
 //! PostgreSQL's protocol and SQL, carried out by embedded SQLite.
 //!
-//! Promises: PostgreSQL's SQL, equal or refused with words that name it, never different; autocommit writes of all sessions share
+//! Promises: a statement has either PostgreSQL's exact meaning or an error that names what is unsupported; autocommit writes of all sessions share
 //! commits. Does not know sockets' addresses, users, options or signals: whoever serves hands over streams that have logged in.
 //!
 //! - [`session`]: the protocol's state: statements, portals, transactions, settings

@@ -2,7 +2,7 @@
 //!
 //! All statements run in arrival order inside one transaction; one that fails undoes only itself, as InnoDB does. Where a
 //! failure takes the transaction with it (a deadlock, a lost connection), or leaves it in doubt, the others are run again: whole,
-//! then in halves, down to the guilty one. Statements that cannot live in a transaction run between two of them, in their
+//! then in halves, down to the failing one. Statements that cannot live in a transaction run between two of them, in their
 //! place. A batch of one statement commits by itself. Nobody is answered before the commit.
 //!
 //! The commit is asked for when everything before it was answered. So a connection that is lost before has written nothing to

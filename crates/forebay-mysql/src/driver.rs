@@ -1,7 +1,7 @@
 //! Driver: the library's connection, closed at once where it is dropped in the middle of a command.
 //!
-//! The library would first read what is still to come, and only then say good-bye, in a task that nobody waits for: from a server
-//! that says nothing, for ever, and what is open at the server stays open as long. Knows no statement.
+//! The library would first read what is still to come, and only then say good-bye, in a task that nobody waits for: with a silent
+//! server it would wait for ever, and what is open there would stay open. Knows no statement.
 
 use std::ops::{Deref, DerefMut};
 

@@ -2,8 +2,8 @@
 //!
 //! Promises: an acknowledged write is committed, with the durability that the server is set to
 //! (`innodb_flush_log_at_trx_commit = 1`, its default, puts it on the disk first; at anything else a warning is logged when
-//! connecting). What was lost before its commit was asked for is written again on another connection; what was lost while it was
-//! asked for is [`OutcomeUnknown`](forebay_write::WriteError::OutcomeUnknown). Reading and writing share the connections, and
+//! connecting). A write whose connection is lost before COMMIT was sent is written again on another; one whose connection is lost
+//! while COMMIT is in flight is [`OutcomeUnknown`](forebay_write::WriteError::OutcomeUnknown). Reading and writing share the connections, and
 //! neither starves the other.
 //!
 //! What a caller is told: rows affected are those that were *changed*, as the server counts them (an UPDATE that leaves a row as

@@ -3,8 +3,8 @@
 //! Promises:
 //!
 //! - Without a users file everyone is let in under the name they give (the configuration refuses that beyond loopback).
-//! - With one, only a client that proves a user's password is let in. A name that is nobody's is told apart from a wrong password by
-//!   nothing: the same messages, a salt that stays the same, the same error at the end (28P01).
+//! - With one, only a client that proves a user's password is let in. A name that is nobody's is indistinguishable from a wrong
+//!   password: the same messages, a salt that stays the same, the same error at the end (28P01).
 //! - Over TLS the proof can be bound to the server's certificate (SCRAM-SHA-256-PLUS), and a stripped offer is noticed.
 //!
 //! Does not know: what a user may do, how long all this may take ([`super::startup`] bounds it).

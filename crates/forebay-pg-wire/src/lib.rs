@@ -1,4 +1,4 @@
-//! The wire: PostgreSQL's frontend/backend protocol, from bytes to typed messages and values and back.
+//! The wire: PostgreSQL's frontend/backend protocol, from bytes to typed messages and back.
 //!
 //! Promises: whatever bytes a client sends, the answer is a typed message or a typed error, never a panic, and never more memory
 //! than the configured limits. Does not know: what a statement means, the database, sessions, or who may do what after the handshake.
@@ -8,7 +8,7 @@
 //! - [`tls`]: how it is encrypted
 //! - [`authentication`]: who the client is (trust, SCRAM-SHA-256), by [`verifier`]s of passwords
 //! - [`backend`]: what the server sends, written straight into the output buffer
-//! - [`budget`]: the room that long messages of all clients share
+//! - [`budget`]: the memory budget that long messages of all clients share
 //! - [`error`]: errors as PostgreSQL's clients understand them
 
 pub mod authentication;

@@ -3,8 +3,8 @@
 //! First optimistically: all statements in one transaction, in arrival order, sent without waiting for answers between. If one
 //! fails, PostgreSQL gives up the whole transaction; then carefully: again, in windows with a savepoint each, so that a
 //! failure costs its own statement and a window's work. Deferred constraints are looked at after each statement. If the commit
-//! itself is refused (a serialization failure), the transaction is run again in halves, down to the guilty one. Nobody is
-//! answered before the commit, also not who failed: what they failed on may not be there in the end.
+//! itself is refused (a serialization failure), the transaction is run again in halves, down to the failing one. Nobody is
+//! answered before the commit, not even a statement that failed: the row it conflicted with may itself be rolled back.
 //!
 //! The commit is asked for when everything before it was answered. So a connection that is lost before has written nothing,
 //! and the batch is run again on another one.

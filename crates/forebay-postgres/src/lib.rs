@@ -1,8 +1,8 @@
 //! The Writer's PostgreSQL: a pool of connections, on each of which a batch is one transaction.
 //!
 //! Promises: an acknowledged write is committed, with the durability that the server is set to (`synchronous_commit`, `fsync`);
-//! what was lost before its commit was asked for is written again on another connection, what was lost while it was asked for
-//! is [`OutcomeUnknown`](forebay_write::WriteError::OutcomeUnknown). Reading and writing share the connections and neither starves
+//! a write whose connection is lost before COMMIT was sent is written again on another; one whose connection is lost while COMMIT is
+//! in flight is [`OutcomeUnknown`](forebay_write::WriteError::OutcomeUnknown). Reading and writing share the connections and neither starves
 //! the other.
 //!
 //! What a batch changes for a statement, and when not to batch: `guide/src/guarantees.md`.

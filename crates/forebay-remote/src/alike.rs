@@ -1,4 +1,4 @@
-//! Alike: values as they are compared to guess which rows of a batch would be in each other's way.
+//! Alike: values as they are compared to guess which rows of a batch would conflict.
 //!
 //! Promises: equal here is equal on every database. The reverse does not hold (collations, numbers of other types), so that it is
 //! good for a hint only.

@@ -1,10 +1,10 @@
-//! Answer timeout: waiting for answers, for each no longer than so long, at next to no cost for those that come in time.
+//! Answer timeout: waiting for answers, each with a time limit, at next to no cost for those that come in time.
 //!
 //! Promises: what [`tokio::time::timeout`] does, for one answer at a time. Knows nothing of whose answers they are.
 //!
-//! How it works: a timer that is set for each answer is earlier than all that the runtime knows of, as mostly there is no other, so
+//! How it works: a timer that is set for each answer is usually the runtime's earliest, as mostly there is no other, so
 //! that tokio wakes the thread that waits for I/O to tell it. Between one caller and a database on the same machine that
-//! was half of the processor time of a call. Here one timer is kept; when it is due, it is put off to the end of the wait there is.
+//! was half of the processor time of a call. Here one timer is kept; when it is due, it is set again, for the end of the current wait.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -1,9 +1,9 @@
 //! Connections: those to one database, and who may have one.
 //!
-//! Promises: never more connections than asked for; who waits is served in the order it came; readers leave at least one
+//! Promises: never more connections than asked for; waiters are served first come, first served; readers leave at least one
 //! connection to writers and writers one to readers, where there are two; a connection that is handed out has no transaction
-//! open, and its session is as every new one's. A server that is away is tried again for as long as the caller gives. What a
-//! lost connection was at is killed at the server before [`kill`](Connections::kill) returns. Knows no database: what one is
+//! open, and its session is in the state of a new one. A server that is away is tried again for as long as the caller gives. Whatever a
+//! lost connection was running is killed at the server before [`kill`](Connections::kill) returns. Knows no database: what one is
 //! like, its [`Connector`] and [`Connection`] say.
 
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Latest: when something last happened, for many to ask and few to note.
+//! Latest: when something last happened, read by many, recorded by few.
 //!
 //! Promises: to ask costs no lock. Knows nothing of what it is.
 

@@ -1,6 +1,6 @@
-//! Lock waiters: writes that wait for somebody's lock for as long as is tried at all, each on a connection of its own.
+//! Lock waiters: writes that wait for another transaction's lock until their retry deadline, each on a connection of its own.
 //!
-//! Promises: so many at a time, that they leave connections to those who do not wait. Knows no lock.
+//! Promises: bounded in number, so that other writes keep connections. Knows no lock.
 
 use std::time::Duration;
 

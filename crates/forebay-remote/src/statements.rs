@@ -1,6 +1,6 @@
-//! Statements: what one connection has prepared, by text, the least lately used going first.
+//! Statements: what one connection has prepared, by text; the least recently used is evicted first.
 //!
-//! Promises: never more than so many, nor heavier in all than so much. Knows no connection: what has to go is handed back to be
+//! Promises: bounded in number and in total weight. Knows no connection: what has to go is handed back to be
 //! closed.
 
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
-//! Bound: whether a query of MariaDB or MySQL has to do with more than a snapshot: it locks what it reads, or it uses what its
+//! Bound: whether a query of MariaDB or MySQL needs more than a snapshot: it locks what it reads, or it uses what its
 //! session keeps for the next query.
 //!
 //! Promises: told by what stands outside of quotes and comments, and by nothing that can be a name without quotes; a comment that
-//! some servers execute is taken for what it may be, and a backslash in quotes for both of the things that it is by the server's
-//! settings. Does not see what a function of the user's does.
+//! some servers execute is taken for what it may be, and a backslash in quotes is read both ways that the server's settings
+//! allow. Does not see what a function of the user's does.
 
 use super::dialect::Dialect;
 use super::lexer::{Kind, Token};

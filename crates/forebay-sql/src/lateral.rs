@@ -8,7 +8,7 @@
 //!   the names that are added are in nobody's text.
 //!
 //! Does not know types. What the server takes for an error in the new text (an aggregate of nothing but the key) is not lateral
-//! either; that is for who prepares it to see.
+//! either; the caller that prepares it must check.
 
 use std::fmt::Write as _;
 use std::ops::{ControlFlow, Range};

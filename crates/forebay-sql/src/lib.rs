@@ -1,7 +1,8 @@
-//! Shape: what a real SQL parser shows of a statement.
+//! What a statement's text says: its verb, its role in a transaction, what it leaves in its session; and its shape, as a real SQL
+//! parser shows it.
 //!
-//! Promises: what is said here was read off a syntax tree; where the parser does not understand a text, or sees more than is
-//! asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
+//! Promises: verb and role are told by tokens, never by those of a comment or a quoted name. A shape was read off a syntax tree; where
+//! the parser does not understand a text, or sees more than is asked for, the answer is "not shown", never a guess. Knows dialects' grammar; knows no connection, table or value.
 
 mod bound;
 mod commit;

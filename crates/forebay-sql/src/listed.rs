@@ -1,4 +1,4 @@
-//! Listed: a MariaDB or MySQL query for one whole number, made into one for a list of them, each row with its own.
+//! Listed: a MariaDB or MySQL query for one integer key, made into one for a list of them, each row with its own.
 //!
 //! Promises:
 //! - The query's own text is kept as it stands, but for its parameter: `column = ?` becomes `column IN (?, ?, …)`, and the column
@@ -7,8 +7,8 @@
 //!   comparison as one of its terms, and nothing that looks at more than a row at a time or that is not the same each time.
 //! - Only for a text that all servers read alike, whatever their settings; the name that is added is in nobody's text.
 //!
-//! Does not know types: that the column is of whole numbers, which alone are equal only to themselves, is for who prepares it to
-//! see.
+//! Does not know types: that the column is of whole numbers, which alone are equal only to themselves, the caller that prepares it
+//! must check.
 
 use std::ops::{ControlFlow, Range};
 

@@ -1,8 +1,8 @@
-//! Role: whether a statement shares a transaction with its neighbours, runs alone, or is not taken.
+//! Role: whether a statement shares a transaction with its neighbours, runs alone, or is refused.
 //!
 //! Promises:
 //! - Told by the first words of the text, and by nothing that is guessed: what begins as nothing known shares, on PostgreSQL,
-//!   and runs alone on MariaDB and MySQL, where most statements commit; the server then says what it thinks of it.
+//!   and runs alone on MariaDB and MySQL, where most statements commit implicitly; the server then says what it thinks of it.
 //! - Refused, with what to use instead: what begins or ends transactions, what would change a connection that others use after
 //!   it or depends on one, and texts of no or several statements.
 //!

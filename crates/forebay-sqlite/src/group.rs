@@ -2,9 +2,9 @@
 //!
 //! All statements run in arrival order inside one transaction. A statement that fails undoes only itself. Where a failure
 //! takes the transaction with it (an interrupt, ON CONFLICT ROLLBACK, a full disk), or leaves something in it that only a
-//! rollback removes (a foreign key left open, an error that SQLite did not foresee), the guilty one is answered and the
+//! rollback removes (a foreign key left open, an error that SQLite did not foresee), the failing one is answered and the
 //! others are run again: those before it commit first, then the rest go on in a transaction of their own. If the commit
-//! itself fails, the transaction is run again in halves, down to the guilty one.
+//! itself fails, the transaction is run again in halves, down to the failing one.
 //!
 //! Nobody is answered before the commit. Why it is done so: `docs/decisions/0003-shared-transactions.md`.
 

@@ -5,7 +5,7 @@
 //! because a pooled connection holds no snapshot between its users.
 //!
 //! Whoever has a connection and cannot go on for a while (its own client takes nothing) may step aside: it keeps the
-//! connection and what it reads, and another may have one in its place. As many may stand aside as there are places.
+//! connection and what it reads, and another may have one in its place. At most as many may stand aside as the pool has connections.
 
 use std::path::PathBuf;
 use std::sync::Arc;

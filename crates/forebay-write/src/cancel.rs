@@ -1,4 +1,4 @@
-//! CancelToken: one statement's way to be cancelled, by a person or by its deadline, without guessing whether it ran.
+//! CancelToken: cancels one statement, on request or at its deadline, without guessing whether it ran.
 //!
 //! A statement that waits can be withdrawn: once withdrawn it is never executed. A statement that has been claimed by
 //! the thread that executes it can only be interrupted: its outcome then comes from the database. The claim and the

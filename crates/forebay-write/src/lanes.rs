@@ -1,9 +1,8 @@
 //! Lanes: as many Batchers as batches may be in flight, and which of them a write goes to.
 //!
 //! Promises: each lane has one batch in flight, so that what is in one lane is committed in the order of its arrival. What must
-//! stay in order is in one lane, whatever the others do. What is in nobody's order goes where it is done soonest: a few calls to
-//! lanes that are idle, more of them into one lane, where a row costs next to nothing beside others of its text, and many into
-//! all lanes. Knows no database, and not what must stay in order.
+//! stay in order is in one lane, whatever the others do. What needs no order goes where it finishes soonest: a few calls to
+//! idle lanes; more of them to one lane, where a row costs next to nothing beside others of its text; many to all lanes. Knows no database, and not what must stay in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

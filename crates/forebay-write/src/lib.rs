@@ -1,4 +1,4 @@
-//! Writer: many callers write at once, one commit, each caller its own true outcome.
+//! Writer: concurrent writes share a commit; each caller gets its own true outcome.
 //!
 //! The contract: an acknowledged write is committed with the database's full durability; an error means no effect
 //! (except [`WriteError::OutcomeUnknown`], which says so); a statement that fails fails alone, and its neighbours commit

@@ -1,6 +1,6 @@
-//! What reading keys from a database ends with.
+//! Why reading keys from a database failed.
 //!
-//! Promises: an error says whether it is the database's or the row's, and what to mend. Knows no database.
+//! Promises: an error says whether it is the database's or the row's, and what to fix. Knows no database.
 
 use std::future::Future;
 use std::pin::Pin;

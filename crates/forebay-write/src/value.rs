@@ -1,4 +1,4 @@
-//! Values that cross the Writer's border: what a parameter may be, and what a RETURNING row holds.
+//! Values that go into the Writer and come out of it: what a parameter may be, and what a RETURNING row holds.
 //!
 //! The five storage classes of SQLite, which every SQL database can map its own types onto, and lists of them. Nothing here
 //! knows a dialect.

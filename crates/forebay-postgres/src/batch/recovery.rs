@@ -1,7 +1,7 @@
-//! Recovery: what follows when a transaction left nothing.
+//! Recovery: what follows when a transaction was rolled back or lost.
 //!
 //! Promises: a loss, a conflict and a plan that is outdated are tried again for as long as is tried at all, and in halves where
-//! the whole fails again; who waits for a lock is parted from those who do not; whoever cannot be tried again is told why.
+//! the whole fails again; who waits for a lock is separated from those who do not; whoever cannot be tried again is told why.
 //! Knows nothing of how a transaction is run.
 
 use std::sync::Arc;

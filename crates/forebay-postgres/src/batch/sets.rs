@@ -2,8 +2,8 @@
 //!
 //! Promises: a set is all written or not at all, and each of its callers is told its own. Where rows in conflict are to be
 //! expected they are looked for first and executed by themselves, to fail: those in conflict with what is there before the
-//! others, those in conflict with one another after them. What was not found fails the set, and is found by parting it; where
-//! one does not fail, all are written in the order of their arrival.
+//! others, those in conflict with one another after them. What was not found fails the set, and is found by splitting the set; where
+//! a set does not fail, all are written in the order of their arrival.
 //!
 //! Does not know: how a set is spelled ([`set`]), when it runs and what follows if it fails.
 

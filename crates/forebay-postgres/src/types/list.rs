@@ -1,4 +1,4 @@
-//! List: an array spelled as text that the server reads.
+//! Array literals: lists as the text that the server reads.
 //!
 //! Knows PostgreSQL's notation of arrays; how an element is spelled, [`Element`] knows.
 
