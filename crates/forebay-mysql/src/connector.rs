@@ -1,6 +1,6 @@
 //! Connector: how connections are made, and which of them may be had again.
 //!
-//! Promises: what [`connections`](forebay_remote::connections) asks of a database. Knows no batch.
+//! Promises: what [`connections`] asks of a database. Knows no batch.
 
 use std::time::Duration;
 

@@ -88,7 +88,9 @@ pub(crate) fn refusal(plan: &Plan, sql: &str) -> Option<String> {
 impl Reading {
     /// A connection to read from.
     pub(crate) async fn open(connections: &Arc<Connections>) -> Result<Self, WriteError> {
-        let lease = connections.take(Purpose::Read, &mut connections.backoff()).await?;
+        let permit = connections.permit(Purpose::Read).await?;
+        // Its tries begin now, not when it began to wait for its turn.
+        let lease = connections.take_with(permit, &mut connections.backoff()).await?;
         let bytes_max = lease.rows_bytes_max();
         Ok(Self {
             connections: Arc::clone(connections),

@@ -22,7 +22,7 @@ pub(crate) fn publish(name: &Arc<str>, stats: &Stats) {
     counter("forebay_pages_runs_total", stats.runs);
     counter("forebay_pages_asked_bytes_total", stats.asked_bytes);
     counter("forebay_pages_read_bytes_total", stats.read_bytes);
-    counter("forebay_gap_pages_bytes_total", stats.gap_bytes);
+    counter("forebay_pages_gap_bytes_total", stats.gap_bytes);
     counter("forebay_pages_evictions_total", stats.evictions);
     counter("forebay_pages_waits_total", stats.waits);
     counter("forebay_pages_failures_total", stats.failures);
@@ -39,5 +39,70 @@ pub(crate) fn publish(name: &Arc<str>, stats: &Stats) {
             metrics::gauge!("forebay_pages_io_seconds", "pool" => Arc::clone(name), "quantile" => quantile)
                 .set(micros as f64 / 1e6);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Notes what is published.
+    #[derive(Default)]
+    struct Names(Mutex<BTreeSet<String>>);
+
+    impl Recorder for Names {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            self.0.lock().insert(format!("counter {}", key.name()));
+            Counter::noop()
+        }
+
+        fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+            self.0.lock().insert(format!("gauge {}", key.name()));
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::noop()
+        }
+    }
+
+    #[test]
+    fn what_is_published_has_the_names_that_are_documented() {
+        let names = Names::default();
+        metrics::with_local_recorder(&names, || publish(&"segments".into(), &Stats::default()));
+        let counters = [
+            "hits",
+            "misses",
+            "joined",
+            "runs",
+            "asked_bytes",
+            "read_bytes",
+            "gap_bytes",
+            "evictions",
+            "waits",
+            "failures",
+            "written_bytes",
+            "published",
+            "syncs_shared",
+        ];
+        let gauges = [
+            "resident_bytes",
+            "pinned_bytes",
+            "capacity_bytes",
+            "io_in_flight",
+            "io_queued",
+        ];
+        let counters = counters.map(|name| format!("counter forebay_pages_{name}_total"));
+        let gauges = gauges.map(|name| format!("gauge forebay_pages_{name}"));
+        assert_eq!(names.0.into_inner(), counters.into_iter().chain(gauges).collect());
     }
 }

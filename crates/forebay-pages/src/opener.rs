@@ -70,24 +70,30 @@ impl Opener {
 
     /// Retires a mapping: a new one of the same open file takes its place. Blocks.
     pub(crate) fn replace(&self, mapping: &Arc<Mapping>) -> Result<(), PageError> {
-        let mut files = self.files.write();
-        if mapping.is_retired() {
-            // Another was faster; its successor is as new.
+        loop {
+            let current = mapping.latest();
+            if !Arc::ptr_eq(&current, mapping) && !mapping.has_side_file() {
+                // Another was faster; its successor is as new.
+                return Ok(());
+            }
+            // Read again: a side file changes with its file. Not under the lock, for all evictions wait for that.
+            let checked = current
+                .checked()
+                .map(|(checksums, _)| {
+                    let verifier = checksums.verifier(self.context.page_size, current.length)?;
+                    Ok((checksums, verifier))
+                })
+                .transpose()?;
+            let mut files = self.files.write();
+            if current.is_retired() {
+                // Its successor may have an older reading of the side file than this call promises.
+                continue;
+            }
+            let (path, file) = (Arc::clone(&current.path), Arc::clone(&current.file));
+            let next = Mapping::new(&self.context, files.new_id(), path, file, checked)?;
+            files.succeed(next);
             return Ok(());
         }
-        let checked = match mapping.checked() {
-            // Read again: a side file changes with its file.
-            Some((checksums, _)) => {
-                let verifier = checksums.verifier(self.context.page_size, mapping.length)?;
-                Some((checksums, verifier))
-            }
-            None => None,
-        };
-        let id = files.new_id();
-        let (path, file) = (Arc::clone(&mapping.path), Arc::clone(&mapping.file));
-        let next = Mapping::new(&self.context, id, path, file, checked)?;
-        files.succeed(next);
-        Ok(())
     }
 
     /// A handle of this mapping is about to be dropped, and is its only owner besides the table of files, if it is idle at all.

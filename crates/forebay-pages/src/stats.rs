@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::latency::Latencies;
 
 /// A reading of a pool's counters. Taken while it works they are of slightly different moments.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Pages that reads found in memory, so far. A page is counted twice if a read looked for it twice, because it had to wait for

@@ -1,6 +1,7 @@
 //! Session: what a statement may leave behind for whoever has its connection next.
 //!
-//! Promises: told by words of the text, never by those of a comment. Does not see what a function of the user's does: such a
+//! Promises: told by words of the text, not by those of a comment, but for the names of functions that change a session, which are
+//! looked for everywhere. Does not see what a function of the user's does: such a
 //! thing is known of CALL and DO only, and of what the servers themselves bring.
 
 use super::bound::uses_its_session;
@@ -40,8 +41,11 @@ pub fn changes_session(dialect: Dialect, sql: &str) -> bool {
 }
 
 fn changes_session_of_postgres(sql: &str) -> bool {
+    // Anywhere: also in a string, which a function may take for a statement, and in what is a comment to this lexer only because the
+    // server reads backslashes in strings.
+    let lower = sql.to_ascii_lowercase();
     let words = Words::of(sql);
-    words.any_names(&FUNCTIONS)
+    FUNCTIONS.iter().any(|function| lower.contains(function))
         || words.first_is(&["CALL", "DO"])
         || (verb(Dialect::Postgres, sql) == Verb::Reads
             && words.any_pair(&["INTO"], &["TEMP", "TEMPORARY", "LOCAL", "GLOBAL"]))
@@ -66,14 +70,6 @@ impl<'t> Words<'t> {
 
     fn first_is(&self, words: &[&str]) -> bool {
         self.tokens.first().is_some_and(|token| is_one_of(token, words))
-    }
-
-    /// Whether one of these is named, or is part of a name; also in a string, which a function may take for a statement.
-    fn any_names(&self, functions: &[&str]) -> bool {
-        self.tokens.iter().any(|token| {
-            let lower = token.text.to_ascii_lowercase();
-            functions.iter().any(|function| lower.contains(function))
-        })
     }
 
     fn any_pair(&self, first: &[&str], second: &[&str]) -> bool {
@@ -103,6 +99,8 @@ mod tests {
             "/*+ hint */ CALL tidy()",
             "; -- name: tidy\nDO $$ BEGIN END $$",
             "SELECT 1 AS n INTO /*+ hint */ TEMP kept",
+            // A call where backslashes escape in strings, and part of a comment where they do not.
+            r"SELECT 'it\'s -- x', set_config('role', 'admin', false)",
             "SELECT query_to_xml('SELECT set_config(1, 2, false)', true, true, '')",
         ] {
             assert!(changes_session(Dialect::Postgres, sql), "{sql}");
@@ -113,7 +111,7 @@ mod tests {
             "SELECT temp FROM readings",
             "UPDATE t SET n = $1",
             "SELECT pg_advisory_xact_lock($1)",
-            "-- CALL set_config\nUPDATE t SET n = $1",
+            "-- CALL tidy()\nUPDATE t SET n = $1",
         ] {
             assert!(!changes_session(Dialect::Postgres, sql), "{sql}");
         }

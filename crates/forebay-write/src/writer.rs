@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::database::{Answer, Database};
 use super::lanes::{Lanes, Place};
-use super::{Outcome, Parameters, Sql, Transaction, Write, WriteError};
+use super::{CancelToken, Outcome, Parameters, Sql, Transaction, Write, WriteError};
 
 /// Writes for many callers at once. Clones are handles to the same writer.
 ///
@@ -87,6 +87,17 @@ impl Told {
         match self {
             Self::Now(outcome) => outcome,
             Self::Later(writing) => writing.await.unwrap_or_else(|error| Err(ended_early(&error))),
+        }
+    }
+}
+
+/// Withdraws a statement that has not been claimed.
+struct WithdrawnOnDrop<'t>(Option<&'t CancelToken>);
+
+impl Drop for WithdrawnOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(token) = self.0 {
+            token.withdraw();
         }
     }
 }
@@ -268,13 +279,16 @@ impl Writer {
     ///
     /// # Cancel safety
     /// As [`execute`](Self::execute).
-    pub async fn submit_alone(&self, write: Write) -> Result<Outcome, WriteError> {
-        let token = write.cancel.clone().unwrap_or_default();
+    pub async fn submit_alone(&self, mut write: Write) -> Result<Outcome, WriteError> {
+        let token = write.cancel.get_or_insert_default().clone();
+        // What runs has a task of its own, which is not dropped with this future: what it has not claimed, it never will.
+        let mut unanswered = WithdrawnOnDrop(Some(&token));
         let mut answers = tokio::select! {
             biased;
             answers = self.target.write_to_the_end(vec![write]) => answers?,
             () = token.withdrawn() => return Err(token.reason()),
         };
+        unanswered.0 = None;
         let told = answers.pop().expect("one answer a write");
         told.outcome().await
     }

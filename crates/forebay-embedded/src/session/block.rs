@@ -49,14 +49,17 @@ pub(super) struct Block {
     /// SET CONSTRAINTS name IMMEDIATE, of some of them.
     pub(super) some_constraints_are_immediate: bool,
     /// Settings that SET LOCAL changed: a commit puts them back too.
-    local: Vec<String>,
+    local: Vec<(String, Option<String>)>,
 }
 
 /// What a rollback to it puts back, beside what was written.
 struct Savepoint {
     name: String,
     settings: Settings,
-    local: Vec<String>,
+    local: Vec<(String, Option<String>)>,
+    read_only: bool,
+    constraints_are_immediate: bool,
+    some_constraints_are_immediate: bool,
 }
 
 impl Block {
@@ -110,18 +113,22 @@ impl Block {
         emptied.any(|(name, savepoints)| name == table && *savepoints == self.savepoints.len())
     }
 
-    /// This setting is changed until the end of the block only.
-    pub(super) fn remember_local(&mut self, name: &str) {
-        if !self.local.iter().any(|local| local == name) {
-            self.local.push(name.to_owned());
+    /// This setting, which has that value, is changed until the end of the block only.
+    pub(super) fn remember_local(&mut self, name: &str, value: Option<String>) {
+        if !self.local.iter().any(|(local, _)| local == name) {
+            self.local.push((name.to_owned(), value));
         }
+    }
+
+    /// This setting is changed for good, if the block is committed.
+    pub(super) fn forget_local(&mut self, name: &str) {
+        self.local.retain(|(local, _)| local != name);
     }
 
     /// The settings as they are to be after a commit, being `now` before it.
     pub(super) fn settings_after_commit(&self, now: &Settings) -> Settings {
         let mut after = now.clone();
-        for name in &self.local {
-            let before = self.settings_before.value(name);
+        for (name, before) in &self.local {
             after
                 .set(name, before.as_deref())
                 .expect("a value it had before is taken again");
@@ -239,6 +246,9 @@ impl Block {
             name,
             settings,
             local: self.local.clone(),
+            read_only: self.read_only,
+            constraints_are_immediate: self.constraints_are_immediate,
+            some_constraints_are_immediate: self.some_constraints_are_immediate,
         });
         Ok(())
     }
@@ -257,8 +267,12 @@ impl Block {
         if let Some(SchemaChange(plans)) = &self.schema_change {
             plans.schema_changed();
         }
-        self.local.clone_from(&self.savepoints[place].local);
-        Ok(Some(self.savepoints[place].settings.clone()))
+        let savepoint = &self.savepoints[place];
+        self.local.clone_from(&savepoint.local);
+        self.read_only = savepoint.read_only;
+        self.constraints_are_immediate = savepoint.constraints_are_immediate;
+        self.some_constraints_are_immediate = savepoint.some_constraints_are_immediate;
+        Ok(Some(savepoint.settings.clone()))
     }
 
     /// Forgets the savepoint and those after it; false if there is no such savepoint.

@@ -142,13 +142,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// A prepared statement as the schema and the search path are now.
+    /// A prepared statement as the schema, the search path and what else it reads of the settings are now.
     pub(super) async fn brought_up_to_date(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         let before = &prepared.shape;
         let Some(statement) = prepared.statement.as_ref().filter(|_| before.plan.is_some()) else {
             return Ok(prepared);
         };
-        if before.epoch == self.shared.plans.epoch() && *before.search_path == *self.settings.search_path() {
+        let reads_settings = before.plan.as_ref().is_some_and(|plan| plan.reads_settings);
+        let is_of_now =
+            before.epoch == self.shared.plans.epoch() && *before.search_path == *self.settings.search_path();
+        if is_of_now && !reads_settings {
             return Ok(prepared);
         }
         let declared: Vec<u32> = before.parameters.iter().map(Type::oid).collect();
@@ -298,10 +301,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     fn circumstances<'a>(&'a self, declared: &'a [u32], alone: bool) -> Circumstances<'a> {
+        let search_path = self.settings.search_path();
         Circumstances {
             declared,
             zone: self.settings.zone_name(),
-            search_path: self.settings.search_path(),
+            search_path,
+            user: if search_path.contains("$user") {
+                self.settings.user()
+            } else {
+                ""
+            },
             alone,
         }
     }

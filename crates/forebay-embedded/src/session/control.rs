@@ -406,16 +406,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             _ => {}
         }
-        if local {
-            match &mut self.block {
-                Some(block) => block.remember_local(name),
-                None => {
-                    self.warn("25P01", "SET LOCAL can only be used in transaction blocks");
-                    return Ok(());
-                }
-            }
+        let before = self.settings.value(name);
+        if local && self.block.is_none() {
+            self.warn("25P01", "SET LOCAL can only be used in transaction blocks");
+            return Ok(());
         }
         let reported = self.settings.set(name, value)?;
+        match &mut self.block {
+            Some(block) if local => block.remember_local(&name.to_ascii_lowercase(), before),
+            Some(block) => block.forget_local(&name.to_ascii_lowercase()),
+            None => {}
+        }
         if let Some((name, value)) = reported {
             backend::parameter_status(&mut self.output.pending, name, &value);
         }

@@ -1,7 +1,8 @@
 //! What texts were understood and compiled to, kept for whoever sends them next.
 //!
-//! Contract: a statement is found again only for the same text, declared types, time zone and search path, under the schema it was
-//! compiled for, as far as changes are counted; whoever runs it looks at the schema's version. What holds for one session only is never kept. Bounded by bytes.
+//! Contract: a statement is found again only for the same text, declared types, time zone and search path (and user, where the
+//! path speaks of it), under the schema it was compiled for, as far as changes are counted; whoever runs it looks at the schema's
+//! version. What holds for one session only is never kept. Bounded by bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ struct Known {
     declared: Box<[u32]>,
     zone: Box<str>,
     search_path: Box<str>,
+    user: Box<str>,
     alone: bool,
     /// None if it cannot be compiled.
     found: Option<Found>,
@@ -57,6 +59,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) declared: &'a [u32],
     pub(super) zone: &'a str,
     pub(super) search_path: &'a str,
+    /// The user, where the search path speaks of it.
+    pub(super) user: &'a str,
     /// The text is a whole script, not one statement of it.
     pub(super) alone: bool,
 }
@@ -67,6 +71,7 @@ impl Circumstances<'_> {
             declared: self.declared.into(),
             zone: self.zone.into(),
             search_path: self.search_path.into(),
+            user: self.user.into(),
             alone: self.alone,
             found,
         }
@@ -86,6 +91,7 @@ impl Known {
         *self.declared == *circumstances.declared
             && *self.zone == *circumstances.zone
             && *self.search_path == *circumstances.search_path
+            && *self.user == *circumstances.user
             && self.alone == circumstances.alone
     }
 }

@@ -4,6 +4,7 @@
 //! and that mean nothing here are taken and remembered. Anything else is an error that names it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_pg_values::temporal::parse_zone;
@@ -165,8 +166,8 @@ const SETTINGS: &[Setting] = &[
 pub struct Settings {
     /// Those that differ from the default, by name in lower case.
     changed: BTreeMap<&'static str, String>,
-    /// Those with a dot in their name: anybody's own.
-    custom: BTreeMap<String, String>,
+    /// Those with a dot in their name: anybody's own. Shared, for each savepoint keeps a copy.
+    custom: Arc<BTreeMap<String, String>>,
     user: String,
     /// What `timezone` names, if it is not the default.
     zone: Option<TimeZone>,
@@ -184,6 +185,11 @@ impl Settings {
             user: user.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Whose session it is.
+    pub(super) fn user(&self) -> &str {
+        &self.user
     }
 
     /// The value, or nothing if there is no such setting.
@@ -224,8 +230,8 @@ impl Settings {
                 return Err(WireError::new("53400", message));
             }
             match value {
-                Some(value) => self.custom.insert(name.to_ascii_lowercase(), value.to_owned()),
-                None => self.custom.remove(&name.to_ascii_lowercase()),
+                Some(value) => Arc::make_mut(&mut self.custom).insert(name.to_ascii_lowercase(), value.to_owned()),
+                None => Arc::make_mut(&mut self.custom).remove(&name.to_ascii_lowercase()),
             };
             return Ok(None);
         };
@@ -337,7 +343,7 @@ impl Settings {
     /// Puts every setting back.
     pub fn reset_all(&mut self) {
         self.changed.clear();
-        self.custom.clear();
+        self.custom = Arc::default();
         self.zone = None;
     }
 

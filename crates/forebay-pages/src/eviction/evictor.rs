@@ -132,8 +132,10 @@ impl Evictor {
 
     /// Evicts up to so many pages, in the policy's order. Returns how many.
     fn evict(&self, wanted: usize) -> usize {
+        // Dropped behind the lock: with its last page goes a mapping, and with that the user's code.
+        let taken;
         let _turn = self.turn.lock();
-        let taken = self.take(wanted);
+        taken = self.take(wanted);
         self.release(&taken)
     }
 

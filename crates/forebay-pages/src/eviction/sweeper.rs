@@ -6,6 +6,7 @@
 //! Knows when to evict, not what.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,11 +38,19 @@ fn sweep(evictor: &Weak<Evictor>, publish: Option<&Publish>) {
             Some(_) => thread::park_timeout(PUBLISH_EVERY.saturating_sub(published.elapsed())),
         }
         let Some(evictor) = evictor.upgrade() else { return };
-        evictor.drop_outdated();
-        evictor.make_room();
+        guarded(|| evictor.drop_outdated());
+        guarded(|| evictor.make_room());
         if let Some(publish) = publish.filter(|_| published.elapsed() >= PUBLISH_EVERY) {
-            publish(&evictor);
             published = Instant::now();
+            guarded(|| publish(&evictor));
         }
+    }
+}
+
+/// Calls what may end in the user's code: a recorder of metrics, the drop of a checksum function. Reads wait for the memory that the
+/// sweeper frees, so that no panic may end it.
+fn guarded(work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        tracing::error!("the user's code panicked in the sweeper; the sweeper goes on");
     }
 }

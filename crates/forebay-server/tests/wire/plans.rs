@@ -151,6 +151,41 @@ fn prepared_statements_follow_the_search_path() {
 }
 
 #[test]
+fn a_schema_that_is_named_like_the_user_is_that_users_alone() {
+    let server = server(&[]);
+    let as_user = |user| Client::connect_with(server.address(), &[("user", user)]).unwrap();
+    let (mut alice, mut bob) = (as_user("alice"), as_user("bob"));
+    alice.run("CREATE SCHEMA bob");
+    alice.run("CREATE TABLE public.t (whose text)");
+    alice.run("INSERT INTO public.t VALUES ('everybody')");
+    bob.run("CREATE TABLE bob.t (whose text)");
+    bob.run("INSERT INTO bob.t VALUES ('bob')");
+    for _ in 0..2 {
+        assert_eq!(alice.ask("SELECT max(whose) FROM t"), "everybody");
+        assert_eq!(bob.ask("SELECT max(whose) FROM t"), "bob");
+        for (client, whose) in [(&mut alice, "everybody"), (&mut bob, "bob")] {
+            client.run(&format!("INSERT INTO t VALUES ('{whose}')"));
+        }
+    }
+    assert_eq!(alice.ask("SELECT count(*) FROM bob.t"), "3");
+}
+
+#[test]
+fn a_prepared_statement_reads_settings_as_they_are() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("SET app.tenant = 'one'");
+    client.run("PREPARE tenant AS SELECT current_setting('app.tenant')");
+    client.pipeline(&[parse("tenant", "SELECT current_setting('app.tenant')")]);
+    for tenant in ["one", "two", "three"] {
+        client.run(&format!("SET app.tenant = '{tenant}'"));
+        let answer = client.pipeline(&[bind("", "tenant", &[]), execute("", 0)]);
+        assert_eq!(answer.value().unwrap(), tenant);
+        assert_eq!(client.ask("EXECUTE tenant"), tenant);
+    }
+}
+
+#[test]
 fn what_was_compiled_beside_an_uncommitted_change_is_not_used_behind_it() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());

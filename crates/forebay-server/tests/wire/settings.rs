@@ -266,6 +266,35 @@ fn notices_have_postgresqls_codes() {
 }
 
 #[test]
+fn set_holds_behind_a_commit_whatever_set_local_says() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for sets in [
+        "SET x.y = '3'; SET LOCAL x.y = '2'",
+        "SET LOCAL x.y = '2'; SET x.y = '3'",
+        "SET LOCAL x.y = '1'; SET X.Y = '3'; SET LOCAL x.y = '2'",
+    ] {
+        client.run("SET x.y = '0'");
+        client.run(&format!("BEGIN; {sets}; COMMIT"));
+        assert_eq!(client.ask("SHOW x.y"), "3", "{sets}");
+    }
+}
+
+#[test]
+fn a_rollback_to_a_savepoint_lets_write_again() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int)");
+    client.run("BEGIN");
+    client.run("SAVEPOINT a");
+    client.run("SET TRANSACTION READ ONLY");
+    client.run("ROLLBACK TO a");
+    client.run("INSERT INTO t VALUES (1)");
+    client.run("COMMIT");
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "1");
+}
+
+#[test]
 fn a_rollback_to_a_savepoint_puts_settings_back() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());

@@ -10,6 +10,22 @@ use futures_util::future::join_all;
 use crate::{Database, assert_ok, together};
 
 #[tokio::test]
+async fn dropped_before_its_turn_a_statement_that_shares_with_nobody_is_never_executed() {
+    let database = Database::new("CREATE TABLE t (n)");
+    let writer = Writer::new(database.open());
+    let own = writer.begin().await.unwrap();
+    let mut call = Box::pin(writer.submit_alone(Write::new("INSERT INTO t VALUES (1)", ())));
+    assert!(call.as_mut().now_or_never().is_none());
+    // It has begun to wait behind the transaction.
+    tokio::task::yield_now().await;
+    drop(call);
+    own.rollback().await.unwrap();
+    assert_ok(&writer.submit_alone(Write::new("INSERT INTO t VALUES (2)", ())).await);
+    writer.drain().await;
+    assert_eq!(database.read("SELECT n FROM t"), ["2"]);
+}
+
+#[tokio::test]
 async fn cancelled_before_the_dispatch_it_is_never_executed() {
     let database = Database::new("CREATE TABLE t (n)");
     let writer = Writer::builder()

@@ -448,6 +448,7 @@ impl Compiler<'_> {
             return Err(Fault::unsupported("current_setting() of a name that is not a constant"));
         };
         self.session_bound = true;
+        self.reads_settings = true;
         match (self.session.settings)(&name.to_ascii_lowercase()) {
             Some(value) => Ok(Scalar::constant(Owned::Text(value), oid::TEXT)),
             None if missing_ok => Ok(Scalar {

@@ -92,6 +92,8 @@ pub struct Plan {
     pub zone_bound: bool,
     /// Holds for this session only, and now.
     pub session_bound: bool,
+    /// Holds for the settings as they are now.
+    pub reads_settings: bool,
     /// What to tell the client beside the result.
     pub notice: Option<String>,
     /// The columns of the result, if the session has a part in them.
@@ -113,6 +115,7 @@ impl Plan {
             locks: None,
             zone_bound: false,
             session_bound: false,
+            reads_settings: false,
             notice: None,
             asked: Vec::new(),
             empties: Vec::new(),
@@ -190,6 +193,7 @@ pub(crate) struct Compiler<'a> {
     locks: Option<Locks>,
     zone_bound: bool,
     session_bound: bool,
+    reads_settings: bool,
     /// Inside a condition that a NULL fails like a false.
     null_is_false: bool,
     /// Inside something that may never be evaluated: what fails for constants fails when it is met, not before.
@@ -362,6 +366,7 @@ impl<'a> Compiler<'a> {
             locks: None,
             zone_bound: false,
             session_bound: false,
+            reads_settings: false,
             null_is_false: false,
             lenient: false,
             overriding: false,
@@ -407,6 +412,7 @@ impl<'a> Compiler<'a> {
             },
             zone_bound: self.zone_bound,
             session_bound: self.session_bound,
+            reads_settings: self.reads_settings,
             notice: self.notice,
             asked: self.asked,
             empties: self.empties,

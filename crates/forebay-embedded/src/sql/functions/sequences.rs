@@ -95,7 +95,8 @@ impl Seen {
 }
 
 /// Writes the last numbers that were given into the file, so that after an orderly end none is left out.
-pub const GIVE_BACK: &str = "UPDATE forebay_sequence SET last = forebay_sequence_given(name, last) WHERE called > 0";
+pub const GIVE_BACK: &str =
+    "UPDATE forebay_sequence SET last = forebay_sequence_given(name, last, called) WHERE called > 0";
 
 impl Sequences {
     /// Forgets what a session has seen.
@@ -247,27 +248,35 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
             Some(sequence) => sequence,
             None => {
                 let read = with_connection(context, |connection| from_file(connection, name))?;
-                let before = state.altered.get(name).filter(|before| before.is_told_of(read.origin));
-                let read = before.cloned().unwrap_or(read);
-                state.sequences.entry(name.to_owned()).or_insert(read)
+                // Taken, not copied: from here on it falls behind.
+                let before = state.altered.remove(name);
+                let before = before.filter(|before| before.is_told_of(read.origin));
+                state.sequences.entry(name.to_owned()).or_insert(before.unwrap_or(read))
             }
         };
-        let next = sequence.next(name)?;
-        let logged = match sequence.is_known_to_be_logged(next) {
-            Some(logged) => Some(logged),
+        let next = sequence.next(name);
+        let known = match &next {
+            Ok(next) => sequence.is_known_to_be_logged(*next),
+            Err(_) => Some(false),
+        };
+        let logged = match known {
+            Some(true) => Some(true),
+            // Numbers must not go on, nor come to their end, in a life that was taken back.
+            Some(false) => {
+                let there = with_connection(context, |connection| logged(connection, name))?;
+                there.is_some_and(|there| sequence.is_told_of(there)).then_some(false)
+            }
             None => with_connection(context, |connection| sequence.is_logged(connection, name, transaction))?,
         };
-        match logged {
-            Some(true) => {}
-            Some(false) => {
-                with_connection(context, |connection| {
-                    sequence.log_ahead(connection, name, next, transaction)
-                })?;
-            }
-            None => {
-                state.sequences.remove(name);
-                continue;
-            }
+        let Some(logged) = logged else {
+            state.sequences.remove(name);
+            continue;
+        };
+        let next = next?;
+        if !logged {
+            with_connection(context, |connection| {
+                sequence.log_ahead(connection, name, next, transaction)
+            })?;
         }
         sequence.give(next, transaction);
         break next;
@@ -385,9 +394,15 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
     let Some(there) = integer(context, 1)? else {
         return Ok(Value::Null);
     };
+    let life = integer(context, 2)?;
     let mut state = sequences.state.lock();
     Ok(Value::Integer(match state.sequences.get_mut(text(context, 0)?) {
-        Some(sequence) if sequence.called && sequence.logged.is_some_and(|logged| logged.bound == there) => {
+        // Of that life: another one was taken back.
+        Some(sequence)
+            if sequence.called
+                && life == Some(sequence.life)
+                && sequence.logged.is_some_and(|logged| logged.bound == there) =>
+        {
             sequence.logged = Some(Logged {
                 bound: sequence.last,
                 by: Some(transaction),
@@ -712,6 +727,57 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn in_turn(connection: &Connection, count: usize) -> Vec<i64> {
+        (0..count).map(|_| next(connection)).collect()
+    }
+
+    #[test]
+    fn an_end_that_was_taken_back_is_none() {
+        for cycle in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let connection = with_sequence(&folder.path().join("s.db"));
+            let change = format!("SELECT forebay_alter_sequence('s', '{{\"maximum\":[2],\"cycle\":{cycle}}}')");
+            connection.execute_batch(&format!("BEGIN; {change}")).unwrap();
+            assert_eq!(in_turn(&connection, 2), [1, 2]);
+            connection.execute_batch("ROLLBACK").unwrap();
+            assert_eq!(in_turn(&connection, 3), [1, 2, 3], "{cycle}");
+        }
+    }
+
+    #[test]
+    fn a_new_beginning_that_was_taken_back_ends_also_at_the_bound_of_the_old_life() {
+        // So many numbers that the next one would be beyond what the file says.
+        for count in 1..=usize::try_from(2 * AHEAD + 4).unwrap() {
+            let folder = tempfile::tempdir().unwrap();
+            let connection = with_sequence(&folder.path().join("s.db"));
+            let mut given: HashSet<i64> = in_turn(&connection, 100).into_iter().collect();
+            connection
+                .execute_batch("BEGIN; SELECT forebay_alter_sequence('s', '{\"restart\":[]}')")
+                .unwrap();
+            in_turn(&connection, count);
+            connection.execute_batch("ROLLBACK").unwrap();
+            for number in in_turn(&connection, 3) {
+                assert!(given.insert(number), "{number} was given twice, after {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_orderly_end_says_nothing_of_a_life_that_was_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let connection = with_sequence(&path);
+        in_turn(&connection, 20);
+        connection
+            .execute_batch("BEGIN; SELECT forebay_alter_sequence('s', '{\"restart\":[]}')")
+            .unwrap();
+        in_turn(&connection, 1);
+        connection.execute_batch("ROLLBACK").unwrap();
+        connection.execute_batch(GIVE_BACK).unwrap();
+        drop(connection);
+        assert!(next(&open(&path)) > 20);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl StoredFile for LocalFile {
     fn read(&self, requests: Vec<ReadRequest>) {
         let Some(engine) = self.engine.upgrade() else {
             for request in requests {
-                request.handler.completed(Err(io::Error::other(ShutDown)));
+                job::complete(request.handler, Err(io::Error::other(ShutDown)));
             }
             return;
         };
