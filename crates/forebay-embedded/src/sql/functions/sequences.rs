@@ -10,6 +10,7 @@
 //! mistaken for the one before it. What ALTER SEQUENCE has changed and a rollback has put back goes on where it stood. Where a new
 //! beginning was taken back otherwise, numbers that only transactions had that were rolled back may be given again.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -248,10 +249,12 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
             Some(sequence) => sequence,
             None => {
                 let read = with_connection(context, |connection| from_file(connection, name))?;
-                // Taken, not copied: from here on it falls behind.
-                let before = state.altered.remove(name);
-                let before = before.filter(|before| before.is_told_of(read.origin));
-                state.sequences.entry(name.to_owned()).or_insert(before.unwrap_or(read))
+                let current = match state.altered.entry(name.to_owned()) {
+                    // Taken, not copied: from here on it falls behind.
+                    Entry::Occupied(before) if before.get().is_told_of(read.origin) => before.remove(),
+                    _ => read,
+                };
+                state.sequences.entry(name.to_owned()).or_insert(current)
             }
         };
         let next = sequence.next(name);
@@ -731,6 +734,20 @@ mod tests {
 
     fn in_turn(connection: &Connection, count: usize) -> Vec<i64> {
         (0..count).map(|_| next(connection)).collect()
+    }
+
+    #[test]
+    fn a_change_that_was_taken_back_leaves_no_gap() {
+        for change in ["{\"restart\":[7]}", "{\"increment\":3}"] {
+            let folder = tempfile::tempdir().unwrap();
+            let connection = with_sequence(&folder.path().join("s.db"));
+            assert_eq!(in_turn(&connection, 2), [1, 2]);
+            let alter = format!("BEGIN; SELECT forebay_alter_sequence('s', '{change}')");
+            connection.execute_batch(&alter).unwrap();
+            in_turn(&connection, 2);
+            connection.execute_batch("ROLLBACK").unwrap();
+            assert_eq!(in_turn(&connection, 2), [3, 4], "{change}");
+        }
     }
 
     #[test]
