@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use super::source::{self, Constraint, ConstraintKind, Index, Names, Table, Timing};
 use super::types;
+use crate::sql::compile::definition::Identity;
 use crate::sql::compile::definition::{ColumnDefinition, Definition, Key};
 use crate::sql::compile::namespace::{parted, shown, stored};
-use crate::sql::compile::schema::Identity;
 use crate::sql::facts::oid;
 
 /// A sequence.

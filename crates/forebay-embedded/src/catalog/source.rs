@@ -382,7 +382,7 @@ fn read_columns(
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
         let declared_type: String = row.get(1)?;
-        let (known, foreign) = crate::sql::compile::schema::of_declared(&declared_type);
+        let (known, foreign) = crate::sql::compile::declared::of_declared(&declared_type);
         let own = !foreign && view && !declared_type.is_empty();
         let (kind, modifier) = match Type::from_oid(known.oid).filter(|_| own) {
             Some(kind) => (kind, known.typmod),

@@ -1,31 +1,47 @@
 //! Statements about other statements: PREPARE and DECLARE, which carry one, and EXECUTE, FETCH and MOVE, which go on with one.
 //!
-//! Contract: understood whole or an error. What a statement carries is understood as it would be by itself, with its place in the
-//! script. Knows nothing of what a session does with them.
+//! Contract: understood whole or an error, but for the statement that one carries: that is only found here, and told apart from what
+//! cannot stand in its place. Knows nothing of what a session does with them.
 
+use super::compile::types;
 use super::cursor::Cursor;
 use super::error::{SqlError, character_position};
+use super::grammar;
 use super::lexer::{Kind as TokenKind, Token};
 use super::split::{Hints, Segment};
+use super::statement::{Direction, Kind};
 use super::tag::Tag;
-use super::{Kind, Statement, compile, grammar};
-
-/// Which rows of a cursor a FETCH or MOVE goes over; `None` counts as many as there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are SQL's own")]
-pub enum Direction {
-    Forward(Option<u64>),
-    Backward(Option<u64>),
-    Absolute(i64),
-    Relative(i64),
-}
 
 /// One of these statements.
 pub(super) struct Carrier {
     pub(super) kind: Kind,
     pub(super) tag: Tag,
     /// The statement it carries.
-    pub(super) carried: Option<Statement>,
+    pub(super) carried: Option<Carried>,
+}
+
+/// The statement that one carries, not understood yet.
+pub(super) struct Carried {
+    pub(super) segment: Segment,
+    /// The tags of statements that may stand in its place.
+    fit: fn(&Tag) -> bool,
+}
+
+impl Carried {
+    /// Refuses a statement that cannot stand here, by its tag.
+    pub(super) fn check(&self, script: &str, tag: &Tag) -> Result<(), SqlError> {
+        match (self.segment.tokens.first(), (self.fit)(tag)) {
+            (Some(first), false) => Err(misplaced(script, first)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn misplaced(script: &str, first: &Token) -> SqlError {
+    SqlError::Syntax {
+        message: format!("syntax error at or near \"{}\"", first.text(script)),
+        position: Some(character_position(script, first.range.start)),
+    }
 }
 
 /// The statement these tokens are; `None` if it is none of these.
@@ -59,7 +75,7 @@ fn prepare(mut cursor: Cursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlE
             let written = up_to_comma(&mut cursor);
             match grammar::data_type(written) {
                 Some(_) if written.trim().eq_ignore_ascii_case("unknown") => types.push(0),
-                Some(data_type) => types.push(compile::types::resolve(&data_type)?.oid),
+                Some(data_type) => types.push(types::resolve(&data_type)?.oid),
                 None => return cursor.expected("a type"),
             }
             match cursor.next() {
@@ -139,17 +155,13 @@ fn declare(mut cursor: Cursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlE
     }))
 }
 
-/// What stands behind here, as the statement that it is; it must be `fit` for its place.
-fn carried(cursor: &Cursor<'_>, hints: Hints, fit: impl Fn(&Tag) -> bool) -> Result<Statement, SqlError> {
+/// What stands behind here, which must begin like a statement, and be `fit` for its place.
+fn carried(cursor: &Cursor<'_>, hints: Hints, fit: fn(&Tag) -> bool) -> Result<Carried, SqlError> {
     let (Some(first), Some(last)) = (cursor.rest().first(), cursor.rest().last()) else {
         return Err(SqlError::Syntax {
             message: "syntax error at end of input".to_owned(),
             position: Some(cursor.source.chars().count() + 1),
         });
-    };
-    let misplaced = |first: &Token| SqlError::Syntax {
-        message: format!("syntax error at or near \"{}\"", first.text(cursor.source)),
-        position: Some(character_position(cursor.source, first.range.start)),
     };
     // Only these begin one; the tag of what else there is may look like theirs.
     if first.kind != TokenKind::Open
@@ -157,19 +169,14 @@ fn carried(cursor: &Cursor<'_>, hints: Hints, fit: impl Fn(&Tag) -> bool) -> Res
             .iter()
             .any(|word| first.is_word(cursor.source, word))
     {
-        return Err(misplaced(first));
+        return Err(misplaced(cursor.source, first));
     }
     let segment = Segment {
         range: first.range.start..last.range.end,
         tokens: cursor.rest().to_vec(),
         hints,
     };
-    let statement = super::understand(cursor.source, &segment)?;
-    if fit(&statement.tag) {
-        Ok(statement)
-    } else {
-        Err(misplaced(first))
-    }
+    Ok(Carried { segment, fit })
 }
 
 /// `[direction] [FROM | IN] cursor`.

@@ -6,15 +6,14 @@
 use std::ops::ControlFlow;
 
 use super::walk::{Look, walk};
-use sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart, SetExpr,
-    Statement as Tree,
-};
-
 use crate::sql::error::SqlError;
 use crate::sql::grammar;
 use crate::sql::lexer::{Kind, name_value};
 use crate::sql::split::Segment;
+use sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart, SetExpr,
+    Statement as Tree,
+};
 
 /// Functions whose answers need the catalog. Those of the session (`version()` and its like) are not among them.
 const FUNCTIONS: [&str; 30] = [

@@ -6,8 +6,8 @@
 use super::cursor::Cursor;
 use super::error::SqlError;
 use super::lexer::Kind as TokenKind;
+use super::statement::{Isolation, Kind, ResetTarget};
 use super::tag::Tag;
-use super::{Isolation, Kind, ResetTarget};
 
 /// The command these tokens are, with its tag; `None` leaves the statement to SQLite.
 pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, SqlError> {

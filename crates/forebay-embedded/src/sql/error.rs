@@ -4,6 +4,7 @@
 //! Positions are characters, counted from 1, in the text the client sent; they are given only where that text is what failed.
 //! Knows nothing of protocol messages, and nothing of SQLite's result codes: [`SqlError::Sqlite`] carries those as they came.
 
+use super::compile::Fault;
 use thiserror::Error;
 
 /// Why a statement is not run.
@@ -59,8 +60,8 @@ pub enum SqlError {
     Sqlite(#[from] rusqlite::Error),
 }
 
-impl From<super::compile::Fault> for SqlError {
-    fn from(fault: super::compile::Fault) -> Self {
+impl From<Fault> for SqlError {
+    fn from(fault: Fault) -> Self {
         Self::Fault {
             sqlstate: fault.sqlstate,
             message: fault.message,

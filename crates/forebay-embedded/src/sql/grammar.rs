@@ -9,10 +9,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError, ParserOptions};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
-use super::TOKENS_MAX;
 use super::dialect::ForebayDialect;
 use super::error::SqlError;
-use super::lexer::{self, Kind};
+use super::lexer::{self, Kind, TOKENS_MAX};
 use super::sequence_options;
 
 /// Parentheses, subqueries and prefix operators inside one another.

@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use super::error::{SqlError, character_position};
 
+/// More tokens than this in one statement are refused: a tree of them takes some hundred bytes each.
+pub(super) const TOKENS_MAX: usize = 1_000_000;
+
 /// What a token is; its text is the slice of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

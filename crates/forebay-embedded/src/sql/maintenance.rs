@@ -7,12 +7,12 @@ use rusqlite::Connection;
 
 use super::catalog_query::is_relation_of_the_catalog;
 use super::compile::namespace::{schemas, session_path, stored};
-use super::compile::scalar::identifier;
 use super::compile::schema::Schema;
+use super::compile::{Plan, Step, identifier};
 use super::cursor::Cursor;
+use super::environment::Environment;
 use super::error::{SqlError, character_position};
 use super::lexer::Kind;
-use super::{Environment, Plan, Step};
 
 /// One of the two, understood.
 #[derive(Debug)]

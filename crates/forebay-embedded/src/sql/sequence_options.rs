@@ -3,9 +3,8 @@
 //! Contract: gives a text of the same meaning, or the text as it is. A name for the sequence of an identity column is left out where
 //! it is the one that PostgreSQL would choose; any other stays, which the parser refuses.
 
-use super::TOKENS_MAX;
 use super::error::SqlError;
-use super::lexer::{self, Kind, Token, name_value};
+use super::lexer::{self, Kind, TOKENS_MAX, Token, name_value};
 
 /// The text with its options in order; `None` if it has none.
 pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {

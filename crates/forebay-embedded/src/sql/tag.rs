@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 
+use super::cursor::Cursor;
+use super::lexer;
+
 /// What kind of statement has completed, as clients read it from the completion message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,6 +53,74 @@ impl Tag {
             Self::Move => "MOVE",
             Self::CreateTableAs => "CREATE TABLE AS",
             Self::Words(words) => words,
+        }
+    }
+}
+
+/// The tag of a statement that is no session command, from its first words.
+pub(super) fn tag_of(cursor: &Cursor<'_>) -> Tag {
+    let mut cursor = cursor.clone();
+    let mut first = cursor.peek_word();
+    if first == "WITH" {
+        first = main_verb(cursor.clone());
+    }
+    match first.as_str() {
+        "INSERT" | "REPLACE" => Tag::Insert,
+        "UPDATE" => Tag::Update,
+        "DELETE" => Tag::Delete,
+        "SELECT" | "VALUES" | "TABLE" | "" => Tag::Select,
+        "CREATE" | "DROP" | "ALTER" => {
+            cursor.next();
+            cursor.take_words(&["OR", "REPLACE"]);
+            let mut object = cursor.peek_word();
+            while matches!(object.as_str(), "UNIQUE" | "VIRTUAL" | "TEMP" | "TEMPORARY") {
+                cursor.next();
+                object = cursor.peek_word();
+            }
+            if first == "CREATE" && object == "TABLE" && is_filled(cursor) {
+                return Tag::CreateTableAs;
+            }
+            Tag::Words(format!("{first} {object}").into())
+        }
+        "TRUNCATE" | "LOCK" => Tag::Words(format!("{first} TABLE").into()),
+        _ => Tag::Words(first.into()),
+    }
+}
+
+/// Whether a query stands behind the AS of a CREATE TABLE, whose columns are no more than named.
+fn is_filled(mut cursor: Cursor<'_>) -> bool {
+    let mut depth = 0_usize;
+    while let Some(token) = cursor.next() {
+        match token.kind {
+            lexer::Kind::Open => depth += 1,
+            lexer::Kind::Close => depth = depth.saturating_sub(1),
+            _ if depth == 0 && token.is_word(cursor.source, "AS") => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The verb behind a WITH clause: the first one outside parentheses.
+fn main_verb(mut cursor: Cursor<'_>) -> String {
+    let mut depth = 0_usize;
+    loop {
+        let word = cursor.peek_word();
+        let Some(token) = cursor.next() else {
+            return String::new();
+        };
+        match token.kind {
+            lexer::Kind::Open => depth += 1,
+            lexer::Kind::Close => depth = depth.saturating_sub(1),
+            _ if depth == 0
+                && matches!(
+                    word.as_str(),
+                    "SELECT" | "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "VALUES"
+                ) =>
+            {
+                return word;
+            }
+            _ => {}
         }
     }
 }

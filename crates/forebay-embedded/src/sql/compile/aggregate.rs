@@ -9,12 +9,14 @@ use sqlparser::ast::{
 };
 
 use super::call::Written;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
-use super::resolve;
-use super::scalar::{ENVIRONMENT, Scalar, function_name, quoted, type_label};
+use super::order::order_key;
+use super::scalar::{Scalar, refuse_ungrouped};
 use super::scope::Scope;
-use super::types;
-use super::{Compiler, folded};
+use super::sqlite_text::{ENVIRONMENT, function_name, quoted, type_label};
+use super::syntax::folded;
+use super::{resolve, types};
 use crate::sql::facts::{self, Context, FunctionFact, Oid, oid};
 
 /// An aggregate as SQLite is to call it.
@@ -118,7 +120,7 @@ impl Compiler<'_> {
                 argument.ungrouped = None;
             }
         } else if let Some(argument) = arguments.iter().find(|argument| argument.ungrouped.is_some()) {
-            super::query::refuse_ungrouped(argument)?;
+            refuse_ungrouped(argument)?;
         }
         if written.star {
             if name != "count" {
@@ -225,13 +227,13 @@ impl Compiler<'_> {
         for key in keys {
             let scalar = self.expression(&key.expr, scope)?;
             if scope.no_aggregates.get() != Some("aggregate") && scalar.ungrouped.is_some() {
-                super::query::refuse_ungrouped(&scalar)?;
+                refuse_ungrouped(&scalar)?;
             }
             let scalar = self.or_text(scalar)?;
             if key.with_fill.is_some() {
                 return Err(Fault::unsupported("WITH FILL"));
             }
-            texts.push(super::query::order_key(&scalar, scalar.compared(), &key.options)?);
+            texts.push(order_key(&scalar, scalar.compared(), &key.options)?);
         }
         Ok(texts.join(", "))
     }
@@ -250,7 +252,7 @@ impl Compiler<'_> {
                 let mut keys = Vec::new();
                 for key in &spec.partition_by {
                     let scalar = self.expression(key, scope)?;
-                    super::query::refuse_ungrouped(&scalar)?;
+                    refuse_ungrouped(&scalar)?;
                     let scalar = self.or_text(scalar)?;
                     if !types::is_ordered(scalar.oid) {
                         return Err(Fault::unsupported(format!(

@@ -6,48 +6,31 @@
 //!
 //! [`rename`](super::rename) is its other half: names, which SQLite changes itself.
 
-use std::collections::HashMap;
-
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr,
     GeneratedAs, Ident, TableConstraint,
 };
 
-use super::constraint::{self, referring_tables};
-use super::define::{self, parsed, unreadable};
-use super::definition::{Definition, ForeignKey, Key};
-use super::fault::{Fault, Result};
-use super::namespace::{parted, stored};
-use super::rename::mentions;
-use super::scalar::{Scalar, identifier, quoted};
-use super::schema::{Identity, Table, declared};
+use super::alter_constraint::{key_names, validate_constraint};
+use super::alteration::Alteration;
+use super::compiler::Compiler;
+use super::declared::declared;
+use super::definition::{ColumnDefinition, Definition, Identity};
+use super::expression_text::{mentions, parsed};
+use super::fault::{Fault, Result, unreadable};
+use super::namespace::identifier_if_needed;
+use super::plan::Step;
+use super::resolve::converts;
+use super::scalar::Scalar;
+use super::schema::Table;
 use super::scope::{Relation, RelationColumn, Scope};
+use super::sequence::owned_sequences;
+use super::sqlite_text::{identifier, quoted};
+use super::syntax::folded;
+use super::table::check_column_count;
 use super::types;
 use super::view::{Dependent, drop_view};
-use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, oid};
-
-/// Where rows are copied to, and where they came from: there only within one statement.
-pub(super) const COPY: &str = "forebay_altered";
-pub(super) const OLD: &str = "forebay_replaced";
-
-/// What becomes of a table.
-pub(super) struct Alteration {
-    pub(super) table: String,
-    /// SQLite's text of it when the statement was compiled.
-    pub(super) text: String,
-    pub(super) old: Definition,
-    pub(super) new: Definition,
-    /// SQLite's expressions of columns that are not copied as they are.
-    pub(super) values: HashMap<String, String>,
-    /// Columns whose type is another one now.
-    pub(super) retyped: Vec<String>,
-    pub(super) copies: bool,
-    /// Views that go with a column.
-    pub(super) views_gone: Vec<String>,
-    pub(super) first: Vec<Step>,
-    pub(super) last: Vec<Step>,
-}
 
 /// The order in which PostgreSQL carries the operations of one statement out (its `AlterTablePass`).
 fn pass(operation: &AlterTableOperation) -> u8 {
@@ -153,27 +136,6 @@ impl Compiler<'_> {
         }
     }
 
-    pub(super) fn alteration(&mut self, table: &Table) -> Result<Alteration> {
-        let Some(definition) = Definition::read(&table.definition) else {
-            return Err(Fault::unsupported(format!(
-                "ALTER TABLE of \"{}\", which something else has made",
-                table.name
-            )));
-        };
-        Ok(Alteration {
-            table: table.name.clone(),
-            text: table.definition.clone(),
-            old: definition.clone(),
-            new: definition,
-            values: HashMap::new(),
-            retyped: Vec::new(),
-            copies: false,
-            views_gone: Vec::new(),
-            first: Vec::new(),
-            last: Vec::new(),
-        })
-    }
-
     fn operation(&mut self, alteration: &mut Alteration, operation: &AlterTableOperation) -> Result<()> {
         use AlterTableOperation as Operation;
         match operation {
@@ -200,20 +162,7 @@ impl Compiler<'_> {
                 name,
                 drop_behavior,
             } => self.drop_constraint(alteration, name, *if_exists, is_cascade(*drop_behavior)),
-            Operation::ValidateConstraint { name } => {
-                let name = folded(name);
-                let checks = alteration.new.checks.iter_mut().filter(|check| check.name == name);
-                let keys = alteration.new.foreign_keys.iter_mut().filter(|key| key.name == name);
-                let found: Vec<&mut bool> = checks
-                    .map(|check| &mut check.not_valid)
-                    .chain(keys.map(|key| &mut key.not_valid))
-                    .collect();
-                if found.is_empty() {
-                    return Err(no_constraint(&name, &alteration.table));
-                }
-                found.into_iter().for_each(|not_valid| *not_valid = false);
-                Ok(())
-            }
+            Operation::ValidateConstraint { name } => validate_constraint(alteration, &folded(name)),
             other => Err(Fault::unsupported(format!("ALTER TABLE … {other}"))),
         }
     }
@@ -240,7 +189,7 @@ impl Compiler<'_> {
         }
         alteration.copies |= has_value || alteration.old.columns.is_empty();
         alteration.new.columns.push(described);
-        super::table::check_column_count(alteration.new.columns.len())?;
+        check_column_count(alteration.new.columns.len())?;
         for (constraint_name, option) in options {
             let before = key_names(&alteration.new);
             self.column_constraint(&table, &mut alteration.new, &name, constraint_name, option)?;
@@ -255,7 +204,7 @@ impl Compiler<'_> {
     }
 
     /// SQLite's expression of a default.
-    fn value_of_default(&mut self, text: &str, column: &super::definition::ColumnDefinition) -> Result<String> {
+    fn value_of_default(&mut self, text: &str, column: &ColumnDefinition) -> Result<String> {
         let scope = Scope::new(None);
         scope.no_aggregates.set(Some("DEFAULT expressions"));
         scope.no_windows.set(Some("DEFAULT expressions"));
@@ -476,9 +425,7 @@ impl Compiler<'_> {
         if before.generated.is_some() {
             return Err(Fault::unsupported("ALTER COLUMN … TYPE of a generated column"));
         }
-        let used = |other: &super::definition::ColumnDefinition| {
-            other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column))
-        };
+        let used = |other: &ColumnDefinition| other.generated.as_ref().is_some_and(|its| mentions(&its.text, &column));
         if let Some(other) = alteration.new.columns.iter().find(|other| used(other)) {
             return Err(
                 Fault::new("0A000", "cannot alter type of a column used by a generated column").with_detail(format!(
@@ -527,7 +474,7 @@ impl Compiler<'_> {
                     )
                     .with_hint(format!(
                         "You might need to specify \"USING {}::{}\".",
-                        define::identifier_if_needed(&column),
+                        identifier_if_needed(&column),
                         types::format_type(kind.oid, kind.typmod)
                     )),
                     ("42846", Some(_)) => Fault::new(
@@ -541,10 +488,7 @@ impl Compiler<'_> {
                     _ => fault,
                 })?
         };
-        if before.default.is_some()
-            && !super::resolve::converts(before.oid, kind.oid, Context::Assignment)
-            && before.oid != kind.oid
-        {
+        if before.default.is_some() && !converts(before.oid, kind.oid, Context::Assignment) && before.oid != kind.oid {
             return Err(Fault::new(
                 "42804",
                 format!(
@@ -572,139 +516,6 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn add_constraint(
-        &mut self,
-        alteration: &mut Alteration,
-        constraint: &TableConstraint,
-        not_valid: bool,
-    ) -> Result<()> {
-        let table = alteration.table.clone();
-        let before = key_names(&alteration.new);
-        if let TableConstraint::PrimaryKeyUsingIndex(_) | TableConstraint::UniqueUsingIndex(_) = constraint {
-            return Err(Fault::unsupported("a constraint USING INDEX"));
-        }
-        self.table_constraint(&table, &mut alteration.new, constraint)?;
-        if not_valid {
-            match constraint {
-                TableConstraint::Check(_) => {
-                    if let Some(check) = alteration.new.checks.last_mut() {
-                        check.not_valid = true;
-                    }
-                }
-                TableConstraint::ForeignKey(_) => {
-                    if let Some(key) = alteration.new.foreign_keys.last_mut() {
-                        key.not_valid = true;
-                    }
-                }
-                _ => return Err(Fault::new("0A000", "UNIQUE constraints cannot be marked NOT VALID")),
-            }
-        }
-        self.settle_keys(alteration, &before)
-    }
-
-    /// A key that was just added is carried by an index, whose name must be free.
-    fn settle_keys(&mut self, alteration: &mut Alteration, before: &[String]) -> Result<()> {
-        let new = &mut alteration.new;
-        if let Some(key) = new.primary_key.as_mut().filter(|key| !before.contains(&key.name)) {
-            key.indexed = true;
-        }
-        let added: Vec<String> = new
-            .indexed_keys()
-            .map(|key| key.name.clone())
-            .filter(|name| !before.contains(name))
-            .collect();
-        for name in added {
-            // What this statement drops is out of the way by then.
-            let index = stored(parted(&alteration.table).0, &name);
-            if self.is_taken(&index)? && !alteration.old.indexed_keys().any(|key| key.name == name) {
-                return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_constraint(
-        &mut self,
-        alteration: &mut Alteration,
-        name: &Ident,
-        if_exists: bool,
-        cascade: bool,
-    ) -> Result<()> {
-        let wanted = folded(name);
-        let table = alteration.table.clone();
-        let new = &mut alteration.new;
-        if !constraint::taken(&wanted, new) {
-            let message = format!("constraint \"{wanted}\" of relation \"{table}\" does not exist");
-            if if_exists {
-                self.notice = Some(format!("{message}, skipping"));
-                return Ok(());
-            }
-            return Err(Fault::new("42704", message));
-        }
-        let is_primary = new.primary_key.as_ref().is_some_and(|key| key.name == wanted);
-        let key = new
-            .primary_key
-            .iter()
-            .chain(&new.uniques)
-            .find(|key| key.name == wanted)
-            .cloned();
-        if let Some(key) = key {
-            let others: Vec<Vec<String>> = new
-                .primary_key
-                .iter()
-                .chain(&new.uniques)
-                .filter(|other| other.name != wanted)
-                .map(|other| other.columns.clone())
-                .collect();
-            let same = |left: &[String], right: &[String]| {
-                left.len() == right.len() && left.iter().all(|name| right.contains(name))
-            };
-            for (other, foreign) in self.foreign_keys_to(&table)? {
-                if !same(&foreign.referred, &key.columns) || others.iter().any(|columns| same(columns, &key.columns)) {
-                    continue;
-                }
-                if !cascade {
-                    return Err(Fault::new(
-                        "2BP01",
-                        format!("cannot drop constraint {wanted} on table {table} because other objects depend on it"),
-                    )
-                    .with_detail(format!(
-                        "constraint {} on table {other} depends on index {wanted}",
-                        foreign.name
-                    ))
-                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-                }
-                self.tell_cascade(&[format!("constraint {} on table {other}", foreign.name)]);
-                self.drop_foreign_key_of(alteration, &other, &foreign.name)?;
-            }
-        }
-        let new = &mut alteration.new;
-        if is_primary && let Some(key) = new.primary_key.take() {
-            alteration.copies |= !key.indexed;
-            // The key's columns stay NOT NULL, as they do in PostgreSQL.
-            for column in &key.columns {
-                if let Some(place) = new.column(column) {
-                    new.columns[place].not_null = true;
-                }
-            }
-        }
-        new.uniques.retain(|key| key.name != wanted);
-        new.checks.retain(|check| check.name != wanted);
-        new.foreign_keys.retain(|key| key.name != wanted);
-        Ok(())
-    }
-
-    /// Drops a foreign key that depends on what is dropped, of this table or another one.
-    fn drop_foreign_key_of(&mut self, alteration: &mut Alteration, table: &str, key: &str) -> Result<()> {
-        if table == alteration.table {
-            alteration.new.foreign_keys.retain(|other| other.name != key);
-            return Ok(());
-        }
-        let steps = self.without_foreign_keys(table, |other| other.name == key)?;
-        alteration.first.extend(steps);
-        Ok(())
-    }
-
     /// What PostgreSQL tells of what goes with what is dropped.
     pub(super) fn tell_cascade(&mut self, dependents: &[String]) {
         match dependents {
@@ -714,44 +525,9 @@ impl Compiler<'_> {
         }
     }
 
-    fn without_foreign_keys(&mut self, table: &str, gone: impl Fn(&ForeignKey) -> bool) -> Result<Vec<Step>> {
-        let described = self
-            .schema
-            .table(table)
-            .map_err(unreadable)?
-            .ok_or_else(|| Fault::new("42P01", format!("relation \"{table}\" does not exist")))?;
-        let mut alteration = self.alteration(&described)?;
-        alteration.new.foreign_keys.retain(|key| !gone(key));
-        self.carry_out(alteration)
-    }
-
-    /// Takes away what refers to a table that is dropped with CASCADE.
-    pub(super) fn drop_foreign_keys_to(&mut self, table: &str, referred: &str) -> Result<Vec<Step>> {
-        self.without_foreign_keys(table, |key| key.table == referred)
-    }
-
-    /// Foreign keys that refer to a table, with the tables they are of.
-    pub(super) fn foreign_keys_to(&mut self, table: &str) -> Result<Vec<(String, ForeignKey)>> {
-        let mut found = Vec::new();
-        for other in referring_tables(self.schema.connection(), table).map_err(unreadable)? {
-            let described = self.schema.table(&other).map_err(unreadable)?;
-            let Some(definition) = described
-                .as_ref()
-                .and_then(|described| Definition::read(&described.definition))
-            else {
-                return Err(Fault::unsupported(format!(
-                    "a change of what \"{other}\", which something else has made, refers to"
-                )));
-            };
-            let keys = definition.foreign_keys.into_iter().filter(|key| key.table == table);
-            found.extend(keys.map(|key| (other.clone(), key)));
-        }
-        Ok(found)
-    }
-
     fn sequences_of_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        for sequence in super::sequence::owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
+        for sequence in owned_sequences(self.schema.connection(), table).map_err(unreadable)? {
             let owner: Option<String> = self
                 .schema
                 .connection()
@@ -774,18 +550,6 @@ fn drop_sequence(name: &str) -> [Step; 2] {
         format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(name)).into(),
         format!("SELECT \"forebay_forget_sequence\"({})", quoted(name)).into(),
     ]
-}
-
-fn no_constraint(name: &str, table: &str) -> Fault {
-    Fault::new(
-        "42704",
-        format!("constraint \"{name}\" of relation \"{table}\" does not exist"),
-    )
-}
-
-fn key_names(definition: &Definition) -> Vec<String> {
-    let keys = definition.primary_key.iter().chain(&definition.uniques);
-    keys.map(|key: &Key| key.name.clone()).collect()
 }
 
 pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {

@@ -7,32 +7,15 @@
 use sqlparser::ast::{Expr, FunctionArg, FunctionArguments, Query, SelectItem, SetExpr, TableFactor};
 
 use super::call::written;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
 use super::naming::column_name;
-use super::query::ResultColumn;
+use super::plan::{Asked, ResultColumn, Step};
 use super::resolve;
 use super::scope::Scope;
+use super::syntax::folded;
 use super::types::{self, TypeName};
-use super::{Compiler, Step, folded};
 use crate::sql::facts::{self, Context, Oid};
-
-/// A column of the result.
-#[derive(Debug, Clone)]
-pub enum Asked {
-    /// That column of what SQLite gives.
-    Column(usize),
-    /// What a function does.
-    Call {
-        /// Its name.
-        name: &'static str,
-        /// Its first argument among the columns of what SQLite gives.
-        first: usize,
-        /// How many arguments there are.
-        count: usize,
-        /// NULL among the arguments makes it NULL.
-        strict: bool,
-    },
-}
 
 const NAMES: [&str; 15] = [
     "pg_advisory_lock",

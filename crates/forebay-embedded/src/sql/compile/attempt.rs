@@ -7,17 +7,18 @@ use std::rc::Rc;
 
 use sqlparser::ast::{OnConflict, OnConflictAction, SetExpr, Statement as Tree};
 
-use super::change::{Changing, NewRows};
+use super::compiler::Compiler;
 use super::constraint::unique_keys;
-use super::define::unreadable;
 use super::definition::{Check, Definition, ForeignKey};
-use super::fault::Result;
+use super::expression_text::mentions;
+use super::fault::{Result, unreadable};
+use super::insert::NewRows;
 use super::namespace::shown;
-use super::rename::mentions;
-use super::scalar::{ENVIRONMENT, identifier, type_label};
 use super::schema::{Default, Table};
-use super::{Compiler, types};
-use crate::sql::Environment;
+use super::sqlite_text::{ENVIRONMENT, identifier, type_label, with_environment};
+use super::types;
+use super::update::Changing;
+use crate::sql::environment::Environment;
 use crate::sql::facts::Oid;
 
 /// Which kind of constraint is violated, and what SQLite tells of it.
@@ -113,7 +114,7 @@ pub(crate) fn compile(
         attempt.questions.clear();
     }
     attempt.environment = parameters.len() + 1;
-    attempt.sql = super::with_environment(&attempt.sql, attempt.environment);
+    attempt.sql = with_environment(&attempt.sql, attempt.environment);
     Some(attempt)
 }
 
@@ -145,7 +146,7 @@ impl Compiler<'_> {
     fn attempt(&mut self, tree: &Tree, suspect: &Suspect) -> Result<Option<Attempt>> {
         let (with, inner) = match tree {
             Tree::Query(query) => {
-                let with = query.with.as_ref().map(|with| self.with_clause(with)).transpose()?;
+                let with = query.with.as_ref().map(|with| self.with(with, None)).transpose()?;
                 match &*query.body {
                     SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) => {
                         (with.unwrap_or_default(), inner)

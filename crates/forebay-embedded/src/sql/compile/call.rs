@@ -6,13 +6,15 @@ use sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Value,
 };
 
-use super::expression::common_kind;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
+use super::namespace::{name_parts, sequence_name};
 use super::resolve;
-use super::scalar::{ENVIRONMENT, Form, Scalar, quoted, type_label};
+use super::scalar::{Form, Scalar, common_kind};
 use super::scope::Scope;
+use super::sqlite_text::{ENVIRONMENT, quoted, type_label};
+use super::syntax::{folded, unnested};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, FunctionFact, Oid, oid};
 
 /// What looks a column's sequence up.
@@ -573,70 +575,9 @@ fn default_argument(fact: &FunctionFact, place: usize) -> Option<Scalar> {
     }
 }
 
-/// The name in the file of a sequence, from a literal: folded unless quoted, in `public` unless it names a schema.
-pub(super) fn sequence_name(text: &str) -> Result<String> {
-    let parts = name_parts(text)?;
-    match parts.as_slice() {
-        [_] | [_, _] if parts.iter().any(|part| part.contains("::")) => {
-            Err(Fault::new("42P01", format!("relation \"{text}\" does not exist")))
-        }
-        [name] => Ok(name.clone()),
-        [schema, name] => Ok(super::namespace::stored(schema, name)),
-        _ => Err(Fault::new("42P01", format!("relation \"{text}\" does not exist"))),
-    }
-}
-
-/// The parts of a name in a literal.
-fn name_parts(text: &str) -> Result<Vec<String>> {
-    let mut parts = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        if let Some(quoted) = rest.strip_prefix('"') {
-            let mut name = String::new();
-            let mut characters = quoted.char_indices().peekable();
-            let mut end = None;
-            while let Some((at, character)) = characters.next() {
-                if character == '"' {
-                    if characters.peek().is_some_and(|(_, next)| *next == '"') {
-                        name.push('"');
-                        characters.next();
-                    } else {
-                        end = Some(at + 1);
-                        break;
-                    }
-                } else {
-                    name.push(character);
-                }
-            }
-            let Some(end) = end else {
-                return Err(Fault::new("42602", "invalid name syntax"));
-            };
-            parts.push(name);
-            rest = &quoted[end..];
-        } else {
-            let end = rest.find('.').unwrap_or(rest.len());
-            if end == 0 {
-                return Err(Fault::new("42602", "invalid name syntax"));
-            }
-            parts.push(rest[..end].to_ascii_lowercase());
-            rest = &rest[end..];
-        }
-        match rest.strip_prefix('.') {
-            Some(behind) => rest = behind,
-            None if rest.is_empty() => return Ok(parts),
-            None => return Err(Fault::new("42602", "invalid name syntax")),
-        }
-    }
-}
-
-/// As [`sequence_name`], for a name that is known only when the statement runs.
-pub(crate) fn sequence_name_or(text: &str) -> std::result::Result<String, forebay_pg_values::ValueError> {
-    sequence_name(text).map_err(|fault| forebay_pg_values::ValueError::new(fault.sqlstate, fault.message))
-}
-
 /// What names a sequence: a literal cast to regclass, as PostgreSQL writes it, is the literal.
 fn named_sequence<'e>(function: &str, argument: &'e Expr) -> &'e Expr {
-    match super::expression::unnested(argument) {
+    match unnested(argument) {
         Expr::Cast {
             expr,
             data_type: DataType::Regclass,

@@ -5,14 +5,15 @@
 
 use forebay_sqlite::SchemaEdit;
 
-use super::alter::{Alteration, COPY, OLD};
-use super::define::unreadable;
+use super::alteration::{Alteration, COPY, OLD};
+use super::compiler::Compiler;
 use super::definition::{ColumnDefinition, Definition};
-use super::fault::{Fault, Result};
+use super::fault::{Fault, Result, unreadable};
 use super::namespace::shown as shown_name;
-use super::rename::text_names;
-use super::scalar::{Scalar, identifier, quoted};
-use super::{Compiler, Step, types};
+use super::plan::Step;
+use super::scalar::Scalar;
+use super::sqlite_text::{identifier, quoted, text_names};
+use super::types;
 use crate::sql::facts::{self, oid};
 use crate::sql::functions::About;
 

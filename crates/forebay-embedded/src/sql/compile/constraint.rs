@@ -7,12 +7,13 @@ use sqlparser::ast::{
     IndexColumn, ReferentialAction, TableConstraint,
 };
 
-use super::define::unreadable;
+use super::compiler::Compiler;
 use super::definition::{Check, Definition, ForeignKey, Key, Lowered};
-use super::fault::{Fault, Result};
+use super::fault::{Fault, Result, unreadable};
 use super::namespace::{refuse_separator, shown};
 use super::schema::Table;
-use super::{Compiler, folded, types};
+use super::syntax::folded;
+use super::types;
 use crate::sql::facts::{self, oid};
 use crate::sql::walk::walk_expressions;
 

@@ -7,15 +7,16 @@
 //! [`view`](super::view), [`sequence`](super::sequence), [`drop`](super::drop), [`alter`](super::alter).
 
 use forebay_sqlite::SchemaEdit;
-use sqlparser::ast::{CommentObject, Expr, ObjectName, ObjectNamePart, Statement as Tree};
+use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart, Statement as Tree};
 
 use super::carry_out::unchanged;
-use super::fault::{Fault, Result};
-use super::namespace::{SCHEMAS, parted, refuse_separator, schemas, shown, told};
-use super::scalar::identifier;
+use super::compiler::Compiler;
+use super::fault::{Fault, Result, unreadable};
+use super::namespace::{SCHEMAS, schemas, told};
+use super::plan::{Step, steps_of};
 use super::sequence::{SEQUENCES, owner_of};
+use super::syntax::folded;
 use super::types;
-use super::{Compiler, Step, folded};
 use crate::sql::facts::oid;
 
 /// Extensions that every database has. Of what they bring `gen_random_uuid()` and `uuid_generate_v4()` are there, and the rest is refused
@@ -178,107 +179,4 @@ impl Compiler<'_> {
             }),
         ])
     }
-
-    /// Whether the name is taken: an error, or nothing to do where the client said IF NOT EXISTS.
-    pub(super) fn exists_already(&mut self, name: &str, if_not_exists: bool) -> Result<Option<Vec<String>>> {
-        if !self.is_taken(name)? {
-            return Ok(None);
-        }
-        if if_not_exists {
-            self.notice = Some(format!("relation \"{}\" already exists, skipping", shown(name)));
-            return Ok(Some(Vec::new()));
-        }
-        Err(Fault::new(
-            "42P07",
-            format!("relation \"{}\" already exists", shown(name)),
-        ))
-    }
-
-    pub(super) fn is_taken(&self, name: &str) -> Result<bool> {
-        let connection = self.schema.connection();
-        let found = |sql: &str| -> rusqlite::Result<bool> {
-            connection.prepare_cached(sql)?.query_row([name], |row| row.get(0))
-        };
-        let in_schema =
-            found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE)").map_err(unreadable)?;
-        let has_sequences =
-            found("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'forebay_sequence' AND ?1 IS NOT NULL)")
-                .map_err(unreadable)?;
-        Ok(in_schema
-            || (has_sequences
-                && found("SELECT EXISTS (SELECT 1 FROM forebay_sequence WHERE name = ?1)").map_err(unreadable)?))
-    }
-
-    pub(super) fn kind_of(&mut self, name: &str) -> Result<Option<String>> {
-        let connection = self.schema.connection();
-        let found: Option<String> = connection
-            .query_row("SELECT type FROM sqlite_schema WHERE name = ?1", [name], |row| {
-                row.get(0)
-            })
-            .ok();
-        if found.is_some() {
-            return Ok(found);
-        }
-        let sequence = connection
-            .query_row("SELECT 1 FROM forebay_sequence WHERE name = ?1", [name], |row| {
-                row.get::<_, i64>(0)
-            })
-            .is_ok();
-        Ok(sequence.then(|| "sequence".to_owned()))
-    }
-}
-
-pub(super) fn steps_of(statements: Vec<String>) -> Vec<Step> {
-    statements.into_iter().map(Step::from).collect()
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-pub(super) fn unreadable(error: rusqlite::Error) -> Fault {
-    Fault::new("XX000", format!("the schema cannot be read: {error}"))
-}
-
-pub(super) fn parsed(text: &str) -> Result<Expr> {
-    crate::sql::grammar::expression(text)
-        .ok_or_else(|| Fault::new("42601", format!("syntax error in the expression {text}")))
-}
-
-pub(super) fn refuse_session(sql: &str, what: &str) -> Result<()> {
-    if sql.contains(super::scalar::ENVIRONMENT) {
-        return Err(Fault::unsupported(format!(
-            "an expression that depends on the session or the moment in {what}"
-        )));
-    }
-    Ok(())
-}
-
-/// A name in `public`.
-pub(super) fn plain_name(name: &ObjectName) -> Result<String> {
-    let spelled = types::object_name(name)?;
-    let plain = match spelled.strip_prefix("public.") {
-        Some(plain) if name.0.len() > 1 => plain.to_owned(),
-        _ if name.0.len() > 1 => {
-            return Err(Fault::unsupported(format!(
-                "{name} at this place, in a schema beside public"
-            )));
-        }
-        _ => spelled,
-    };
-    refuse_separator(&plain)?;
-    let lower = plain.to_ascii_lowercase();
-    if lower.starts_with("sqlite_") || lower.starts_with("forebay_") {
-        return Err(Fault::new("42939", format!("the name \"{plain}\" is reserved")));
-    }
-    Ok(plain)
-}
-
-/// A relation's name as one would have to write it.
-pub(crate) fn identifier_if_needed(name: &str) -> String {
-    let (schema, within) = parted(name);
-    if schema != "public" {
-        return format!("{}.{}", identifier_if_needed(schema), identifier_if_needed(within));
-    }
-    let plain = name
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if plain { name.to_owned() } else { identifier(name) }
 }

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::declared::declared;
 use super::namespace::{parted, stored};
-use super::scalar::identifier;
-use super::schema::{Identity, declared};
+use super::sqlite_text::identifier;
 use super::types::{TypeName, compared};
 use crate::sql::facts::{Oid, oid};
 
@@ -281,6 +281,13 @@ impl Definition {
 fn list(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| identifier(name)).collect();
     names.join(", ")
+}
+
+/// Whether a column numbers itself, and whether a client may say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Identity {
+    Always,
+    ByDefault,
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 
 use sqlparser::ast::{ObjectName, ObjectType, Truncate};
 
+use super::compiler::Compiler;
 use super::constraint::referring_tables;
-use super::define::{identifier_if_needed, unreadable};
 use super::definition::Definition;
-use super::fault::{Fault, Result};
-use super::namespace::shown;
-use super::scalar::{identifier, quoted};
+use super::fault::{Fault, Result, unreadable};
+use super::namespace::{identifier_if_needed, shown};
+use super::plan::Step;
 use super::sequence::owned_sequences;
+use super::sqlite_text::{identifier, quoted};
 use super::view::{Dependent, drop_view};
-use super::{Compiler, Step};
 
 impl Compiler<'_> {
     pub(super) fn drop(

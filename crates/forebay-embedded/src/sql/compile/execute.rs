@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Expr, Statement as Tree};
 
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
-use super::query::ResultColumn;
+use super::plan::{ResultColumn, Step};
 use super::scope::Scope;
-use super::types::TypeName;
-use super::{Compiler, Step};
+use super::types::{TypeName, object_name};
 use crate::sql::facts::{self, Context, Oid, oid};
 use crate::sql::walk::walk_expressions;
 
@@ -37,7 +37,7 @@ impl Compiler<'_> {
         if parameters.len() != wanted.len() {
             let message = format!(
                 "wrong number of parameters for prepared statement \"{}\"",
-                super::types::object_name(name)?
+                object_name(name)?
             );
             let detail = format!("Expected {} parameters but got {}.", wanted.len(), parameters.len());
             return Err(Fault::new("42601", message).with_detail(detail));

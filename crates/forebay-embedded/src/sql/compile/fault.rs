@@ -67,3 +67,8 @@ impl From<ValueError> for Fault {
         }
     }
 }
+
+#[allow(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+pub(super) fn unreadable(error: rusqlite::Error) -> Fault {
+    Fault::new("XX000", format!("the schema cannot be read: {error}"))
+}

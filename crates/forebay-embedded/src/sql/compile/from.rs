@@ -9,15 +9,18 @@ use sqlparser::ast::{
     TableFactor, TableWithJoins,
 };
 
+use super::body::rename;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
 use super::lateral::lateral;
-use super::query::{ResultColumn, relation_name};
+use super::plan::ResultColumn;
 use super::resolve;
-use super::scalar::{Scalar, identifier, quoted, type_label};
+use super::scalar::Scalar;
 use super::schema::Table;
 use super::scope::{Merged, Relation, RelationColumn, Scope};
+use super::sqlite_text::{ENVIRONMENT, identifier, quoted, relation_name, type_label};
+use super::syntax::{folded, unnested};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
 
 impl Compiler<'_> {
@@ -336,8 +339,8 @@ impl Compiler<'_> {
             key: Vec::new(),
             merged: Vec::new(),
         };
-        apply_alias(&mut relation, alias)?;
-        add(relation, scope)?;
+        relation.apply_alias(alias)?;
+        scope.add(relation)?;
         Ok(format!("{sql} AS {own}"))
     }
 
@@ -360,7 +363,7 @@ impl Compiler<'_> {
             let columns: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
             let compiled = self.view(text)?;
             let mut described = compiled.columns;
-            super::query::rename(&mut described, &columns, table.shown())?;
+            rename(&mut described, &columns, table.shown())?;
             let sql = self.enter(
                 &format!("({})", compiled.sql),
                 &described,
@@ -381,7 +384,7 @@ impl Compiler<'_> {
         self.read.push(table.name.clone());
         let own = relation_name(self.names);
         let relation = self.base_relation(&table, &own, alias)?;
-        add(relation, scope)?;
+        scope.add(relation)?;
         let held: Vec<String> = table.columns.iter().map(|column| identifier(&column.name)).collect();
         self.record_read(&table, &held);
         Ok(format!("{} AS {own}", identifier(&table.name)))
@@ -416,7 +419,7 @@ impl Compiler<'_> {
             key: table.primary_key.clone(),
             merged: Vec::new(),
         };
-        apply_alias(&mut relation, alias)?;
+        relation.apply_alias(alias)?;
         Ok(relation)
     }
 
@@ -496,8 +499,8 @@ impl Compiler<'_> {
         {
             relation.columns[0].name = folded(&alias.name);
         }
-        apply_alias(&mut relation, alias)?;
-        add(relation, scope)?;
+        relation.apply_alias(alias)?;
+        scope.add(relation)?;
         Ok(format!("json_each({}) AS {own}", rows.sql))
     }
 
@@ -538,7 +541,7 @@ impl Compiler<'_> {
         }
         let list: Vec<&str> = scalars.iter().map(|scalar| scalar.sql.as_str()).collect();
         let list = list.join(", ");
-        let environment = super::scalar::ENVIRONMENT;
+        let environment = ENVIRONMENT;
         let one = |sql: String, kind: Oid| {
             Ok(RowSource {
                 sql,
@@ -589,47 +592,6 @@ impl Compiler<'_> {
             _ => Err(Fault::unsupported(format!("the function {name} in FROM"))),
         }
     }
-
-    /// The table of that name.
-    pub(super) fn table(&mut self, name: &ObjectName) -> Result<std::rc::Rc<Table>> {
-        let spelled = types::object_name(name)?;
-        let missing = || {
-            let fault = Fault::new("42P01", format!("relation \"{spelled}\" does not exist"));
-            match name.0.first() {
-                Some(ObjectNamePart::Identifier(first)) => fault.at(first),
-                _ => fault,
-            }
-        };
-        let (schema, plain) = super::namespace::written(name)?;
-        if crate::catalog::has_relation(schema.as_deref(), &plain) {
-            return Err(Fault::unsupported(format!(
-                "the catalog's \"{spelled}\" in this statement"
-            )));
-        }
-        let candidates = self.candidates(name)?;
-        for candidate in &candidates {
-            let found = self
-                .schema
-                .table(candidate)
-                .map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))?;
-            if let Some(found) = found {
-                return Ok(found);
-            }
-            if self.is_sequence(candidate) {
-                return Err(Fault::unsupported(format!("the sequence \"{plain}\" as a table")));
-            }
-        }
-        Err(missing())
-    }
-
-    fn is_sequence(&self, name: &str) -> bool {
-        // The table is there only if there are sequences.
-        self.schema
-            .connection()
-            .prepare_cached("SELECT 1 FROM forebay_sequence WHERE name = ?")
-            .and_then(|mut statement| statement.exists([name]))
-            .unwrap_or(false)
-    }
 }
 
 /// The rows of a function: a JSON array of values, or of arrays of as many as there are columns.
@@ -677,57 +639,9 @@ fn side_by_side(arrays: &[Scalar]) -> Result<RowSource> {
     })
 }
 
-/// What SQLite takes in one FROM. It would say so itself, when all of a longer one was compiled, in the square of the time.
-const RELATIONS_MAX: usize = 200;
-
-pub(super) fn add(relation: Relation, scope: &mut Scope<'_>) -> Result<()> {
-    if scope.relations.len() >= RELATIONS_MAX {
-        return Err(Fault::new(
-            "54001",
-            format!("too many FROM clause terms, max: {RELATIONS_MAX}"),
-        ));
-    }
-    if let Some(name) = &relation.name
-        && scope.relations.iter().any(|known| known.name.as_ref() == Some(name))
-    {
-        return Err(Fault::new(
-            "42712",
-            format!("table name \"{name}\" specified more than once"),
-        ));
-    }
-    scope.relations.push(relation);
-    Ok(())
-}
-
-pub(super) fn apply_alias(relation: &mut Relation, alias: Option<&TableAlias>) -> Result<()> {
-    let Some(alias) = alias else {
-        return Ok(());
-    };
-    if alias.at.is_some() || alias.columns.iter().any(|column| column.data_type.is_some()) {
-        return Err(Fault::unsupported("a list of column definitions"));
-    }
-    relation.schema = None;
-    let name = folded(&alias.name);
-    if alias.columns.len() > relation.columns.len() {
-        return Err(Fault::new(
-            "42P10",
-            format!(
-                "table \"{name}\" has {} columns available but {} columns specified",
-                relation.columns.len(),
-                alias.columns.len()
-            ),
-        ));
-    }
-    for (column, renamed) in relation.columns.iter_mut().zip(&alias.columns) {
-        column.name = folded(&renamed.name);
-    }
-    relation.name = Some(name);
-    Ok(())
-}
-
 /// Whether a condition is nothing but equalities, all of which have to hold.
 fn is_of_equalities(condition: &Expr) -> bool {
-    match super::expression::unnested(condition) {
+    match unnested(condition) {
         Expr::BinaryOp {
             left,
             op: sqlparser::ast::BinaryOperator::And,

@@ -4,13 +4,13 @@
 
 use sqlparser::ast::{CreateIndex, IndexColumn};
 
-use super::Compiler;
+use super::compiler::Compiler;
 use super::constraint::check_key_count;
-use super::define::{plain_name, refuse_session};
 use super::fault::{Fault, Result};
-use super::namespace::{parted, refuse_separator, stored};
-use super::scalar::identifier;
+use super::namespace::{parted, plain_name, refuse_separator, stored};
+use super::naming::column_name;
 use super::scope::{Relation, RelationColumn, Scope};
+use super::sqlite_text::{ENVIRONMENT, identifier, refuse_session};
 use super::types;
 use crate::sql::facts;
 
@@ -110,7 +110,7 @@ impl Compiler<'_> {
             }
         }
         let scalar = self.expression(&column.column.expr, scope)?;
-        if scalar.volatile || scalar.sql.contains(super::scalar::ENVIRONMENT) {
+        if scalar.volatile || scalar.sql.contains(ENVIRONMENT) {
             return Err(Fault::new(
                 "42P17",
                 "functions in index expression must be marked IMMUTABLE",
@@ -127,7 +127,7 @@ impl Compiler<'_> {
         } else {
             ""
         };
-        let name = super::naming::column_name(&column.column.expr);
+        let name = column_name(&column.column.expr);
         let name = if name == "?column?" { "expr".to_owned() } else { name };
         Ok((format!("{}{descending}", scalar.compared()), name))
     }

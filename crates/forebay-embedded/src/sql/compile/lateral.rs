@@ -6,14 +6,12 @@
 
 use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator, Query, TableAlias, TableFactor, Value};
 
-use super::Compiler;
-use super::expression::unnested;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
-use super::from::{add, apply_alias};
-use super::query::relation_name;
-use super::scalar::quoted;
 use super::scope::{Relation, RelationColumn, Scope};
+use super::sqlite_text::{quoted, relation_name};
 use super::subquery::gives_one_row;
+use super::syntax::unnested;
 
 const SEVERAL: &str = "a LATERAL subquery that gives several rows is not supported";
 
@@ -90,8 +88,8 @@ impl Compiler<'_> {
             key: Vec::new(),
             merged: Vec::new(),
         };
-        apply_alias(&mut relation, alias)?;
-        add(relation, scope)?;
+        relation.apply_alias(alias)?;
+        scope.add(relation)?;
         if gives_one_row(subquery) {
             return Ok(String::new());
         }

@@ -5,18 +5,9 @@
 
 use sqlparser::ast::{Lock, NonBlock, ObjectName, Query, Select, SetExpr, TableFactor};
 
-use super::{Compiler, folded};
-
-/// What a statement that locks does while another transaction has the right to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Locks {
-    /// It waits for it.
-    Wait,
-    /// It fails; this is what it could not lock.
-    Refuse(String),
-    /// It has no rows: all that it could have are locked.
-    Skip,
-}
+use super::compiler::Compiler;
+use super::plan::Locks;
+use super::syntax::folded;
 
 /// A table that a query reads: the name it has in the query, and its own.
 type Locked = (String, String);

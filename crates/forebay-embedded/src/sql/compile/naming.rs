@@ -4,8 +4,7 @@ use sqlparser::ast::{
     AccessExpr, CeilFloorKind, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField,
 };
 
-use super::expression::unnested;
-use super::folded;
+use super::syntax::{folded, unnested};
 use super::types;
 use crate::sql::facts;
 

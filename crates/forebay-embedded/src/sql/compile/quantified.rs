@@ -3,17 +3,17 @@
 //! Contract: PostgreSQL's three-valued answers. In a definition, where SQLite takes no subquery, the elements of a constant array are
 //! written out, and those of another are looked at by a function.
 
+use forebay_pg_values::{Owned, Type};
 use sqlparser::ast::{BinaryOperator, Expr};
 
-use super::Compiler;
-use super::expression::unnested;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
-use super::resolve;
-use super::scalar::{CONSTANT_BYTES_MAX, Form, Scalar, quoted, type_label};
+use super::scalar::{CONSTANT_BYTES_MAX, Form, Scalar};
 use super::scope::Scope;
-use super::types;
+use super::sqlite_text::{quoted, type_label};
+use super::syntax::unnested;
+use super::{resolve, types};
 use crate::sql::facts::{self, Context, Oid, oid};
-use forebay_pg_values::{Owned, Type};
 
 /// Tests of more elements than this are not written one behind the other: SQLite refuses expressions deeper than 1,000.
 const TESTS_MAX: usize = 500;

@@ -3,60 +3,22 @@
 //! Contract: SQLite renames what it knows, in the texts of all tables and indexes; PostgreSQL's definitions of them are renamed here, and
 //! put in SQLite's place. What a view's text uses keeps its name: the rename is refused, naming the view.
 
-use std::ops::ControlFlow;
-
 use forebay_sqlite::SchemaEdit;
 use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName};
 
 use super::carry_out::unchanged;
+use super::compiler::Compiler;
 use super::constraint::{self, referring_tables};
-use super::define::{parsed, plain_name, unreadable};
-use super::definition::Definition;
-use super::fault::{Fault, Result};
-use super::scalar::{identifier, quoted};
+use super::definition::{Definition, ForeignKey};
+use super::expression_text::parsed;
+use super::fault::{Fault, Result, unreadable};
+use super::namespace::{plain_name, refuse_separator};
+use super::plan::Step;
 use super::schema::Table;
 use super::sequence::owned_sequences;
-use super::{Compiler, Step, folded};
-use crate::sql::walk::{change_expressions, walk_expressions};
-
-/// Whether an expression of PostgreSQL's mentions a column by this name. One that cannot be read mentions everything.
-pub(crate) fn mentions(text: &str, column: &str) -> bool {
-    let Ok(expression) = parsed(text) else {
-        return true;
-    };
-    let found = walk_expressions(&expression, |inner| {
-        let name = match inner {
-            Expr::Identifier(name) => Some(name),
-            Expr::CompoundIdentifier(parts) => parts.last(),
-            _ => None,
-        };
-        if name.is_some_and(|name| folded(name) == column) {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    found.is_break()
-}
-
-/// Whether an expression of PostgreSQL's is an operator with its operands, and not in parentheses.
-pub(crate) fn is_operation(text: &str) -> bool {
-    parsed(text).is_ok_and(|expression| {
-        matches!(
-            expression,
-            Expr::BinaryOp { .. }
-                | Expr::UnaryOp { .. }
-                | Expr::IsNull(_)
-                | Expr::IsNotNull(_)
-                | Expr::Between { .. }
-                | Expr::Like { .. }
-        )
-    })
-}
-
-/// Whether a text of SQLite's holds this name, as the compiler writes names.
-pub(super) fn text_names(sql: &str, name: &str) -> bool {
-    sql.contains(&identifier(name))
-}
+use super::sqlite_text::{identifier, quoted};
+use super::syntax::folded;
+use crate::sql::walk::change_expressions;
 
 /// What gets another name in PostgreSQL's expressions.
 #[derive(Clone, Copy)]
@@ -200,11 +162,7 @@ impl Compiler<'_> {
     }
 
     /// The text of another table, whose foreign keys speak of new names.
-    fn renamed_reference(
-        &mut self,
-        table: &str,
-        rename: impl Fn(&mut super::definition::ForeignKey),
-    ) -> Result<Option<Step>> {
+    fn renamed_reference(&mut self, table: &str, rename: impl Fn(&mut ForeignKey)) -> Result<Option<Step>> {
         let described = self.schema.table(table).map_err(unreadable)?;
         // One that something else has made has no definition but SQLite's text.
         let Some(mut definition) = described.as_ref().and_then(|table| Definition::read(&table.definition)) else {
@@ -305,7 +263,7 @@ impl Compiler<'_> {
 
     pub(super) fn rename_constraint(&mut self, table: &Table, from: &Ident, to: &Ident) -> Result<Vec<Step>> {
         let (old, new) = (folded(from), folded(to));
-        super::namespace::refuse_separator(&new)?;
+        refuse_separator(&new)?;
         let mut alteration = self.alteration(table)?;
         let definition = &mut alteration.new;
         if !constraint::taken(&old, definition) {

@@ -5,13 +5,16 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Ident, TableAlias};
 
 use super::fault::{Fault, Result};
-use super::folded;
-use super::query::Origin;
+use super::plan::Origin;
 use super::scalar::{Scalar, Ungrouped};
+use super::syntax::folded;
 use super::types::TypeName;
+
+/// What SQLite takes in one FROM. It would say so itself, when all of a longer one was compiled, in the square of the time.
+const RELATIONS_MAX: usize = 200;
 
 /// A column of something in a FROM clause.
 #[derive(Debug, Clone)]
@@ -39,6 +42,33 @@ pub(super) struct Relation {
 }
 
 impl Relation {
+    /// Goes by its alias from now on, if the client gave it one.
+    pub(super) fn apply_alias(&mut self, alias: Option<&TableAlias>) -> Result<()> {
+        let Some(alias) = alias else {
+            return Ok(());
+        };
+        if alias.at.is_some() || alias.columns.iter().any(|column| column.data_type.is_some()) {
+            return Err(Fault::unsupported("a list of column definitions"));
+        }
+        self.schema = None;
+        let name = folded(&alias.name);
+        if alias.columns.len() > self.columns.len() {
+            return Err(Fault::new(
+                "42P10",
+                format!(
+                    "table \"{name}\" has {} columns available but {} columns specified",
+                    self.columns.len(),
+                    alias.columns.len()
+                ),
+            ));
+        }
+        for (column, renamed) in self.columns.iter_mut().zip(&alias.columns) {
+            column.name = folded(&renamed.name);
+        }
+        self.name = Some(name);
+        Ok(())
+    }
+
     /// Whether this name means it.
     fn is_called(&self, schema: Option<&str>, name: &str) -> bool {
         self.name.as_deref() == Some(name) && (schema.is_none() || self.schema.as_deref() == schema)
@@ -108,6 +138,26 @@ impl<'a> Scope<'a> {
             windows: Vec::new(),
             met: Cell::new((false, false)),
         }
+    }
+
+    /// One more relation, whose name must be its own.
+    pub(super) fn add(&mut self, relation: Relation) -> Result<()> {
+        if self.relations.len() >= RELATIONS_MAX {
+            return Err(Fault::new(
+                "54001",
+                format!("too many FROM clause terms, max: {RELATIONS_MAX}"),
+            ));
+        }
+        if let Some(name) = &relation.name
+            && self.relations.iter().any(|known| known.name.as_ref() == Some(name))
+        {
+            return Err(Fault::new(
+                "42712",
+                format!("table name \"{name}\" specified more than once"),
+            ));
+        }
+        self.relations.push(relation);
+        Ok(())
     }
 
     /// The column of a table that a text of SQLite's is: PostgreSQL tells clients of it.

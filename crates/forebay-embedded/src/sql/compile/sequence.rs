@@ -5,14 +5,18 @@
 use rusqlite::OptionalExtension;
 use sqlparser::ast::{Expr, ObjectName, ObjectNamePart, SequenceOptions};
 
-use super::define::{identifier_if_needed, steps_of, unreadable};
-use super::fault::{Fault, Result};
-use super::namespace::{parted, refuse_separator, shown};
-use super::scalar::{Form, quoted};
+use super::compiler::Compiler;
+use super::fault::{Fault, Result, unreadable};
+use super::namespace::{identifier_if_needed, parted, refuse_separator, shown};
+use super::plan::{Plan, Step, steps_of};
+use super::scalar::Form;
 use super::scope::Scope;
-use super::{Compiler, Environment, Plan, Step, folded};
+use super::sqlite_text::{literal, quoted};
+use super::syntax::folded;
 use crate::sql::alter_sequence::{AlterSequence, Owner};
+use crate::sql::environment::Environment;
 use crate::sql::facts::{self, Context, Oid, oid};
+use crate::sql::functions::sequence_bounds;
 
 /// Where sequences are kept.
 pub(crate) const SEQUENCES: &str = "CREATE TABLE \"forebay_sequence\" (name TEXT PRIMARY KEY, kind TEXT NOT NULL, \
@@ -234,7 +238,7 @@ impl Sequence {
             Some((table, column)) => (quoted(table), quoted(column)),
             None => ("NULL".to_owned(), "NULL".to_owned()),
         };
-        let number = |number: i64| super::scalar::literal(&forebay_pg_values::Owned::Integer(number), oid::INT8);
+        let number = |number: i64| literal(&forebay_pg_values::Owned::Integer(number));
         Ok(vec![
             SEQUENCES.to_owned(),
             format!(
@@ -274,15 +278,6 @@ fn kind_name(kind: Oid) -> Result<String> {
             "22023",
             "sequence type must be smallint, integer, or bigint",
         )),
-    }
-}
-
-/// The least and the greatest number of a sequence of this type.
-pub(crate) fn sequence_bounds(kind: &str) -> (i64, i64) {
-    match kind {
-        "smallint" => (i16::MIN.into(), i16::MAX.into()),
-        "integer" => (i32::MIN.into(), i32::MAX.into()),
-        _ => (i64::MIN, i64::MAX),
     }
 }
 

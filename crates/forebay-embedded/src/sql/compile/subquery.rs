@@ -2,18 +2,17 @@
 //!
 //! Contract: PostgreSQL's three-valued answers; more than one row where one is wanted is its error (21000), which SQLite does not have.
 
-use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, SetExpr, Value,
-};
+use sqlparser::ast::{Expr, FunctionArguments, LimitClause, Query, SetExpr, Value};
 
-use super::Compiler;
-use super::expression::unnested;
+use super::body::Compiled;
+use super::comparison::same_length;
+use super::compiler::Compiler;
 use super::fault::{Fault, Result};
-use super::query::Compiled;
-use super::resolve;
-use super::scalar::{Scalar, quoted, type_label};
+use super::scalar::Scalar;
 use super::scope::Scope;
-use super::types;
+use super::sqlite_text::{has_column, quoted, type_label};
+use super::syntax::unnested;
+use super::{resolve, types};
 use crate::sql::facts::{self, Context, Oid, oid};
 
 impl Compiler<'_> {
@@ -79,7 +78,7 @@ impl Compiler<'_> {
         // As PostgreSQL does: what holds no column is one list of one type, if it is more than one thing; the rest goes one by one.
         let (mut single, mut together) = (Vec::new(), Vec::new());
         for item in items {
-            if super::expression::has_column(&item.sql) {
+            if has_column(&item.sql) {
                 single.push(item);
             } else {
                 together.push(item);
@@ -155,7 +154,7 @@ impl Compiler<'_> {
             let Expr::Tuple(cells) = unnested(row) else {
                 return Err(Fault::unsupported("a row in a list that holds something else"));
             };
-            super::expression::same_length(items, cells)?;
+            same_length(items, cells)?;
             let mut parts = Vec::new();
             for (value, cell) in left.iter().zip(cells) {
                 let cell = self.expression(cell, scope)?;
@@ -308,25 +307,4 @@ pub(super) fn gives_one_row(query: &Query) -> bool {
                     && types::object_name(&function.name)
                         .is_ok_and(|name| facts::functions(&name).first().is_some_and(|fact| fact.kind == b'a'))
         )
-}
-
-/// What stands in the parentheses of `ALL (…)`, which the parser takes for a call.
-pub(super) fn all_of(pattern: &Expr) -> Option<&Expr> {
-    let Expr::Function(function) = pattern else {
-        return None;
-    };
-    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
-        return None;
-    };
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    match list.args.as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))]
-            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") =>
-        {
-            Some(inner)
-        }
-        _ => None,
-    }
 }

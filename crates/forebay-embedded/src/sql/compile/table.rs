@@ -6,16 +6,18 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{ColumnDef, ColumnOption, CreateTable, Expr, GeneratedAs, GeneratedExpressionMode};
 
-use super::define::{identifier_if_needed, parsed, refuse_session};
-use super::definition::{ColumnDefinition, Definition, Lowered};
+use super::body::rename;
+use super::compiler::Compiler;
+use super::definition::{ColumnDefinition, Definition, Identity, Lowered};
+use super::expression_text::parsed;
 use super::fault::{Fault, Result};
-use super::namespace::{parted, shown};
-use super::scalar::{Form, identifier, quoted};
-use super::schema::Identity;
+use super::namespace::{identifier_if_needed, parted, shown};
+use super::scalar::Form;
 use super::scope::{Relation, RelationColumn, Scope};
 use super::sequence::Sequence;
+use super::sqlite_text::{ENVIRONMENT, identifier, quoted, refuse_session};
+use super::syntax::{folded, unnested};
 use super::types::{self, TypeName};
-use super::{Compiler, folded};
 use crate::sql::facts::{self, Context, Oid, oid};
 use crate::sql::walk::walk_expressions;
 
@@ -94,7 +96,7 @@ impl Compiler<'_> {
         let compiled = self.query(query, None, None)?;
         let mut columns = compiled.columns;
         let names: Vec<String> = table.columns.iter().map(|column| folded(&column.name)).collect();
-        super::query::rename(&mut columns, &names, name)?;
+        rename(&mut columns, &names, name)?;
         check_column_count(columns.len())?;
         let mut definition = Definition {
             columns: Vec::new(),
@@ -295,7 +297,7 @@ impl Compiler<'_> {
                 refuse_generated(&expression, definition)?;
                 let scalar = self.expression(&expression, &scope)?;
                 let scalar = self.convert(scalar, column.kind(), Context::Assignment)?;
-                if scalar.volatile || scalar.sql.contains(super::scalar::ENVIRONMENT) {
+                if scalar.volatile || scalar.sql.contains(ENVIRONMENT) {
                     return Err(Fault::new("42P17", "generation expression is not immutable"));
                 }
                 definition.columns[place].generated = Some(Lowered {
@@ -342,7 +344,7 @@ impl Compiler<'_> {
 }
 
 pub(super) fn is_sequence_call(expression: &Expr) -> bool {
-    matches!(super::expression::unnested(expression), Expr::Function(function)
+    matches!(unnested(expression), Expr::Function(function)
         if types::object_name(&function.name).is_ok_and(|name| name == "nextval"))
 }
 

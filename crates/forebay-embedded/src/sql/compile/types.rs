@@ -10,6 +10,8 @@ use sqlparser::ast::{
 };
 
 use super::fault::{Fault, Result};
+use super::resolve::converts;
+use super::syntax::folded;
 use crate::sql::facts::{self, Oid, oid};
 
 /// A type with its modifier, -1 for none.
@@ -30,7 +32,7 @@ pub(crate) fn object_name(name: &ObjectName) -> Result<String> {
     let mut parts = Vec::with_capacity(name.0.len());
     for part in &name.0 {
         match part {
-            ObjectNamePart::Identifier(name) => parts.push(super::folded(name)),
+            ObjectNamePart::Identifier(name) => parts.push(folded(name)),
             ObjectNamePart::Function(_) => return Err(Fault::unsupported(format!("the name {name}"))),
         }
     }
@@ -318,7 +320,7 @@ pub(crate) fn may_refer(referring: Oid, referred: Oid) -> Result<bool> {
     if referring == referred || integers(referring) && integers(referred) || texts(referring) && texts(referred) {
         return Ok(true);
     }
-    if super::resolve::converts(referring, referred, facts::Context::Implicit) {
+    if converts(referring, referred, facts::Context::Implicit) {
         return Err(Fault::unsupported(format!(
             "a foreign key of type {} to a key of type {}",
             facts::display_name(referring),

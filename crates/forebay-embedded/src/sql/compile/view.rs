@@ -3,22 +3,24 @@
 //! Contract: a view is kept in both languages, with each `*` written out. What it reads is not dropped under it, and nothing is done to a
 //! table by which its text would mean something else.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use sqlparser::ast::{
     CreateView, Expr, Ident, Query, Select, SelectItem, Statement as Tree, WildcardAdditionalOptions,
 };
 
-use super::define::{refuse_session, unreadable};
+use super::body::{Compiled, rename};
+use super::compiler::Compiler;
 use super::definition::Definition;
-use super::fault::{Fault, Result};
-use super::query::{Compiled, ResultColumn, relation_name};
-use super::scalar::identifier;
+use super::fault::{Fault, Result, unreadable};
+use super::plan::{ResultColumn, Step};
+use super::recorded::{Read, Recorded, Stars};
 use super::schema::{Table, marked_view_text, view_text};
 use super::scope::Starred;
+use super::sqlite_text::{identifier, refuse_session, relation_name};
+use super::syntax::folded;
 use super::types;
-use super::{Compiler, Step, folded};
 use crate::sql::grammar;
 use crate::sql::walk::change_selects;
 
@@ -54,7 +56,7 @@ impl Compiler<'_> {
         let text = self.without_stars(&view.query, &recorded.stars, &compiled.columns)?;
         let mut columns = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
-        super::query::rename(&mut columns, &names, &name)?;
+        rename(&mut columns, &names, &name)?;
         let mut seen = HashSet::new();
         if let Some(twice) = columns.iter().find(|column| !seen.insert(&column.name)) {
             return Err(Fault::new(
@@ -296,23 +298,25 @@ impl Compiler<'_> {
         }
         Ok(())
     }
-}
 
-/// By line and column of each `*`: relation and name of the columns that it stands for.
-type Stars = HashMap<(u64, u64), Vec<(Option<String>, String)>>;
-
-/// What a view's query says without saying it.
-#[derive(Default)]
-pub(super) struct Recorded {
-    stars: Stars,
-    reads: Vec<Read>,
-}
-
-/// A relation that a query names.
-struct Read {
-    relation: String,
-    /// Its columns: their names, and what they are in SQLite's text.
-    columns: Vec<(String, String)>,
+    /// The query of a view, from PostgreSQL's text of it.
+    pub(super) fn view(&mut self, text: &str) -> Result<Compiled> {
+        let Ok(Some(Tree::Query(query))) = grammar::parse(text) else {
+            return Err(Fault::new("XX001", "the text of a view in the file cannot be read"));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+        let public_only = std::mem::replace(&mut self.public_only, true);
+        let parameters = std::mem::take(&mut self.parameters);
+        let recorded = self.recorded.take();
+        let compiled = self.query(&query, None, None);
+        self.public_only = public_only;
+        self.recorded = recorded;
+        self.parameters = parameters;
+        self.fixed_parameters = fixed;
+        self.ctes = ctes;
+        compiled
+    }
 }
 
 struct View {

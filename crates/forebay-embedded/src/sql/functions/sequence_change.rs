@@ -5,8 +5,6 @@
 use forebay_pg_values::ValueError;
 use serde::{Deserialize, Serialize};
 
-use crate::sql::compile::sequence_bounds;
-
 /// What is to be changed; what is `None` stays. Of the bounds and of RESTART, an inner `None` is the one that nobody named.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SequenceChange {
@@ -132,6 +130,15 @@ impl SequenceChange {
             )),
             _ => Ok(new),
         }
+    }
+}
+
+/// The least and the greatest number of a sequence of this type.
+pub(crate) fn sequence_bounds(kind: &str) -> (i64, i64) {
+    match kind {
+        "smallint" => (i16::MIN.into(), i16::MAX.into()),
+        "integer" => (i32::MIN.into(), i32::MAX.into()),
+        _ => (i64::MIN, i64::MAX),
     }
 }
 

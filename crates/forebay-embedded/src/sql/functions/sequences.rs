@@ -21,11 +21,12 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::error::raised;
 use super::sequence_change::{Described, SequenceChange};
 use super::special::clock_micros;
-use super::{Told, data, datum, raised};
-use crate::sql::compile::namespace::parted;
-use crate::sql::compile::{identifier_if_needed, sequence_name};
+use super::told::Told;
+use super::value::{data, datum};
+use crate::sql::compile::namespace::{identifier_if_needed, parted, sequence_name};
 
 /// For how many transactions like the last one the file is ahead of memory. PostgreSQL's log is that many numbers ahead.
 const AHEAD: i64 = 32;
@@ -559,7 +560,9 @@ fn alter(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value
 
 fn name(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
     match datum(context.get_raw(0))? {
-        Datum::Text(text) => sequence_name(text).map(Value::Text).map_err(raised),
+        Datum::Text(text) => sequence_name(text)
+            .map(Value::Text)
+            .map_err(|fault| raised(ValueError::new(fault.sqlstate, fault.message))),
         _ => Ok(Value::Null),
     }
 }

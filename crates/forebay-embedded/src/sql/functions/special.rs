@@ -7,15 +7,18 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_pg_values::array::{self, Array};
+use forebay_pg_values::array::Array;
 use forebay_pg_values::json::Flavor;
-use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, ValueError, json, temporal, text_form};
+use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, ValueError, array, json, temporal, text_form};
 use rand::Rng;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::Value;
 
-use super::{About, compare_collated, data, datum, raised, raised_about, told, utc, value};
+use super::collation::compare_collated;
+use super::error::{About, raised, raised_about};
+use super::told::told;
+use super::value::{data, datum, utc, value};
 
 /// More rows than this of one call of generate_series are refused: they are made before the first is read.
 const SERIES_MAX: usize = 10_000_000;

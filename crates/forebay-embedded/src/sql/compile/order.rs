@@ -1,0 +1,221 @@
+//! ORDER BY, and DISTINCT ON.
+//!
+//! Contract: PostgreSQL's order, NULL last in an ascending one, and its first rows of each group.
+
+use sqlparser::ast::{Expr, OrderByExpr, OrderByOptions, OrderBySort};
+
+use super::body::Leaf;
+use super::compiler::Compiler;
+use super::fault::{Fault, Result};
+use super::plan::ResultColumn;
+use super::scalar::{Form, Scalar, refuse_ungrouped};
+use super::scope::Scope;
+use super::syntax::{folded, unnested};
+use super::types;
+use crate::sql::facts::{self, Context, oid};
+
+impl Compiler<'_> {
+    /// The keys of ORDER BY, each with the text of its expression.
+    pub(super) fn select_order(
+        &mut self,
+        leaf: &mut Leaf,
+        order: &[OrderByExpr],
+        scope: &Scope<'_>,
+    ) -> Result<Vec<(String, String)>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            if key.with_fill.is_some() {
+                return Err(Fault::unsupported("WITH FILL"));
+            }
+            let place = match unnested(&key.expr) {
+                Expr::Identifier(name) => {
+                    let name = folded(name);
+                    let mut named = leaf.items.iter().enumerate().filter(|(_, item)| item.name == name);
+                    let first = named.next().map(|(place, item)| (place, item.scalar.sql.clone()));
+                    if let Some((_, sql)) = &first
+                        && named.any(|(_, other)| other.scalar.sql != *sql)
+                    {
+                        return Err(Fault::new("42702", format!("ORDER BY \"{name}\" is ambiguous")));
+                    }
+                    first.map(|(place, _)| place)
+                }
+                Expr::Value(value) => match &value.value {
+                    sqlparser::ast::Value::Number(digits, _) => {
+                        let number: usize = digits
+                            .parse()
+                            .map_err(|_| Fault::new("42601", "non-integer constant in ORDER BY"))?;
+                        if number == 0 || number > leaf.items.len() {
+                            return Err(Fault::new(
+                                "42P10",
+                                format!("ORDER BY position {number} is not in select list"),
+                            ));
+                        }
+                        Some(number - 1)
+                    }
+                    sqlparser::ast::Value::Placeholder(_) => None,
+                    _ => return Err(Fault::new("42601", "non-integer constant in ORDER BY")),
+                },
+                _ => None,
+            };
+            let (scalar, text) = match place {
+                Some(place) => {
+                    let item = &mut leaf.items[place];
+                    if item.scalar.oid == oid::UNKNOWN {
+                        item.scalar = self.convert_type(item.scalar.clone(), oid::TEXT, Context::Implicit)?;
+                    }
+                    let scalar = item.scalar.clone();
+                    let text = match types::collation(scalar.oid) {
+                        Some(collation) => format!("{} COLLATE \"{collation}\"", place + 1),
+                        None if scalar.has_collation() => format!("{} COLLATE BINARY", place + 1),
+                        None => (place + 1).to_string(),
+                    };
+                    (scalar, text)
+                }
+                None => {
+                    let scalar = self.expression(&key.expr, scope)?;
+                    refuse_ungrouped(&scalar)?;
+                    let scalar = self.or_text(scalar)?;
+                    if leaf.distinct && !leaf.items.iter().any(|item| item.scalar.sql == scalar.sql) {
+                        return Err(Fault::new(
+                            "42P10",
+                            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                        ));
+                    }
+                    if matches!(scalar.form, Form::Constant(_)) {
+                        continue;
+                    }
+                    let text = scalar.compared();
+                    (scalar, text)
+                }
+            };
+            let written = order_key(&scalar, text, &key.options)?;
+            keys.push((written, scalar.sql));
+        }
+        Ok(keys)
+    }
+
+    pub(super) fn distinct_on(
+        &mut self,
+        leaf: &mut Leaf,
+        on: &[Expr],
+        keys: &[(String, String)],
+        scope: &Scope<'_>,
+    ) -> Result<()> {
+        let mut on_keys = Vec::new();
+        for expression in on {
+            let place = match unnested(expression) {
+                Expr::Value(value) => match &value.value {
+                    sqlparser::ast::Value::Number(digits, _) => {
+                        digits.parse::<usize>().ok().and_then(|n| n.checked_sub(1))
+                    }
+                    _ => None,
+                },
+                Expr::Identifier(name) => {
+                    let name = folded(name);
+                    leaf.items.iter().position(|item| item.name == name)
+                }
+                _ => None,
+            };
+            let scalar = match place.and_then(|place| leaf.items.get(place)) {
+                Some(item) => item.scalar.clone(),
+                None => self.expression(expression, scope)?,
+            };
+            let scalar = self.or_text(scalar)?;
+            if !types::is_ordered(scalar.oid) {
+                return Err(Fault::unsupported(format!(
+                    "DISTINCT ON a {}",
+                    facts::display_name(scalar.oid)
+                )));
+            }
+            on_keys.push(scalar);
+        }
+        let leading = keys.iter().take(on_keys.len());
+        if !leading
+            .clone()
+            .all(|(_, sql)| on_keys.iter().any(|key| key.sql == *sql))
+        {
+            return Err(Fault::new(
+                "42P10",
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+            ));
+        }
+        // A key given by its place in the list means nothing inside a window: its expression does.
+        let order: Vec<(String, String)> = keys
+            .iter()
+            .map(|(written, sql)| {
+                let direction = written.find(" ASC").or_else(|| written.find(" DESC"));
+                let suffix = direction.map_or("", |at| &written[at..]);
+                let collation = leaf
+                    .items
+                    .iter()
+                    .map(|item| &item.scalar)
+                    .chain(&on_keys)
+                    .find(|scalar| scalar.sql == *sql)
+                    .and_then(|scalar| types::collation(scalar.oid));
+                let text = match collation {
+                    Some(collation) => format!("{sql} COLLATE \"{collation}\""),
+                    None => sql.clone(),
+                };
+                (format!("{text}{suffix}"), sql.clone())
+            })
+            .collect();
+        leaf.first_of = Some((on_keys.iter().map(Scalar::compared).collect(), order));
+        Ok(())
+    }
+}
+
+/// One key of an order: PostgreSQL puts NULL last, or first where the order descends.
+#[allow(clippy::needless_pass_by_value, reason = "the text is made for this key")]
+pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions) -> Result<String> {
+    let descending = match &options.sort {
+        None | Some(OrderBySort::Asc) => false,
+        Some(OrderBySort::Desc) => true,
+        #[allow(unreachable_patterns, reason = "the grammar may learn other orders")]
+        Some(_) => return Err(Fault::unsupported("ORDER BY … USING")),
+    };
+    if !types::is_ordered(scalar.oid) {
+        return Err(types::without_operator(scalar.oid, "ordering"));
+    }
+    let nulls_first = options.nulls_first.unwrap_or(descending);
+    let direction = if descending { " DESC" } else { " ASC" };
+    // Said only where it can matter, so that an index can give the order.
+    let nulls = match (scalar.not_null, nulls_first, descending) {
+        (true, ..) | (false, true, false) | (false, false, true) => "",
+        (false, true, true) => " NULLS FIRST",
+        (false, false, false) => " NULLS LAST",
+    };
+    Ok(format!("{text}{direction}{nulls}"))
+}
+
+/// A key of an order over a set operation: a column of the result, by name or number.
+pub(super) fn output_key(key: &OrderByExpr, columns: &[ResultColumn]) -> Result<String> {
+    let place = match unnested(&key.expr) {
+        Expr::Identifier(name) => columns.iter().position(|column| column.name == folded(name)),
+        Expr::Value(value) => match &value.value {
+            sqlparser::ast::Value::Number(digits, _) => digits
+                .parse::<usize>()
+                .ok()
+                .filter(|number| (1..=columns.len()).contains(number))
+                .map(|number| number - 1),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(place) = place else {
+        if let Expr::Identifier(name) = unnested(&key.expr) {
+            return Err(Fault::new("42703", format!("column \"{}\" does not exist", folded(name))).at(name));
+        }
+        return Err(Fault::new("0A000", "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+            .with_detail("Only result column names can be used, not expressions or functions."));
+    };
+    let column = &columns[place];
+    let scalar = Scalar {
+        not_null: column.not_null,
+        ..Scalar::new("", column.kind.oid)
+    };
+    let text = match types::collation(column.kind.oid) {
+        Some(collation) => format!("{} COLLATE \"{collation}\"", place + 1),
+        None => format!("{} COLLATE BINARY", place + 1),
+    };
+    order_key(&scalar, text, &key.options)
+}

@@ -1,0 +1,22 @@
+//! What a view's query reads without naming it: the columns behind each `*`, and the tables behind its names.
+//!
+//! Filled while a view is compiled; knows nothing of what is made of it.
+
+use std::collections::HashMap;
+
+/// By line and column of each `*`: relation and name of the columns that it stands for.
+pub(super) type Stars = HashMap<(u64, u64), Vec<(Option<String>, String)>>;
+
+/// What a view's query says without saying it.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) stars: Stars,
+    pub(super) reads: Vec<Read>,
+}
+
+/// A relation that a query names.
+pub(super) struct Read {
+    pub(super) relation: String,
+    /// Its columns: their names, and what they are in SQLite's text.
+    pub(super) columns: Vec<(String, String)>,
+}

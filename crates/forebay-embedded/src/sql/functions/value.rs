@@ -1,0 +1,51 @@
+//! Values between SQLite's functions and PostgreSQL's, in their stored forms.
+
+use forebay_pg_values::{Datum, Environment, Owned, Type, ValueError};
+use jiff::tz::TimeZone;
+use rusqlite::functions::Context;
+use rusqlite::types::{Value, ValueRef};
+
+use super::error::raised;
+
+/// An argument in its stored form.
+pub(super) fn datum(value: ValueRef<'_>) -> rusqlite::Result<Datum<'_>> {
+    Ok(match value {
+        ValueRef::Null => Datum::Null,
+        ValueRef::Integer(integer) => Datum::Integer(integer),
+        ValueRef::Real(real) => Datum::Real(real),
+        ValueRef::Text(bytes) => Datum::Text(
+            std::str::from_utf8(bytes)
+                .map_err(|_| raised(ValueError::new("22021", "invalid byte sequence for encoding \"UTF8\"")))?,
+        ),
+        ValueRef::Blob(bytes) => Datum::Blob(bytes),
+    })
+}
+
+pub(super) fn value(owned: Owned) -> rusqlite::Result<Value> {
+    Ok(match owned {
+        Owned::Null => Value::Null,
+        Owned::Integer(integer) => Value::Integer(integer),
+        // SQLite would make it NULL.
+        Owned::Real(real) if real.is_nan() => {
+            return Err(raised(ValueError::unsupported("NaN of type double precision is")));
+        }
+        Owned::Real(real) => Value::Real(real),
+        Owned::Text(text) => Value::Text(text),
+        Owned::Blob(bytes) => Value::Blob(bytes),
+    })
+}
+
+/// All arguments of a call.
+pub(super) fn data<'a>(context: &'a Context<'_>, count: usize) -> rusqlite::Result<Vec<Datum<'a>>> {
+    (0..count).map(|index| datum(context.get_raw(index))).collect()
+}
+
+pub(super) fn types(labels: &str) -> Vec<Type> {
+    labels.split(',').filter_map(Type::from_name).collect()
+}
+
+pub(super) fn utc() -> &'static Environment {
+    use std::sync::OnceLock;
+    static UTC: OnceLock<Environment> = OnceLock::new();
+    UTC.get_or_init(|| Environment::new(TimeZone::UTC, 0))
+}
