@@ -30,11 +30,13 @@
 
 mod array;
 mod binary;
+mod form;
 mod numeric;
 mod refusal;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use bytes::{BufMut, BytesMut};
 use forebay_pg_values::{Datum, Environment, Kind, Owned, bytea, text_form};
@@ -44,63 +46,13 @@ use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
 use forebay_pg_wire::error::{WireError, sqlstate};
-use forebay_pg_wire::frontend::invalid_utf8;
-use refusal::{not_a_number, refused, unknown_format};
+use form::{Form, form};
+use refusal::{refused, unknown_format};
 use stored::{
     integer_range, put_as_text, put_integer, stored_bool, stored_bytes, stored_float, stored_float4, stored_integer,
     stored_text, stored_uuid,
 };
-
-/// How a type's values look on the wire.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Scalar(Kind),
-    /// Of elements of that kind.
-    Array(Kind),
-    /// An OID under a name of its own: a number in binary format, a number or a name in text format.
-    OidAlias,
-    Void,
-    Other,
-}
-
-fn form(kind: &Type) -> Form {
-    Form::Scalar(match *kind {
-        Type::INT8 => Kind::Int8,
-        Type::TEXT => Kind::Text,
-        Type::INT4 => Kind::Int4,
-        Type::BOOL => Kind::Bool,
-        Type::VARCHAR => Kind::Varchar,
-        Type::BPCHAR => Kind::Bpchar,
-        Type::NAME => Kind::Name,
-        Type::UNKNOWN => Kind::Unknown,
-        Type::INT2 => Kind::Int2,
-        Type::OID => Kind::Oid,
-        Type::FLOAT8 => Kind::Float8,
-        Type::FLOAT4 => Kind::Float4,
-        Type::BYTEA => Kind::Bytea,
-        Type::NUMERIC => Kind::Numeric,
-        Type::DATE => Kind::Date,
-        Type::TIME => Kind::Time,
-        Type::TIMETZ => Kind::Timetz,
-        Type::TIMESTAMP => Kind::Timestamp,
-        Type::TIMESTAMPTZ => Kind::Timestamptz,
-        Type::INTERVAL => Kind::Interval,
-        Type::JSON => Kind::Json,
-        Type::JSONB => Kind::Jsonb,
-        Type::UUID => Kind::Uuid,
-        Type::CHAR => Kind::Char,
-        Type::VOID => return Form::Void,
-        Type::REGPROC | Type::REGCLASS | Type::REGTYPE | Type::REGNAMESPACE | Type::REGROLE | Type::XID | Type::CID => {
-            return Form::OidAlias;
-        }
-        _ => {
-            return match forebay_pg_values::Type::from_oid(kind.oid()) {
-                Some(forebay_pg_values::Type::Array(element)) => Form::Array(element),
-                _ => Form::Other,
-            };
-        }
-    })
-}
+use text::{decode_scalar_text, valid_text};
 
 /// The value to store for a parameter of type `kind`, sent in `format` (0 text, 1 binary); `None` is NULL.
 ///
@@ -139,22 +91,6 @@ fn decode_text(form: Form, text: &str, environment: &Environment) -> Result<Valu
             .map_err(|error| refused(error, text)),
         Form::Void => Ok(Value::Null),
     }
-}
-
-fn decode_scalar_text(scalar: Kind, text: &str, environment: &Environment) -> Result<Owned, WireError> {
-    text_form::parse(scalar, -1, text, environment).map_err(|error| {
-        let is_float = matches!(scalar, Kind::Float4 | Kind::Float8);
-        if is_float && error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED && names_nan(text) {
-            not_a_number()
-        } else {
-            refused(error, text)
-        }
-    })
-}
-
-fn names_nan(text: &str) -> bool {
-    let unsigned = text.trim_ascii().trim_start_matches(['+', '-']);
-    unsigned.eq_ignore_ascii_case("nan")
 }
 
 fn value(owned: Owned) -> Value {
@@ -281,15 +217,4 @@ fn put_bytea(bytes: &[u8], out: &mut BytesMut) {
         bytea::write_hex(piece, &mut digits);
         out.put_slice(digits.as_bytes());
     }
-}
-
-/// UTF-8 without NUL: what PostgreSQL calls text.
-fn valid_text(bytes: &[u8]) -> Result<&str, WireError> {
-    if bytes.contains(&0) {
-        return Err(WireError::new(
-            sqlstate::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\": 0x00",
-        ));
-    }
-    std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error))
 }

@@ -5,24 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::functions::quote_identifier;
+use super::identifier::quote_identifier;
+use super::oids::{NAMESPACES, OWNER};
 use super::relations::RELATIONS;
-use super::source::{Namespace, Schema};
+use super::schema::{Namespace, Schema};
 use super::types;
-
-/// OIDs that PostgreSQL fixes, and the one role there is.
-pub(super) const OWNER: u32 = 10;
-pub(super) const PG_CATALOG: u32 = 11;
-pub(super) const PUBLIC: u32 = 2200;
-pub(super) const INFORMATION_SCHEMA: u32 = 13_207;
-pub(super) const DATABASE: u32 = 16_383;
-
-pub(super) const NAMESPACES: [(u32, &str); 4] = [
-    (99, "pg_toast"),
-    (PG_CATALOG, "pg_catalog"),
-    (PUBLIC, "public"),
-    (INFORMATION_SCHEMA, "information_schema"),
-];
 
 /// The lookups of one schema snapshot.
 #[derive(Debug, Default)]

@@ -6,10 +6,9 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params_from_iter};
 
-use super::directory::{DATABASE, INFORMATION_SCHEMA, NAMESPACES, OWNER, PG_CATALOG};
-use super::own::Sequence;
+use super::oids::{DATABASE, INFORMATION_SCHEMA, NAMESPACES, OWNER, PG_CATALOG};
 use super::relations::{RELATIONS, create_table};
-use super::source::{Constraint, ConstraintKind, Index, Schema, Table};
+use super::schema::{Constraint, ConstraintKind, Index, Schema, Sequence, Table};
 use super::types::{self, Family};
 
 const DERIVED: &str = include_str!("data/derived.sql");

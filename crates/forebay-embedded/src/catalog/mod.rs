@@ -15,14 +15,16 @@
 mod arrays;
 mod database;
 mod definition;
-mod detect;
 mod directory;
 mod error;
 mod fill;
 mod functions;
+mod identifier;
+mod oids;
 mod own;
 mod relations;
 mod rewrite;
+mod schema;
 mod source;
 mod types;
 
@@ -30,10 +32,9 @@ mod types;
 mod tests;
 
 pub use database::{Catalog, Identity};
-pub use detect::is_catalog_query;
 pub use error::{CatalogError, runtime_error};
+pub(crate) use oids::relation_oid;
 pub use rewrite::{ResultColumn, Translation};
-pub(crate) use source::relation_oid;
 
 /// Whether the catalog has a relation of that name.
 pub(crate) fn has_relation(schema: Option<&str>, name: &str) -> bool {

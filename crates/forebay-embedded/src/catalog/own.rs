@@ -1,42 +1,22 @@
 //! Tables that clients made, by their definitions in PostgreSQL's terms; and sequences.
 //!
 //! Contract: what PostgreSQL would show of a table that was declared so. Reads definitions, and the rows of `forebay_sequence`; the
-//! indexes that are no constraints are read by [`super::source`], as every table's.
+//! indexes that are no constraints are read by [`source`](super::source), as every table's.
 
 use postgres_types::Type;
 use rusqlite::Connection;
 
-use super::source::{self, Constraint, ConstraintKind, Index, Names, Table, Timing};
+use super::definition::is_string_literal;
+use super::identifier::spelled;
+use super::oids::Names;
+use super::schema::{
+    Column, Constraint, ConstraintKind, Index, Namespace, Owner, Sequence, Table, Timing, action, column_list,
+    plain_key,
+};
 use super::types;
-use crate::sql::compile::definition::Identity;
-use crate::sql::compile::definition::{ColumnDefinition, Definition, Key};
+use crate::sql::compile::definition::{ColumnDefinition, Definition, Identity, Key};
 use crate::sql::compile::namespace::{parted, shown, stored};
 use crate::sql::facts::oid;
-
-/// A sequence.
-#[derive(Debug)]
-pub(super) struct Sequence {
-    pub(super) namespace: source::Namespace,
-    pub(super) oid: u32,
-    pub(super) name: String,
-    pub(super) kind: u32,
-    pub(super) start: i64,
-    pub(super) increment: i64,
-    pub(super) minimum: i64,
-    pub(super) maximum: i64,
-    pub(super) cycle: bool,
-    pub(super) owner: Option<Owner>,
-}
-
-/// The column that a sequence goes with.
-#[derive(Debug)]
-pub(super) struct Owner {
-    pub(super) table: u32,
-    /// The number of the column, and its name.
-    pub(super) column: usize,
-    pub(super) column_name: String,
-    pub(super) identity: bool,
-}
 
 /// Columns and checks.
 pub(super) fn describe(names: &mut Names, table: &mut Table, own: &Definition) {
@@ -66,14 +46,14 @@ pub(super) fn describe(names: &mut Names, table: &mut Table, own: &Definition) {
     }
 }
 
-fn described(own: &Definition, column: &ColumnDefinition) -> source::Column {
+fn described(own: &Definition, column: &ColumnDefinition) -> Column {
     let in_key = own
         .primary_key
         .as_ref()
         .is_some_and(|key| key.columns.contains(&column.name));
     let generated = column.generated.as_ref();
     let default = column.default.as_ref().filter(|_| column.identity.is_none());
-    source::Column {
+    Column {
         name: column.name.clone(),
         kind: Type::from_oid(column.oid).unwrap_or(Type::TEXT),
         modifier: column.typmod,
@@ -102,7 +82,7 @@ fn default_text(text: &str, column: &ColumnDefinition) -> Option<String> {
         // Only where a modifier makes it more than a constant does PostgreSQL keep it.
         return (column.typmod >= 0).then(|| format!("NULL::{kind}"));
     }
-    if super::definition::is_string_literal(text) {
+    if is_string_literal(text) {
         return Some(match column.oid {
             oid::BOOL => match text.trim_matches('\'').to_ascii_lowercase().as_str() {
                 "t" | "true" | "yes" | "on" | "y" | "1" => "true".to_owned(),
@@ -165,7 +145,7 @@ pub(super) fn add_keys(names: &mut Names, table: &mut Table, own: &Definition) {
             }
             None => {
                 let oid = names.oid("relation", "", &stored(parted(&table.name).0, &key.name));
-                let keys = columns.iter().map(|number| source::plain_key(table, *number)).collect();
+                let keys = columns.iter().map(|number| plain_key(table, *number)).collect();
                 table.indexes.insert(
                     0,
                     Index {
@@ -208,7 +188,7 @@ fn add_key(names: &mut Names, table: &mut Table, key: &Key, kind: ConstraintKind
         oid: names.oid("constraint", &table.name, &key.name),
         name: key.name.clone(),
         kind,
-        definition: format!("{words} ({})", source::column_list(table, &columns)),
+        definition: format!("{words} ({})", column_list(table, &columns)),
         columns,
         timing: Timing::default(),
     });
@@ -223,13 +203,13 @@ pub(super) fn foreign_keys(names: &mut Names, tables: &[Table], index: usize, ow
             continue;
         };
         let (columns, targets) = (numbers(table, &key.columns), numbers(parent, &key.referred));
-        let (update, update_words) = source::action(&key.on_update.as_deref().unwrap_or("").to_ascii_uppercase());
-        let (delete, delete_words) = source::action(&key.on_delete.as_deref().unwrap_or("").to_ascii_uppercase());
+        let (update, update_words) = action(&key.on_update.as_deref().unwrap_or("").to_ascii_uppercase());
+        let (delete, delete_words) = action(&key.on_delete.as_deref().unwrap_or("").to_ascii_uppercase());
         let mut text = format!(
             "FOREIGN KEY ({}) REFERENCES {}({})",
-            source::column_list(table, &columns),
-            source::spelled(&parent.name),
-            source::column_list(parent, &targets)
+            column_list(table, &columns),
+            spelled(&parent.name),
+            column_list(parent, &targets)
         );
         for (clause, words) in [(" ON UPDATE ", update_words), (" ON DELETE ", delete_words)] {
             if !words.is_empty() {
@@ -319,7 +299,7 @@ pub(super) fn sequences(source: &Connection, names: &mut Names, tables: &[Table]
             })
         });
         found.push(Sequence {
-            namespace: source::Namespace::public(),
+            namespace: Namespace::public(),
             oid: names.oid("relation", "", &name),
             name,
             kind: types::type_oid(&kind).unwrap_or(oid::INT8),

@@ -1,7 +1,6 @@
-//! Reads the schema of a SQLite file into PostgreSQL's terms: relations, attributes, indexes, constraints, triggers, each with an OID.
+//! Reads the schema of a SQLite file into PostgreSQL's terms.
 //!
-//! OIDs come from a hash of kind and name, so that a client that looks a table up by name and then asks by OID finds it again
-//! after a rebuild. Reads through SQLite's pragmas; changes nothing. Knows nothing of the emulated relations.
+//! Reads through SQLite's pragmas; changes nothing. Knows nothing of the emulated relations.
 
 use std::collections::HashSet;
 
@@ -9,235 +8,15 @@ use postgres_types::Type;
 use rusqlite::Connection;
 
 use super::definition::{self, Named, TableDefinition};
-use super::functions::quote_identifier;
+use super::identifier::quote_identifier;
+use super::oids::Names;
+use super::own;
+use super::schema::{
+    Column, Constraint, ConstraintKind, Index, Key, Namespace, Schema, Table, Timing, Trigger, action, column_list,
+    plain_key,
+};
 use super::types;
 use crate::sql::compile::namespace::{parted, schemas};
-
-/// Everything that clients have made.
-#[derive(Debug, Default)]
-pub(super) struct Schema {
-    /// The schemas beside `public`.
-    pub(super) namespaces: Vec<Namespace>,
-    pub(super) tables: Vec<Table>,
-    pub(super) sequences: Vec<super::own::Sequence>,
-}
-
-/// A schema, in PostgreSQL's sense.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Namespace {
-    pub(super) oid: u32,
-    pub(super) name: String,
-}
-
-impl Namespace {
-    /// `public`.
-    pub(super) fn public() -> Self {
-        Self {
-            oid: super::directory::PUBLIC,
-            name: "public".to_owned(),
-        }
-    }
-}
-
-/// A table or a view.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub(super) namespace: Namespace,
-    pub(super) oid: u32,
-    /// The OID of its row type, which every PostgreSQL relation has.
-    pub(super) row_type: u32,
-    pub(super) name: String,
-    /// The query of a view, as `pg_get_viewdef` prints it.
-    pub(super) view: Option<String>,
-    pub(super) comment: Option<String>,
-    pub(super) columns: Vec<Column>,
-    pub(super) indexes: Vec<Index>,
-    pub(super) constraints: Vec<Constraint>,
-    pub(super) triggers: Vec<Trigger>,
-}
-
-#[derive(Debug)]
-pub(super) struct Column {
-    pub(super) name: String,
-    pub(super) kind: Type,
-    pub(super) modifier: i32,
-    pub(super) not_null: bool,
-    /// Default or generation expression.
-    pub(super) expression: Option<String>,
-    /// As in `pg_attribute.attidentity`: nothing, `a` or `d`.
-    pub(super) identity: &'static str,
-    pub(super) generated: bool,
-    pub(super) comment: Option<String>,
-}
-
-#[derive(Debug)]
-pub(super) struct Index {
-    pub(super) oid: u32,
-    pub(super) name: String,
-    pub(super) unique: bool,
-    pub(super) primary: bool,
-    pub(super) keys: Vec<Key>,
-    pub(super) predicate: Option<String>,
-}
-
-/// One column of an index.
-#[derive(Debug)]
-pub(super) struct Key {
-    /// Number of the column in its table, 0 for an expression.
-    pub(super) number: usize,
-    pub(super) text: String,
-    pub(super) descending: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Constraint {
-    pub(super) oid: u32,
-    pub(super) name: String,
-    pub(super) kind: ConstraintKind,
-    pub(super) columns: Vec<usize>,
-    /// The text for all but CHECK, whose text is its expression.
-    pub(super) definition: String,
-    pub(super) timing: Timing,
-}
-
-/// When a constraint is looked at.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Timing {
-    pub(super) deferrable: bool,
-    pub(super) deferred: bool,
-    pub(super) not_valid: bool,
-}
-
-#[derive(Debug)]
-pub(super) enum ConstraintKind {
-    Primary {
-        index: u32,
-    },
-    Unique {
-        index: u32,
-    },
-    Check {
-        expression: String,
-    },
-    Foreign {
-        table: u32,
-        columns: Vec<usize>,
-        index: u32,
-        on_update: char,
-        on_delete: char,
-    },
-}
-
-#[derive(Debug)]
-pub(super) struct Trigger {
-    pub(super) oid: u32,
-    pub(super) name: String,
-    pub(super) bits: i64,
-    pub(super) definition: String,
-}
-
-impl Index {
-    /// `CREATE INDEX …`, as `pg_get_indexdef` prints it; when not pretty with the schema and more parentheses.
-    pub(super) fn definition(&self, table: &Table, pretty: bool) -> String {
-        let unique = if self.unique { "UNIQUE " } else { "" };
-        let keys: Vec<String> = self
-            .keys
-            .iter()
-            .map(|key| {
-                if key.descending {
-                    format!("{} DESC", key.text)
-                } else {
-                    key.text.clone()
-                }
-            })
-            .collect();
-        let predicate = self
-            .predicate
-            .as_ref()
-            .map(|predicate| {
-                if pretty {
-                    format!(" WHERE {predicate}")
-                } else {
-                    format!(" WHERE ({predicate})")
-                }
-            })
-            .unwrap_or_default();
-        let (name, schema) = (quote_identifier(&self.name), &table.namespace);
-        let table = quote_identifier(&table.name);
-        let schema = if pretty && *schema == Namespace::public() {
-            String::new()
-        } else {
-            format!("{}.", quote_identifier(&schema.name))
-        };
-        format!(
-            "CREATE {unique}INDEX {name} ON {schema}{table} USING btree ({}){predicate}",
-            keys.join(", ")
-        )
-    }
-}
-
-impl Constraint {
-    /// As `pg_get_constraintdef` prints it.
-    pub(super) fn definition(&self, pretty: bool) -> String {
-        match &self.kind {
-            ConstraintKind::Check { expression } => {
-                let valid = if self.timing.not_valid { " NOT VALID" } else { "" };
-                if pretty {
-                    format!("CHECK ({expression}){valid}")
-                } else {
-                    format!("CHECK (({expression})){valid}")
-                }
-            }
-            _ => self.definition.clone(),
-        }
-    }
-}
-
-/// Gives each object its OID and its name, no two the same.
-pub(super) struct Names {
-    oids: HashSet<u32>,
-    relations: HashSet<String>,
-}
-
-impl Names {
-    /// The smallest OID PostgreSQL gives to user objects; and a limit that keeps OIDs positive for clients that read them signed.
-    const FIRST: u32 = 16_384;
-    const LAST: u32 = 0x7fff_0000;
-
-    pub(super) fn oid(&mut self, kind: &str, owner: &str, name: &str) -> u32 {
-        let mut oid = wished_oid(kind, owner, name);
-        while !self.oids.insert(oid) {
-            oid = if oid >= Self::LAST { Self::FIRST } else { oid + 1 };
-        }
-        oid
-    }
-    /// PostgreSQL's way to a free name: the wish, then with 1, 2, 3…
-    pub(super) fn relation(&mut self, wish: &str) -> String {
-        let mut name = wish.to_owned();
-        let mut count = 0;
-        while !self.relations.insert(name.clone()) {
-            count += 1;
-            name = format!("{wish}{count}");
-        }
-        name
-    }
-}
-
-/// The OID of a table or view, unless another object took its number first: among a thousand objects in one database of some thousands.
-pub(crate) fn relation_oid(name: &str) -> u32 {
-    wished_oid("relation", "", name)
-}
-
-/// The OID that an object has unless it is another one's.
-fn wished_oid(kind: &str, owner: &str, name: &str) -> u32 {
-    // FNV-1a. The hash must never change between versions that serve the same clients, so it is not the standard library's.
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in [kind.as_bytes(), &[0], owner.as_bytes(), &[0], name.as_bytes()].concat() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    let span = u64::from(Names::LAST - Names::FIRST);
-    Names::FIRST + u32::try_from(hash % span).expect("the remainder is below a 32-bit span")
-}
 
 /// Reads the whole schema of `source`'s main database.
 pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
@@ -248,10 +27,7 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
     let objects: Vec<(String, String, String, String)> = statement
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<Result<_, _>>()?;
-    let mut names = Names {
-        oids: HashSet::new(),
-        relations: objects.iter().map(|object| object.1.clone()).collect(),
-    };
+    let mut names = Names::beside(objects.iter().map(|object| object.1.clone()));
     let mut tables = Vec::new();
     let mut definitions = Vec::new();
     for (kind, name, _, sql) in &objects {
@@ -295,9 +71,9 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
             triggers: Vec::new(),
         };
         if let Some(own) = &declared.own {
-            super::own::describe(&mut names, &mut table, own);
+            own::describe(&mut names, &mut table, own);
             read_indexes(source, &mut names, &mut table, &[], &declared, &objects)?;
-            super::own::add_keys(&mut names, &mut table, own);
+            own::add_keys(&mut names, &mut table, own);
         } else if table.view.is_none() {
             read_indexes(source, &mut names, &mut table, &key, &declared, &objects)?;
             add_checks(&mut names, &mut table, &declared);
@@ -320,12 +96,12 @@ pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
     // Foreign keys point at tables that may come later in the list.
     for index in 0..tables.len() {
         let keys = match &definitions[index].0.own {
-            Some(own) => super::own::foreign_keys(&mut names, &tables, index, own),
+            Some(own) => own::foreign_keys(&mut names, &tables, index, own),
             None => read_foreign_keys(source, &mut names, &tables, index, &definitions)?,
         };
         tables[index].constraints.extend(keys);
     }
-    let mut sequences = super::own::sequences(source, &mut names, &tables)?;
+    let mut sequences = own::sequences(source, &mut names, &tables)?;
     let namespaces: Vec<Namespace> = schemas(source)?
         .into_iter()
         .map(|name| Namespace {
@@ -355,14 +131,6 @@ fn place(namespaces: &[Namespace], namespace: &mut Namespace, name: &mut String)
     if let Some(found) = namespaces.iter().find(|namespace| namespace.name == schema) {
         *namespace = found.clone();
         *name = shown.to_owned();
-    }
-}
-
-/// A relation as one would have to write it, by its name in the file.
-pub(super) fn spelled(stored: &str) -> String {
-    match parted(stored) {
-        ("public", name) => quote_identifier(name),
-        (schema, name) => format!("{}.{}", quote_identifier(schema), quote_identifier(name)),
     }
 }
 
@@ -437,14 +205,6 @@ fn default_text(default: &str, kind: &Type) -> String {
         (word, true) if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") => word.to_lowercase(),
         _ => default.to_owned(),
     }
-}
-
-pub(super) fn column_list(table: &Table, numbers: &[usize]) -> String {
-    let names: Vec<String> = numbers
-        .iter()
-        .map(|number| quote_identifier(&table.columns[*number - 1].name))
-        .collect();
-    names.join(", ")
 }
 
 fn default_name(table: &Table, numbers: &[usize], ending: &str) -> String {
@@ -586,14 +346,6 @@ fn read_indexes(
     Ok(())
 }
 
-pub(super) fn plain_key(table: &Table, number: usize) -> Key {
-    Key {
-        number,
-        text: quote_identifier(&table.columns[number - 1].name),
-        descending: false,
-    }
-}
-
 fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) {
     let mut used: HashSet<String> = HashSet::new();
     for check in &declared.checks {
@@ -628,16 +380,6 @@ fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) 
                 expression: check.expression.clone(),
             },
         });
-    }
-}
-
-pub(super) fn action(word: &str) -> (char, &'static str) {
-    match word {
-        "CASCADE" => ('c', "CASCADE"),
-        "SET NULL" => ('n', "SET NULL"),
-        "SET DEFAULT" => ('d', "SET DEFAULT"),
-        "RESTRICT" => ('r', "RESTRICT"),
-        _ => ('a', ""),
     }
 }
 

@@ -15,8 +15,8 @@ use forebay_write::CancelToken;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::Stop;
-use super::waiting::lock_timed_out;
+use super::stop::Stop;
+use super::timeouts::lock_timed_out;
 use forebay_pg_wire::error::WireError;
 
 /// How often one who waits looks whether it waits for itself: PostgreSQL's `deadlock_timeout`.

@@ -13,7 +13,7 @@ use forebay_write::{CancelToken, WriteError};
 
 use super::plans::Plans;
 use super::settings::Settings;
-use super::waiting::{elapsed, lock_timed_out};
+use super::timeouts::{elapsed, lock_timed_out};
 use crate::sql::{Isolation, clock_micros};
 
 /// An open transaction block.

@@ -8,11 +8,12 @@ use forebay_sqlite::Session as Connection;
 use forebay_write::{CancelToken, Parameters, Value};
 use parking_lot::Mutex;
 use postgres_types::Type;
-use rusqlite::types::ValueRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::prepared::{Field, Shape};
-use super::{Session, Stop};
+use super::rows::{owned, reference};
+use super::stop::Stop;
 use crate::catalog::{self, Catalog, CatalogError, Identity};
 use crate::sql::Statement;
 use forebay_pg_wire::error::WireError;
@@ -171,7 +172,7 @@ fn query(
             .and_then(|name| name.strip_prefix(['$', '?'])?.parse::<usize>().ok())
             .and_then(|number| parameters.values().get(number - 1))
             .unwrap_or(&Value::Null);
-        let value = super::rows::reference(value);
+        let value = reference(value);
         statement
             .raw_bind_parameter(index, rusqlite::types::ToSqlOutput::Borrowed(value))
             .map_err(|error| failed(&error))?;
@@ -198,16 +199,6 @@ fn query(
         gathered.push(values.map_err(|error| failed(&error))?);
     }
     Ok(gathered)
-}
-
-pub(super) fn owned(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(integer) => Value::Integer(integer),
-        ValueRef::Real(real) => Value::Real(real),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-    }
 }
 
 fn refused(error: &CatalogError) -> WireError {

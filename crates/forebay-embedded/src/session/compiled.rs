@@ -12,15 +12,19 @@ use forebay_write::Value;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::block::Block;
 use super::plans::{Circumstances, Found, Incompilable};
 use super::prepared::{Field, Portal, Prepared, Shape};
-use super::{Session, Stop};
+use super::stop::Stop;
 use crate::catalog::relation_oid;
 use crate::errors;
-use crate::sql::{self, Kind, Plan, Statement};
+use crate::sql::{self, Kind, Plan, Script, Statement};
 use crate::values::decode_parameter;
 use forebay_pg_wire::error::WireError;
+
+/// Statements of one script that are understood before other sessions on the same thread have a turn: about a millisecond.
+const CHECKED_AT_ONCE: usize = 64;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// What goes in and comes out of a statement, by a look at the schema. `alone`: it is the whole script.
@@ -313,6 +317,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             },
             alone,
         }
+    }
+
+    /// Understands all of a script. Other sessions on the same thread have their turn meanwhile.
+    pub(super) async fn understand(&self, script: Arc<str>) -> Result<Script, WireError> {
+        let words = |error| errors::understood(&error);
+        let mut script = Script::new(script).map_err(words)?;
+        while !script.check_some(CHECKED_AT_ONCE).map_err(words)? {
+            tokio::task::yield_now().await;
+        }
+        Ok(script)
+    }
+
+    pub(super) fn next_statement(&self, script: &mut Script) -> Result<Option<Statement>, WireError> {
+        script
+            .next_statement()
+            .transpose()
+            .map_err(|error| errors::understood(&error))
     }
 }
 

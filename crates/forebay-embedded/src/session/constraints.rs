@@ -8,8 +8,9 @@ use forebay_write::CancelToken;
 use rusqlite::ffi;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::prepared::Source;
-use super::{Session, Stop};
+use super::stop::Stop;
 use forebay_pg_wire::error::WireError;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {

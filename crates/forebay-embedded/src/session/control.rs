@@ -4,11 +4,12 @@ use forebay_write::{CancelToken, Value};
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::block::Block;
 use super::notifications::Intent;
 use super::prepared::{Field, Life, Portal};
 use super::settings::{Settings, unknown};
-use super::{Session, Stop};
+use super::stop::Stop;
 use crate::sql::{Isolation, Kind, ResetTarget, Statement};
 use forebay_pg_wire::backend;
 use forebay_pg_wire::error::{Severity, WireError};
@@ -478,5 +479,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         WireError::new(sqlstate, message)
             .with_severity(Severity::Warning)
             .encode(&mut self.output.pending);
+    }
+
+    pub(super) fn open_implicit_block(&mut self) {
+        let isolation = default_isolation(&self.settings);
+        self.block = Some(Block::open(true, isolation, self.settings.read_only(), &self.settings));
     }
 }

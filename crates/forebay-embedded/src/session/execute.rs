@@ -10,13 +10,14 @@ use forebay_write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteEr
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::control::Controlled;
 use super::plans::Found;
 use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
 use super::rows::{self, Failed, Piece};
+use super::stop::Stop;
+use super::timeouts::{lock_timed_out, too_old};
 use super::violation;
-use super::waiting::{lock_timed_out, too_old};
-use super::{Session, Stop};
 use crate::errors;
 use crate::sql::{self, Kind, Locks, Statement, Step, Tag};
 use forebay_pg_wire::backend;

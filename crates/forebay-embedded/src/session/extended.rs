@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::control::ends_failure;
 use super::plans::Found;
 use super::prepared::{Field, Portal, PortalState, Prepared};
-use super::{Session, Stop};
+use super::stop::Stop;
 use crate::sql::{Kind, Statement};
 use crate::values::decode_parameter;
 use forebay_pg_wire::backend::{self, Column};

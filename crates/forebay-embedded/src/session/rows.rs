@@ -93,7 +93,7 @@ pub(super) fn gather(
         if bytes_max.is_some() {
             let columns = AsRef::<rusqlite::Statement<'_>>::as_ref(row).column_count();
             let values: Vec<Value> = (0..columns)
-                .map(|index| row.get_ref(index).map_or(Value::Null, super::catalog::owned))
+                .map(|index| row.get_ref(index).map_or(Value::Null, owned))
                 .collect();
             bytes += values
                 .iter()
@@ -173,4 +173,14 @@ pub(super) fn reference(value: &Value) -> ValueRef<'_> {
 
 pub(super) fn changed() -> WireError {
     WireError::unsupported("cached plan must not change result type").with_hint("Prepare the statement anew.")
+}
+
+pub(super) fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(integer) => Value::Integer(integer),
+        ValueRef::Real(real) => Value::Real(real),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
 }

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_sqlite::Sqlite;
-use forebay_write::{CancelToken, StatementError, StatementErrorKind, WriteError};
+use forebay_write::CancelToken;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use super::Session;
 use super::block::Block;
 use super::prepared::{OpenCursor, Portal, PortalState, Source};
 use super::shared::Phase;
-use super::{Session, Stop, shut_down};
+use super::stop::{Stop, shut_down};
+use super::timeouts::{elapsed, too_old};
 use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::frontend::{FrameError, Frontend};
 
@@ -250,31 +252,6 @@ impl Portal {
             }) => Some(*waited),
             _ => None,
         }
-    }
-}
-
-/// What the owner of a snapshot is told that was given up: PostgreSQL's words for one that it gives up (`old_snapshot_threshold`).
-pub(super) fn too_old() -> WireError {
-    WireError::new("72000", "snapshot too old")
-        .with_detail("It waited for its client for longer than --idle-snapshot-timeout, and kept the write-ahead log from being emptied.")
-        .with_hint("Read results to their end sooner, or raise --idle-snapshot-timeout.")
-}
-
-/// A lock was waited for as long as the session's `lock_timeout`: PostgreSQL's words for it. Nothing has happened.
-pub(super) fn lock_timed_out() -> WriteError {
-    StatementError::new(
-        StatementErrorKind::LockTimeout,
-        0,
-        "canceling statement due to lock timeout",
-    )
-    .into()
-}
-
-/// Completes after that time; never, if there is none.
-pub(super) async fn elapsed(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -1,19 +1,22 @@
 //! Tells queries of PostgreSQL's catalog from those of the client's tables.
 //!
-//! Contract: a query that names a catalog relation is one; so is a query that names no table at all and calls a function, or casts to a
-//! type, that only the catalog can answer. Knows nothing of what the catalog holds.
+//! Contract: a query of the catalog's relations alone is one; so is a query that names no relation at all and calls a function, or casts
+//! to a type, that only the catalog can answer. One that reads a client's tables as well is none: nobody could answer it. Knows the
+//! names of the catalog's relations, nothing of what they hold.
 
 use std::ops::ControlFlow;
 
-use super::walk::{Look, walk};
-use crate::sql::error::SqlError;
-use crate::sql::grammar;
-use crate::sql::lexer::{Kind, name_value};
-use crate::sql::split::Segment;
 use sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectNamePart, SetExpr,
-    Statement as Tree,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, SetExpr,
+    Statement as Tree, TableFactor,
 };
+
+use super::compile::syntax::{folded, name_parts};
+use super::error::SqlError;
+use super::grammar;
+use super::lexer::{Kind, name_value};
+use super::split::Segment;
+use super::walk::{Look, walk};
 
 /// Functions whose answers need the catalog. Those of the session (`version()` and its like) are not among them.
 const FUNCTIONS: [&str; 30] = [
@@ -49,59 +52,7 @@ const FUNCTIONS: [&str; 30] = [
     "to_regtype",
 ];
 
-/// The catalog's relations that queries name without `pg_catalog.` in front.
-const RELATIONS: [&str; 49] = [
-    "pg_aggregate",
-    "pg_am",
-    "pg_attrdef",
-    "pg_attribute",
-    "pg_auth_members",
-    "pg_authid",
-    "pg_available_extensions",
-    "pg_cast",
-    "pg_class",
-    "pg_collation",
-    "pg_constraint",
-    "pg_conversion",
-    "pg_database",
-    "pg_depend",
-    "pg_description",
-    "pg_enum",
-    "pg_extension",
-    "pg_foreign_table",
-    "pg_index",
-    "pg_indexes",
-    "pg_inherits",
-    "pg_language",
-    "pg_locks",
-    "pg_matviews",
-    "pg_namespace",
-    "pg_opclass",
-    "pg_operator",
-    "pg_partitioned_table",
-    "pg_policy",
-    "pg_proc",
-    "pg_publication",
-    "pg_range",
-    "pg_rewrite",
-    "pg_roles",
-    "pg_sequence",
-    "pg_sequences",
-    "pg_settings",
-    "pg_shdescription",
-    "pg_stat_activity",
-    "pg_stat_user_tables",
-    "pg_statistic_ext",
-    "pg_tables",
-    "pg_tablespace",
-    "pg_timezone_names",
-    "pg_trigger",
-    "pg_type",
-    "pg_user",
-    "pg_views",
-    "pg_statio_user_tables",
-];
-
+/// Types whose values are names of what only the catalog knows.
 const TYPES: [&str; 9] = [
     "regclass",
     "regtype",
@@ -148,7 +99,7 @@ fn could_be(script: &str, segment: &Segment) -> bool {
         .any(|name| {
             let name = name.to_ascii_lowercase();
             is_catalog_schema(&name)
-                || RELATIONS.contains(&name.as_str())
+                || is_relation_of_the_catalog(&name)
                 || FUNCTIONS.contains(&name.as_str())
                 || TYPES.contains(&name.as_str())
         })
@@ -159,43 +110,62 @@ fn is_catalog_schema(name: &str) -> bool {
 }
 
 fn is_catalog(tree: &Tree) -> bool {
-    let mut relations = Relations::default();
+    let mut names = CommonTables::default();
+    let _ = walk(tree, &mut names);
+    let mut relations = Relations {
+        common_tables: names.0,
+        ..Relations::default()
+    };
     let _ = walk(tree, &mut relations);
-    relations.catalog || (!relations.other && walk(tree, &mut NeedsCatalog::default()).is_break())
+    match (relations.catalog, relations.tables) {
+        (true, others) => !others,
+        (false, true) => false,
+        (false, false) => !relations.functions && walk(tree, &mut NeedsCatalog::default()).is_break(),
+    }
 }
 
-/// Whose relations are named.
+/// The names of WITH.
+#[derive(Default)]
+struct CommonTables(Vec<String>);
+
+impl Look for CommonTables {
+    fn query(&mut self, query: &Query) -> ControlFlow<()> {
+        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.0.extend(tables.map(|table| folded(&table.alias.name)));
+        ControlFlow::Continue(())
+    }
+}
+
+/// What FROM names.
 #[derive(Default)]
 struct Relations {
+    common_tables: Vec<String>,
+    /// Relations of the catalog.
     catalog: bool,
-    other: bool,
+    /// Tables and views of clients.
+    tables: bool,
+    functions: bool,
 }
 
 impl Look for Relations {
-    fn relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        if is_catalog_relation(relation) {
-            self.catalog = true;
-        } else {
-            self.other = true;
+    fn table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { args: Some(_), .. } | TableFactor::Function { .. } => self.functions = true,
+            TableFactor::Table { name, .. } => match name_parts(name).as_deref() {
+                Some([name]) if self.common_tables.contains(name) => {}
+                Some([name]) if is_relation_of_the_catalog(name) => self.catalog = true,
+                Some([.., schema, _]) if is_catalog_schema(schema) => self.catalog = true,
+                _ => self.tables = true,
+            },
+            _ => {}
         }
         ControlFlow::Continue(())
     }
 }
 
-fn is_catalog_relation(relation: &ObjectName) -> bool {
-    let part = |index: usize| match relation.0.get(index) {
-        Some(ObjectNamePart::Identifier(name)) => name.value.to_ascii_lowercase(),
-        _ => String::new(),
-    };
-    match relation.0.len() {
-        1 => RELATIONS.contains(&part(0).as_str()),
-        length => is_catalog_schema(&part(length - 2)),
-    }
-}
-
 /// Whether queries mean a relation of the catalog by this bare name.
 pub(super) fn is_relation_of_the_catalog(name: &str) -> bool {
-    RELATIONS.contains(&name)
+    name.starts_with("pg_") && crate::catalog::has_relation(None, name)
 }
 
 #[derive(Default)]

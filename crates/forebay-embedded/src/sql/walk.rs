@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, ObjectName, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
+use sqlparser::ast::{Expr, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
 
 /// What looks at a tree, from the root down.
 pub(crate) trait Look {
@@ -17,11 +17,6 @@ pub(crate) trait Look {
 
     /// After what is inside the query.
     fn query_end(&mut self, _: &Query) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    /// At the name of a relation.
-    fn relation(&mut self, _: &ObjectName) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -81,10 +76,6 @@ impl Visitor for Looking<'_> {
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         self.0.query_end(query)
-    }
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.0.relation(relation)
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {

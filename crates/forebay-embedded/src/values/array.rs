@@ -8,9 +8,11 @@ use forebay_write::Value;
 use postgres_types::Type;
 use rusqlite::types::ValueRef;
 
+use super::binary;
+use super::form::Form;
 use super::refusal::{refused, unfit};
 use super::stored::canonical;
-use super::{Form, binary};
+use super::text::valid_text;
 use forebay_pg_wire::error::{WireError, sqlstate};
 
 /// The stored form of an array sent in binary format.
@@ -76,7 +78,7 @@ fn checked(kind: &Type, element: Kind, value: ValueRef<'_>, environment: &Enviro
     let ValueRef::Text(text) = value else {
         return Err(unfit(kind, value));
     };
-    let text = super::valid_text(text)?;
+    let text = valid_text(text)?;
     if text.starts_with('{') || is_bounded(text.as_bytes()) {
         return array::parse(element, -1, text, environment).map_err(|error| match error.sqlstate {
             sqlstate::FEATURE_NOT_SUPPORTED => refused(error, text),

@@ -14,12 +14,14 @@ use postgres_types::Type;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
+use super::form::Form;
+use super::numeric;
 use super::refusal::{invalid_binary, no_binary_format, not_a_number, unfit};
 use super::stored::{
     integer_range, put_as_text, stored_bool, stored_bytes, stored_float, stored_float4, stored_integer, stored_text,
     stored_uuid,
 };
-use super::{Form, decode_scalar_text, numeric, valid_text};
+use super::text::{decode_scalar_text, valid_text};
 use forebay_pg_wire::error::WireError;
 
 const DAY_MICROS: i64 = 86_400_000_000;

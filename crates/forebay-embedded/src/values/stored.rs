@@ -16,8 +16,9 @@ use postgres_types::Type;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
+use super::numeric;
 use super::refusal::unfit;
-use super::{numeric, valid_text};
+use super::text::valid_text;
 use forebay_pg_wire::error::{WireError, sqlstate};
 use forebay_pg_wire::frontend::invalid_utf8;
 

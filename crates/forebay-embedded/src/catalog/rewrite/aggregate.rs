@@ -6,10 +6,12 @@ use sqlparser::ast::{
     Query, WindowType,
 };
 
+use super::super::error::CatalogError;
 use super::super::types::{Family, array_type, family, is_registered};
 use super::expression::element_text;
+use super::piece::Piece;
 use super::query::direction;
-use super::{CatalogError, Piece, Translator};
+use super::translator::Translator;
 
 impl Translator {
     /// Translates a call if it is one of an aggregate or window function.

@@ -5,9 +5,11 @@
 use postgres_types::Type;
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::super::detect::{folded, name_parts};
+use super::super::error::CatalogError;
 use super::super::types::{Family, element_type, family, is_registered};
-use super::{CatalogError, Piece, Translator, quoted};
+use super::piece::{Piece, quoted, text_literal};
+use super::translator::Translator;
+use crate::sql::compile::syntax::{folded, name_parts};
 
 /// A set-returning function as SQL for a JSON array, one element a row.
 pub(super) struct Set {
@@ -325,7 +327,7 @@ impl Translator {
         };
         let mut members = Vec::new();
         for column in &source.columns {
-            let key = super::text_literal(&column.name)?;
+            let key = text_literal(&column.name)?;
             let value = self.json_of(source.piece(column))?;
             members.push(format!("forebay_json_key({key}) || ':' || {value}"));
         }

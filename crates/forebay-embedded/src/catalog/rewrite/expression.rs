@@ -3,10 +3,12 @@
 use postgres_types::Type;
 use sqlparser::ast::{AccessExpr, CastKind, DataType, Expr, Subscript, TrimWhereField, Value};
 
-use super::super::detect::folded;
+use super::super::error::CatalogError;
 use super::super::functions::boolean_literal;
 use super::super::types::{self, Family, array_type, element_type, family, is_registered};
-use super::{CatalogError, PARAMETERS_MAX, Piece, Translator, text_literal};
+use super::piece::{Piece, text_literal};
+use super::translator::{PARAMETERS_MAX, Translator};
+use crate::sql::compile::syntax::{folded, name_parts};
 
 impl Translator {
     pub(super) fn expression(&mut self, expression: &Expr) -> Result<Piece, CatalogError> {
@@ -30,7 +32,7 @@ impl Translator {
             }
             Expr::Collate { expr, collation } => {
                 // Text of the catalog compares by its bytes, which is what these collations do.
-                let name = super::super::detect::name_parts(collation)
+                let name = name_parts(collation)
                     .and_then(|mut parts| parts.pop())
                     .unwrap_or_default();
                 if !matches!(name.as_str(), "default" | "C" | "POSIX" | "C.UTF-8" | "ucs_basic") {

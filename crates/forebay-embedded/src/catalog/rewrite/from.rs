@@ -8,11 +8,14 @@ use sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins,
 };
 
-use super::super::detect::{folded, name_parts};
+use super::super::error::CatalogError;
 use super::super::relations;
+use super::names;
+use super::piece::quoted;
 use super::query::renamed;
-use super::scope::{ScopeColumn, Source};
-use super::{CatalogError, Translator, names, quoted};
+use super::scope::{Scope, ScopeColumn, Source};
+use super::translator::Translator;
+use crate::sql::compile::syntax::{folded, name_parts};
 
 impl Translator {
     /// One item between commas. `beside_others`: there is more than one.
@@ -69,7 +72,7 @@ impl Translator {
         })
     }
 
-    fn scope_mut(&mut self) -> &mut super::Scope {
+    fn scope_mut(&mut self) -> &mut Scope {
         self.scopes
             .last_mut()
             .expect("a FROM clause is walked inside its own scope")

@@ -11,14 +11,15 @@
 
 mod aggregate;
 mod call;
+mod column;
 mod expression;
 mod from;
 mod names;
 mod operator;
+mod piece;
 mod query;
 mod scope;
-
-use std::collections::BTreeMap;
+mod translator;
 
 use postgres_types::Type;
 use sqlparser::ast::Statement;
@@ -27,16 +28,12 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::error::CatalogError;
-use scope::{CommonTable, Scope};
+use translator::{DEPTH_MAX, Translator};
 
 /// Bytes of one query.
 const BYTES_MAX: usize = 256 << 10;
 /// Tokens of one query: bounds the parsed tree, whose depth a chain of operators can make as large as its length.
 const TOKENS_MAX: usize = 12_000;
-/// Levels of nesting: parentheses, subqueries, calls.
-const DEPTH_MAX: usize = 64;
-/// The highest `$n`, as in the protocol.
-const PARAMETERS_MAX: usize = 65_535;
 
 /// A translated query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,95 +127,4 @@ pub(super) fn translate(sql: &str) -> Result<Translation, CatalogError> {
 /// What nothing gave a type is text by the time a client sees it.
 fn printable(kind: Type) -> Type {
     if kind == Type::UNKNOWN { Type::TEXT } else { kind }
-}
-
-/// The state of one walk.
-#[derive(Default)]
-struct Translator {
-    /// Innermost last.
-    scopes: Vec<Scope>,
-    common_tables: Vec<CommonTable>,
-    /// By number; the type once something told it.
-    parameters: BTreeMap<usize, Option<Type>>,
-    /// For each SELECT list being walked, the sets its set-returning functions bring; `None` where such functions may not stand.
-    sets: Vec<Option<SetList>>,
-    names_made: usize,
-    aggregates_seen: usize,
-    depth: usize,
-}
-
-/// The set-returning functions of one SELECT list, which run in step.
-struct SetList {
-    alias: String,
-    /// Each as SQL for a JSON array.
-    arrays: Vec<String>,
-}
-
-/// A translated expression.
-#[derive(Debug, Clone)]
-struct Piece {
-    sql: String,
-    kind: Type,
-    /// The text of an untyped literal, which becomes whatever it meets.
-    literal: Option<String>,
-    /// The number of a parameter that stands here bare.
-    parameter: Option<usize>,
-    /// The type's modifier, -1 for none.
-    modifier: i32,
-}
-
-impl Piece {
-    fn new(sql: impl Into<String>, kind: Type) -> Self {
-        Self {
-            sql: sql.into(),
-            kind,
-            literal: None,
-            parameter: None,
-            modifier: -1,
-        }
-    }
-}
-
-impl Translator {
-    fn parameters(&self) -> Vec<Type> {
-        let highest = self.parameters.keys().next_back().copied().unwrap_or(0);
-        (1..=highest)
-            .map(|number| self.parameters.get(&number).cloned().flatten().unwrap_or(Type::TEXT))
-            .collect()
-    }
-
-    /// Runs `walk` one level deeper, if there is one.
-    fn deeper<T>(&mut self, walk: impl FnOnce(&mut Self) -> Result<T, CatalogError>) -> Result<T, CatalogError> {
-        if self.depth >= DEPTH_MAX {
-            return Err(CatalogError::TooComplex {
-                limit: "nested too deeply",
-            });
-        }
-        self.depth += 1;
-        let result = walk(self);
-        self.depth -= 1;
-        result
-    }
-
-    fn fresh_name(&mut self) -> String {
-        self.names_made += 1;
-        format!("forebay_{}", self.names_made)
-    }
-}
-
-/// An identifier in SQLite's SQL.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text literal in SQLite's SQL.
-fn text_literal(text: &str) -> Result<String, CatalogError> {
-    // SQLite ends a statement at a NUL; PostgreSQL has no such character in text.
-    if text.contains('\0') {
-        return Err(CatalogError::InvalidText {
-            kind: "text".to_owned(),
-            text: text.replace('\0', "\\0"),
-        });
-    }
-    Ok(format!("'{}'", text.replace('\'', "''")))
 }

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{AccessExpr, DataType, Expr, Query, SelectItem, SetExpr};
 
-use super::super::detect::{folded, name_parts};
+use crate::sql::compile::syntax::{folded, name_parts};
 
 /// The name of a result column, `?column?` when the expression suggests none.
 pub(super) fn of(expression: &Expr) -> String {

@@ -3,8 +3,10 @@
 use postgres_types::Type;
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
+use super::super::error::CatalogError;
 use super::super::types::{Family, array_type, element_type, family, is_registered};
-use super::{CatalogError, Piece, Translator};
+use super::piece::{Piece, text_literal};
+use super::translator::Translator;
 
 /// What an operator comes down to.
 enum Operator {
@@ -327,7 +329,7 @@ impl Translator {
         let escape = match escape {
             None => "'\\'".to_owned(),
             Some(Expr::Value(value)) => match &value.value {
-                Value::SingleQuotedString(text) if text.chars().count() == 1 => super::text_literal(text)?,
+                Value::SingleQuotedString(text) if text.chars().count() == 1 => text_literal(text)?,
                 other => return Err(CatalogError::unsupported(format!("ESCAPE {other}"))),
             },
             Some(other) => return Err(CatalogError::unsupported(format!("ESCAPE {other}"))),

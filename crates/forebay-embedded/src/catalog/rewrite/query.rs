@@ -7,9 +7,12 @@ use sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::super::detect::{folded, name_parts};
+use super::super::error::CatalogError;
+use super::names;
+use super::piece::{Piece, quoted};
 use super::scope::{CommonTable, Scope, ScopeColumn};
-use super::{CatalogError, Piece, SetList, Translator, names, quoted};
+use super::translator::{SetList, Translator};
+use crate::sql::compile::syntax::{folded, name_parts};
 
 type Columns = Vec<ScopeColumn>;
 

@@ -1,11 +1,10 @@
-//! Which columns a name can mean at one point of a query, and what they are.
+//! The relations whose columns names can mean at one point of a query.
 //!
-//! Lookup only types the reference and refuses names that do not exist; which of two equal names is meant is SQLite's decision, by
-//! the same rules as PostgreSQL's, because names are written as they were.
+//! Knows what each column is; not which of them a name means.
 
 use postgres_types::Type;
 
-use super::{CatalogError, Piece, Translator, quoted};
+use super::piece::{Piece, quoted};
 
 /// The relations of one FROM clause.
 #[derive(Default)]
@@ -66,7 +65,7 @@ impl Source {
         }
     }
 
-    fn find(&self, name: &str) -> Option<Piece> {
+    pub(super) fn find(&self, name: &str) -> Option<Piece> {
         if let Some(column) = self.columns.iter().find(|column| column.name == name) {
             return Some(self.piece(column));
         }
@@ -75,41 +74,5 @@ impl Source {
             .then_some(self.oid)
             .flatten()
             .map(|oid| Piece::new(oid.to_string(), Type::OID))
-    }
-}
-
-impl Translator {
-    pub(super) fn column(&self, parts: &[String]) -> Result<Piece, CatalogError> {
-        let undefined = || CatalogError::UndefinedColumn { name: parts.join(".") };
-        let (alias, name) = match parts {
-            [name] => (None, name),
-            [alias, name] => (Some(alias), name),
-            // schema.table.column: the table's alias hides the schema in SQLite as written by the FROM clause.
-            [_, alias, name] => (Some(alias), name),
-            _ => return Err(undefined()),
-        };
-        for scope in self.scopes.iter().rev() {
-            let mut sources = scope
-                .sources
-                .iter()
-                .filter(|source| alias.is_none_or(|alias| source.alias == *alias));
-            match alias {
-                Some(_) => {
-                    if let Some(source) = sources.next() {
-                        return source.find(name).ok_or_else(undefined);
-                    }
-                }
-                None => {
-                    let mut found = sources.filter_map(|source| source.find(name));
-                    let Some(first) = found.next() else { continue };
-                    // Several have it: unqualified, so that SQLite merges or objects as PostgreSQL does.
-                    if found.next().is_some() {
-                        return Ok(Piece::new(quoted(name), first.kind));
-                    }
-                    return Ok(first);
-                }
-            }
-        }
-        Err(undefined())
     }
 }

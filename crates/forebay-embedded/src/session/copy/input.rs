@@ -7,10 +7,11 @@ use forebay_pg_values::{Environment, Owned, Type as ValueType, array, text_form}
 use forebay_write::{CancelToken, Parameters, Sql, Value, WriteError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::super::Session;
 use super::super::prepared::Prepared;
+use super::super::stop::Stop;
 use super::super::violation::Violation;
 use super::super::waiting::Event;
-use super::super::{Session, Stop};
 use super::lines::{Lines, Quoting};
 use super::{Column, PIECE_BYTES, PIECE_ROWS, at_line, bad_format, binary, csv, shown, text};
 use crate::errors;

@@ -20,8 +20,9 @@ use forebay_write::CancelToken;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Session;
 use super::prepared::{PortalState, Prepared};
-use super::{Session, Stop};
+use super::stop::Stop;
 use crate::errors;
 use crate::sql::{self, CopiedColumn, Copy, Forced, Script, Subject};
 use forebay_pg_wire::error::WireError;

@@ -12,9 +12,10 @@ use forebay_write::{CancelToken, Parameters, Sql, Value, WriteError};
 use rusqlite::types::ValueRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::super::Session;
 use super::super::prepared::{OpenCursor, Prepared};
 use super::super::rows::{Failed, Piece};
-use super::super::{Session, Stop};
+use super::super::stop::Stop;
 use super::{Column, binary, csv, text};
 use crate::errors;
 use crate::sql::{Copy, Format, Header};

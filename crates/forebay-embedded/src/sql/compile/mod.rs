@@ -62,7 +62,7 @@ mod set_operation;
 mod sqlite_text;
 mod subquery;
 mod symbol;
-mod syntax;
+pub(crate) mod syntax;
 mod table;
 pub(crate) mod types;
 mod update;

@@ -2,10 +2,10 @@
 //!
 //! Knows PostgreSQL's spelling; nothing of schemas, types or SQLite.
 
-use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectNamePart};
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart};
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
-pub(super) fn folded(name: &Ident) -> String {
+pub(crate) fn folded(name: &Ident) -> String {
     const NAME_BYTES_MAX: usize = 63;
     let mut folded = if name.quote_style.is_some() {
         name.value.clone()
@@ -20,6 +20,17 @@ pub(super) fn folded(name: &Ident) -> String {
         folded.truncate(end);
     }
     folded
+}
+
+/// The parts of a name as PostgreSQL reads them. `None` for names that hold more than identifiers.
+pub(crate) fn name_parts(name: &ObjectName) -> Option<Vec<String>> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(identifier) => Some(folded(identifier)),
+            ObjectNamePart::Function(_) => None,
+        })
+        .collect()
 }
 
 /// The expression inside any parentheses.
