@@ -35,7 +35,6 @@ mod state {
     pub(super) const PARAMETER_COUNT: &str = "08P01";
     pub(super) const READ_ONLY: &str = "25006";
     pub(super) const NO_TRANSACTION_LEFT: &str = "25P02";
-    pub(super) const INSIDE_TRANSACTION: &str = "25001";
     pub(super) const DISK_FULL: &str = "53100";
     pub(super) const OUT_OF_MEMORY: &str = "53200";
     pub(super) const LIMIT_EXCEEDED: &str = "54000";
@@ -93,10 +92,6 @@ pub fn unplaced(error: WriteError) -> WireError {
         WriteError::Statement(error) => database(&error),
         WriteError::Busy { .. } => WireError::new(state::LOCK_NOT_AVAILABLE, error.to_string())
             .with_hint("Another process writes to the file; try again, or raise --busy-timeout."),
-        WriteError::Refused { reason } if reason.contains("inside a transaction") => WireError::new(
-            state::INSIDE_TRANSACTION,
-            "this statement cannot run inside a transaction block",
-        ),
         WriteError::Refused { reason } => WireError::new(state::UNSUPPORTED, reason),
         WriteError::SchemaChanged => WireError::new(
             state::SERIALIZATION_FAILURE,

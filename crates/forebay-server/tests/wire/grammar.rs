@@ -86,6 +86,12 @@ fn vacuum_and_analyze_are_read() {
             "CREATE INDEX CONCURRENTLY i ON products (n)",
             "CREATE INDEX CONCURRENTLY cannot run inside a transaction block",
         ),
+        ("PRAGMA wal_checkpoint", "PRAGMA cannot run inside a transaction block"),
+        ("PRAGMA optimize", "PRAGMA cannot run inside a transaction block"),
+        (
+            "PRAGMA incremental_vacuum",
+            "PRAGMA cannot run inside a transaction block",
+        ),
     ] {
         client.query("BEGIN");
         client.run("ANALYZE products");

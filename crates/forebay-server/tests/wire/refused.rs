@@ -101,6 +101,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("back references", "SELECT 'aa' ~ '(a)\\1'"),
     ("lookaround", "SELECT 'ab' ~ 'a(?=b)'"),
     ("collations", "SELECT 'a' COLLATE \"en_US\""),
+    (
+        "the catalog and tables of one's own",
+        "SELECT relname FROM t JOIN pg_class ON relname = b",
+    ),
     ("`EXPLAIN ANALYZE`", "EXPLAIN ANALYZE SELECT 1"),
     ("inside `WITH`", "WITH w AS (DELETE FROM t RETURNING a) SELECT a FROM w"),
     (
