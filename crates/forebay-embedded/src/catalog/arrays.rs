@@ -1,7 +1,7 @@
 //! Arrays as PostgreSQL writes them: `{a,"b c",NULL}`, and `1 2 3` for the vectors of the catalog.
 //!
-//! The catalog stores arrays in this form, so that a text result needs no conversion. Subscripts start at 1, those of vectors at 0;
-//! an array that starts elsewhere says so: `[0:1]={a,b}`. Knows one dimension only; knows no types.
+//! The catalog stores arrays in this form, so that a result in text format needs no conversion. Subscripts start at 1, those of vectors at
+//! 0; an array that starts elsewhere says so: `[0:1]={a,b}`. Knows one dimension only; knows no types.
 
 /// An array or vector.
 pub(super) struct Array {

@@ -1,4 +1,6 @@
 //! Identifiers as PostgreSQL writes them.
+//!
+//! Promises: quoted where PostgreSQL's `quote_ident` quotes, and nowhere else. Knows nothing of what they name.
 
 use crate::sql::compile::namespace::parted;
 

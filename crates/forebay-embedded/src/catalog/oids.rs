@@ -1,7 +1,7 @@
-//! OIDs: those that PostgreSQL fixes, and those of what clients have made.
+//! OIDs: those that PostgreSQL fixes, and those of objects that clients have made.
 //!
-//! Contract: the OID of a thing comes from a hash of its kind and name, so that a client that looks a table up by name and then asks by OID
-//! finds it again after a rebuild; no two things have the same.
+//! Promises: no two objects have the same OID. It is derived from a hash of the object's kind and name, so that a client that looks a table
+//! up by name and then asks by OID finds it again after a rebuild.
 
 use std::collections::HashSet;
 

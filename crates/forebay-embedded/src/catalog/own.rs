@@ -1,7 +1,7 @@
 //! Tables that clients made, by their definitions in PostgreSQL's terms; and sequences.
 //!
-//! Contract: what PostgreSQL would show of a table that was declared so. Reads definitions, and the rows of `forebay_sequence`; the
-//! indexes that are no constraints are read by [`source`](super::source), as every table's.
+//! Promises: what PostgreSQL would show of a table that was declared so. Reads definitions, and the rows of `forebay_sequence`; indexes that
+//! belong to no constraint are read by [`source`](super::source), as for every table.
 
 use postgres_types::Type;
 use rusqlite::Connection;

@@ -1,7 +1,8 @@
 //! The relations of PostgreSQL 15's `pg_catalog` and `information_schema`: names, OIDs, kinds, columns and their types.
 //!
-//! `data/relations.txt` was listed by a PostgreSQL 15 server about itself (`pg_class` joined with `pg_attribute` and `pg_type`; domains
-//! of the information schema as their base types, with the modifier if there is one). Holds no rows: which of the relations show any is up to [`super::fill`].
+//! `data/relations.txt` was listed by a PostgreSQL 15 server about itself (`pg_class` joined with `pg_attribute` and `pg_type`; domains of
+//! the information schema as their base types, with the modifier if there is one). Holds no rows: [`super::fill`] decides which relations
+//! have any.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! What clients have made, in PostgreSQL's terms: relations, attributes, indexes, constraints, triggers, sequences, each with an OID.
 //!
-//! Knows how PostgreSQL prints them; not where they come from.
+//! Promises: definitions read as PostgreSQL's `pg_get_…def` functions print them. Does not know where any of it was read.
 
 use postgres_types::Type;
 

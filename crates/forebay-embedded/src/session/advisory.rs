@@ -1,9 +1,9 @@
 //! Advisory locks: numbers that sessions lock for one another.
 //!
-//! Contract: as PostgreSQL's `pg_advisory_…` functions have them. Locks are taken again by who holds them; those of the session are held
-//! until they are given back as often, or the session ends; those of the transaction until it ends, or is rolled back to before them.
-//! Who waits comes before those who ask later for what conflicts. Who would wait for itself, also by way of the right to write, is told
-//! so within [`LOOK_FOR_DEADLOCK_EVERY`]. In memory: locks end with the server.
+//! Promises: what PostgreSQL's `pg_advisory_…` functions do. A holder may take its lock again; a session's locks are held until they have
+//! been released as often as taken, or the session ends; a transaction's until it ends, or is rolled back to before them. Waiters come before
+//! later requests that conflict with theirs. A session that would wait for itself, also by way of the right to write, is told so within
+//! [`LOOK_FOR_DEADLOCK_EVERY`]. In memory: locks end with the server.
 //!
 //! Knows nothing of statements, or of who the sessions are.
 

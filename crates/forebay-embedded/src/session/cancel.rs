@@ -1,9 +1,9 @@
 //! Cancelling what connections run: by request (a process id and its secret), and for clients that have gone.
 //!
-//! While a statement runs nobody reads from its client, so nobody would see that it has gone: whoever looks after all connections
-//! asks the sockets every [`LOOK_EVERY`]. A socket that was reset has lost its client. One whose client sends no more may still have
-//! one that reads its answers, as `printf … | nc` does: it is sent a ParameterStatus that says what the client knows already, and a
-//! client that is not there answers it with a reset. What waits to be read is not touched.
+//! While a statement runs nobody reads from its client, so nobody would see that it has gone: one task looks at the sockets of all connections
+//! every [`LOOK_EVERY`]. A socket that was reset has lost its client. A client that has closed its sending side may still read its answers, as
+//! `printf … | nc` does: it is sent a ParameterStatus that tells it nothing new, and a client that is gone answers with a reset. What waits to
+//! be read is not touched.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, RawFd};

@@ -1,4 +1,6 @@
-//! Queries of PostgreSQL's catalog: answered by the emulation, which is brought up to date with the schema first.
+//! Queries of PostgreSQL's catalog, answered by the emulation, which is first brought up to date with the schema.
+//!
+//! Promises: rows have a bound; parameters and results are typed as PostgreSQL would. Knows nothing of what the catalog holds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

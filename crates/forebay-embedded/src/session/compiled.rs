@@ -1,6 +1,6 @@
 //! From a text to a statement with its shape: one that is known already, or compiled now.
 //!
-//! Contract: whoever gets a statement from here gets what compiling its text now, in this session, would give. A simple query that
+//! Promises: whoever gets a statement from here gets what compiling its text now, in this session, would give. A simple query that
 //! differs from one before it in nothing but literals is the same statement with other parameters; where a literal does not fit its
 //! place, the text is compiled as it was written, and says so. A prepared statement outlives changes of the schema and of the search
 //! path: it is compiled again, and refused if its result is not what its client was told.

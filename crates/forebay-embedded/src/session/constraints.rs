@@ -1,7 +1,7 @@
-//! SET CONSTRAINTS: when foreign keys are looked at.
+//! SET CONSTRAINTS: when foreign keys are checked.
 //!
-//! SQLite knows deferred foreign keys, looked at when the transaction commits, and others, looked at after each statement; it can be
-//! asked whether any is violated. IMMEDIATE is that question, asked at once and after each statement that writes from then on.
+//! SQLite checks deferred foreign keys when the transaction commits, and others after each statement; it can be asked whether any is violated.
+//! IMMEDIATE asks that at once, and after each statement that writes from then on.
 
 use forebay_sqlite::Session as Connection;
 use forebay_write::CancelToken;

@@ -1,4 +1,6 @@
-//! What the session itself carries out: transactions, settings, forgetting.
+//! Statements that the session carries out itself: transactions, settings, `DISCARD`, `LISTEN` and their like.
+//!
+//! Promises: what PostgreSQL does, inside a transaction and outside of one; a rollback puts settings back. Runs no SQL.
 
 use forebay_write::{CancelToken, Value};
 use postgres_types::Type;

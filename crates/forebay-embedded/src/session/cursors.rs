@@ -1,8 +1,8 @@
-//! What SQL says of prepared statements and cursors: EXECUTE, DECLARE, FETCH, MOVE.
+//! Prepared statements and cursors by SQL: EXECUTE, DECLARE, FETCH, MOVE.
 //!
-//! Contract: statements and cursors are those of the protocol, under the same names: a cursor is a portal that is open from its DECLARE
-//! on, and sees what was there then. FETCH gathers its rows, which have a bound. A cursor reads forward and keeps no rows; the rows of a
-//! SCROLL cursor are gathered by its first FETCH, those of a WITH HOLD cursor when its transaction commits.
+//! Promises: they are the protocol's own, under the same names: a cursor is a portal that is open from its DECLARE on, and sees what was
+//! there then. FETCH gathers its rows, which have a bound. A cursor reads forward and keeps no rows; the rows of a SCROLL cursor are gathered
+//! by its first FETCH, those of a WITH HOLD cursor when its transaction commits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Some(block) = &mut self.block {
             block.started = true;
         }
-        let asks = |shape: &Shape| shape.plan.as_ref().is_some_and(|plan| !plan.asked.is_empty());
+        let asks = |shape: &Shape| shape.plan.as_ref().is_some_and(|plan| !plan.session_columns.is_empty());
         if !prepared.shape.read_only || asks(&prepared.shape) {
             return Err(WireError::unsupported("a cursor of this statement is not supported").into());
         }

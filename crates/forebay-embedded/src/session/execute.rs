@@ -1,4 +1,7 @@
 //! Executing statements: reading in pieces, writing with others or in the session's own transaction.
+//!
+//! Promises: a write is acknowledged when it is durable, or belongs to a transaction that is not committed yet; what cannot be sent to the
+//! client is not committed. Knows no messages but those it answers with.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -181,12 +184,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
             self.notice(&notice);
         }
-        if let Some(plan) = shape.plan.as_ref().filter(|plan| !plan.asked.is_empty()) {
+        if let Some(plan) = shape.plan.as_ref().filter(|plan| !plan.session_columns.is_empty()) {
             // What it does lasts until the end of a transaction, or begins there.
             if self.block.is_none() {
                 self.open_implicit_block();
             }
-            let row = self.ask_session(portal, statement, &plan.asked, token).await?;
+            let row = self
+                .session_row(portal, statement, &plan.session_columns, token)
+                .await?;
             portal.state = PortalState::Gathered {
                 rows: vec![row].into(),
                 count: None,

@@ -1,4 +1,6 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close.
+//!
+//! Promises: what is described is what Execute sends, or the statement is refused. Statements and portals have a bound.
 
 use std::sync::Arc;
 

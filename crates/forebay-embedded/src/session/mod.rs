@@ -9,7 +9,6 @@
 //! come to share commits ([`forebay_write`]).
 
 mod advisory;
-mod asked;
 mod block;
 pub mod cancel;
 mod catalog;
@@ -26,6 +25,7 @@ pub mod plans;
 mod prepared;
 mod rows;
 mod serve;
+mod session_functions;
 pub mod settings;
 pub mod shared;
 mod stop;

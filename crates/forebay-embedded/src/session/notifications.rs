@@ -1,10 +1,10 @@
 //! LISTEN and NOTIFY between the sessions of this server.
 //!
-//! Contract: what a transaction listens to, and what it tells others, begins when it commits, and never if it does not; the same words
-//! told twice in one transaction are told once. A session is told when it is in no transaction. In memory: what nobody listens to is
-//! told to nobody, and a server that stops forgets all of it.
+//! Promises: listening and notifications take effect when their transaction commits, and never if it does not; equal notifications of one
+//! transaction are sent once. A session receives them between its transactions. In memory: without a listener a notification is lost, and a
+//! server that stops forgets them all.
 //!
-//! A session that does not read what it is told fills its inbox; then those who would tell it more fail to.
+//! A session that does not read its notifications fills its inbox; then those who would send it more fail to.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is to be sent to the client, and the bound on how long it may take none of it.
+//! What is to be sent to the client, and the bound on how long the client may take none of it.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Prepared statements and portals: what Parse and Bind make, and how far Execute has come with it.
+//!
+//! Knows nothing of how they are carried out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The loop of a session: message after message, each answered in its turn, until the client leaves or is sent away.
 //!
-//! Contract: an error in the extended protocol skips to Sync; ReadyForQuery tells the true status; statements of one simple query, or
+//! Promises: an error in the extended protocol skips to Sync; ReadyForQuery tells the true status; statements of one simple query, or
 //! between two Syncs, are one transaction unless they say otherwise.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! What all sessions of a server share: the database, the limits, the word to stop.
+//! What all sessions of a server share: the database, the limits, and the server's phase.
 
 use std::sync::Arc;
 use std::time::Duration;

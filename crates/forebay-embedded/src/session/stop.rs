@@ -1,4 +1,4 @@
-//! Why a session does not carry a message out: an error for its client, or nobody left to tell.
+//! Why a message is not carried out: an error for the client, or no client any more.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Waiting that takes too long: how its end is awaited, and what whoever waited is told.
+//! Waiting that takes too long: how a time-out is awaited, and what whoever waited is told.
 //!
 //! Knows nothing of what is waited for.
 

@@ -1,8 +1,8 @@
-//! What a violated constraint is told as: PostgreSQL's words, with the row or the key that they are about.
+//! How a violated constraint is reported: in PostgreSQL's words, with the row or the key that they are about.
 //!
-//! Contract: what is told is true, and what cannot be told for certain is left out. Nothing is done before a statement has failed; then
-//! its rows are looked at again ([`Attempt`]), on the state that it has met or, outside of a transaction, on one that it could have met:
-//! it has left nothing behind, so that failing for what is there now is as true an answer.
+//! Promises: what is reported is true, and what cannot be known for certain is left out. Nothing is done before a statement has failed; then
+//! its rows are looked at again ([`Attempt`]), in the state that it met or, outside of a transaction, in one that it could have met: it has
+//! left nothing behind, so that failing for what is there now is as true an answer.
 
 use std::collections::HashSet;
 

@@ -1,9 +1,9 @@
-//! Waiting for the client: for its next message, or until it has taken what it was sent. What may end that, and what a session
-//! gives up meanwhile of what others wait for.
+//! Waiting for the client: for its next message, or until it has taken what it was sent; what may end that, and what a session gives up
+//! meanwhile.
 //!
-//! A session that waits holds nothing for long that others need: a transaction or a cursor that somebody waits for ends with it
-//! after the idle timeout; a snapshot, which keeps the write-ahead log from being emptied, is given up after the snapshot timeout;
-//! a reading connection whose client takes nothing counts as none of those in use.
+//! Promises: a session that waits holds nothing for long that others need. A transaction or a cursor that somebody waits for ends with it after
+//! the idle time-out; a snapshot, which keeps the write-ahead log from being emptied, is given up after the snapshot time-out; a reading
+//! connection whose client takes nothing does not count as in use.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

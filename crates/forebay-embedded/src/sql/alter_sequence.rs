@@ -1,6 +1,6 @@
-//! ALTER SEQUENCE, read by itself: the parser knows none.
+//! ALTER SEQUENCE, read here because the parser does not know it.
 //!
-//! Contract: PostgreSQL's grammar of what changes a sequence's numbers and its owner; another owner, name or schema is refused by name.
+//! Promises: PostgreSQL's grammar of what changes a sequence's numbers and its owner; another owner, name or schema is refused by name.
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 

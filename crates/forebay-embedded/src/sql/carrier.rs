@@ -1,7 +1,7 @@
 //! Statements about other statements: PREPARE and DECLARE, which carry one, and EXECUTE, FETCH and MOVE, which go on with one.
 //!
-//! Contract: understood whole or an error, but for the statement that one carries: that is only found here, and told apart from what
-//! cannot stand in its place. Knows nothing of what a session does with them.
+//! Promises: understood whole or an error. The statement that one carries is only located here, and refused where it does not fit. Knows
+//! nothing of what a session does with them.
 
 use super::compile::types;
 use super::cursor::Cursor;

@@ -1,8 +1,8 @@
 //! Tells queries of PostgreSQL's catalog from those of the client's tables.
 //!
-//! Contract: a query of the catalog's relations alone is one; so is a query that names no relation at all and calls a function, or casts
-//! to a type, that only the catalog can answer. One that reads a client's tables as well is none: nobody could answer it. Knows the
-//! names of the catalog's relations, nothing of what they hold.
+//! Promises: a query of the catalog's relations alone is one; so is a query that names no relation at all and calls a function, or casts to a
+//! type, that only the catalog knows. One that reads a client's tables as well is not: neither side could answer it alone. Knows the names of
+//! the catalog's relations, nothing of what they hold.
 
 use std::ops::ControlFlow;
 

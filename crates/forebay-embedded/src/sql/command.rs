@@ -1,6 +1,6 @@
 //! The statements that are for the session and not for SQLite: transactions, settings, and those that are refused by name.
 //!
-//! Contract: a statement is either understood whole or an error; one that starts like none of these is left to SQLite (`None`).
+//! Promises: a statement is either understood whole or an error; one that starts like none of these is left to SQLite (`None`).
 //! Knows nothing of what a session does with them.
 
 use super::cursor::Cursor;

@@ -1,6 +1,6 @@
 //! The table that a COPY names, and its columns.
 //!
-//! Contract: PostgreSQL's error where there is no such table, or none that can be copied. Knows nothing of the rows.
+//! Promises: PostgreSQL's error where there is no such table, or it cannot be copied. Knows nothing of the rows.
 
 use super::compile::namespace::{schemas, search_path, stored};
 use super::compile::schema::Schema;

@@ -1,6 +1,6 @@
 //! COPY: what is copied where, and how it is written.
 //!
-//! Contract: PostgreSQL 15's options, old and new spelling, with its errors for those that do not go together. Files and programs of the
+//! Promises: PostgreSQL 15's options, old and new spelling, with its errors for those that do not go together. Files and programs of the
 //! server's machine are refused. Knows nothing of data.
 
 use super::cursor::Cursor;

@@ -1,6 +1,6 @@
 //! Reads a statement's tokens one after the other, for the statements that are understood without a grammar.
 //!
-//! Contract: never reads past the statement, and never guesses: a token is taken only if it is what was asked for. Knows nothing of
+//! Promises: never reads past the statement, and never guesses: a token is taken only if it is what was asked for. Knows nothing of
 //! what the statements mean.
 
 use super::error::{SqlError, character_position};

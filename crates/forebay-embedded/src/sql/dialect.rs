@@ -1,6 +1,6 @@
 //! PostgreSQL's grammar as the parser knows it, with what it lacks or gets wrong.
 //!
-//! Contract: all is the parser's own PostgreSQL dialect, but for the precedence of signs and of `~` and its kin, and for COLLATE behind
+//! Promises: all is the parser's own PostgreSQL dialect, but for the precedence of signs and of `~` and its kin, and for COLLATE behind
 //! any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC; and ON names no column of a result without AS.
 
 use std::any::TypeId;

@@ -1,6 +1,6 @@
 //! What can go wrong between a client's statement text and SQLite, and what the client should do about it.
 //!
-//! Contract: every error has a SQLSTATE, a message that names the construct it is about, and a hint where something can be done.
+//! Promises: every error has a SQLSTATE, a message that names the construct it is about, and a hint where something can be done.
 //! Positions are characters, counted from 1, in the text the client sent; they are given only where that text is what failed.
 //! Knows nothing of protocol messages, and nothing of SQLite's result codes: [`SqlError::Sqlite`] carries those as they came.
 

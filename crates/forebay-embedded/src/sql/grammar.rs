@@ -1,6 +1,6 @@
 //! Parses one statement into a syntax tree, by PostgreSQL's grammar.
 //!
-//! Contract: never overflows the stack, however deep the text nests or chains: what is deeper than SQLite itself would take is
+//! Promises: never overflows the stack, however deep the text nests or chains: what is deeper than SQLite itself would take is
 //! [`SqlError::TooComplex`]. What the grammar does not know is a syntax error with its place. Knows nothing of schemas.
 
 use sqlparser::ast::{DataType, Expr, Statement};

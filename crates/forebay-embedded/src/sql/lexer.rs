@@ -1,6 +1,6 @@
 //! Cuts SQL text into tokens that both SQLite and PostgreSQL would agree on, with the bytes each came from.
 //!
-//! Contract: the tokens' ranges are in order and do not overlap, whatever lies between them is white space, and no text makes the lexer
+//! Promises: the tokens' ranges are in order and do not overlap, whatever lies between them is white space, and no text makes the lexer
 //! panic or take more than linear time. Where the two disagree: `[x]` and `` `x` `` are names (SQLite), block comments nest, `E'…'` and
 //! `$tag$…$tag$` are strings (PostgreSQL). It knows nothing of grammar.
 

@@ -1,7 +1,7 @@
 //! Literals as parameters: a text that differs from another in nothing but its literals is made the same text, so that it is compiled
 //! once for all of them.
 //!
-//! Contract: a literal is lifted only where PostgreSQL reads a parameter of the type it gives as it reads the literal: an item of a
+//! Promises: a literal is lifted only where PostgreSQL reads a parameter of the type it gives as it reads the literal: an item of a
 //! row that INSERT is given, or of an IN list, the right side of a comparison that ends there in WHERE, the value of an assignment in SET. A string
 //! becomes a parameter of no declared type, a number one of the type that it has by its size. Everything else stays as it is written.
 //! Whether the text with parameters compiles, and whether each value has the type that it turns out to need, is for the caller to see:

@@ -1,7 +1,7 @@
-//! VACUUM and ANALYZE, read by themselves: their grammar is PostgreSQL's own.
+//! VACUUM and ANALYZE, read here because their grammar is PostgreSQL's own.
 //!
-//! Contract: what a client names is looked up, and only SQLite's own statements, made here, reach SQLite. VACUUM of no table, and FULL,
-//! write the file anew; of tables it has nothing to do, for SQLite uses their free pages again by itself. Knows of sessions their `search_path`.
+//! Promises: the tables that a client names are looked up, and only statements written here reach SQLite. VACUUM without a table, and FULL, rewrite
+//! the file; VACUUM of tables does nothing, for SQLite reuses their free pages by itself. Of the session it knows the `search_path`.
 
 use rusqlite::Connection;
 

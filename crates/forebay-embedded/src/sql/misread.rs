@@ -1,6 +1,6 @@
-//! What the parser takes and PostgreSQL does not, or reads as something else.
+//! What the parser accepts and PostgreSQL does not, or reads as something else.
 //!
-//! Contract: PostgreSQL's error where there is one, otherwise a refusal by name. Looks at tokens only.
+//! Promises: PostgreSQL's error where there is one, otherwise a refusal by name. Looks at tokens only.
 
 use sqlparser::ast::DataType;
 use sqlparser::parser::Parser;

@@ -1,6 +1,6 @@
 //! The SQL front end: takes statement text and says what to do with it; after a look at the schema, what SQLite is to run instead.
 //!
-//! Contract:
+//! Promises:
 //! - It is PostgreSQL's SQL, carried out by SQLite: equal, or refused with words that name it (0A000), never different. Where
 //!   PostgreSQL reports an error, a spelling of SQLite's own may stand instead: PRAGMA does.
 //! - What would change or read the state of a connection, which all clients share, is refused by name.
@@ -41,7 +41,7 @@ pub(crate) mod walk;
 pub(crate) use compile::attempt::{Attempt, Question, Suspect};
 pub(crate) use compile::definition::Definition;
 pub(crate) use compile::namespace::{parted, search_path, shown};
-pub use compile::{Asked, Locks, Plan, ResultColumn, Step};
+pub use compile::{Locks, Plan, ResultColumn, SessionColumn, Step};
 pub(crate) use copied::{CopiedColumn, copied_columns};
 pub use copy::{Copy, Forced, Format, Header, Subject};
 pub use environment::Environment;

@@ -1,6 +1,6 @@
 //! Which PRAGMA statements a client may run.
 //!
-//! Contract: a PRAGMA that only reads passes; a few that write the database file pass and run alone; anything else is refused by name,
+//! Promises: a PRAGMA that only reads passes; a few that write the database file pass and run alone; anything else is refused by name,
 //! because it would change a connection that other clients use. Knows nothing of what a PRAGMA returns.
 
 use super::cursor::Cursor;

@@ -1,7 +1,7 @@
 //! A client's text as the statements it holds, each of them understood.
 //!
-//! Contract: a statement is understood whole, or it is an error with its place in the text. No more than a few statements of a long
-//! script are in memory at a time. Knows nothing of schemas: what a statement means to a database is found out when it is compiled.
+//! Promises: a statement is understood whole, or is an error with its place in the text. No more than a few statements of a long script are in
+//! memory at a time. Knows nothing of schemas: what a statement means to a database is found out when it is compiled.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Options of sequences in the order that the parser knows: PostgreSQL takes them in any.
+//! Options of sequences, which PostgreSQL takes in any order, in the order that the parser knows.
 //!
-//! Contract: gives a text of the same meaning, or the text as it is. A name for the sequence of an identity column is left out where
-//! it is the one that PostgreSQL would choose; any other stays, which the parser refuses.
+//! Promises: a text of the same meaning, or the text as it is. The name given to the sequence of an identity column is left out where it is the
+//! one that PostgreSQL would choose; any other stays, and the parser refuses it.
 
 use super::error::SqlError;
 use super::lexer::{self, Kind, TOKENS_MAX, Token, name_value};

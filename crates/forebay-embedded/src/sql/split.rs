@@ -1,6 +1,6 @@
 //! Cuts a script into statements, and reads the hints that comments give.
 //!
-//! Contract: a statement ends at a semicolon outside literals and comments; the body of a CREATE TRIGGER is not cut at its inner
+//! Promises: a statement ends at a semicolon outside literals and comments; the body of a CREATE TRIGGER is not cut at its inner
 //! semicolons; stretches that hold no token but comments are no statement. A hint counts only inside a real comment: never in a literal,
 //! a quoted name or a dollar quote. It knows nothing of what statements mean.
 

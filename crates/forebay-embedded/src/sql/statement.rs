@@ -1,4 +1,4 @@
-//! One statement, understood: who runs it, and what it says.
+//! One statement, understood: who carries it out, and what it says.
 //!
 //! Knows nothing of how a text becomes one, nor of what is done with it.
 

@@ -1,6 +1,6 @@
 //! The command tag: the word or words with which a statement's completion is announced.
 //!
-//! Contract: those that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
+//! Promises: those that carry a count render it as PostgreSQL does, the others are their words alone. Knows nothing of how
 //! a statement runs.
 
 use std::borrow::Cow;

@@ -1,8 +1,7 @@
 //! Walks through a syntax tree.
 //!
-//! Promises: the visitor sees what sqlparser's own traversal shows it. That traversal is a generic function for each type of the tree,
-//! compiled anew for each type of visitor; here it is compiled once, for the one visitor that asks the real one. Does not know what is
-//! looked for.
+//! Promises: the visitor sees what sqlparser's own traversal shows it. That traversal is generic, and would be compiled anew for each type of
+//! visitor; here it is compiled once, for the one visitor that passes on to the real one. Does not know what is looked for.
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,6 @@
 //! Scalars in PostgreSQL's binary format: what its `_send` functions write and its `_recv` functions read.
 //!
-//! Promises: what a peer sends is checked as PostgreSQL 15 checks it. Numbers are big-endian; moments count from 2000-01-01. Knows no
+//! Promises: what a peer sends is checked as PostgreSQL 15 checks it. Numbers are big-endian; dates and times count from 2000-01-01. Knows no
 //! arrays.
 
 use bytes::BufMut;

@@ -1,4 +1,4 @@
-//! How a type's values look on the wire.
+//! How values of a type look on the wire.
 //!
 //! Knows types; nothing of their values.
 

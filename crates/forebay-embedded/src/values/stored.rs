@@ -147,7 +147,9 @@ pub(super) fn stored_text<'a>(kind: &Type, scalar: Kind, value: ValueRef<'a>) ->
             .map(Interval::to_stored),
         _ if is_stored(scalar, text) => return Ok(Cow::Borrowed(text)),
         Kind::Numeric => parsed(scalar, text),
-        Kind::Date => other_timestamp(text).and_then(|moment| moment.strip_suffix(" 00:00:00").map(str::to_owned)),
+        Kind::Date => {
+            other_timestamp(text).and_then(|timestamp| timestamp.strip_suffix(" 00:00:00").map(str::to_owned))
+        }
         Kind::Timestamp | Kind::Timestamptz => other_timestamp(text),
         Kind::Time => other_time(text),
         _ => None,
@@ -184,7 +186,7 @@ fn parsed(scalar: Kind, text: &str) -> Option<String> {
     }
 }
 
-/// Whether a number or a moment is as it is stored.
+/// Whether a number, a date or a time is as it is stored.
 fn is_stored(scalar: Kind, text: &str) -> bool {
     match scalar {
         Kind::Numeric => numeric::is_written(text),

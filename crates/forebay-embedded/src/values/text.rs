@@ -1,6 +1,6 @@
 //! Texts that clients send, as values.
 //!
-//! Promises: what is no text, and what is no value of its type, is refused in PostgreSQL's words.
+//! Promises: what is not text, or not a value of its type, is refused in PostgreSQL's words.
 
 use forebay_pg_values::{Environment, Kind, Owned, text_form};
 

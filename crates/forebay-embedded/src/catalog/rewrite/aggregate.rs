@@ -1,4 +1,6 @@
 //! Aggregates, window functions, and arrays made from the rows of a query.
+//!
+//! Refuses by name whatever is not listed here.
 
 use postgres_types::Type;
 use sqlparser::ast::{

@@ -1,4 +1,4 @@
-//! Calls of functions: which there are, what they take and return, and how SQLite is asked for the same.
+//! Function calls: which functions there are, what they take and return, and how SQLite is asked for the same.
 //!
 //! A function that is not listed is refused by name. Arguments are matched by count and by kind, as far as the answer depends on it.
 

@@ -1,7 +1,7 @@
-//! The column that a name means.
+//! Which column a name refers to.
 //!
-//! Lookup only types the reference and refuses names that do not exist; which of two equal names is meant is SQLite's decision, by
-//! the same rules as PostgreSQL's, because names are written as they were.
+//! A lookup only finds the type, and refuses names that do not exist. Where several columns share a name, SQLite decides which one is meant,
+//! by the same rules as PostgreSQL, because names are written as they came.
 
 use super::super::error::CatalogError;
 use super::piece::{Piece, quoted};

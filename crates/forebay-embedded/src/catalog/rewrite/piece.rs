@@ -1,4 +1,6 @@
 //! A translated expression, and how names and texts are written in SQLite's SQL.
+//!
+//! Knows no syntax of PostgreSQL's.
 
 use postgres_types::Type;
 

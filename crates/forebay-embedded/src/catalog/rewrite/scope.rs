@@ -1,6 +1,6 @@
-//! The relations whose columns names can mean at one point of a query.
+//! The relations that are visible at one point of a query, and their columns.
 //!
-//! Knows what each column is; not which of them a name means.
+//! Does not decide which column a name refers to.
 
 use postgres_types::Type;
 

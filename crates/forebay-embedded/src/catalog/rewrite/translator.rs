@@ -1,6 +1,6 @@
 //! The state of one walk over a catalog query.
 //!
-//! What translates each construct is a method of [`Translator`], in the construct's own file.
+//! Each construct is translated by a method of [`Translator`] in the construct's own file.
 
 use std::collections::BTreeMap;
 

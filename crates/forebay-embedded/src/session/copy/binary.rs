@@ -1,4 +1,6 @@
 //! COPY's binary format: a signature, rows of counted values, a trailer.
+//!
+//! Promises: data that is cut short, or has other columns than the table, is an error. Knows nothing of the values' types.
 
 use bytes::{Buf, Bytes, BytesMut};
 

@@ -1,4 +1,6 @@
-//! Lines of COPY's CSV: values between delimiters, in quotes where they would be misread.
+//! Lines of COPY's CSV: values between delimiters, quoted where they would be misread.
+//!
+//! Promises: a value that was written is read back as it was, NULL and the empty string apart. Knows nothing of the values' types.
 
 use bytes::{BufMut, BytesMut};
 

@@ -1,4 +1,6 @@
-//! COPY FROM STDIN: the client's data becomes rows, and pieces of rows are stored in the transaction while more of it comes.
+//! COPY FROM STDIN: the client's data becomes rows, stored piece by piece in one transaction while more of it arrives.
+//!
+//! Promises: an error tells the line it was met in, and leaves nothing stored.
 
 use std::sync::Arc;
 

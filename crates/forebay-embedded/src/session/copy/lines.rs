@@ -1,8 +1,8 @@
-//! Cuts the data of text and CSV into lines, wherever its messages are cut.
+//! Cuts the data of the text and CSV formats into lines, however its messages are cut.
 //!
-//! Contract: lines end as the first of them does, by a newline, a carriage return, or both; another end is an error. A backslash keeps
-//! the character behind it in a text's line, quotes keep line ends in a CSV's. `\.` alone on a line ends the data. A line is at most as long as
-//! one message may be.
+//! Promises: all lines end as the first one does: by a newline, a carriage return, or both; any other end is an error. In the text format a
+//! backslash keeps the character behind it in the line, in CSV quotes keep line ends in it. `\.` alone on a line ends the data. A line is no
+//! longer than a message may be.
 
 use bytes::{Buf, Bytes, BytesMut};
 

@@ -1,6 +1,6 @@
 //! COPY FROM STDIN and COPY TO STDOUT, as PostgreSQL has them.
 //!
-//! Contract: one COPY is one statement of its transaction: all of it is stored, or none. Memory is bounded: data is read, stored and sent
+//! Promises: one COPY is one statement of its transaction: all of it is stored, or none. Memory is bounded: data is read, stored and sent
 //! in pieces. A value is what it would be in the same place of an INSERT or a SELECT. Errors say in which line and column they were met.
 //!
 //! [`lines`] cuts data into lines, [`text`], [`csv`] and [`binary`] lines into values and values into lines, [`input`] stores, [`output`]
@@ -164,7 +164,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             || shape
                 .plan
                 .as_ref()
-                .is_none_or(|plan| plan.steps.len() != 1 || !plan.asked.is_empty())
+                .is_none_or(|plan| plan.steps.len() != 1 || !plan.session_columns.is_empty())
         {
             return Err(WireError::unsupported("COPY of this query is not supported").into());
         }

@@ -1,5 +1,6 @@
-//! COPY TO STDOUT: rows become the client's data, a message each. In binary format what comes before the first row is in that row's
-//! message, as PostgreSQL has it: drivers read the two together.
+//! COPY TO STDOUT: rows become the client's data, one message each.
+//!
+//! In binary format the signature comes in the message of the first row, as PostgreSQL has it: drivers read the two together.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Lines of COPY's text format: values between delimiters, with backslashes before what would be misread.
+//!
+//! Promises: a value that was written is read back as it was, NULL and the empty string apart. Knows nothing of the values' types.
 
 use bytes::{BufMut, BytesMut};
 

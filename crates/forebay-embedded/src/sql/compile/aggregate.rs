@@ -1,6 +1,6 @@
 //! Aggregates and window functions.
 //!
-//! Contract: SQLite's own where it gives PostgreSQL's answer for the type, PostgreSQL's meaning as a function of its own elsewhere.
+//! Promises: SQLite's own where it gives PostgreSQL's answer for the type; elsewhere a function with PostgreSQL's meaning.
 
 use forebay_pg_values::Type;
 use sqlparser::ast::{

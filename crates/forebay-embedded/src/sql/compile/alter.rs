@@ -1,10 +1,10 @@
 //! ALTER TABLE, and its like for indexes and views.
 //!
-//! Contract: the definition is changed in PostgreSQL's terms, all of a statement's operations at once and in PostgreSQL's order; SQLite's
-//! text of the table follows from it. Where the rows stay as they are stored, the text alone is replaced; else the rows are copied into a
-//! table of the new text, which then takes the old one's place ([`carry_out`](super::carry_out)). What a view reads is not changed under it.
+//! Promises: the definition is changed in PostgreSQL's terms, all of a statement's operations at once and in PostgreSQL's order; SQLite's text
+//! of the table follows from it. Where the rows stay as they are stored, the text alone is replaced; otherwise the rows are copied into a table
+//! of the new text, which then takes the old one's place ([`carry_out`](super::carry_out)). Nothing that a view reads is changed under it.
 //!
-//! [`rename`](super::rename) is its other half: names, which SQLite changes itself.
+//! Renaming, which SQLite does itself, is in [`rename`](super::rename).
 
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, DataType, DropBehavior, Expr,

@@ -1,6 +1,6 @@
 //! ALTER TABLE … ADD, DROP and VALIDATE CONSTRAINT, and the foreign keys of other tables that an alteration meets.
 //!
-//! Contract: a key that others refer to goes only where the client said CASCADE, and then their foreign keys go with it.
+//! Promises: a key that others refer to goes only where the client said CASCADE, and then their foreign keys go with it.
 
 use sqlparser::ast::{Ident, TableConstraint};
 

@@ -1,6 +1,6 @@
-//! What becomes of a table, from one definition of it to the next.
+//! What becomes of a table: its definition before and after, and what that takes.
 //!
-//! Knows no syntax. [`alter`](super::alter) finds out what is to change, and [`carry_out`](super::carry_out) makes steps of it.
+//! [`alter`](super::alter) finds out what is to change, and [`carry_out`](super::carry_out) makes steps of it. Knows no syntax.
 
 use std::collections::HashMap;
 

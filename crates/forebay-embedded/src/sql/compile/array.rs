@@ -1,6 +1,6 @@
 //! Arrays that are written out, and subscripts of arrays and of jsonb.
 //!
-//! Contract: an array of constants is a constant, unless it is long; all elements have one type, PostgreSQL's.
+//! Promises: an array of constants is a constant, unless it is long; all elements have one type, PostgreSQL's.
 
 use forebay_pg_values::{Owned, Type};
 use sqlparser::ast::{AccessExpr, Expr, Subscript};

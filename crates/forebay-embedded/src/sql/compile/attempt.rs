@@ -1,7 +1,7 @@
-//! What a statement that has failed was about to do, as a query: its rows, and what constraints say of each.
+//! What a failed statement was about to do, as a query: its rows, and what constraints say of each.
 //!
-//! Contract: compiled only once a statement has failed, and run on the state it has met, or could have met: what is found then is true.
-//! An attempt whose values would be others the second time is none. Knows no words of errors.
+//! Promises: compiled only once a statement has failed, and run in the state that it met, or could have met: what is found then is true. A
+//! statement whose values would be different the second time has no attempt. Knows no words of errors.
 
 use std::rc::Rc;
 

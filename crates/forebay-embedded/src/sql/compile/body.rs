@@ -1,6 +1,6 @@
 //! The body of a query on its way to SQLite: a SELECT whose list can still be converted, or a set operation.
 //!
-//! Contract: every body's columns are called `c1`, `c2`, … inside SQLite. Knows no syntax.
+//! Promises: every body's columns are called `c1`, `c2`, … inside SQLite. Knows no syntax.
 
 use super::fault::{Fault, Result};
 use super::plan::{Origin, ResultColumn};

@@ -1,5 +1,7 @@
-//! Calls of functions: PostgreSQL's own by its rules of resolution, those with a syntax or a meaning of their own, and those that ask
+//! Function calls: PostgreSQL's own functions by its rules of resolution, those with a syntax or a meaning of their own, and those that ask
 //! about the session.
+//!
+//! Promises: the function that PostgreSQL would call, or its error (42883, 42725); one that is not here is refused by name.
 
 use forebay_pg_values::{Owned, Type};
 use sqlparser::ast::{
@@ -78,8 +80,8 @@ impl Compiler<'_> {
                 format!("{name}(*) specified, but {name} is not an aggregate function"),
             ));
         }
-        if let Some(moment) = self.moment(&name, &written)? {
-            return Ok(moment);
+        if let Some(time) = self.current_time(&name, &written)? {
+            return Ok(time);
         }
         if (matches!(function.args, FunctionArguments::None) || written.positional.is_empty())
             && let Some(scalar) = self.session_word(&name)?
@@ -465,7 +467,7 @@ impl Compiler<'_> {
     }
 
     /// `CURRENT_TIMESTAMP(3)` and its like.
-    fn moment(&mut self, name: &str, written: &Written<'_>) -> Result<Option<Scalar>> {
+    fn current_time(&mut self, name: &str, written: &Written<'_>) -> Result<Option<Scalar>> {
         if !matches!(
             name,
             "current_timestamp" | "localtimestamp" | "current_time" | "localtime"
@@ -479,14 +481,14 @@ impl Compiler<'_> {
             Value::Number(digits, _) => digits.parse().ok(),
             _ => None,
         };
-        let (Some(moment), Some(digits)) = (self.session_word(name)?, digits) else {
+        let (Some(time), Some(digits)) = (self.session_word(name)?, digits) else {
             return Ok(None);
         };
         let kind = TypeName {
-            oid: moment.oid,
+            oid: time.oid,
             typmod: std::cmp::min(digits, 6),
         };
-        self.convert(moment, kind, Context::Explicit).map(Some)
+        self.convert(time, kind, Context::Explicit).map(Some)
     }
 
     /// What a word or a call without arguments says of the session.

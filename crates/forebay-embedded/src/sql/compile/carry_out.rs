@@ -1,7 +1,6 @@
-//! The steps of an [`Alteration`]: from a table's definition before and after to what SQLite is to do.
+//! The steps of an [`Alteration`]: what SQLite is to do to get from a table's old definition to its new one.
 //!
-//! Contract: the rows are looked at for all that holds from now on and did not before; indexes that stay are as they were. Knows no
-//! syntax.
+//! Promises: rows are checked for whatever holds from now on and did not before; indexes that stay are unchanged. Knows no syntax.
 
 use forebay_sqlite::SchemaEdit;
 

@@ -1,6 +1,6 @@
 //! CASE.
 //!
-//! Contract: the branches have one type, PostgreSQL's; what fails in a branch that is never met is no error.
+//! Promises: the branches have one type, the one that PostgreSQL gives them; what would fail in a branch that is never met is no error.
 
 use forebay_pg_values::Owned;
 use sqlparser::ast::{CaseWhen, Expr};

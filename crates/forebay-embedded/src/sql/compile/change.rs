@@ -1,7 +1,7 @@
-//! INSERT, UPDATE, DELETE.
+//! What INSERT, UPDATE and DELETE share: values on their way into columns, and RETURNING.
 //!
-//! Contract: what is stored fits the type its column was declared with, or the statement fails as PostgreSQL's would. Defaults are
-//! PostgreSQL's. Rows are changed, counted and returned as PostgreSQL does.
+//! Promises: what is stored fits the type its column was declared with, or the statement fails as PostgreSQL's would. Defaults are PostgreSQL's.
+//! Rows are changed, counted and returned as PostgreSQL does.
 
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Statement as Tree,

@@ -1,6 +1,6 @@
-//! Comparisons that are no plain operator: IS, BETWEEN, OVERLAPS, and those of rows.
+//! Comparisons that are not plain operators: IS, BETWEEN, OVERLAPS, and comparisons of rows.
 //!
-//! Contract: PostgreSQL's three-valued answers. What PostgreSQL's planner leaves out, because a constant decides, fails for nobody.
+//! Promises: PostgreSQL's three-valued answers. What PostgreSQL's planner leaves out, because a constant decides, does not fail here either.
 
 use sqlparser::ast::{Expr, Value};
 

@@ -1,10 +1,10 @@
 //! One statement being compiled: what is known of it so far, and what has been found out on the way.
 //!
-//! What compiles each construct is a method of [`Compiler`], in the construct's own file: expressions hold queries and queries hold
-//! expressions, and so the methods call one another, while no file has to know another.
+//! Each construct is compiled by a method of [`Compiler`], in the construct's own file. Expressions hold queries and queries hold expressions,
+//! so the methods call one another; no file has to know another.
 
 use super::fault::Result;
-use super::plan::{Asked, Locks, Plan, ResultColumn, Step};
+use super::plan::{Locks, Plan, ResultColumn, SessionColumn, Step};
 use super::recorded::Recorded;
 use super::schema::Schema;
 use super::sqlite_text::numbered;
@@ -42,11 +42,11 @@ pub(crate) struct Compiler<'a> {
     /// OVERRIDING SYSTEM VALUE: a column that always numbers itself takes what it is given.
     pub(super) overriding: bool,
     pub(super) notice: Option<String>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) session_columns: Vec<SessionColumn>,
     pub(super) empties: Vec<String>,
     /// Rows are looked at, not stored: what must not be stored is let through.
     pub(super) explains: bool,
-    /// What the query of a view says without saying it, while one is looked at.
+    /// What the query of a view depends on, while one is compiled for that.
     pub(super) recorded: Option<Recorded>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Compiler<'a> {
             lenient: false,
             overriding: false,
             notice: None,
-            asked: Vec::new(),
+            session_columns: Vec::new(),
             empties: Vec::new(),
             explains: false,
             recorded: None,
@@ -128,7 +128,7 @@ impl<'a> Compiler<'a> {
             session_bound: self.session_bound,
             reads_settings: self.reads_settings,
             notice: self.notice,
-            asked: self.asked,
+            session_columns: self.session_columns,
             empties: self.empties,
         }
     }

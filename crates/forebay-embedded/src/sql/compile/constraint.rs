@@ -1,6 +1,6 @@
 //! Constraints of a table: PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY.
 //!
-//! Contract: a constraint that is given no name gets PostgreSQL's; one that PostgreSQL would not take is its error.
+//! Promises: a constraint without a name gets the one that PostgreSQL would choose; one that PostgreSQL would not take is its error.
 
 use sqlparser::ast::{
     CheckConstraint, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr, ForeignKeyConstraint,

@@ -1,7 +1,7 @@
 //! Conversions from type to type.
 //!
-//! Contract: PostgreSQL's casts, in the contexts in which PostgreSQL has them; what is constant is converted at once. A conversion that
-//! PostgreSQL does not have is its error (42846).
+//! Promises: PostgreSQL's casts, in the contexts in which PostgreSQL has them; constants are converted at once. A conversion that PostgreSQL does
+//! not have is its error (42846).
 
 use forebay_pg_values::{Kind, Owned, Type, text_form};
 use sqlparser::ast::DataType;
@@ -101,7 +101,7 @@ impl Compiler<'_> {
     pub(super) fn read_text(&mut self, text: &str, to: Oid) -> Result<Owned> {
         match Type::from_oid(to) {
             Some(Type::Scalar(kind)) => {
-                if self.depends_on_moment(kind, text) {
+                if depends_on_now(kind, text) {
                     self.session_bound = true;
                 }
                 if matches!(kind, Kind::Timestamptz | Kind::Timetz) {
@@ -123,22 +123,6 @@ impl Compiler<'_> {
         }
     }
 
-    /// `'now'` and its like are read once, when the statement is prepared; such a plan is not for others.
-    #[allow(
-        clippy::unused_self,
-        reason = "one of the questions a compiler is asked about literals"
-    )]
-    fn depends_on_moment(&self, kind: Kind, text: &str) -> bool {
-        const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
-        matches!(
-            kind,
-            Kind::Date | Kind::Time | Kind::Timetz | Kind::Timestamp | Kind::Timestamptz
-        ) && {
-            let lower = text.to_ascii_lowercase();
-            WORDS.iter().any(|word| lower.contains(word))
-        }
-    }
-
     /// From type to type by writing the value as text and reading it again.
     fn through_text(&mut self, scalar: Scalar, to: Oid) -> Result<Scalar> {
         let text = self.write_as_text(scalar, to)?;
@@ -152,10 +136,10 @@ impl Compiler<'_> {
         if let Form::Constant(Owned::Text(value)) = &text.form {
             let value = value.clone();
             // What is none of the type's is an error when it is met, if it ever is.
-            let of_the_moment = matches!(facts::category(to), b'D' | b'T');
+            let is_time = matches!(facts::category(to), b'D' | b'T');
             match self.read_text(&value, to) {
                 Ok(value) => return Ok(Scalar::constant(value, to)),
-                Err(fault) if !self.lenient && !of_the_moment => return Err(fault),
+                Err(fault) if !self.lenient && !is_time => return Err(fault),
                 Err(_) => {}
             }
         }
@@ -381,4 +365,16 @@ fn is_written_alike_everywhere(kind: Kind) -> bool {
         kind,
         Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Oid | Kind::Numeric | Kind::Uuid
     )
+}
+
+/// `'now'` and its like are read once, when the statement is prepared; such a plan is not for others.
+fn depends_on_now(kind: Kind, text: &str) -> bool {
+    const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+    matches!(
+        kind,
+        Kind::Date | Kind::Time | Kind::Timetz | Kind::Timestamp | Kind::Timestamptz
+    ) && {
+        let lower = text.to_ascii_lowercase();
+        WORDS.iter().any(|word| lower.contains(word))
+    }
 }

@@ -1,6 +1,6 @@
-//! CREATE SCHEMA, and DROP SCHEMA.
+//! CREATE SCHEMA and DROP SCHEMA.
 //!
-//! Contract: a schema goes with all that is in it, or not at all; what others depend on goes only where the client said CASCADE.
+//! Promises: a schema goes with all that is in it, or not at all; what is in it goes only where the client said CASCADE.
 
 use sqlparser::ast::{ObjectName, SchemaName};
 

@@ -1,6 +1,6 @@
 //! How PostgreSQL's types are declared in the file.
 //!
-//! Contract: what [`declared`] writes, [`of_declared`] reads back. Types stand under PostgreSQL's names, but for those that SQLite
+//! Promises: what [`declared`] writes, [`of_declared`] reads back. Types stand under PostgreSQL's names, but for those that SQLite
 //! would give numeric affinity although they are kept as text: `numeric_text`, `json_text`, `jsonb_text`, `name_text`; floats are
 //! `float8_blob`, because SQLite's REAL affinity loses the sign of -0. Arrays are `int4_array`.
 

@@ -1,10 +1,10 @@
 //! Statements that define: tables, indexes, views, sequences.
 //!
-//! Contract: a definition is kept as PostgreSQL reads it, with PostgreSQL's names for what was given none; what SQLite cannot keep is
-//! refused by name. One statement may take several steps, which are one transaction.
+//! Promises: a definition is kept as PostgreSQL reads it, with the names that PostgreSQL would choose for what was given none; what SQLite cannot
+//! keep is refused by name. One statement may take several steps, which are one transaction.
 //!
-//! Each kind has its file: [`table`](super::table), [`constraint`](super::constraint), [`index`](super::index),
-//! [`view`](super::view), [`sequence`](super::sequence), [`drop`](super::drop), [`alter`](super::alter).
+//! Each kind has its file: [`table`](super::table), [`constraint`](super::constraint), [`index`](super::index), [`view`](super::view),
+//! [`sequence`](super::sequence), [`create_schema`](super::create_schema), [`drop`](super::drop), [`alter`](super::alter).
 
 use forebay_sqlite::SchemaEdit;
 use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart, Statement as Tree};

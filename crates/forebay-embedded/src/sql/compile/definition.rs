@@ -1,6 +1,6 @@
 //! A table as a client declared it, and how it is kept in the file.
 //!
-//! Contract: the definition stands in PostgreSQL's terms, as JSON, in a comment inside SQLite's CREATE TABLE ([`Definition::create`]), and
+//! Promises: the definition stands in PostgreSQL's terms, as JSON, in a comment inside SQLite's CREATE TABLE ([`Definition::create`]), and
 //! is read back from there ([`Definition::read`]); all else of that text is derived from it, so that the file can be read, and as far
 //! as functions allow be written, without this server. UNIQUE constraints are indexes under the constraint's name.
 

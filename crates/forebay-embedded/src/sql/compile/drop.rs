@@ -1,6 +1,6 @@
 //! DROP and TRUNCATE.
 //!
-//! Contract: what others depend on goes only with them, and only where the client said CASCADE.
+//! Promises: what depends on the dropped object goes only where the client said CASCADE.
 
 use sqlparser::ast::{ObjectName, ObjectType, Truncate};
 

@@ -1,7 +1,7 @@
 //! EXECUTE: the arguments, as a query of one row whose columns have the types of the prepared statement's parameters.
 //!
-//! Contract: an argument becomes a parameter as a value becomes a column's on its way into a table. Knows nothing of the statement that
-//! is prepared but the types of its parameters.
+//! Promises: an argument is converted to its parameter's type as a value is to its column's on the way into a table. Of the prepared statement it
+//! knows only the types of the parameters.
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,6 @@
 //! Expressions: from the syntax tree to SQLite's text with PostgreSQL's type.
 //!
-//! Contract: each construct means what it means to PostgreSQL, or is refused by name. Nothing is passed through that was not
+//! Promises: each construct means what it means to PostgreSQL, or is refused by name. Nothing is passed through that was not
 //! understood.
 
 use forebay_pg_values::Owned;
@@ -207,9 +207,9 @@ impl Compiler<'_> {
                 ..
             } => self.case(operand.as_deref(), conditions, else_result.as_deref(), scope),
             Expr::AtTimeZone { timestamp, time_zone } => {
-                let moment = self.expression(timestamp, scope)?;
+                let timestamp = self.expression(timestamp, scope)?;
                 let zone = self.expression(time_zone, scope)?;
-                self.call("timezone", vec![zone, moment])
+                self.call("timezone", vec![zone, timestamp])
             }
             Expr::Extract { field, expr, .. } => {
                 let field = Scalar::constant(Owned::Text(field_name(field)), oid::TEXT);

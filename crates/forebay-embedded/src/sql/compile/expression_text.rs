@@ -1,6 +1,6 @@
-//! PostgreSQL's text of an expression, as definitions keep it.
+//! Expressions as definitions keep them: in PostgreSQL's text.
 //!
-//! Knows syntax; nothing of what the names in it stand for.
+//! Knows syntax; nothing of what the names in it refer to.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,6 @@
-//! Why a statement is not run, in PostgreSQL's words where it would say them too. Knows no statement.
+//! Why a statement is not run, in PostgreSQL's words where it has some.
+//!
+//! Knows nothing of statements.
 
 use forebay_pg_values::ValueError;
 use sqlparser::ast::Ident;

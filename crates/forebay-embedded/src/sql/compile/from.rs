@@ -1,6 +1,6 @@
 //! FROM: tables, views, subqueries, functions that give rows, and joins between them.
 //!
-//! Contract: columns and their order as PostgreSQL has them, those of USING and NATURAL once. Every relation gets a name of its own
+//! Promises: columns and their order as PostgreSQL has them, those of USING and NATURAL once. Every relation gets a name of its own
 //! inside SQLite, so that a client's names can neither clash nor mean something else there.
 
 use forebay_pg_values::Type;

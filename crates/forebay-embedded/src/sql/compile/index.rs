@@ -1,6 +1,6 @@
 //! CREATE INDEX.
 //!
-//! Contract: an index is of values that PostgreSQL would take for one, under the collation of their type.
+//! Promises: an index is of values that PostgreSQL would take for one, under the collation of their type.
 
 use sqlparser::ast::{CreateIndex, IndexColumn};
 

@@ -1,7 +1,6 @@
-//! INSERT, and ON CONFLICT.
+//! INSERT and ON CONFLICT.
 //!
-//! Contract: columns that are not named get PostgreSQL's defaults; a row that ON CONFLICT DO UPDATE would meet twice is PostgreSQL's
-//! error.
+//! Promises: columns that are not named get PostgreSQL's defaults; that ON CONFLICT DO UPDATE meets a row twice is PostgreSQL's error (21000).
 
 use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Expr, Insert, ObjectName, ObjectNamePart, OnConflict,

@@ -1,8 +1,8 @@
-//! LATERAL before a subquery, which SQLite does not have: LEFT JOIN LATERAL (…) ON true, of at most one row for each row before it.
+//! LEFT JOIN LATERAL (…) ON true, of at most one row for each row before it: SQLite has no LATERAL.
 //!
-//! Contract: the subquery is no relation in SQLite's text; each of its columns is a scalar subquery there. That more than one row comes
-//! is refused when it is met. What could tell that a column is computed anew wherever it stands is refused: functions that give another
-//! value each time, and joins that put NULL into the rows before it.
+//! Promises: each column of the subquery becomes a scalar subquery in SQLite's text; a second row is refused when it is met. Anything that would
+//! show that a column is computed anew wherever it stands is refused: functions that return another value each time, and joins that put NULL
+//! into the rows before it.
 
 use sqlparser::ast::{Expr, Join, JoinConstraint, JoinOperator, Query, TableAlias, TableFactor, Value};
 

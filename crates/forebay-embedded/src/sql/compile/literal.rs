@@ -1,6 +1,6 @@
 //! Literals and parameters.
 //!
-//! Contract: a literal has the type that PostgreSQL gives it, or none until its surroundings say so; so has a parameter.
+//! Promises: a literal has the type that PostgreSQL gives it, or none until its surroundings say so; so has a parameter.
 
 use forebay_pg_values::{Kind, Owned, text_form};
 use sqlparser::ast::{DataType, DateTimeField, Expr, Interval, Value, ValueWithSpan};

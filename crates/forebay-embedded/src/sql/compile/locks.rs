@@ -1,7 +1,7 @@
 //! FOR UPDATE and its like, and LOCK TABLE.
 //!
-//! Contract: there is one lock, the right to write, and it is every row's and every table's. NOWAIT and SKIP LOCKED say what becomes of
-//! a statement that meets it in another transaction's hands; what the statement locks is locked when it has it itself.
+//! Promises: there is one lock, the right to write, and it stands for every row's and every table's. NOWAIT and SKIP LOCKED say what becomes of a
+//! statement that finds it in another transaction's hands.
 
 use sqlparser::ast::{Lock, NonBlock, ObjectName, Query, Select, SetExpr, TableFactor};
 

@@ -1,7 +1,7 @@
-//! Which relation a name means, and whether a name is taken.
+//! Which relation a name refers to, and whether a name is taken.
 //!
-//! Contract: a name without a schema is looked up along the search path and made in the first schema of it; a definition's text, a
-//! view's or a default's, means the schema `public` by one.
+//! Promises: a name without a schema is looked up along the search path, and created in the first schema of it; in the text of a definition (of a
+//! view, of a default) it means the schema `public`.
 
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 

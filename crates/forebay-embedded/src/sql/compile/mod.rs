@@ -1,6 +1,6 @@
 //! The compiler: PostgreSQL's SQL in, SQLite's out.
 //!
-//! Contract: a statement means what it means to PostgreSQL, or it is refused by name (0A000), or it gets PostgreSQL's own error; never
+//! Promises: a statement means what it means to PostgreSQL, or it is refused by name (0A000), or it gets PostgreSQL's own error; never
 //! does it mean something else. To that end each name is bound to the schema, each expression has PostgreSQL's type, chosen by
 //! PostgreSQL's rules from all that PostgreSQL has ([`resolve`]), and each operator, function, cast and comparison is carried out by
 //! SQLite where that is equal ([`native`]), and by a function of PostgreSQL's meaning elsewhere.
@@ -15,7 +15,6 @@ mod alter;
 mod alter_constraint;
 mod alteration;
 mod array;
-mod asked;
 pub(crate) mod attempt;
 mod body;
 mod call;
@@ -58,6 +57,7 @@ pub(crate) mod schema;
 mod scope;
 mod select;
 mod sequence;
+mod session_functions;
 mod set_operation;
 mod sqlite_text;
 mod subquery;
@@ -74,7 +74,7 @@ use sqlparser::ast::Statement as Tree;
 pub(crate) use expression_text::{is_operation, mentions};
 pub(crate) use fault::{Fault, Result};
 pub(crate) use plan::PARAMETERS_MAX;
-pub use plan::{Asked, Locks, Plan, ResultColumn, Step};
+pub use plan::{Locks, Plan, ResultColumn, SessionColumn, Step};
 #[cfg(test)]
 pub(crate) use sequence::SEQUENCES;
 pub(crate) use sequence::alter_sequence;
@@ -139,7 +139,7 @@ impl Compiler<'_> {
                     | sqlparser::ast::SetExpr::Update(inner)
                     | sqlparser::ast::SetExpr::Delete(inner) => self.change_with(query, inner),
                     _ => {
-                        if let Some((steps, columns)) = self.asked(query)? {
+                        if let Some((steps, columns)) = self.session_query(query)? {
                             return Ok((steps, columns));
                         }
                         let compiled = self.query(query, None, None)?;
@@ -159,7 +159,7 @@ impl Compiler<'_> {
                 if self.writes {
                     return Err(Fault::unsupported("EXPLAIN of a statement that writes"));
                 }
-                if !std::mem::take(&mut self.asked).is_empty() {
+                if !std::mem::take(&mut self.session_columns).is_empty() {
                     return Err(Fault::unsupported("EXPLAIN of this statement"));
                 }
                 let [Step::Run { sql: step, .. }] = steps.as_slice() else {

@@ -1,8 +1,7 @@
-//! Schemas: which relation a name means, and under which name it stands in the file.
+//! Schemas, and the names under which relations stand in the file.
 //!
-//! Contract: a name without a schema is looked up along the search path and made in the first schema of it; a definition's text, a
-//! view's or a default's, means the schema `public` by one. In the file all relations are in one namespace: those of `public` under
-//! their names, those of another schema under `schema::name`. No client's own name has a `::`.
+//! Promises: in the file all relations share one namespace: those of `public` stand under their names, those of another schema under
+//! `schema::name`. No client's own name contains `::`.
 
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 

@@ -1,4 +1,6 @@
-//! The name of a result column that is an expression without an alias: PostgreSQL's `FigureColname`.
+//! The name of a result column that is an expression without an alias.
+//!
+//! Promises: PostgreSQL's own choice (its `FigureColname`).
 
 use sqlparser::ast::{
     AccessExpr, CeilFloorKind, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField,

@@ -1,6 +1,6 @@
-//! What SQLite's own operators do exactly as PostgreSQL's functions do, given values in their stored forms.
+//! Operators that SQLite has exactly as PostgreSQL does, given values in their stored forms.
 //!
-//! Contract: only what is equal for all values of the types, NULL among them. All else is a function of PostgreSQL's meaning.
+//! Promises: only what is equal for all values of the types, NULL included. Everything else calls a function with PostgreSQL's meaning.
 
 use forebay_pg_values::{Type, array};
 

@@ -1,6 +1,6 @@
 //! Operators: between two expressions, and before one.
 //!
-//! Contract: the operator that PostgreSQL would choose by the types of its operands ([`resolve`]), or PostgreSQL's error.
+//! Promises: the operator that PostgreSQL would choose by the types of its operands ([`resolve`]), or PostgreSQL's error.
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 

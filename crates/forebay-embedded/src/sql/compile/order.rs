@@ -1,6 +1,6 @@
-//! ORDER BY, and DISTINCT ON.
+//! ORDER BY and DISTINCT ON.
 //!
-//! Contract: PostgreSQL's order, NULL last in an ascending one, and its first rows of each group.
+//! Promises: PostgreSQL's order, with NULL last where it ascends and first where it descends; of each group DISTINCT ON keeps the first row in it.
 
 use sqlparser::ast::{Expr, OrderByExpr, OrderByOptions, OrderBySort};
 

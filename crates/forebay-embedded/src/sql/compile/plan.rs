@@ -39,8 +39,8 @@ pub struct Plan {
     pub reads_settings: bool,
     /// What to tell the client beside the result.
     pub notice: Option<String>,
-    /// The columns of the result, if the session has a part in them.
-    pub asked: Vec<Asked>,
+    /// The columns of the result, if the session carries some of them out.
+    pub session_columns: Vec<SessionColumn>,
     /// Tables that it makes or truncates, by their names in the file.
     pub empties: Vec<String>,
 }
@@ -60,7 +60,7 @@ impl Plan {
             session_bound: false,
             reads_settings: false,
             notice: None,
-            asked: Vec::new(),
+            session_columns: Vec::new(),
             empties: Vec::new(),
         }
     }
@@ -156,16 +156,16 @@ pub enum Locks {
     Skip,
 }
 
-/// A column of the result.
+/// A column of a result in which the session has a part.
 #[derive(Debug, Clone)]
-pub enum Asked {
-    /// That column of what SQLite gives.
-    Column(usize),
-    /// What a function does.
+pub enum SessionColumn {
+    /// The column of that number of what SQLite computes.
+    Computed(usize),
+    /// What a function returns that the session carries out.
     Call {
         /// Its name.
         name: &'static str,
-        /// Its first argument among the columns of what SQLite gives.
+        /// The place of its first argument among the columns of what SQLite computes.
         first: usize,
         /// How many arguments there are.
         count: usize,

@@ -1,6 +1,6 @@
 //! `value operator ANY (…)` and `ALL (…)`, of a subquery or an array.
 //!
-//! Contract: PostgreSQL's three-valued answers. In a definition, where SQLite takes no subquery, the elements of a constant array are
+//! Promises: PostgreSQL's three-valued answers. In a definition, where SQLite takes no subquery, the elements of a constant array are
 //! written out, and those of another are looked at by a function.
 
 use forebay_pg_values::{Owned, Type};

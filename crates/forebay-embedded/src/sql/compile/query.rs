@@ -1,7 +1,7 @@
-//! Queries: SELECT, VALUES, set operations, WITH.
+//! Queries as a whole, and VALUES.
 //!
-//! Contract: as many columns, of the types and under the names that PostgreSQL gives them; rows in PostgreSQL's order where the query
-//! asks for one. Every query's columns are called `c1`, `c2`, … inside SQLite: names there mean nothing to clients.
+//! Promises: as many columns, of the types and under the names that PostgreSQL gives them; rows in PostgreSQL's order where the query asks for
+//! one. Every query's columns are called `c1`, `c2`, … inside SQLite: the client's names mean nothing there.
 
 use forebay_pg_values::Owned;
 use sqlparser::ast::{Expr, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, Values};

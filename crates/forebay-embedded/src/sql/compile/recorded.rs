@@ -1,13 +1,13 @@
-//! What a view's query reads without naming it: the columns behind each `*`, and the tables behind its names.
+//! What a view's query depends on: the columns behind each `*`, and the relations it reads.
 //!
-//! Filled while a view is compiled; knows nothing of what is made of it.
+//! Filled in while a view is compiled; knows nothing of what is made of it.
 
 use std::collections::HashMap;
 
 /// By line and column of each `*`: relation and name of the columns that it stands for.
 pub(super) type Stars = HashMap<(u64, u64), Vec<(Option<String>, String)>>;
 
-/// What a view's query says without saying it.
+/// See the module.
 #[derive(Default)]
 pub(super) struct Recorded {
     pub(super) stars: Stars,

@@ -1,7 +1,7 @@
-//! New names: of tables, columns, constraints, indexes and views.
+//! New names for tables, columns, constraints, indexes and views.
 //!
-//! Contract: SQLite renames what it knows, in the texts of all tables and indexes; PostgreSQL's definitions of them are renamed here, and
-//! put in SQLite's place. What a view's text uses keeps its name: the rename is refused, naming the view.
+//! Promises: SQLite renames what it knows, in the texts of all tables and indexes; PostgreSQL's definitions of them are renamed here, and replace
+//! SQLite's. A rename that a view's text depends on is refused, naming the view.
 
 use forebay_sqlite::SchemaEdit;
 use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName};

@@ -1,7 +1,7 @@
-//! Which operator or function a call means, by the types of its arguments: the rules of PostgreSQL's manual, chapter 10 ("Type
-//! Conversion"), over all operators and functions that PostgreSQL has.
+//! Which operator or function a call means, by the types of its arguments: the rules of chapter 10 of PostgreSQL's manual ("Type Conversion"),
+//! over all operators and functions that PostgreSQL has.
 //!
-//! Contract: the same choice as PostgreSQL's, or its error: there is none (42883), or several do (42725). Knows no values.
+//! Promises: PostgreSQL's choice, or its error: no match (42883), or several (42725). Knows no values.
 
 use super::fault::{Fault, Result};
 use crate::sql::facts::{self, Context, FunctionFact, Oid, OperatorFact, oid};

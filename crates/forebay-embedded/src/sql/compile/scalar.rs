@@ -1,6 +1,6 @@
 //! An expression on its way to SQLite: its text there, and what PostgreSQL knows of it.
 //!
-//! Does not know where expressions come from, nor how they are converted from type to type.
+//! Knows neither where expressions come from nor how they are converted from type to type.
 
 use forebay_pg_values::{Owned, Type};
 

@@ -1,10 +1,10 @@
 //! The tables and views that statements name, as the file has them: types, defaults, keys.
 //!
-//! Contract: a table that a client of this server has made has the types it was declared with. One that something else has made is
-//! read as a person would read its declaration; its numbers and JSON texts are then taken as they are stored ([`Column::foreign`]).
+//! Promises: a table that a client of this server has made has the types it was declared with. One that another program has made is read as a
+//! person would read its declaration; its numbers and JSON texts are then taken as they are stored ([`Column::foreign`]).
 //!
-//! How a column's type is declared is said in [`declared`](super::declared); what PostgreSQL knows beyond that stands in a comment of the
-//! table's text ([`Definition`]).
+//! How a column's type is declared is said in [`declared`](super::declared); what PostgreSQL knows beyond that is in a comment inside the table's
+//! text ([`Definition`]).
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! The names an expression may use: relations of its query, and of the queries around it.
 //!
-//! Contract: a name means what it means to PostgreSQL, or is its error: undefined (42703, 42P01) or ambiguous (42702).
+//! Promises: a name refers to what it refers to in PostgreSQL, or is PostgreSQL's error: undefined (42703, 42P01) or ambiguous (42702).
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! SELECT: its list, WHERE, GROUP BY and HAVING.
 //!
-//! Contract: the columns and names that PostgreSQL gives it; a column that is neither grouped nor inside an aggregate is PostgreSQL's
+//! Promises: the columns and names that PostgreSQL gives it; a column that is neither grouped nor inside an aggregate is PostgreSQL's
 //! error (42803).
 
 use sqlparser::ast::{

@@ -1,6 +1,6 @@
-//! Sequences: where they are kept, and the steps that make one.
+//! Sequences: where they are kept, and the steps that create or alter one.
 //!
-//! Contract: a sequence has the bounds that PostgreSQL gives it, or is its error.
+//! Promises: a sequence has the bounds that PostgreSQL gives it, or the statement is PostgreSQL's error.
 
 use rusqlite::OptionalExtension;
 use sqlparser::ast::{Expr, ObjectName, ObjectNamePart, SequenceOptions};

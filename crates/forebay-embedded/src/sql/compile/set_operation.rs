@@ -1,7 +1,7 @@
 //! UNION, INTERSECT and EXCEPT.
 //!
-//! Contract: the types of the columns are PostgreSQL's, and so is which of several equal rows is shown; operations are grouped as they
-//! are written, whatever SQLite would do.
+//! Promises: the types of the columns are PostgreSQL's, and so is the choice which of several equal rows is shown. Operations are grouped as they
+//! were written, although SQLite groups them from the left.
 
 use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier};
 

@@ -1,7 +1,6 @@
-//! SQLite's text: how names and literals are written in it, and what stands in it.
+//! SQLite's text: how names and literals are written, and what is found in it.
 //!
-//! Contract: a name or literal written here is read back by SQLite as it was given. Looks at what the compiler has written, never at
-//! what a client has.
+//! Promises: SQLite reads a name or literal written here back as it was given. Looks at what the compiler has written, never at a client's text.
 
 use forebay_pg_values::{Owned, Type};
 

@@ -1,6 +1,6 @@
 //! Subqueries in expressions.
 //!
-//! Contract: PostgreSQL's three-valued answers; more than one row where one is wanted is its error (21000), which SQLite does not have.
+//! Promises: PostgreSQL's three-valued answers; a second row where one is wanted is PostgreSQL's error (21000), which SQLite does not have.
 
 use sqlparser::ast::{Expr, FunctionArguments, LimitClause, Query, SetExpr, Value};
 

@@ -1,7 +1,7 @@
-//! Calls of PostgreSQL's functions whose arguments have the types they want.
+//! Calls of PostgreSQL's functions by symbol, with arguments of the types they take.
 //!
-//! Contract: a call of constants is its value; an operator that SQLite has alike ([`native`](super::native)) is SQLite's own; all else calls the
-//! function of PostgreSQL's meaning that is registered under its symbol. What has none is refused by name.
+//! Promises: a call of constants is replaced by its value; an operator that SQLite has exactly as PostgreSQL does ([`native`](super::native)) is
+//! SQLite's own; everything else calls the function registered under its symbol. A symbol without one is refused by name.
 
 use forebay_pg_values::{Arguments, Datum, Owned, Type, function};
 

@@ -1,4 +1,4 @@
-//! What a statement's syntax tree says by itself, before anything is looked up.
+//! What a syntax tree tells by itself, before anything is looked up.
 //!
 //! Knows PostgreSQL's spelling; nothing of schemas, types or SQLite.
 

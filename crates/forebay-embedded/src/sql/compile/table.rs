@@ -1,6 +1,6 @@
 //! CREATE TABLE, and CREATE TABLE AS.
 //!
-//! Contract: each column is kept with PostgreSQL's type, default and options; what SQLite cannot keep is refused by name.
+//! Promises: each column is kept with PostgreSQL's type, default and options; what SQLite cannot keep is refused by name.
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
-//! Types as statements name them: from the syntax tree to PostgreSQL's number and modifier, and to the name under which a column of
-//! that type is declared in the file.
+//! Types as statements name them: from the syntax tree to PostgreSQL's number and modifier; and what PostgreSQL knows of a type.
 //!
-//! Contract: a name that PostgreSQL does not know is its error (42704); one it knows and that has no values here is refused by name.
+//! Promises: a name that PostgreSQL does not know is its error (42704); a type that PostgreSQL has and that cannot be stored here is refused by
+//! name.
 
 use forebay_pg_values::{Kind, Type};
 use sqlparser::ast::{

@@ -1,6 +1,6 @@
 //! UPDATE and DELETE.
 //!
-//! Contract: new values and conditions see the rows as they were before the statement.
+//! Promises: new values and conditions see the rows as they were before the statement.
 
 use sqlparser::ast::{Delete, FromTable, ObjectName, TableFactor, TableWithJoins, Update, UpdateTableFromKind};
 

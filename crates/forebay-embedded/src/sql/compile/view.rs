@@ -1,7 +1,7 @@
 //! CREATE VIEW, and what depends on views.
 //!
-//! Contract: a view is kept in both languages, with each `*` written out. What it reads is not dropped under it, and nothing is done to a
-//! table by which its text would mean something else.
+//! Promises: a view is kept in both languages, with each `*` written out. What it reads is not dropped under it, and no table is changed in a way
+//! that would give its text another meaning.
 
 use std::collections::HashSet;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
-//! WITH, and WITH RECURSIVE.
+//! WITH and WITH RECURSIVE.
 //!
-//! Contract: a name of WITH has the columns that PostgreSQL gives it; a recursive term has the types of the term it begins with, or it is
+//! Promises: a name of WITH has the columns that PostgreSQL gives it; a recursive term has the types of the term it begins with, or the query is
 //! PostgreSQL's error.
 
 use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier, With};

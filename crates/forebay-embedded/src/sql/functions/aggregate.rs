@@ -1,7 +1,6 @@
-//! PostgreSQL's aggregates that are none of SQLite's.
+//! PostgreSQL's aggregates that SQLite does not have.
 //!
-//! Contract: PostgreSQL's result for the rows of a group, as an aggregate and over a window that only grows; the values that an aggregate
-//! keeps have a bound.
+//! Promises: PostgreSQL's result for the rows of a group, and over a window that only grows; the values that an aggregate keeps have a bound.
 
 use std::panic::AssertUnwindSafe;
 

@@ -1,6 +1,6 @@
-//! Collations for types whose stored forms are not in the order of their bytes.
+//! Collations for types whose stored forms do not sort by their bytes.
 //!
-//! Contract: PostgreSQL's order of the type.
+//! Promises: PostgreSQL's order of the type.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
-//! Errors that functions raise, and how they come through SQLite, which knows no more of an error than a text.
+//! Errors that functions raise, and how they pass through SQLite, to which an error is a text.
 //!
-//! Contract: what [`raised`] puts into the text, [`marked_error`] takes out of it: PostgreSQL's SQLSTATE, message, detail and hint, and
-//! what the error is about.
+//! Promises: what [`raised`] puts into the text, [`marked_error`] takes out of it: PostgreSQL's SQLSTATE, message, detail and hint, and what the
+//! error is about.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! PostgreSQL's functions as functions of SQLite: what compiled statements call.
 //!
-//! Contract: a function of PostgreSQL's is known as `pg:` and its symbol; what the compiler needs beside them is in [`special`], under
-//! names that begin with `forebay_`. Values come and go in their stored forms. A failure's text carries PostgreSQL's SQLSTATE,
-//! message, detail and hint, which [`marked_error`] takes apart.
+//! Promises: a function of PostgreSQL's is registered as `pg:` and its symbol; what the compiler needs beside them is in [`special`], under names
+//! that begin with `forebay_`. Values come and go in their stored forms. The text of a failure carries PostgreSQL's SQLSTATE, message, detail and
+//! hint, which [`marked_error`] takes apart.
 //!
-//! What depends on the session is told by a text of its own ([`Told`]): SQLite's functions know no session.
+//! SQLite's functions know no session: what they must be told of it comes as the text of one parameter ([`Told`]).
 
 mod aggregate;
 mod collation;

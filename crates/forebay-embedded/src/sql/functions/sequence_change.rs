@@ -1,6 +1,6 @@
 //! What ALTER SEQUENCE makes of a sequence.
 //!
-//! Contract: the numbers and the errors are PostgreSQL's. Knows nothing of the numbers that are given meanwhile: it is told the last one.
+//! Promises: PostgreSQL's numbers and errors. Knows nothing of numbers that are given meanwhile: it is told the last one.
 
 use forebay_pg_values::ValueError;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Sequences: nextval, currval, setval, lastval.
 //!
-//! Contract: a number is given once, whoever asks and whatever becomes of the transaction it was asked in; after a crash some numbers
+//! Promises: a number is given once, whoever asks and whatever becomes of the transaction it was asked in; after a crash some numbers
 //! may be left out, none is given again. `currval` and `lastval` are the session's own.
 //!
 //! The next number is in memory. The file says up to where numbers may have been given: it is raised, some numbers ahead, inside the

@@ -31,7 +31,9 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     type Body = fn(&Context<'_>) -> rusqlite::Result<Value>;
     let scalars: [(&str, FunctionFlags, Body); 24] = [
         ("forebay_now", fixed, now),
-        ("forebay_clock", moving, |_| Ok(Value::Text(moment(clock_micros())?))),
+        ("forebay_clock", moving, |_| {
+            Ok(Value::Text(stored_timestamptz(clock_micros())?))
+        }),
         ("forebay_random", moving, |_| {
             Ok(Value::Real(rand::rng().random::<f64>()))
         }),
@@ -68,8 +70,8 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_aggregate_function("forebay_gather", 2, fixed, Gather)
 }
 
-/// The moment as a stored timestamptz.
-fn moment(micros: i64) -> rusqlite::Result<String> {
+/// A time, as a timestamptz is stored.
+fn stored_timestamptz(micros: i64) -> rusqlite::Result<String> {
     const UNIX_TO_2000_MICROS: i64 = 946_684_800_000_000;
     temporal::timestamp_from_micros(micros - UNIX_TO_2000_MICROS).map_err(raised)
 }
@@ -107,7 +109,7 @@ fn type_at(context: &Context<'_>, index: usize) -> rusqlite::Result<Type> {
 
 fn now(context: &Context<'_>) -> rusqlite::Result<Value> {
     let told = told(text_at(context, 0)?)?;
-    Ok(Value::Text(moment(told.values.now_micros)?))
+    Ok(Value::Text(stored_timestamptz(told.values.now_micros)?))
 }
 
 /// `(value, type, session)`: the value's text. The session may be left out where it makes no difference.

@@ -1,6 +1,6 @@
-//! What a statement is told of its session, since SQLite's functions know no session.
+//! What a statement is told of its session, since SQLite's functions know none.
 //!
-//! Contract: what [`Told::text`] writes, functions read.
+//! Promises: functions read back what [`Told::text`] writes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::error::raised;
 
-/// What a statement is told of its session, as the text of one parameter: the moment its transaction began in microseconds, the
+/// What a statement is told of its session, as the text of one parameter: when its transaction began, in microseconds, the
 /// session's number, its time zone.
 #[derive(Debug, Clone)]
 pub struct Told {

@@ -1,4 +1,6 @@
 //! Values between SQLite's functions and PostgreSQL's, in their stored forms.
+//!
+//! Promises: a value that SQLite cannot hold (NaN) is an error, never another value.
 
 use forebay_pg_values::{Datum, Environment, Owned, Type, ValueError};
 use jiff::tz::TimeZone;

@@ -21,7 +21,7 @@ fn an_array_is_stored_as_json_and_sent_in_both_formats() {
 }
 
 #[test]
-fn moments_in_arrays_are_written_in_the_zone() {
+fn timestamps_in_arrays_are_written_in_the_zone() {
     let stored = Value::from("[\"2024-07-01 00:00:00\",\"infinity\",null]");
     let written = encode_in(&in_zone("Europe/Berlin"), &Type::TIMESTAMPTZ_ARRAY, 0, &stored).unwrap();
     assert_eq!(written, b"{\"2024-07-01 02:00:00+02\",infinity,NULL}");

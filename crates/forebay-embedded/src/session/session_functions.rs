@@ -1,4 +1,6 @@
-//! Functions that the session itself carries out: their arguments come from SQLite, what they do is done here.
+//! Functions that the session itself carries out: advisory locks, `set_config`, `pg_sleep`, `pg_notify`.
+//!
+//! SQLite computes their arguments; whatever it was read from is given back before a function waits.
 
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use super::settings::unknown;
 use super::stop::Stop;
 use super::{Session, rows};
 use crate::errors;
-use crate::sql::{Asked, Statement};
+use crate::sql::{SessionColumn, Statement};
 use forebay_pg_wire::error::WireError;
 
 /// The longest sleep: longer than any session lives.
@@ -22,19 +24,19 @@ const SLEEP_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// The one row of a statement that asks the session for something.
-    pub(super) async fn ask_session(
+    pub(super) async fn session_row(
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
-        asked: &[Asked],
+        columns: &[SessionColumn],
         token: &CancelToken,
     ) -> Result<Vec<Value>, Stop> {
         let given = self.arguments(portal, statement, token).await?;
-        let mut row = Vec::with_capacity(asked.len());
-        for column in asked {
+        let mut row = Vec::with_capacity(columns.len());
+        for column in columns {
             row.push(match column {
-                Asked::Column(place) => given[*place].clone(),
-                Asked::Call {
+                SessionColumn::Computed(place) => given[*place].clone(),
+                SessionColumn::Call {
                     name,
                     first,
                     count,

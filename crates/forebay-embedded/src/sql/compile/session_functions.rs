@@ -1,8 +1,8 @@
-//! Functions that the session itself carries out, because they do something to it or wait for others: advisory locks, `set_config`,
-//! `pg_sleep`, `pg_notify`.
+//! Functions that the session itself carries out, because they change it or wait for others: advisory locks, `set_config`, `pg_sleep`,
+//! `pg_notify`.
 //!
-//! Contract: they stand as whole columns of a SELECT without tables, `SELECT f(…), …` or `SELECT * FROM f(…)`; anywhere else they are
-//! refused by name. SQLite computes their arguments and the other columns, and the session does the rest.
+//! Promises: they stand as whole columns of a SELECT without tables, `SELECT f(…), …` or `SELECT * FROM f(…)`; anywhere else they are refused by
+//! name. SQLite computes their arguments and the other columns, and the session does the rest.
 
 use sqlparser::ast::{Expr, FunctionArg, FunctionArguments, Query, SelectItem, SetExpr, TableFactor};
 
@@ -10,7 +10,7 @@ use super::call::written;
 use super::compiler::Compiler;
 use super::fault::{Fault, Result};
 use super::naming::column_name;
-use super::plan::{Asked, ResultColumn, Step};
+use super::plan::{ResultColumn, SessionColumn, Step};
 use super::resolve;
 use super::scope::Scope;
 use super::syntax::folded;
@@ -117,20 +117,20 @@ fn columns(query: &Query) -> Option<Vec<(String, Wanted<'_>)>> {
 
 impl Compiler<'_> {
     /// Compiles a query that asks the session for something; nothing if it is none.
-    pub(super) fn asked(&mut self, query: &Query) -> Result<Option<(Vec<Step>, Vec<ResultColumn>)>> {
+    pub(super) fn session_query(&mut self, query: &Query) -> Result<Option<(Vec<Step>, Vec<ResultColumn>)>> {
         let Some(columns) = columns(query) else {
             return Ok(None);
         };
         let scope = Scope::new(None);
         let mut sql: Vec<String> = Vec::new();
         let mut described = Vec::new();
-        let mut asked = Vec::new();
+        let mut session_columns = Vec::new();
         for (name, wanted) in columns {
             let kind = match wanted {
                 Wanted::Expression(expression) => {
                     let scalar = self.expression(expression, &scope)?;
                     let scalar = self.or_text(scalar)?;
-                    asked.push(Asked::Column(sql.len()));
+                    session_columns.push(SessionColumn::Computed(sql.len()));
                     sql.push(scalar.sql.clone());
                     TypeName {
                         oid: scalar.oid,
@@ -139,8 +139,8 @@ impl Compiler<'_> {
                 }
                 Wanted::Call(function, arguments) => {
                     let first = sql.len();
-                    let (result, strict) = self.asked_call(function, arguments, &scope, &mut sql)?;
-                    asked.push(Asked::Call {
+                    let (result, strict) = self.session_call(function, arguments, &scope, &mut sql)?;
+                    session_columns.push(SessionColumn::Call {
                         name: function,
                         first,
                         count: sql.len() - first,
@@ -159,12 +159,12 @@ impl Compiler<'_> {
         if sql.is_empty() {
             sql.push("1".to_owned());
         }
-        self.asked = asked;
+        self.session_columns = session_columns;
         Ok(Some((vec![format!("SELECT {}", sql.join(", ")).into()], described)))
     }
 
     /// The arguments of a call; gives the type of its result, and whether it is strict.
-    fn asked_call(
+    fn session_call(
         &mut self,
         name: &str,
         arguments: &[FunctionArg],
