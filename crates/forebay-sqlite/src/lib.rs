@@ -3,14 +3,14 @@
 //! WAL, so that readers and the writer do not wait for each other; `synchronous=FULL` by default, so that a commit is on
 //! the disk before it is acknowledged. Writes from other processes are waited for, up to the busy timeout.
 
+mod authorizer;
+mod batch;
 mod database;
 mod error;
-mod group;
 mod health;
 mod load;
 mod open_error;
 mod place;
-mod policy;
 mod program;
 mod readers;
 mod session;
@@ -214,7 +214,7 @@ impl Sqlite {
             .thread
             .run_leaving(move |session| {
                 let _permit = permit;
-                let outcomes = group::run(session, &batch);
+                let outcomes = batch::run(session, &batch);
                 // Thousands of parameters are dropped while their callers are being answered, not before.
                 (outcomes, batch)
             })

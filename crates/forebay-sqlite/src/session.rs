@@ -19,10 +19,10 @@ use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ffi};
 
+use super::authorizer::Authorizer;
 use super::error::{is_disk_failure, write_error};
 use super::health::Health;
 use super::place::Place;
-use super::policy::Policy;
 use super::program::Program;
 use forebay_write::Acceptance;
 use forebay_write::{CancelToken, Outcome, Parameters, Sql, StatementError, StatementErrorKind, Value, WriteError};
@@ -63,7 +63,7 @@ pub struct Session {
     /// The open transaction has changed the schema: `programs` holds programs that a rollback makes untrue.
     schema_changed: bool,
     connection: Rc<Connection>,
-    policy: Arc<Policy>,
+    authorizer: Arc<Authorizer>,
     watch: Arc<Mutex<Option<CancelToken>>>,
     settings: Settings,
     /// Where the file belongs, and what becomes of writes: of the writing connection only.
@@ -168,7 +168,7 @@ impl Session {
             STEPS_BETWEEN_LOOKS,
             Some(move || watched.lock().as_ref().is_some_and(CancelToken::interrupts)),
         )?;
-        let policy = Policy::install(&mut connection)?;
+        let authorizer = Authorizer::install(&mut connection)?;
         Ok(Self {
             cursors: HashMap::new(),
             programs: HashMap::new(),
@@ -176,7 +176,7 @@ impl Session {
             data_version: 0,
             schema_changed: false,
             connection: Rc::new(connection),
-            policy,
+            authorizer,
             watch,
             settings,
             guard: None,
@@ -245,7 +245,7 @@ impl Session {
 
     /// Why the authorizer refused what was prepared last through [`connection`](Self::connection), if it did.
     pub fn take_refusal(&self) -> Option<String> {
-        self.policy.take_refusal()
+        self.authorizer.take_refusal()
     }
 
     /// Executes one statement of a transaction that is its caller's own: whole, or not at all.
@@ -457,7 +457,7 @@ impl Session {
         Ok(())
     }
 
-    /// Compiles, or finds compiled, one statement; a refusal of the policy gets its reason.
+    /// Compiles, or finds compiled, one statement; a refusal of the authorizer gets its reason.
     pub(super) fn prepare<'c>(&self, connection: &'c Connection, sql: &str) -> Result<Prepared<'c>, Failure> {
         if sql.contains('\0') {
             // SQLite would stop there, and execute a DELETE without its WHERE.
@@ -468,7 +468,7 @@ impl Session {
             ))));
         }
         // One that was left behind by what was described through `connection()` is not this statement's.
-        self.policy.take_refusal();
+        self.authorizer.take_refusal();
         let prepared = if sql.len() <= KEPT_TEXT_BYTES_MAX {
             connection.prepare_cached(sql).map(Prepared::Kept)
         } else {
@@ -525,7 +525,7 @@ impl Session {
 
     /// As [`trusted`](Self::trusted), with SQLite's own error.
     pub(super) fn control(&self, sql: &str) -> rusqlite::Result<()> {
-        self.policy.trusting(|| {
+        self.authorizer.trusting(|| {
             self.connection
                 .prepare_cached(sql)
                 .and_then(|mut statement| statement.raw_execute())
@@ -536,14 +536,14 @@ impl Session {
     /// Moves what was committed from the write-ahead log into the file, and empties the log.
     pub(super) fn checkpoint(&self) -> rusqlite::Result<()> {
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-        self.policy
+        self.authorizer
             .trusting(|| self.connection.query_row(checkpoint, (), |_| Ok(())))
     }
 
     /// Writes the file's own user version anew: a page that stays as it was, and yet must reach the disk.
     pub(super) fn probe(&mut self) -> Result<(), WriteError> {
         self.begin().map_err(|failure| failure.error)?;
-        let written = self.policy.trusting(|| {
+        let written = self.authorizer.trusting(|| {
             let version: i64 = self.connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
             self.connection.pragma_update(None, "user_version", version)
         });
@@ -561,7 +561,7 @@ impl Session {
         Ok(())
     }
 
-    /// Executes outside any transaction, free of the policy's rule against what VACUUM does inside.
+    /// Executes outside any transaction, free of the authorizer's rule against what VACUUM does inside.
     pub(super) fn execute_alone(
         &mut self,
         sql: &Sql,
@@ -569,13 +569,13 @@ impl Session {
         token: Option<&CancelToken>,
     ) -> Result<Outcome, WriteError> {
         debug_assert!(self.connection.is_autocommit());
-        let policy = Arc::clone(&self.policy);
+        let authorizer = Arc::clone(&self.authorizer);
         let connection = Rc::clone(&self.connection);
         self.look_at_place()?;
         // Compiled under the rules, run without them: VACUUM attaches a database of its own.
         let mut statement = self.prepare(&connection, sql).map_err(|failure| failure.error)?;
         let program = self.program(sql, &statement).map_err(|failure| failure.error)?;
-        let executed = policy
+        let executed = authorizer
             .trusting(|| self.execute_prepared(&mut statement, &program, parameters, token, None, Transaction::None))
             .map_err(|failure| failure.error)?;
         self.look_at_place().map_err(|error| WriteError::OutcomeUnknown {
@@ -584,12 +584,12 @@ impl Session {
         Ok(executed)
     }
 
-    /// Sets the connection up, free of the policy.
+    /// Sets the connection up, free of the authorizer.
     pub(super) fn trust_set_up<R>(
         &self,
         set_up: impl FnOnce(&Connection) -> rusqlite::Result<R>,
     ) -> rusqlite::Result<R> {
-        self.policy.trusting(|| set_up(&self.connection))
+        self.authorizer.trusting(|| set_up(&self.connection))
     }
 
     pub(super) fn is_autocommit(&self) -> bool {
@@ -625,9 +625,9 @@ impl Session {
         }
     }
 
-    /// SQLite's error as callers see it; a refusal of the policy in its own words.
+    /// SQLite's error as callers see it; a refusal of the authorizer in its own words.
     pub(super) fn explain(&self, error: &rusqlite::Error) -> WriteError {
-        match self.policy.take_refusal() {
+        match self.authorizer.take_refusal() {
             Some(reason) => WriteError::Refused { reason },
             None => {
                 let error = write_error(error, self.settings.busy_timeout);

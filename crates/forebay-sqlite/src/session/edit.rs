@@ -1,7 +1,7 @@
 //! Changes of the schema's own texts, for what SQLite's ALTER TABLE cannot do.
 //!
-//! Contract: inside the caller's transaction, whole or not at all, and rolled back with it. The caller vouches for the texts: a text must
-//! describe the rows as they are stored. Statements of clients never get here: the policy refuses them the PRAGMAs, and the
+//! Promises: inside the caller's transaction, whole or not at all, and rolled back with it. The caller vouches for the texts: a text must
+//! describe the rows as they are stored. Statements of clients never get here: the authorizer refuses them the PRAGMAs, and the
 //! connection's defensive mode the table.
 //!
 //! The way is the one that SQLite's documentation of ALTER TABLE describes ("Making Other Kinds Of Table Schema Changes"): the text is
@@ -57,7 +57,7 @@ impl Session {
         self.close_cursors();
         self.trusted("SAVEPOINT forebay_edit")
             .map_err(|failure| failure.error)?;
-        let edited = self.policy.trusting(|| edit_texts(&self.connection, edit));
+        let edited = self.authorizer.trusting(|| edit_texts(&self.connection, edit));
         self.programs.clear();
         self.schema_changed = true;
         match edited {
@@ -87,7 +87,7 @@ impl Session {
     /// SQLite's, which there is no reason for.
     pub fn defer_foreign_keys(&mut self) -> Result<(), WriteError> {
         let deferred = self
-            .policy
+            .authorizer
             .trusting(|| self.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));
         deferred.map_err(|error| self.explain(&error))
     }
@@ -95,7 +95,7 @@ impl Session {
     /// Has SQLite read the schema again: a rollback may have made what it remembers untrue.
     pub(super) fn forget_schema(&self) {
         let forgotten = self
-            .policy
+            .authorizer
             .trusting(|| self.connection.execute_batch("PRAGMA writable_schema = RESET"));
         if let Err(error) = forgotten {
             tracing::warn!(%error, "the schema could not be forgotten");

@@ -67,20 +67,20 @@ const TEMPORARY: &str = "temporary objects are refused: connections are shared; 
 
 /// The rules of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Policy {
+pub(super) struct Authorizer {
     /// Set while this crate itself begins or ends a transaction or sets the connection up.
     trusted: AtomicBool,
     /// Why the last statement was refused.
     refusal: Mutex<Option<String>>,
 }
 
-impl Policy {
+impl Authorizer {
     /// Puts the rules on a connection.
     pub(super) fn install(connection: &mut Connection) -> rusqlite::Result<Arc<Self>> {
-        let policy = Arc::new(Self::default());
-        let rules = Arc::clone(&policy);
+        let authorizer = Arc::new(Self::default());
+        let rules = Arc::clone(&authorizer);
         connection.authorizer(Some(move |context: AuthContext<'_>| rules.judge(&context)))?;
-        Ok(policy)
+        Ok(authorizer)
     }
 
     /// Runs `work` free of the rules.
@@ -189,9 +189,9 @@ mod tests {
     fn refused(sql: &str) -> Option<String> {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (a)").unwrap();
-        let policy = Policy::install(&mut connection).unwrap();
+        let authorizer = Authorizer::install(&mut connection).unwrap();
         let result = connection.prepare(sql).map(|_| ());
-        let refusal = policy.take_refusal();
+        let refusal = authorizer.take_refusal();
         assert_eq!(result.is_err(), refusal.is_some(), "{sql}: {result:?}");
         refusal
     }
