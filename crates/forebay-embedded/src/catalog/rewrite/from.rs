@@ -10,11 +10,11 @@ use sqlparser::ast::{
 
 use super::super::error::CatalogError;
 use super::super::relations;
-use super::names;
 use super::piece::quoted;
 use super::query::renamed;
 use super::scope::{Scope, ScopeColumn, Source};
 use super::translator::Translator;
+use crate::sql::compile::naming::column_name;
 use crate::sql::compile::syntax::{folded, name_parts};
 
 impl Translator {
@@ -266,7 +266,7 @@ impl Translator {
             null_treatment: None,
             over: None,
         };
-        let own_name = names::of(&Expr::Function(function.clone()));
+        let own_name = column_name(&Expr::Function(function.clone()));
         let alias_name = alias
             .map(checked_alias)
             .transpose()?

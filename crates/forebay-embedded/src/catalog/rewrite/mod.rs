@@ -14,7 +14,6 @@ mod call;
 mod column;
 mod expression;
 mod from;
-mod names;
 mod operator;
 mod piece;
 mod query;

@@ -8,10 +8,10 @@ use sqlparser::ast::{
 };
 
 use super::super::error::CatalogError;
-use super::names;
 use super::piece::{Piece, quoted};
 use super::scope::{CommonTable, Scope, ScopeColumn};
 use super::translator::{SetList, Translator};
+use crate::sql::compile::naming::column_name;
 use crate::sql::compile::syntax::{folded, name_parts};
 
 type Columns = Vec<ScopeColumn>;
@@ -331,7 +331,7 @@ impl Translator {
                     {
                         // The walk bounds the depth, so it comes before anything that only recurses.
                         let piece = self.expression(expression)?;
-                        (names::of(expression), piece)
+                        (column_name(expression), piece)
                     }
                 }
                 SelectItem::ExprWithAlias { expr, alias } => (folded(alias), self.expression(expr)?),

@@ -262,6 +262,27 @@ fn deep_and_long_queries_are_errors_not_overflows() {
 }
 
 #[test]
+fn columns_without_an_alias_have_postgresql_s_names() {
+    for (expression, expected) in [
+        ("relname", "relname"),
+        ("oid::regclass", "oid"),
+        ("'pg_class'::regclass", "regclass"),
+        ("'a'::pg_catalog.text", "text"),
+        ("relname COLLATE \"C\"", "relname"),
+        ("CASE WHEN true THEN 1 END", "case"),
+        ("CASE WHEN true THEN 1 ELSE oid END", "oid"),
+        ("EXISTS (SELECT 1 FROM pg_type)", "exists"),
+        ("NOT EXISTS (SELECT 1 FROM pg_type)", "?column?"),
+        ("(SELECT max(oid) FROM pg_type)", "max"),
+        ("ARRAY[1]", "array"),
+        ("1 + 1", "?column?"),
+    ] {
+        let translation = Catalog::translate(&format!("SELECT {expression} FROM pg_class")).unwrap();
+        assert_eq!(translation.columns[0].name, expected, "{expression}");
+    }
+}
+
+#[test]
 fn catalog_queries_are_told_from_queries_of_data() {
     let cases = [
         ("SELECT * FROM pg_catalog.pg_class", true),

@@ -42,7 +42,7 @@ mod literal;
 mod locks;
 mod lookup;
 pub(crate) mod namespace;
-mod naming;
+pub(crate) mod naming;
 mod native;
 mod operator;
 mod order;

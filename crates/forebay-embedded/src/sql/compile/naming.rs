@@ -11,7 +11,7 @@ use super::types;
 use crate::sql::facts;
 
 /// The name.
-pub(super) fn column_name(expression: &Expr) -> String {
+pub(crate) fn column_name(expression: &Expr) -> String {
     figure(expression).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
