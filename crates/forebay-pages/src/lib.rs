@@ -104,6 +104,7 @@ mod sync;
 #[cfg(all(test, not(forebay_loom)))]
 mod testing;
 mod view;
+mod wakers;
 
 pub use checksum::Checksums;
 pub use create::new_file::NewFile;
