@@ -490,8 +490,7 @@ mod tests {
             .unwrap();
         server.refusals_left.store(refusals, Ordering::Relaxed);
         drop(connections.kill(lost).await);
-        let killed = std::mem::take(&mut *server.killed.lock());
-        killed
+        std::mem::take(&mut *server.killed.lock())
     }
 
     #[tokio::test(start_paused = true)]
