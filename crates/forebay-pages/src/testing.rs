@@ -71,7 +71,7 @@ impl StoredFile for Unreadable {
 pub(crate) struct PanickingWaker;
 
 impl PanickingWaker {
-    pub(crate) fn new() -> Waker {
+    pub(crate) fn waker() -> Waker {
         Waker::from(Arc::new(Self))
     }
 }

@@ -244,7 +244,7 @@ impl<C: Connector> Connections<C> {
     }
 
     /// The most connections.
-    pub fn connections_max(&self) -> usize {
+    pub fn max_connections(&self) -> usize {
         self.limits.connections
     }
 

@@ -408,7 +408,7 @@ mod tests {
         let admission = admission();
         let mut turns = all_turns(&admission);
         let mut first = Box::pin(admission.admit(100));
-        let panicking = PanickingWaker::new();
+        let panicking = PanickingWaker::waker();
         assert!(first.as_mut().poll(&mut Context::from_waker(&panicking)).is_pending());
         let mut second = waiter(&admission, 100).await;
         turns.truncate(2);

@@ -252,7 +252,7 @@ mod tests {
         let (frames, _) = watched(4);
         let out = frames.try_take(4).expect("free");
         let mut first = Box::pin(frames.take(2, LONG));
-        let panicking = PanickingWaker::new();
+        let panicking = PanickingWaker::waker();
         assert!(first.as_mut().poll(&mut Context::from_waker(&panicking)).is_pending());
         let mut second = Box::pin(frames.take(2, LONG));
         let flag = Arc::new(Flag::default());

@@ -120,7 +120,7 @@ mod tests {
         let load = Load::new();
         // More than are woken at a time, the one that panics among the first.
         let mut waiters: Vec<_> = (0..100).map(|_| Box::pin(load.wait())).collect();
-        let panicking = PanickingWaker::new();
+        let panicking = PanickingWaker::waker();
         let flags: Vec<_> = (0..waiters.len()).map(|_| Arc::new(Flag::default())).collect();
         for (number, (waiter, flag)) in waiters.iter_mut().zip(&flags).enumerate() {
             let waker = if number == 1 {
