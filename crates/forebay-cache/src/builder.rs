@@ -32,16 +32,21 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// Chooses windows and limits; [`Builder::build`] makes the cache. The source is an async function of a key, a
+    /// A cache of that source with the default windows and limits; see [`CacheBuilder`] for each.
+    pub fn new(source: impl Source<K, Value = V, Error = E>) -> Self {
+        CacheBuilder::new(source).build()
+    }
+
+    /// Chooses windows and limits; [`CacheBuilder::build`] makes the cache. The source is an async function of a key, a
     /// [`Loader`](forebay_batch::load::Loader), another cache, or anything else that is a [`Source`].
-    pub fn builder(source: impl Source<K, Value = V, Error = E>) -> Builder<K, V, E> {
-        Builder::new(source)
+    pub fn builder(source: impl Source<K, Value = V, Error = E>) -> CacheBuilder<K, V, E> {
+        CacheBuilder::new(source)
     }
 }
 
 /// Chooses a cache's windows and limits; see [`Cache::builder`].
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder<K, V, E> {
+pub struct CacheBuilder<K, V, E> {
     source: Box<dyn AnySource<K, V, E>>,
     capacity: u64,
     weigher: Option<Weigher<K, V>>,
@@ -56,7 +61,7 @@ pub struct Builder<K, V, E> {
     fetch_timeout: Option<Duration>,
     retry_after: (Duration, Duration),
     max_fetches: Option<usize>,
-    fetches_per_key: usize,
+    max_fetches_per_key: usize,
     max_flights: usize,
     refresh_ahead: f64,
     tracked_hot_keys: usize,
@@ -68,7 +73,7 @@ pub struct Builder<K, V, E> {
     tier_settings: TierSettings,
 }
 
-impl<K: Key, V, E> Builder<K, V, E>
+impl<K: Key, V, E> CacheBuilder<K, V, E>
 where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
@@ -89,7 +94,7 @@ where
             fetch_timeout: Some(Duration::from_secs(30)),
             retry_after: (Duration::from_millis(100), Duration::from_secs(30)),
             max_fetches: None,
-            fetches_per_key: 1,
+            max_fetches_per_key: 1,
             max_flights: 65_536,
             refresh_ahead: 1.0,
             tracked_hot_keys: 1_000,
@@ -232,12 +237,12 @@ where
     ///
     /// When it is 0: nothing could be fetched.
     #[track_caller]
-    pub fn fetches_per_key(mut self, fetches_per_key: usize) -> Self {
+    pub fn max_fetches_per_key(mut self, max_fetches_per_key: usize) -> Self {
         assert!(
-            fetches_per_key > 0,
-            "fetches_per_key must be at least 1: otherwise nothing is fetched"
+            max_fetches_per_key > 0,
+            "max_fetches_per_key must be at least 1: otherwise nothing is fetched"
         );
-        self.fetches_per_key = fetches_per_key;
+        self.max_fetches_per_key = max_fetches_per_key;
         self
     }
 
@@ -343,7 +348,7 @@ where
             .then(|| Mutex::new(Hot::new(self.tracked_hot_keys, self.hot_half_life, time.now())));
         let core = Core {
             store: Store::new(self.capacity),
-            flights: Flights::new(FLIGHT_SHARDS, self.fetches_per_key, self.max_flights),
+            flights: Flights::new(FLIGHT_SHARDS, self.max_fetches_per_key, self.max_flights),
             turns: self.max_fetches.map(Turns::new),
             source: self.source,
             tiers: Tiers::new(self.tiers, tier_settings, runtime_of(self.runtime.clone())),
@@ -372,9 +377,9 @@ fn runtime_of(named: Option<Handle>) -> Arc<dyn Fn() -> Option<Handle> + Send + 
     Arc::new(move || named.clone().or_else(|| Handle::try_current().ok()))
 }
 
-impl<K, V, E> fmt::Debug for Builder<K, V, E> {
+impl<K, V, E> fmt::Debug for CacheBuilder<K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("CacheBuilder")
             .field("capacity", &self.capacity)
             .field("fresh_for", &self.fresh_for)
             .field("stale_for", &self.stale_for)

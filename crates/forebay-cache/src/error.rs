@@ -25,14 +25,14 @@ pub enum CacheError<E> {
         /// How many outcomes it returned.
         returned: usize,
     },
-    /// The fetch took longer than `Builder::fetch_timeout`, and was dropped. Try again later.
+    /// The fetch took longer than `CacheBuilder::fetch_timeout`, and was dropped. Try again later.
     TimedOut(Duration),
     /// This reader waited as long as it was willing to ([`Cache::get_within`](super::Cache::get_within)); the flight goes on.
     WaitedTooLong(Duration),
-    /// As many flights as `Builder::max_flights` allows are in the air or in line. Try again later, or shed load.
+    /// As many flights as `CacheBuilder::max_flights` allows are in the air or in line. Try again later, or shed load.
     Overloaded,
     /// No tokio runtime ran the fetch to its end: the runtime has shut down, or the get was polled outside of one and the cache
-    /// has none of its own (`Builder::runtime`).
+    /// has none of its own (`CacheBuilder::runtime`).
     Stopped,
 }
 

@@ -52,7 +52,7 @@ where
     E: Send + Sync + 'static,
 {
     /// The `n` keys most used of late, by a sample of the uses (one in 256): those that matter are there, seldom used ones may
-    /// not be. At most as many as [`Builder::hot_keys`](super::Builder::hot_keys) watches.
+    /// not be. At most as many as [`CacheBuilder::hot_keys`](super::CacheBuilder::hot_keys) watches.
     #[must_use]
     pub fn hot_keys(&self, n: usize) -> HotKeys<K> {
         let now_ms = self.core.time.now();

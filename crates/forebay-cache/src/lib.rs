@@ -91,8 +91,8 @@
 //!
 //! | memory has | a reader gets |
 //! |---|---|
-//! | a fresh or stale entry | that; a refresh that fails is tried again after a back-off ([`retry_after`](Builder::retry_after)) |
-//! | an expired one, for [`stale_if_error_for`](Builder::stale_if_error_for) | that, as [`State::Rescued`], once the fetch has failed; during the back-off at once |
+//! | a fresh or stale entry | that; a refresh that fails is tried again after a back-off ([`retry_after`](CacheBuilder::retry_after)) |
+//! | an expired one, for [`stale_if_error_for`](CacheBuilder::stale_if_error_for) | that, as [`State::Rescued`], once the fetch has failed; during the back-off at once |
 //! | nothing | a [`CacheError`], the same for all who waited; the next get asks again |
 //!
 //! ```
@@ -118,8 +118,8 @@
 //! # }
 //! ```
 //!
-//! A source that hangs is one that fails, after the [`fetch_timeout`](Builder::fetch_timeout). Where an expired entry could
-//! answer, the [`soft_timeout`](Builder::soft_timeout) says how long a reader waits for better; and with
+//! A source that hangs is one that fails, after the [`fetch_timeout`](CacheBuilder::fetch_timeout). Where an expired entry could
+//! answer, the [`soft_timeout`](CacheBuilder::soft_timeout) says how long a reader waits for better; and with
 //! [`get_within`](Cache::get_within) a reader says it for itself. The flight goes on.
 //!
 //! # Tiers
@@ -179,7 +179,7 @@
 //! beside `entries`, which say whether the capacity is too small. `fetches` counts trips to the source: over a loader one brings
 //! many keys (`keys_fetched`).
 //!
-//! A cache with a [`name`](Builder::name) publishes them once a second through the facade `metrics`, as `forebay_cache_hits_total`
+//! A cache with a [`name`](CacheBuilder::name) publishes them once a second through the facade `metrics`, as `forebay_cache_hits_total`
 //! (labels `cache` and `state`), `forebay_cache_misses_total`, `forebay_cache_fetches_total` and so on, and the time of each fetch
 //! as `forebay_cache_fetch_seconds`. Flights are `tracing` spans, `flight`, at the level debug.
 
@@ -212,7 +212,7 @@ mod trip;
 mod turns;
 
 pub use answer::{Answer, State};
-pub use builder::Builder;
+pub use builder::CacheBuilder;
 pub use clock::Clock;
 pub use error::CacheError;
 pub use get::Get;

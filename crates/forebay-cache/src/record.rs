@@ -16,7 +16,7 @@ pub enum Staleness {
     Fresh,
     /// Served, and refreshed in the background.
     Stale,
-    /// Not served; but see `Builder::stale_if_error_for`.
+    /// Not served; but see `CacheBuilder::stale_if_error_for`.
     Expired,
 }
 

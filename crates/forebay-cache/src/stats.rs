@@ -50,7 +50,7 @@ pub struct Stats {
     pub fetch_time: Duration,
     /// Flights in the air or in line now.
     pub in_flight: usize,
-    /// How many of them wait for their turn (`Builder::max_fetches`).
+    /// How many of them wait for their turn (`CacheBuilder::max_fetches`).
     pub in_line: usize,
     /// Entries now.
     pub entries: u64,

@@ -127,30 +127,19 @@ impl Batch<'_> {
 
     /// The connection was lost before a commit was asked for: all again on another one, but for what may have stayed.
     async fn after_loss(&mut self, mut held: Held, group: Group, executed: Vec<usize>, cause: String) -> Held {
-        let mut keeps = self.inner.keeps_what_is_lost();
         let delay = self.backoff.next_delay();
         if let Some(delay) = delay {
             tokio::time::sleep(delay).await;
-            if !executed.is_empty() && !keeps {
-                // Somebody may have made such a table since it was last asked.
-                (held, keeps) = match self.lease(held).await {
-                    // It cannot be asked, so nothing is run again, either.
-                    Err(_) => (Held::Nothing, false),
-                    Ok(mut lease) => {
-                        let keeps = lease.has_tables_without_transactions().await.unwrap_or(true);
-                        (Held::Lease(lease), keeps)
-                    }
-                };
-                if keeps {
-                    self.inner.note_that_it_keeps_what_is_lost();
-                }
-            }
         }
         // Whose outcome is unknown already, as what they did may have stayed, is not asked to do it again.
         let mut rest = self.open(&group.indices);
-        if keeps {
-            self.settle_all(&executed, &WriteError::OutcomeUnknown { cause: cause.clone() });
-            rest.retain(|index| !executed.contains(index));
+        if !executed.is_empty() {
+            let may_have_stayed;
+            (held, may_have_stayed) = self.may_keep_what_is_lost(held).await;
+            if may_have_stayed {
+                self.settle_all(&executed, &WriteError::OutcomeUnknown { cause: cause.clone() });
+                rest.retain(|index| !executed.contains(index));
+            }
         }
         if delay.is_none() {
             self.settle_all(&rest, &WriteError::Unavailable { cause });
@@ -161,6 +150,22 @@ impl Batch<'_> {
             self.again(&rest, true);
         }
         held
+    }
+
+    /// Whether what was lost before its commit may be there all the same. So it is taken to be where nobody can be asked.
+    async fn may_keep_what_is_lost(&mut self, held: Held) -> (Held, bool) {
+        if self.inner.keeps_what_is_lost() {
+            return (held, true);
+        }
+        let Ok(mut lease) = self.lease(held).await else {
+            return (Held::Nothing, true);
+        };
+        // Somebody may have made such a table since it was last asked.
+        let keeps = lease.has_tables_without_transactions().await;
+        if let Ok(true) = keeps {
+            self.inner.note_that_it_keeps_what_is_lost();
+        }
+        (Held::Lease(lease), keeps.unwrap_or(true))
     }
 
     async fn run_group(&mut self, connection: &mut Connection, group: Group) -> Ended {

@@ -11,20 +11,19 @@ use super::connector::{Connections, Connector};
 use super::database::MySql;
 use super::error::Failure;
 use super::inner::Inner;
-use super::session::Session;
 use forebay_remote::address;
-use forebay_remote::connections::{Limits, Purpose};
+use forebay_remote::connections::Purpose;
 use forebay_remote::retry::Backoff;
+use forebay_remote::settings::Settings;
 use forebay_write::WriteError;
 
-/// Settings of connections that are to be made.
+/// Chooses settings of connections that are to be made; see [`MySql::builder`].
 #[derive(Clone)]
+#[must_use = "a builder does nothing until it connects"]
 pub struct MySqlBuilder {
     options: Opts,
-    connections: usize,
     connect_timeout: Duration,
-    retry_for: Duration,
-    session: Session,
+    settings: Settings,
 }
 
 impl MySql {
@@ -49,85 +48,31 @@ impl MySql {
         address::check(known, options.db_name())?;
         Ok(MySqlBuilder {
             options,
-            connections: 16,
             connect_timeout: Duration::from_secs(5),
-            retry_for: Duration::from_secs(10),
-            session: Session {
-                statements: 256,
-                rows_bytes_max: 64 << 20,
-                lock_timeout: Duration::from_secs(1),
-                answer_timeout: Duration::from_secs(60),
-            },
+            settings: Settings::default(),
         })
     }
 }
 
 impl MySqlBuilder {
-    /// The most connections. Default: 16.
-    ///
-    /// # Panics
-    /// If it is 0.
-    #[must_use]
-    pub fn connections(mut self, connections: usize) -> Self {
-        assert!(connections > 0, "without a connection nothing can be written");
-        self.connections = connections;
-        self
-    }
-
-    /// How many prepared statements each connection keeps. Default: 256.
-    ///
-    /// # Panics
-    /// If it is 0.
-    #[must_use]
-    pub fn statement_cache(mut self, statements: usize) -> Self {
-        assert!(statements > 0, "a statement is prepared before it is executed");
-        self.session.statements = statements;
-        self
-    }
-
-    /// The most memory that the rows of one statement may take, in bytes. One that returns more fails with
-    /// [`TooLarge`](forebay_write::StatementErrorKind::TooLarge), without effect; or, where it was alone in its batch and is
-    /// committed, with [`WriteError::OutcomeUnknown`]. Default: 64 MiB.
-    #[must_use]
-    pub fn rows_bytes_max(mut self, bytes: usize) -> Self {
-        self.session.rows_bytes_max = bytes;
-        self
-    }
+    forebay_remote::setters!();
 
     /// How long a statement waits for a lock that another transaction holds, in whole seconds, at least one. One in a batch that
     /// waits for longer leaves the batch and is tried again by itself, so that its neighbours need not wait. Default: 1 s.
-    #[must_use]
     pub fn lock_timeout(mut self, lock_timeout: Duration) -> Self {
-        self.session.lock_timeout = lock_timeout;
-        self
-    }
-
-    /// How long the server may take to answer; after that the connection counts as lost. For as long a connection is waited
-    /// for that others have, before it is [`WriteError::Unavailable`]. Default: 60 s.
-    #[must_use]
-    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
-        self.session.answer_timeout = answer_timeout;
+        self.settings.lock_timeout = lock_timeout;
         self
     }
 
     /// How long a new connection may take. Default: 5 s.
-    #[must_use]
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.connect_timeout = connect_timeout;
-        self
-    }
-
-    /// For how long a write is tried again that had no effect: the server was away, a deadlock, a lock. Default: 10 s.
-    #[must_use]
-    pub fn retry_for(mut self, retry_for: Duration) -> Self {
-        self.retry_for = retry_for;
         self
     }
 
     /// Speaks TLS, and nothing else, as `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
     /// authorities. Without either none is spoken.
     #[cfg(feature = "tls")]
-    #[must_use]
     pub fn tls(mut self, options: SslOpts) -> Self {
         self.options = OptsBuilder::from_opts(self.options).ssl_opts(options).into();
         self
@@ -153,15 +98,11 @@ impl MySqlBuilder {
             .max_allowed_packet(Some(1 << 30))
             .wait_timeout(Some(0))
             .client_found_rows(false);
+        let limits = self.settings.limits();
         let connector = Connector {
             options: options.into(),
             connect_timeout: self.connect_timeout,
-            session: self.session,
-        };
-        let limits = Limits {
-            connections: self.connections,
-            busy_for: connector.session.answer_timeout,
-            retry_for: self.retry_for,
+            settings: self.settings,
         };
         let connections = Connections::new(connector, limits, server);
         let at_once = &mut Backoff::new(Duration::ZERO);

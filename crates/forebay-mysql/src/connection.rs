@@ -16,10 +16,11 @@ use super::driver::Driver;
 use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, found_here, named_parameters};
 use super::prepared::Prepared;
 use super::server::Server;
-use super::session::Session;
+use super::session::setup;
 use super::value;
 use forebay_remote::answer_timeout::AnswerTimeout;
 use forebay_remote::connections::Readiness;
+use forebay_remote::settings::Settings;
 use forebay_remote::statements::Statements;
 use forebay_write::{Outcome, Parameters, StatementErrorKind as Kind, Value};
 
@@ -45,7 +46,7 @@ enum State {
 pub(super) struct Connection {
     conn: Driver,
     statements: Statements<Prepared>,
-    session: Session,
+    settings: Settings,
     answer_timeout: Arc<AnswerTimeout>,
     server: Arc<Server>,
     state: State,
@@ -83,16 +84,16 @@ impl ConnectionId {
 }
 
 impl Connection {
-    pub(super) async fn open(options: Opts, session: Session) -> mysql_async::Result<Self> {
+    pub(super) async fn open(options: Opts, settings: Settings) -> mysql_async::Result<Self> {
         let mut conn = Conn::new(options).await?;
-        conn.query_drop(session.setup()).await?;
+        conn.query_drop(setup(&settings)).await?;
         let server = Server::read(&mut conn).await?;
         let id = ConnectionId::read(&mut conn).await?;
         Ok(Self {
             conn: Driver::new(conn),
-            statements: Statements::new(session.statements, PLACEHOLDERS_MAX),
-            answer_timeout: Arc::new(AnswerTimeout::new(session.answer_timeout)),
-            session,
+            statements: Statements::new(settings.statement_cache, PLACEHOLDERS_MAX),
+            answer_timeout: Arc::new(AnswerTimeout::new(settings.answer_timeout)),
+            settings,
             server: Arc::new(server),
             state: State::Idle,
             is_changed: false,
@@ -140,8 +141,8 @@ impl Connection {
     }
 
     /// The most bytes that the rows of one statement may take.
-    pub(super) fn rows_bytes_max(&self) -> usize {
-        self.session.rows_bytes_max
+    pub(super) fn max_rows_bytes(&self) -> usize {
+        self.settings.max_rows_bytes
     }
 
     /// Whether a transaction is open on it.
@@ -204,7 +205,7 @@ impl Connection {
 
     /// Makes its session what it was when it was new; whether that was done.
     pub(super) async fn reset_session(&mut self) -> bool {
-        let setup = self.session.setup();
+        let setup = setup(&self.settings);
         self.statements.clear();
         let done = self
             .guarded(async |connection| {
@@ -253,7 +254,7 @@ impl Connection {
                 Err(Failure::Lost {
                     cause: format!(
                         "the server did not answer within {} ms",
-                        self.session.answer_timeout.as_millis()
+                        self.settings.answer_timeout.as_millis()
                     ),
                     was_sent: true,
                 })
@@ -532,7 +533,7 @@ impl Connection {
 
     /// Executes with parameters as they are sent, and gathers what comes back.
     pub(super) async fn run(&mut self, sql: &str, statement: &Prepared, wire: Vec<Wire>) -> Result<Outcome, Failure> {
-        let Answered { columns, rows } = self.answer(sql, statement, wire, self.session.rows_bytes_max).await?;
+        let Answered { columns, rows } = self.answer(sql, statement, wire, self.settings.max_rows_bytes).await?;
         let conn = &self.conn;
         Ok(if columns.is_empty() {
             // 0 says that there is none; one beyond i64 cannot be told.
@@ -629,7 +630,7 @@ async fn gather<P: mysql_async::prelude::Protocol>(
     if bytes > bytes_max {
         return Err(Failure::TooMuch(found_here(
             Kind::TooLarge,
-            format!("its rows take {bytes} bytes, and at most {bytes_max} are taken (rows_bytes_max)"),
+            format!("its rows take {bytes} bytes, and at most {bytes_max} are taken (max_rows_bytes)"),
         )));
     }
     Ok(Answered { columns, rows })

@@ -8,8 +8,8 @@ use mysql_async::{Error, Opts};
 
 use super::connection::{Connection, ConnectionId};
 use super::error::{Failure, is_passing, said_of_connecting};
-use super::session::Session;
 use forebay_remote::connections::{self, NotKilled, Readiness};
+use forebay_remote::settings::Settings;
 
 /// All connections to one database.
 pub(super) type Connections = connections::Connections<Connector>;
@@ -19,7 +19,7 @@ pub(super) type Lease = connections::Lease<Connector>;
 /// Makes connections.
 pub(super) struct Connector {
     pub(super) options: Opts,
-    pub(super) session: Session,
+    pub(super) settings: Settings,
     pub(super) connect_timeout: Duration,
 }
 
@@ -28,7 +28,7 @@ impl connections::Connector for Connector {
     type Error = Error;
 
     async fn connect(&self) -> Result<Connection, Error> {
-        Connection::open(self.options.clone(), self.session.clone()).await
+        Connection::open(self.options.clone(), self.settings.clone()).await
     }
 
     fn connect_timeout(&self) -> Duration {

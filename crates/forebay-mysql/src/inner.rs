@@ -19,7 +19,7 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn new(connections: Connections, keeps_what_is_lost: bool) -> Self {
         Self {
-            lock_waiters: LockWaiters::new(connections.connections_max(), connections.retry_for()),
+            lock_waiters: LockWaiters::new(connections.max_connections(), connections.retry_for()),
             connections: Arc::new(connections),
             plans: Arc::new(Plans::new(Plan::of)),
             keeps_what_is_lost: AtomicBool::new(keeps_what_is_lost),

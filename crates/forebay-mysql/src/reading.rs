@@ -91,7 +91,7 @@ impl Reading {
         let permit = connections.permit(Purpose::Read).await?;
         // Its tries begin now, not when it began to wait for its turn.
         let lease = connections.take_with(permit, &mut connections.backoff()).await?;
-        let bytes_max = lease.rows_bytes_max();
+        let bytes_max = lease.max_rows_bytes();
         Ok(Self {
             connections: Arc::clone(connections),
             lease: Some(lease),
@@ -138,7 +138,7 @@ impl Reading {
             Ok(answered) => answered,
             Err(Failure::TooMuch(_)) => {
                 let message =
-                    format!("its rows take more than {most} bytes, with those of its neighbours (rows_bytes_max)");
+                    format!("its rows take more than {most} bytes, with those of its neighbours (max_rows_bytes)");
                 return Err(Unread::Failed(found_here(Kind::TooLarge, message)));
             }
             Err(failure) => return Err(self.unread(failure)),

@@ -188,7 +188,7 @@ impl Set {
     /// Keeps the key among these unique indexes, each the names of its columns, with an empty one for a part of a column. With
     /// more than one that rows can break there is none: which they are said to break depends on what is written before.
     pub(super) fn learn_indexes(&self, indexes: &[Vec<String>]) -> Arc<[Key]> {
-        let place = |column: &String| {
+        let parameter = |column: &String| {
             let given = self.given.iter().position(|name| name.eq_ignore_ascii_case(column))?;
             match self.insert.cells[given] {
                 Cell::Parameter(number) => Some(number),
@@ -198,7 +198,7 @@ impl Set {
         let key = |columns: &Vec<String>| {
             Some(Key {
                 columns: columns.clone(),
-                parameters: columns.iter().map(place).collect::<Option<_>>()?,
+                parameters: columns.iter().map(parameter).collect::<Option<_>>()?,
             })
         };
         let is_given =

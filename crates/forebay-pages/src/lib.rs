@@ -60,11 +60,11 @@
 //! KiB; hits of megabytes cost less with larger ones.
 //!
 //! 2,000 ranges of 4 to 16 KiB, scattered, took half the time with pages of 4 KiB, and a fifth of the bytes (`docs/benchmarks.md`).
-//! [`Builder::max_gap_bytes`] is rounded down to whole pages.
+//! [`PagePoolBuilder::max_gap_bytes`] is rounded down to whole pages.
 //!
 //! # Metrics
 //!
-//! With a [name](Builder::name) the pool publishes [`Stats`] once a second, with the label `pool`: counters
+//! With a [name](PagePoolBuilder::name) the pool publishes [`Stats`] once a second, with the label `pool`: counters
 //! `forebay_pages_hits_total`, `misses`, `joined`, `runs`, `asked_bytes`, `read_bytes`, `gap_bytes`, `evictions`, `waits`,
 //! `failures`, `written_bytes`, `published`, `syncs_shared` (all `forebay_pages_…_total`); gauges `forebay_pages_resident_bytes`,
 //! `pinned_bytes`, `capacity_bytes`, `io_in_flight`, `io_queued`, and `io_seconds` with the label `quantile`.
@@ -104,13 +104,14 @@ mod sync;
 #[cfg(all(test, not(forebay_loom)))]
 mod testing;
 mod view;
+mod wakers;
 
 pub use checksum::Checksums;
 pub use create::new_file::NewFile;
 pub use error::PageError;
 pub use file::{FileBuilder, PagedFile};
 pub use latency::{Latencies, LatencyBucket};
-pub use pool::{Builder, Io, PagePool};
+pub use pool::{Io, PagePool, PagePoolBuilder};
 pub use stats::Stats;
 pub use view::View;
 

@@ -1,7 +1,8 @@
 //! How files are opened, and how it is noticed that they have changed.
 //!
 //! Promises: readers who open the same file get the same mapping. A file that has changed since it was opened last gets a new one,
-//! and so does a file that is opened with checksums by which its pages were not verified so far.
+//! and so does a file that is opened with checksums by which its pages were not verified so far. No mapping is replaced by one of an
+//! older state of its file.
 //!
 //! Knows nothing of reading.
 
@@ -36,36 +37,47 @@ impl Opener {
 
     /// The file's mapping: the one it has, or, if it is new or has changed since, a new one. Blocks.
     pub(crate) fn open(&self, path: &Arc<Path>, checksums: Option<&Checksums>) -> Result<Arc<Mapping>, PageError> {
-        let known = |files: &Files, identity: &Identity| {
-            let known = files.by_file(identity.file)?;
-            (known.identity() == *identity && known.is_checked_by(checksums)).then(|| Arc::clone(known))
+        let fits = |known: &&Arc<Mapping>, identity: &Identity| {
+            known.identity() == *identity && known.is_checked_by(checksums)
         };
-        let identity = self.identify(path)?;
-        if let Some(mapping) = known(&self.files.read(), &identity) {
-            return Ok(mapping);
+        loop {
+            let identity = self.identify(path)?;
+            let before = {
+                let files = self.files.read();
+                let before = files.by_file(identity.file);
+                if let Some(known) = before.filter(|known| fits(known, &identity)) {
+                    return Ok(Arc::clone(known));
+                }
+                before.map(|before| before.id)
+            };
+            let opened = self.evictor.with_descriptors(|| self.storage.open(path));
+            let file = opened.map_err(|cause| PageError::file(path, cause))?;
+            let identity = file.identity();
+            // Those who have it open with checksums are served verified pages even if another reader finds it changed.
+            let checksums = checksums.cloned().or_else(|| {
+                let files = self.files.read();
+                let (checksums, _) = files.by_file(identity.file)?.checked()?;
+                Some(checksums)
+            });
+            let checked = checksums
+                .map(|checksums| {
+                    let verifier = checksums.verifier(self.context.page_size, identity.length)?;
+                    Ok((checksums, verifier))
+                })
+                .transpose()?;
+            let mut files = self.files.write();
+            if let Some(now) = files.by_file(identity.file) {
+                if fits(&now, &identity) {
+                    return Ok(Arc::clone(now));
+                }
+                if Some(now.id) != before {
+                    // Another has opened it meanwhile, perhaps when it had changed once more: what was opened here may be older.
+                    continue;
+                }
+            }
+            let mapping = Mapping::new(&self.context, files.new_id(), Arc::clone(path), file, checked)?;
+            return Ok(files.succeed(mapping));
         }
-        let opened = self.evictor.with_descriptors(|| self.storage.open(path));
-        let file = opened.map_err(|cause| PageError::file(path, cause))?;
-        let identity = file.identity();
-        // Those who have it open with checksums are served verified pages even if another reader finds it changed.
-        let checksums = checksums.cloned().or_else(|| {
-            let files = self.files.read();
-            let (checksums, _) = files.by_file(identity.file)?.checked()?;
-            Some(checksums)
-        });
-        let checked = checksums
-            .map(|checksums| {
-                let verifier = checksums.verifier(self.context.page_size, identity.length)?;
-                Ok((checksums, verifier))
-            })
-            .transpose()?;
-        let mut files = self.files.write();
-        // Another may have opened it meanwhile.
-        if let Some(mapping) = known(&files, &identity) {
-            return Ok(mapping);
-        }
-        let mapping = Mapping::new(&self.context, files.new_id(), Arc::clone(path), file, checked)?;
-        Ok(files.succeed(mapping))
     }
 
     /// Retires a mapping: a new one of the same open file takes its place. Blocks.
@@ -102,5 +114,63 @@ impl Opener {
         if mapping.taken() == 0 {
             let _forgotten = self.files.write().forget_if_idle(mapping.id, 2);
         }
+    }
+}
+
+#[cfg(all(test, not(forebay_loom)))]
+mod tests {
+    use std::io;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+    use crate::storage::StoredFile;
+    use crate::testing::{SmallPool, Unreadable};
+
+    /// A storage of one file, which changes while it is opened for the first time, and is then opened by another.
+    #[derive(Default)]
+    struct Changing {
+        version: AtomicI64,
+        /// The one who opens it in between.
+        other: OnceLock<Arc<Opener>>,
+        opened_by_other: OnceLock<Arc<Mapping>>,
+    }
+
+    impl Storage for Changing {
+        fn identify(&self, _path: &Path) -> io::Result<Identity> {
+            Ok(Identity {
+                file: (7, 7),
+                length: 4096,
+                version: (self.version.load(Ordering::Relaxed), 0),
+            })
+        }
+
+        fn open(&self, path: &Arc<Path>) -> io::Result<Arc<dyn StoredFile>> {
+            let file = Unreadable(self.identify(path)?);
+            if self.version.swap(1, Ordering::Relaxed) == 0 {
+                let other = self.other.get().expect("set").open(path, None).expect("opened");
+                assert!(self.opened_by_other.set(other).is_ok());
+            }
+            Ok(Arc::new(file))
+        }
+    }
+
+    #[test]
+    fn a_mapping_is_not_replaced_by_one_that_was_opened_before_it() {
+        let pool = SmallPool::start(16);
+        let files = Arc::<RwLock<Files>>::default();
+        let storage = Arc::new(Changing::default());
+        let opener = Arc::new(Opener {
+            storage: Arc::clone(&storage) as Arc<dyn Storage>,
+            context: pool.context.clone(),
+            files: Arc::clone(&files),
+            evictor: Arc::new(Evictor::new(&pool.context, files, Arc::default())),
+        });
+        let _ = storage.other.set(Arc::clone(&opener));
+        let path: Arc<Path> = Path::new("/changing").into();
+        let mapping = opener.open(&path, None).expect("opened");
+        let newer = storage.opened_by_other.get().expect("opened in between");
+        assert!(!newer.is_retired(), "by what the file was before");
+        assert!(Arc::ptr_eq(&mapping, newer));
     }
 }

@@ -58,9 +58,9 @@ pub enum Io {
     Threads,
 }
 
-/// Builds a pool: [`PagePool::builder`].
-#[must_use = "it does nothing until it is built"]
-pub struct Builder {
+/// Chooses a pool's limits; see [`PagePool::builder`].
+#[must_use = "a builder does nothing until it is built"]
+pub struct PagePoolBuilder {
     memory: u64,
     page_size: usize,
     io: Io,
@@ -74,7 +74,7 @@ pub struct Builder {
     faults: Option<Arc<dyn Faults>>,
 }
 
-impl Builder {
+impl PagePoolBuilder {
     /// The most memory that pages take, in bytes: cached, loading and held ones together. Default: 256 MiB. Besides that the pool
     /// needs eight bytes for each page of an open file that was ever touched, and some for each page in memory.
     ///
@@ -303,9 +303,9 @@ fn publish(name: Arc<str>, monitor: Monitor, engine: &Arc<Engine>) -> Publish {
     })
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for PagePoolBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("PagePoolBuilder")
             .field("memory", &self.memory)
             .field("page_size", &self.page_size)
             .field("io", &self.io)
@@ -330,9 +330,17 @@ struct Pool {
 }
 
 impl PagePool {
-    /// Starts building a pool.
-    pub fn builder() -> Builder {
-        Builder {
+    /// A pool with the default limits, and its threads; see [`PagePoolBuilder`] for each.
+    ///
+    /// # Errors
+    /// [`PageError::Settings`]; [`PageError::Engine`].
+    pub fn new() -> Result<Self, PageError> {
+        Self::builder().build()
+    }
+
+    /// Chooses limits; [`PagePoolBuilder::build`] makes the pool.
+    pub fn builder() -> PagePoolBuilder {
+        PagePoolBuilder {
             memory: 256 << 20,
             page_size: 64 << 10,
             io: Io::Auto,
@@ -435,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_is_refused_where_it_is_set() {
-        let refusals: [fn(Builder) -> Builder; 4] = [
+        let refusals: [fn(PagePoolBuilder) -> PagePoolBuilder; 4] = [
             |builder| builder.memory(0),
             |builder| builder.max_run_bytes(0),
             |builder| builder.depth(0),
@@ -448,7 +456,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_are_refused_when_the_pool_is_built() {
-        let refused: [fn(Builder) -> Builder; 6] = [
+        let refused: [fn(PagePoolBuilder) -> PagePoolBuilder; 6] = [
             |builder| builder.page_size(0),
             |builder| builder.page_size(2048),
             |builder| builder.page_size(12 << 10),

@@ -1,8 +1,9 @@
-//! A small pool without a storage, for tests of its parts.
+//! A small pool without a storage, and wakers, for tests of its parts.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Wake, Waker};
 
 use crate::eviction::evictor::Evictor;
 use crate::eviction::sweeper;
@@ -50,7 +51,7 @@ impl SmallPool {
 }
 
 /// A file that cannot be read.
-struct Unreadable(Identity);
+pub(crate) struct Unreadable(pub(crate) Identity);
 
 impl StoredFile for Unreadable {
     fn identity(&self) -> Identity {
@@ -63,5 +64,36 @@ impl StoredFile for Unreadable {
 
     fn read(&self, _requests: Vec<ReadRequest>) {
         unreachable!("nothing is read in these tests");
+    }
+}
+
+/// A waker that panics whenever it wakes.
+pub(crate) struct PanickingWaker;
+
+impl PanickingWaker {
+    pub(crate) fn waker() -> Waker {
+        Waker::from(Arc::new(Self))
+    }
+}
+
+impl Wake for PanickingWaker {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics");
+    }
+}
+
+/// A waker that says whether it has woken.
+#[derive(Default)]
+pub(crate) struct Flag(AtomicBool);
+
+impl Flag {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

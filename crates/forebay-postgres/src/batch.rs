@@ -1,8 +1,8 @@
 //! A batch of writes in as few transactions as can be, so that each has the outcome it would have had alone.
 //!
 //! First optimistically: all statements in one transaction, in arrival order, sent without waiting for answers between. If one
-//! fails, PostgreSQL gives up the whole transaction; then carefully: again, in windows with a savepoint each, so that a
-//! failure costs its own statement and a window's work. Deferred constraints are looked at after each statement. If the commit
+//! fails, PostgreSQL gives up the whole transaction; then carefully: again, in subtransactions, behind a savepoint each, so that a
+//! failure costs its own statement and a subtransaction's work. Deferred constraints are looked at after each statement. If the commit
 //! itself is refused (a serialization failure), the transaction is run again in halves, down to the failing one. Nobody is
 //! answered before the commit, not even a statement that failed: the row it conflicted with may itself be rolled back.
 //!
@@ -17,7 +17,7 @@ mod prepared;
 mod recovery;
 mod sets;
 mod state;
-mod window;
+mod subtransaction;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use self::interruption::{Interruption, interruption};
 use self::prepared::PreparedTexts;
 use self::sets::Set;
 use self::state::{Batch, Group, Mode};
-use self::window::WINDOW;
+use self::subtransaction::STATEMENTS_MAX;
 use super::connection::{Connection, Prepared, Whose, answer};
 use super::connector::Lease;
 use super::error::{Failure, failure, had_no_effect};
@@ -324,8 +324,8 @@ impl Batch<'_> {
             match (step, mode) {
                 (Step::Singles(indices), Mode::Careful) => {
                     self.begin_first(connection, &mut begin).await?;
-                    for window in indices.chunks(WINDOW) {
-                        self.window(connection, window, texts, &mut results).await?;
+                    for part in indices.chunks(STATEMENTS_MAX) {
+                        self.subtransaction(connection, part, texts, &mut results).await?;
                     }
                 }
                 (Step::Singles(indices), _) => {

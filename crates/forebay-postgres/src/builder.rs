@@ -12,18 +12,17 @@ use tokio_rustls::rustls;
 use super::connector::{Connections, Connector};
 use super::database::Postgres;
 use super::inner::Inner;
-use super::session::Session;
 use forebay_remote::address;
-use forebay_remote::connections::{Limits, Purpose};
+use forebay_remote::connections::Purpose;
 use forebay_remote::retry::Backoff;
+use forebay_remote::settings::Settings;
 use forebay_write::WriteError;
 
-/// Settings of connections that are to be made.
+/// Chooses settings of connections that are to be made; see [`Postgres::builder`].
+#[must_use = "a builder does nothing until it connects"]
 pub struct PostgresBuilder {
     config: Config,
-    connections: usize,
-    retry_for: Duration,
-    session: Session,
+    settings: Settings,
     #[cfg(feature = "tls")]
     tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
 }
@@ -57,14 +56,7 @@ impl Postgres {
         }
         Ok(PostgresBuilder {
             config,
-            connections: 16,
-            retry_for: Duration::from_secs(10),
-            session: Session {
-                statements: 256,
-                rows_bytes_max: 64 << 20,
-                lock_timeout: Duration::from_secs(1),
-                answer_timeout: Duration::from_secs(60),
-            },
+            settings: Settings::default(),
             #[cfg(feature = "tls")]
             tls: None,
         })
@@ -72,72 +64,24 @@ impl Postgres {
 }
 
 impl PostgresBuilder {
-    /// The most connections. Default: 16.
-    ///
-    /// # Panics
-    /// If it is 0.
-    #[must_use]
-    pub fn connections(mut self, connections: usize) -> Self {
-        assert!(connections > 0, "without a connection nothing can be written");
-        self.connections = connections;
-        self
-    }
-
-    /// How many prepared statements each connection keeps. Default: 256.
-    ///
-    /// # Panics
-    /// If it is 0.
-    #[must_use]
-    pub fn statement_cache(mut self, statements: usize) -> Self {
-        assert!(statements > 0, "a statement is prepared before it is executed");
-        self.session.statements = statements;
-        self
-    }
+    forebay_remote::setters!();
 
     /// How long a statement waits inside a batch for a lock that another transaction holds. One that waits for longer leaves
     /// the batch and waits on a connection of its own, so that its neighbours need not. Default: 1 s.
-    #[must_use]
     pub fn lock_timeout(mut self, lock_timeout: Duration) -> Self {
-        self.session.lock_timeout = lock_timeout;
-        self
-    }
-
-    /// How long the server may take to answer; after that the connection counts as lost. For as long a connection is waited
-    /// for that others have, before it is [`WriteError::Unavailable`]. Default: 60 s.
-    #[must_use]
-    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
-        self.session.answer_timeout = answer_timeout;
+        self.settings.lock_timeout = lock_timeout;
         self
     }
 
     /// How long a new connection to one host may take, as `connect_timeout` in the URL says it. Default: 5 s.
-    #[must_use]
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.config.connect_timeout(connect_timeout);
-        self
-    }
-
-    /// The most memory that the rows of one statement may take, in bytes, as they are received. One that returns more fails with
-    /// [`TooLarge`](forebay_write::StatementErrorKind::TooLarge), without effect; or, where it was alone in its batch and is
-    /// committed, with [`WriteError::OutcomeUnknown`]. Default: 64 MiB.
-    #[must_use]
-    pub fn rows_bytes_max(mut self, bytes: usize) -> Self {
-        self.session.rows_bytes_max = bytes;
-        self
-    }
-
-    /// For how long a write is tried again that had no effect: the server was away, a deadlock, a serialization failure, a
-    /// lock. Default: 10 s.
-    #[must_use]
-    pub fn retry_for(mut self, retry_for: Duration) -> Self {
-        self.retry_for = retry_for;
         self
     }
 
     /// Speaks TLS, as `sslmode` in the URL says: `require` to insist, while a server that has none is spoken to in clear if it is
     /// left out. Without this call no TLS is spoken.
     #[cfg(feature = "tls")]
-    #[must_use]
     pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
         self.tls = Some(tokio_postgres_rustls::MakeRustlsConnect::new(config));
         self
@@ -153,17 +97,13 @@ impl PostgresBuilder {
         if self.tls.is_none() && !is_local(&self.config) {
             address::warn_of_listeners(&server, "PostgresBuilder::tls, with sslmode=require in the URL,");
         }
-        let lock_timeout = self.session.lock_timeout;
-        let limits = Limits {
-            connections: self.connections,
-            busy_for: self.session.answer_timeout,
-            retry_for: self.retry_for,
-        };
+        let lock_timeout = self.settings.lock_timeout;
+        let limits = self.settings.limits();
         let connector = Connector {
             config: self.config,
             #[cfg(feature = "tls")]
             tls: self.tls,
-            session: self.session,
+            settings: self.settings,
         };
         let connections = Connections::new(connector, limits, server);
         let at_once = &mut Backoff::new(Duration::ZERO);
@@ -205,13 +145,13 @@ fn name_of(config: &Config) -> String {
     });
     let numbered = config.get_hostaddrs().iter().enumerate();
     let numbered = numbered.map(|(at, address)| format!("{address}:{}", port(at)));
-    let mut places: Vec<String> = named.collect();
-    if places.is_empty() {
-        places = numbered.collect();
+    let mut addresses: Vec<String> = named.collect();
+    if addresses.is_empty() {
+        addresses = numbered.collect();
     }
     let user = config.get_user().unwrap_or("(none)");
     let database = config.get_dbname().unwrap_or(user);
-    format!("PostgreSQL {user}@{}/{database}", places.join(","))
+    format!("PostgreSQL {user}@{}/{database}", addresses.join(","))
 }
 
 #[cfg(test)]

@@ -17,8 +17,9 @@ use tokio_postgres::types::{BorrowToSql, ToSql, Type};
 use tokio_postgres::{Client, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::error::{Failure, failure};
-use super::session::Session;
+use super::session::setup;
 use forebay_remote::answer_timeout::AnswerTimeout;
+use forebay_remote::settings::Settings;
 use forebay_remote::statements::Statements;
 use forebay_write::{StatementError, StatementErrorKind};
 
@@ -32,7 +33,7 @@ pub(super) struct Connection {
     answer_timeout: AnswerTimeout,
     /// The server did not answer in time.
     is_silent: AtomicBool,
-    session: Session,
+    settings: Settings,
     id: Option<ConnectionId>,
     /// To cancel what it is at.
     #[cfg(feature = "tls")]
@@ -94,7 +95,7 @@ pub(super) struct TooMany {
 
 impl From<TooMany> for StatementError {
     fn from(TooMany { bytes, most }: TooMany) -> Self {
-        let message = format!("its rows take {bytes} bytes, and at most {most} are taken (rows_bytes_max)");
+        let message = format!("its rows take {bytes} bytes, and at most {most} are taken (max_rows_bytes)");
         Self::new(StatementErrorKind::TooLarge, 0, message)
     }
 }
@@ -122,18 +123,18 @@ impl Connection {
     pub(super) fn new(
         client: Client,
         driver: JoinHandle<()>,
-        session: Session,
+        settings: Settings,
         #[cfg(feature = "tls")] tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
     ) -> Self {
         Self {
             client,
             driver,
             // They weigh nothing: there is no bound but their number.
-            statements: Statements::new(session.statements, usize::MAX),
+            statements: Statements::new(settings.statement_cache, usize::MAX),
             in_transaction: false,
-            answer_timeout: AnswerTimeout::new(session.answer_timeout),
+            answer_timeout: AnswerTimeout::new(settings.answer_timeout),
             is_silent: AtomicBool::new(false),
-            session,
+            settings,
             id: None,
             #[cfg(feature = "tls")]
             tls,
@@ -142,7 +143,7 @@ impl Connection {
 
     /// Sets its session up.
     pub(super) async fn set_up(mut self) -> Result<Self, tokio_postgres::Error> {
-        self.client.batch_execute(&self.session.setup()).await?;
+        self.client.batch_execute(&setup(&self.settings)).await?;
         self.id = ConnectionId::read(&self.client).await?;
         Ok(self)
     }
@@ -201,7 +202,7 @@ impl Connection {
                 "RESET SESSION AUTHORIZATION; RESET ALL; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; UNLISTEN *; \
                  CLOSE ALL; SELECT pg_catalog.setseed(pg_catalog.sin((EXTRACT(epoch FROM pg_catalog.clock_timestamp()) * 1e6)::float8)); \
                  {}",
-                self.session.setup()
+                setup(&self.settings)
             );
             if self.command(&reset).await.is_ok() {
                 self.ended();
@@ -304,7 +305,7 @@ impl Connection {
         self.driver.abort();
         Failure::Lost(format!(
             "no answer within {} s",
-            self.session.answer_timeout.as_secs_f32()
+            self.settings.answer_timeout.as_secs_f32()
         ))
     }
 }
@@ -331,7 +332,7 @@ where
     P::IntoIter: ExactSizeIterator,
 {
     let most = match whose {
-        Whose::Callers => connection.session.rows_bytes_max,
+        Whose::Callers => connection.settings.max_rows_bytes,
         Whose::Ours => usize::MAX,
     };
     let stream = connection.client.query_raw(statement, parameters).await?;

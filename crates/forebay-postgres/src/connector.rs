@@ -10,8 +10,8 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use super::connection::{Connection, ConnectionId};
 use super::error::Failure;
-use super::session::Session;
 use forebay_remote::connections::{self, NotKilled, Readiness};
+use forebay_remote::settings::Settings;
 
 /// All connections to one database.
 pub(super) type Connections = connections::Connections<Connector>;
@@ -23,7 +23,7 @@ pub(super) struct Connector {
     pub(super) config: Config,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
-    pub(super) session: Session,
+    pub(super) settings: Settings,
 }
 
 /// Why there is no connection.
@@ -63,9 +63,9 @@ impl connections::Connector for Connector {
     async fn connect(&self) -> Result<Connection, Unconnected> {
         let (client, driver) = self.open().await?;
         #[cfg(feature = "tls")]
-        let connection = Connection::new(client, driver, self.session.clone(), self.tls.clone());
+        let connection = Connection::new(client, driver, self.settings.clone(), self.tls.clone());
         #[cfg(not(feature = "tls"))]
-        let connection = Connection::new(client, driver, self.session.clone());
+        let connection = Connection::new(client, driver, self.settings.clone());
         Ok(connection.set_up().await?)
     }
 
@@ -73,7 +73,7 @@ impl connections::Connector for Connector {
     fn connect_timeout(&self) -> Duration {
         let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
         let each = self.config.get_connect_timeout().copied();
-        each.unwrap_or(self.session.answer_timeout).saturating_mul(hosts)
+        each.unwrap_or(self.settings.answer_timeout).saturating_mul(hosts)
     }
 
     fn timed_out(&self) -> Unconnected {

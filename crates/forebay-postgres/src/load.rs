@@ -3,7 +3,7 @@
 //! Promises:
 //! - A key's outcome is what its query gives alone: collations, `LIMIT`, `ORDER BY` and aggregates mean what they say. Where a
 //!   parser shows that it can be, the query runs once for all keys, each of which it is joined to laterally; a row says which key
-//!   it is of by the key's place, never by a value. Otherwise it runs once a key, all of them sent together.
+//!   it is of by the key's number, never by a value. Otherwise it runs once a key, all of them sent together.
 //! - All keys of a fetch are read in one snapshot, in which nothing can be written.
 //! - An error of one key's execution or rows is that key's; an error of the text is the whole fetch's.
 //! - A fetch that was dropped, at its time limit for one, is cancelled at the server.

@@ -2,23 +2,11 @@
 
 use std::time::Duration;
 
-/// The settings of sessions, and what is taken from them.
-#[derive(Debug, Clone)]
-pub(super) struct Session {
-    /// How many prepared statements a connection keeps.
-    pub(super) statements: usize,
-    pub(super) rows_bytes_max: usize,
-    /// How long a statement waits for a lock.
-    pub(super) lock_timeout: Duration,
-    /// How long the server may take to answer.
-    pub(super) answer_timeout: Duration,
-}
+use forebay_remote::settings::Settings;
 
-impl Session {
-    /// What is said to a new connection, and to one that was reset.
-    pub(super) fn setup(&self) -> String {
-        format!("SET lock_timeout = {}", milliseconds(self.lock_timeout))
-    }
+/// What is said to a new connection, and to one that was reset.
+pub(super) fn setup(settings: &Settings) -> String {
+    format!("SET lock_timeout = {}", milliseconds(settings.lock_timeout))
 }
 
 /// A time as the server's timeouts take it: 0 would be for ever, and what is longer than it can count is refused.

@@ -37,7 +37,7 @@ pub(super) struct Form {
 /// A question before a set is written: which of its rows would be in conflict with rows that are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sift {
-    /// Tells the places of the callers, from 1.
+    /// Tells which of the rows, by their numbers from 1.
     pub(super) sql: String,
     /// The types of the lists.
     pub(super) lists: Vec<Type>,

@@ -33,8 +33,8 @@ impl<'a> Alike<'a> {
         })
     }
 
-    /// Of the values in these places; none if one of them is NULL.
-    pub fn key(values: &'a [Value], places: &[usize]) -> Option<Vec<Self>> {
-        places.iter().map(|&place| Self::of(values.get(place)?)).collect()
+    /// Of these of the values, by their numbers from 0; none if one of them is NULL.
+    pub fn key(values: &'a [Value], numbers: &[usize]) -> Option<Vec<Self>> {
+        numbers.iter().map(|&number| Self::of(values.get(number)?)).collect()
     }
 }

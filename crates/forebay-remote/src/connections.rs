@@ -20,7 +20,7 @@ use forebay_write::WriteError;
 
 /// A connection that was handed out longer ago is asked whether it still is one, before a statement is entrusted to it.
 const TRUSTED_FOR: Duration = Duration::from_millis(100);
-/// How long a lost connection is waited for to end at the server, and another one for it.
+/// How long a lost connection is waited for to end at the server, and before that for another one to kill it through.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How connections to one database are made.
@@ -244,7 +244,7 @@ impl<C: Connector> Connections<C> {
     }
 
     /// The most connections.
-    pub fn connections_max(&self) -> usize {
+    pub fn max_connections(&self) -> usize {
         self.limits.connections
     }
 
@@ -307,9 +307,9 @@ impl<C: Connector> Connections<C> {
         self.pool.manager().loss.note();
     }
 
-    /// A connection was lost. What it was at is killed at the server, by word of another one, before this returns: what was
-    /// done by then was done, and nothing more will be. Where no other connection is to be had, nothing is killed: mostly the
-    /// server has ended itself. The right to a connection is kept.
+    /// A connection was lost. What it was at is killed at the server, through another connection, before this returns: what was
+    /// done by then was done, and nothing more will be. Where no other connection is to be had in time, nothing is killed: mostly
+    /// the server has ended itself. The right to a connection is kept.
     pub async fn kill(&self, lost: Lease<C>) -> Permit {
         self.note_loss();
         if lost.is_silent() {
@@ -320,25 +320,40 @@ impl<C: Connector> Connections<C> {
         // Its place is the other one's.
         let permit = lost.into_permit();
         let Some(id) = id else { return permit };
-        let killing = async {
-            // Others may have been lost with it, and not know it yet.
-            for _ in 0..=self.limits.connections {
-                let other = self.pool.get().await;
-                let mut other = other.map_err(|_| "no other connection is to be had".to_owned())?;
-                match other.kill(&id).await {
-                    Ok(()) => return Ok(()),
-                    Err(NotKilled::Refused(cause)) => return Err(cause),
-                    Err(NotKilled::Lost) => {}
-                }
-            }
-            Err("every other connection was lost, too".to_owned())
-        };
+        let killing = self.kill_through_another(&id);
         match tokio::time::timeout(KILLED_WITHIN, killing).await {
             Ok(Ok(())) => {}
             Ok(Err(cause)) => tracing::debug!(cause, "a lost connection could not be killed at the server"),
             Err(_) => tracing::debug!("a lost connection did not end at the server in time"),
         }
         permit
+    }
+
+    async fn kill_through_another(&self, id: &<C::Connection as Connection>::Id) -> Result<(), String> {
+        let connector = &self.pool.manager().connector;
+        let mut backoff = self.backoff();
+        // Others may have been lost with it, and not know it yet.
+        let mut unaware = self.limits.connections;
+        loop {
+            let cause = match self.pool.get().await {
+                Ok(mut other) => match other.kill(id).await {
+                    Ok(()) => return Ok(()),
+                    Err(NotKilled::Refused(cause)) => return Err(cause),
+                    Err(NotKilled::Lost) if unaware > 0 => {
+                        unaware -= 1;
+                        continue;
+                    }
+                    Err(NotKilled::Lost) => "every other connection was lost, too".to_owned(),
+                },
+                // As the server has as many as it takes, of which the lost one may be the last; or it is on its way up.
+                Err(PoolError::Backend(error)) if connector.is_passing(&error) => connector.explain(&error),
+                Err(_) => return Err("no other connection is to be had".to_owned()),
+            };
+            match backoff.next_delay() {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(cause),
+            }
+        }
     }
 
     /// Waits for all that read or write, then hands out nothing more.
@@ -369,5 +384,134 @@ impl<C: Connector> Connections<C> {
     /// A backoff for as long as it is tried again to reach the server.
     pub fn backoff(&self) -> Backoff {
         Backoff::new(self.limits.retry_for)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// A server that refuses some connections, and knows which of them were killed.
+    #[derive(Default)]
+    struct Server {
+        made: AtomicUsize,
+        refusals_left: AtomicUsize,
+        refuses_for_good: bool,
+        killed: Mutex<Vec<usize>>,
+    }
+
+    struct Numbered {
+        id: usize,
+        server: Arc<Server>,
+    }
+
+    impl Connector for Arc<Server> {
+        type Connection = Numbered;
+        type Error = ();
+
+        async fn connect(&self) -> Result<Numbered, ()> {
+            let left = |left: usize| left.checked_sub(1);
+            if self
+                .refusals_left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
+                .is_ok()
+            {
+                return Err(());
+            }
+            Ok(Numbered {
+                id: self.made.fetch_add(1, Ordering::Relaxed),
+                server: Self::clone(self),
+            })
+        }
+
+        fn connect_timeout(&self) -> Duration {
+            Duration::from_secs(5)
+        }
+
+        fn timed_out(&self) {}
+
+        fn is_passing(&self, _error: &()) -> bool {
+            !self.refuses_for_good
+        }
+
+        fn explain(&self, _error: &()) -> String {
+            "too many connections".to_owned()
+        }
+    }
+
+    impl Connection for Numbered {
+        type Id = usize;
+
+        fn readiness(&self) -> Readiness {
+            Readiness::Unusable
+        }
+
+        async fn reset_session(&mut self) -> bool {
+            true
+        }
+
+        async fn answers(&mut self) -> bool {
+            true
+        }
+
+        fn is_silent(&self) -> bool {
+            false
+        }
+
+        fn id(&self) -> Option<&usize> {
+            Some(&self.id)
+        }
+
+        async fn kill(&mut self, id: &usize) -> Result<(), NotKilled> {
+            self.server.killed.lock().push(*id);
+            Ok(())
+        }
+    }
+
+    /// The first connection is lost, and the server refuses so many of those that are to kill it. Which were killed.
+    async fn lose_the_first(refusals: usize, refuses_for_good: bool, retry_for: Duration) -> Vec<usize> {
+        let server = Arc::new(Server {
+            refuses_for_good,
+            ..Server::default()
+        });
+        let limits = Limits {
+            connections: 2,
+            busy_for: Duration::from_secs(1),
+            retry_for,
+        };
+        let connections = Connections::new(Arc::clone(&server), limits, "a server".to_owned());
+        let lost = connections
+            .take(Purpose::Write, &mut connections.backoff())
+            .await
+            .unwrap();
+        server.refusals_left.store(refusals, Ordering::Relaxed);
+        drop(connections.kill(lost).await);
+        std::mem::take(&mut *server.killed.lock())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_connection_is_killed_as_soon_as_the_server_takes_another() {
+        let retry_for = Duration::from_secs(60);
+        assert_eq!(lose_the_first(0, false, retry_for).await, [0]);
+        assert_eq!(lose_the_first(5, false, retry_for).await, [0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn killing_is_given_up_in_time_and_at_once_where_the_server_does_not_want_us() {
+        let long = Duration::from_secs(60);
+        for (refusals, refuses_for_good, retry_for, limit) in [
+            (usize::MAX, false, long, KILLED_WITHIN),
+            (usize::MAX, false, Duration::ZERO, Duration::ZERO),
+            (1, true, long, Duration::ZERO),
+        ] {
+            let begun = tokio::time::Instant::now();
+            assert_eq!(lose_the_first(refusals, refuses_for_good, retry_for).await, [0; 0]);
+            let took = begun.elapsed();
+            assert!(took >= limit && took < limit + Duration::from_secs(1), "{took:?}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! What the databases over a network share: their connections, plans of texts, fetches of keys, how a URL is read without
-//! giving a password away, which values may be equal, pauses between tries, and how long a server may be silent.
+//! What the databases over a network share: their settings and connections, plans of texts, fetches of keys, how a URL is read
+//! without giving a password away, which values may be equal, pauses between tries, and how long a server may be silent.
 //!
 //! Promises: what each module promises. Knows what a write is; knows no database.
 //!
@@ -9,13 +9,22 @@
 //!
 //! | word | means |
 //! |---|---|
-//! | *index* | where a write stands in its batch, from 0 |
+//! | *index* | where a write stands in its batch, or a key in its fetch, from 0 |
 //! | *group* | writes of a batch that share a transaction, by their indices |
-//! | *settled* | what became of a write: it has its outcome, or is *deferred*: tried again without its neighbours |
+//! | *subtransaction* | on PostgreSQL, writes of a group that share a savepoint |
+//! | *settled* | of a write: it has its outcome, or is *deferred* |
+//! | *deferred* | of a write that a lock is in the way of: it is tried again without its neighbours |
+//! | *ordered* | of a write: it has a key, and goes behind those of the same key that came before |
+//! | *place* | where an ordered write stands among them: it *waits in its place*, and is not deferred |
+//! | *window* | how long a batch waits for more writes: the Batcher's, and never anything else |
 //! | *plan* | what a text alone tells of how it is to be run |
 //! | *set* | many INSERTs of one text, written as one statement |
+//! | *chunk* | how many rows of a set are written at a time, on MariaDB and MySQL |
+//! | *part* | the rows of one such statement |
 //! | *facts* | what the server says of a table, by which a set is known to be safe |
 //! | *connection* | one connection to the server, with its session and what is prepared on it |
+//! | *session* | what the server keeps for a connection: settings, variables, locks by name, temporary tables |
+//! | *settings* | what the user has chosen of connections, and of what is sent on them |
 //! | *lease* | a connection on loan, with the *permit* to have it |
 //! | *failure* | why a statement, or a command of ours, has no outcome |
 //! | *interruption* | why a transaction's statements did not all run to their end |
@@ -34,5 +43,6 @@ pub mod load;
 pub mod lock_waiters;
 pub mod plans;
 pub mod retry;
+pub mod settings;
 pub mod settled;
 pub mod statements;

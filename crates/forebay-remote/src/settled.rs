@@ -13,7 +13,7 @@ pub type WriteResult = Result<Outcome, WriteError>;
 pub enum Settled {
     /// Its own outcome.
     Outcome(WriteResult),
-    /// A lock was in its way: it is tried again without its neighbours.
+    /// Deferred: a lock was in its way, and it is tried again without its neighbours.
     Deferred,
 }
 

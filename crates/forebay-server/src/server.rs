@@ -150,16 +150,16 @@ impl Server {
             sequences,
             input: Arc::new(InputBudget::new(options.max_input_bytes, options.stall_timeout)),
             limits: Limits {
-                message_bytes_max: options.max_message_bytes,
-                result_bytes_max: options.max_result_bytes,
+                max_message_bytes: options.max_message_bytes,
+                max_result_bytes: options.max_result_bytes,
                 statement_timeout: options.statement_timeout,
                 idle_transaction_timeout: options.idle_transaction_timeout,
                 idle_snapshot_timeout: options.idle_snapshot_timeout,
                 stall_timeout: options.stall_timeout,
                 // Well within what sessions are given between the word to stop and their abortion.
                 sync_grace: SYNC_GRACE_MAX.min(options.drain_timeout / 8),
-                statements_max: 10_000,
-                portals_max: 1_000,
+                max_statements: 10_000,
+                max_portals: 1_000,
             },
             phase: seen,
         });
@@ -303,13 +303,13 @@ fn durability(synchronous: Synchronous) -> forebay_sqlite::Synchronous {
 
 fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, OpenError> {
     let sequences = Arc::clone(sequences);
-    let result_bytes_max = options.max_result_bytes;
-    forebay_pg_values::text::limit_results(result_bytes_max);
+    let max_result_bytes = options.max_result_bytes;
+    forebay_pg_values::text::limit_results(max_result_bytes);
     Sqlite::builder(&options.database)
         .synchronous(durability(options.synchronous))
         .busy_timeout(options.busy_timeout)
-        .readers_max(options.readers)
-        .returning_bytes_max(result_bytes_max)
+        .max_readers(options.readers)
+        .max_rows_bytes(max_result_bytes)
         .prepare_connections(move |connection| {
             // A misspelt "column" is an error, not a text: as PostgreSQL has it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
@@ -317,7 +317,7 @@ fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, Op
             // Clients are strangers to the file's schema, and it to them.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-            let longest = i32::try_from(result_bytes_max).unwrap_or(i32::MAX);
+            let longest = i32::try_from(max_result_bytes).unwrap_or(i32::MAX);
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
             sql::register(connection, &sequences)
         })
@@ -350,9 +350,9 @@ async fn accept(
     listener: TcpListener,
     handshake: Arc<Handshake>,
     shared: Arc<Shared>,
-    connections_max: usize,
+    max_connections: usize,
 ) -> JoinSet<()> {
-    let places = Arc::new(Semaphore::new(connections_max));
+    let places = Arc::new(Semaphore::new(max_connections));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     let denials = Arc::new(Denials::default());
     let mut sessions = JoinSet::new();
@@ -378,7 +378,7 @@ async fn accept(
             Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
                 Ok(place) => {
                     let refusal = WireError::fatal("53300", "sorry, too many clients already").with_hint(format!(
-                        "The server takes {connections_max} connections (--max-connections)."
+                        "The server takes {max_connections} connections (--max-connections)."
                     ));
                     (place, Some(refusal))
                 }

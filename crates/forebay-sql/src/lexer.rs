@@ -7,7 +7,7 @@
 //! Reads texts by the servers' default settings (`standard_conforming_strings` on, no `NO_BACKSLASH_ESCAPES`, no
 //! `ANSI_QUOTES`). Knows no grammar.
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Lexis, Placeholders};
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +56,16 @@ pub(super) struct Unclosed;
 /// Gives the tokens of a text. After [`Unclosed`] there are none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lexer<'t> {
-    dialect: Dialect,
+    lexis: &'static Lexis,
     rest: &'t str,
 }
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(dialect: Dialect, text: &'t str) -> Self {
-        Self { dialect, rest: text }
+        Self {
+            lexis: dialect.lexis(),
+            rest: text,
+        }
     }
 
     /// Takes that many bytes, which must end between two characters.
@@ -74,13 +77,13 @@ impl<'t> Lexer<'t> {
 
     /// The length of a comment that begins here, and what it is if the server may read it.
     fn comment(&self) -> Option<Result<(usize, Option<Kind>), Unclosed>> {
-        let rest = self.rest;
+        let (lexis, rest) = (self.lexis, self.rest);
         let to_line_end = || rest.find(['\n', '\r']).unwrap_or(rest.len());
         if let Some(after) = rest.strip_prefix("--") {
-            let begins = !self.dialect.is_mysql() || after.bytes().next().is_none_or(|byte| byte <= b' ');
+            let begins = !lexis.needs_blank_after_dashes || after.bytes().next().is_none_or(|byte| byte <= b' ');
             return begins.then(|| Ok((to_line_end(), None)));
         }
-        if self.dialect.is_mysql() && rest.starts_with('#') {
+        if lexis.has_hash_comments && rest.starts_with('#') {
             return Some(Ok((to_line_end(), None)));
         }
         if !rest.starts_with("/*") {
@@ -88,30 +91,30 @@ impl<'t> Lexer<'t> {
         }
         let kind = match &rest.as_bytes()[2..] {
             [b'+', ..] => Some(Kind::Hint),
-            [b'!', ..] | [b'M', b'!', ..] if self.dialect.is_mysql() => Some(Kind::Executable),
+            [b'!', ..] | [b'M', b'!', ..] if lexis.executes_comments => Some(Kind::Executable),
             _ => None,
         };
-        let length = if self.dialect.is_mysql() {
-            rest[2..].find("*/").map(|at| at + 4)
-        } else {
+        let length = if lexis.nests_comments {
             nested_comment(rest)
+        } else {
+            rest[2..].find("*/").map(|at| at + 4)
         };
         Some(length.map(|length| (length, kind)).ok_or(Unclosed))
     }
 
     /// The kind and length of the token that begins here with `first`; no length if it has no end.
     fn token(&self, first: u8) -> (Kind, Option<usize>) {
-        let rest = self.rest;
-        match (first, self.dialect.is_mysql()) {
-            (b'\'', mysql) => (Kind::Text, quoted(rest, 0, mysql)),
-            (b'"', true) => (Kind::Text, quoted(rest, 0, true)),
-            (b'"', false) | (b'`', true) => (Kind::QuotedName, quoted(rest, 0, false)),
-            (b'?', true) => (Kind::Parameter, Some(1)),
-            (b'$', false) => dollar(rest),
-            _ if is_word_start(first) || (self.dialect.is_mysql() && matches!(first, b'$' | b'0'..=b'9')) => {
+        let (lexis, rest) = (self.lexis, self.rest);
+        match first {
+            b'\'' => (Kind::Text, quoted(rest, 0, lexis.has_backslashes_in_strings)),
+            _ if first == lexis.name_quote => (Kind::QuotedName, quoted(rest, 0, false)),
+            b'"' => (Kind::Text, quoted(rest, 0, lexis.has_backslashes_in_strings)),
+            b'?' if lexis.placeholders == Placeholders::InOrder => (Kind::Parameter, Some(1)),
+            b'$' if !lexis.has_words_of_digits => self.dollar(),
+            _ if is_word_start(first) || (lexis.has_words_of_digits && matches!(first, b'$' | b'0'..=b'9')) => {
                 self.word()
             }
-            (b'0'..=b'9', false) => (Kind::Digits, Some(run(rest, |byte| byte.is_ascii_digit()))),
+            b'0'..=b'9' => (Kind::Digits, Some(run(rest, |byte| byte.is_ascii_digit()))),
             _ => (Kind::Symbol, Some(1)),
         }
     }
@@ -119,7 +122,7 @@ impl<'t> Lexer<'t> {
     fn word(&self) -> (Kind, Option<usize>) {
         let length = run(self.rest, is_word_part);
         let word = &self.rest[..length];
-        if !self.dialect.is_mysql() && word.eq_ignore_ascii_case("e") && self.rest[length..].starts_with('\'') {
+        if self.lexis.has_escape_strings && word.eq_ignore_ascii_case("e") && self.rest[length..].starts_with('\'') {
             return (Kind::Text, quoted(self.rest, length, true));
         }
         let kind = if word.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -128,6 +131,22 @@ impl<'t> Lexer<'t> {
             Kind::Word
         };
         (kind, Some(length))
+    }
+
+    /// A parameter, or a string in dollar quotes.
+    fn dollar(&self) -> (Kind, Option<usize>) {
+        let rest = self.rest;
+        let digits = run(&rest[1..], |byte| byte.is_ascii_digit());
+        if digits > 0 && self.lexis.placeholders == Placeholders::Numbered {
+            return (Kind::Parameter, Some(1 + digits));
+        }
+        let tag = run(&rest[1..], |byte| is_word_part(byte) && byte != b'$');
+        if !self.lexis.has_dollar_quotes || rest.as_bytes().get(1 + tag) != Some(&b'$') {
+            return (Kind::Symbol, Some(1));
+        }
+        let quotes = &rest[..tag + 2];
+        let length = rest[quotes.len()..].find(quotes).map(|at| at + 2 * quotes.len());
+        (Kind::Text, length)
     }
 }
 
@@ -192,22 +211,7 @@ fn quoted(text: &str, at: usize, backslashes: bool) -> Option<usize> {
     }
 }
 
-/// A parameter, or a string in dollar quotes.
-fn dollar(text: &str) -> (Kind, Option<usize>) {
-    let digits = run(&text[1..], |byte| byte.is_ascii_digit());
-    if digits > 0 {
-        return (Kind::Parameter, Some(1 + digits));
-    }
-    let tag = run(&text[1..], |byte| is_word_part(byte) && byte != b'$');
-    if text.as_bytes().get(1 + tag) != Some(&b'$') {
-        return (Kind::Symbol, Some(1));
-    }
-    let quotes = &text[..tag + 2];
-    let length = text[quotes.len()..].find(quotes).map(|at| at + 2 * quotes.len());
-    (Kind::Text, length)
-}
-
-/// PostgreSQL's comments nest.
+/// The length of a comment with those inside of it.
 fn nested_comment(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);

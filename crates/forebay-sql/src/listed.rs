@@ -30,8 +30,8 @@ pub struct Listed {
 impl Listed {
     /// For so many keys. Its last column is the key.
     pub fn sql(&self, keys: usize) -> String {
-        let places = vec!["?"; keys].join(", ");
-        format!("{} IN ({places}){}", self.start, self.rest)
+        let placeholders = vec!["?"; keys].join(", ");
+        format!("{} IN ({placeholders}){}", self.start, self.rest)
     }
 }
 

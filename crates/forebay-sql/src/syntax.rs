@@ -6,7 +6,7 @@
 use sqlparser::ast;
 use sqlparser::parser::Parser;
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Placeholders};
 use super::lexer::{Kind, Lexer};
 
 /// Most tokens of a text that is parsed. A chain of operators is a tree as deep as the chain is long, and trees are walked,
@@ -21,11 +21,7 @@ pub(super) fn parse(dialect: Dialect, sql: &str) -> Option<ast::Statement> {
     if Lexer::new(dialect, sql).nth(TOKENS_MAX).is_some() {
         return None;
     }
-    let grammar: &dyn sqlparser::dialect::Dialect = match dialect {
-        Dialect::Postgres => &sqlparser::dialect::PostgreSqlDialect {},
-        Dialect::MySql => &sqlparser::dialect::MySqlDialect {},
-    };
-    let mut statements = Parser::new(grammar)
+    let mut statements = Parser::new(dialect.grammar())
         .with_recursion_limit(NESTING_MAX)
         .try_with_sql(sql)
         .ok()?
@@ -39,29 +35,30 @@ pub(super) fn parse(dialect: Dialect, sql: &str) -> Option<ast::Statement> {
 
 /// Whether the text has quotes that are a string by default and a name by a setting of the server (`ANSI_QUOTES`).
 pub(super) fn quotes_depend_on_settings(dialect: Dialect, sql: &str) -> bool {
-    dialect.is_mysql()
+    dialect.lexis().has_strings_in_double_quotes()
         && Lexer::new(dialect, sql)
             .any(|token| token.is_ok_and(|token| token.kind == Kind::Text && token.text.starts_with('"')))
 }
 
 /// The number of a parameter, the first is 0, of which `before` stand before it in the text.
 pub(super) fn parameter(dialect: Dialect, text: &str, before: usize) -> Option<usize> {
-    if dialect.is_mysql() {
-        return (text == "?").then_some(before);
+    match dialect.lexis().placeholders {
+        Placeholders::InOrder => (text == "?").then_some(before),
+        Placeholders::Numbered => {
+            let digits = text.strip_prefix('$')?;
+            let is_number = digits.starts_with(|first: char| ('1'..='9').contains(&first))
+                && digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_number
+                .then(|| digits.parse::<usize>().ok()?.checked_sub(1))
+                .flatten()
+        }
     }
-    let digits = text.strip_prefix('$')?;
-    let is_number = digits.starts_with(|first: char| ('1'..='9').contains(&first))
-        && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number
-        .then(|| digits.parse::<usize>().ok()?.checked_sub(1))
-        .flatten()
 }
 
 /// A parameter, as it stands in SQL.
 pub(super) fn write_parameter(dialect: Dialect, number: usize) -> String {
-    if dialect.is_mysql() {
-        "?".to_owned()
-    } else {
-        format!("${}", number + 1)
+    match dialect.lexis().placeholders {
+        Placeholders::InOrder => "?".to_owned(),
+        Placeholders::Numbered => format!("${}", number + 1),
     }
 }

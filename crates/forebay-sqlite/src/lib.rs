@@ -79,11 +79,12 @@ struct Inner {
     health: Arc<Health>,
 }
 
-/// Settings of a database that is to be opened.
+/// Chooses settings of a database that is to be opened; see [`Sqlite::builder`].
+#[must_use = "a builder does nothing until it opens"]
 pub struct SqliteBuilder {
     path: PathBuf,
     synchronous: Synchronous,
-    readers_max: usize,
+    max_readers: usize,
     settings: Settings,
 }
 
@@ -101,11 +102,11 @@ impl Sqlite {
         SqliteBuilder {
             path: path.as_ref().to_owned(),
             synchronous: Synchronous::Full,
-            readers_max: 64,
+            max_readers: 64,
             settings: Settings {
                 busy_timeout: Duration::from_secs(5),
                 statement_cache: 256,
-                returning_bytes_max: 64 << 20,
+                max_rows_bytes: 64 << 20,
                 prepare: None,
             },
         }
@@ -247,7 +248,6 @@ impl Sqlite {
 
 impl SqliteBuilder {
     /// How durable an acknowledged write is. Default: [`Synchronous::Full`].
-    #[must_use]
     pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
         self.synchronous = synchronous;
         self
@@ -256,37 +256,47 @@ impl SqliteBuilder {
     /// The most reading connections, each with a thread of its own. Default: 64.
     ///
     /// # Panics
-    /// If it is 0.
-    #[must_use]
-    pub fn readers_max(mut self, readers_max: usize) -> Self {
-        assert!(readers_max > 0, "a database without readers could not be read");
-        self.readers_max = readers_max;
+    ///
+    /// When it is 0: nothing could be read.
+    #[track_caller]
+    pub fn max_readers(mut self, max_readers: usize) -> Self {
+        assert!(
+            max_readers > 0,
+            "max_readers must be at least 1: otherwise nothing is read"
+        );
+        self.max_readers = max_readers;
         self
     }
 
     /// How long to wait while another process holds the file's lock. Default: 5 s.
-    #[must_use]
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.settings.busy_timeout = busy_timeout;
         self
     }
 
     /// How many compiled statements each connection keeps. Default: 256.
-    #[must_use]
+    ///
+    /// # Panics
+    ///
+    /// When it is 0: a statement is compiled before it is executed.
+    #[track_caller]
     pub fn statement_cache(mut self, statements: usize) -> Self {
-        self.settings.statement_cache = statements.max(1);
+        assert!(
+            statements > 0,
+            "statement_cache must be at least 1: otherwise nothing is compiled"
+        );
+        self.settings.statement_cache = statements;
         self
     }
 
-    /// The most memory one statement's RETURNING rows may take, in bytes. Default: 64 MiB.
-    #[must_use]
-    pub fn returning_bytes_max(mut self, bytes: usize) -> Self {
-        self.settings.returning_bytes_max = bytes;
+    /// The most memory that the rows of one statement may take, in bytes; one that returns more fails with
+    /// [`TooLarge`](forebay_write::StatementErrorKind::TooLarge), without effect. Default: 64 MiB.
+    pub fn max_rows_bytes(mut self, bytes: usize) -> Self {
+        self.settings.max_rows_bytes = bytes;
         self
     }
 
     /// Called once on every new connection, to register functions and collations.
-    #[must_use]
     pub fn prepare_connections(
         mut self,
         prepare: impl Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync + 'static,
@@ -303,7 +313,7 @@ impl SqliteBuilder {
         let Self {
             path,
             synchronous,
-            readers_max,
+            max_readers,
             settings,
         } = self;
         if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
@@ -320,7 +330,7 @@ impl SqliteBuilder {
         Ok(Sqlite {
             inner: Arc::new(Inner {
                 writing: Arc::new(WritingConnection::new(writer)),
-                readers: Readers::new(path.clone(), settings, place.clone(), readers_max),
+                readers: Readers::new(path.clone(), settings, place.clone(), max_readers),
                 path,
                 read_only,
                 place,

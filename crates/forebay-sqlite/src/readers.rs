@@ -34,15 +34,15 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, settings: Settings, place: Option<Arc<Place>>, readers_max: usize) -> Arc<Self> {
+    pub(super) fn new(path: PathBuf, settings: Settings, place: Option<Arc<Place>>, max_readers: usize) -> Arc<Self> {
         Arc::new(Self {
             path,
             settings,
             place,
             idle: Mutex::new(Vec::new()),
-            permits: Arc::new(Semaphore::new(readers_max)),
-            aside: Arc::new(Semaphore::new(readers_max)),
-            idle_max: readers_max,
+            permits: Arc::new(Semaphore::new(max_readers)),
+            aside: Arc::new(Semaphore::new(max_readers)),
+            idle_max: max_readers,
         })
     }
 

@@ -44,7 +44,7 @@ const LOOKASIDE_SLOTS: std::ffi::c_int = 100;
 pub(super) struct Settings {
     pub(super) busy_timeout: Duration,
     pub(super) statement_cache: usize,
-    pub(super) returning_bytes_max: usize,
+    pub(super) max_rows_bytes: usize,
     pub(super) prepare: Option<Arc<Prepare>>,
 }
 
@@ -366,7 +366,7 @@ impl Session {
         let stepped = if statement.column_count() == 0 {
             statement.raw_execute().map(|_| true)
         } else {
-            gather(statement, self.settings.returning_bytes_max, &mut outcome.rows)
+            gather(statement, self.settings.max_rows_bytes, &mut outcome.rows)
         };
         drop(watching);
         let (error, undone) = match stepped {
@@ -404,7 +404,7 @@ impl Session {
             ffi::SQLITE_TOOBIG,
             format!(
                 "the rows returned take more than {} bytes",
-                self.settings.returning_bytes_max
+                self.settings.max_rows_bytes
             ),
         ))
     }

@@ -512,7 +512,7 @@ async fn all_keys_of_a_fetch_are_read_in_one_snapshot() {
 async fn a_query_without_end_is_interrupted_when_its_time_is_over() {
     let database = Database::new("");
     let sqlite = Sqlite::builder(database.path().join("one.db"))
-        .readers_max(1)
+        .max_readers(1)
         .open()
         .unwrap();
     let endless = "WITH RECURSIVE x (i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM x) SELECT sum(i) FROM x";
@@ -526,7 +526,7 @@ async fn a_query_without_end_is_interrupted_when_its_time_is_over() {
 async fn a_keys_rows_are_bounded_and_another_keys_are_not_affected() {
     let database = Database::new("");
     let sqlite = Sqlite::builder(database.path().join("bounded.db"))
-        .returning_bytes_max(10_000)
+        .max_rows_bytes(10_000)
         .open()
         .unwrap();
     let numbers = "WITH RECURSIVE x (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x WHERE i < ?1) SELECT i FROM x";

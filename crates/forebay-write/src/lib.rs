@@ -34,4 +34,4 @@ pub use read::{Answered, Read, ReadError};
 pub use statement::{Acceptance, Sql, Write};
 pub use transaction::Transaction;
 pub use value::{Parameters, Value};
-pub use writer::{Builder, Writer};
+pub use writer::{Writer, WriterBuilder};

@@ -1,21 +1,22 @@
 //! From a row of values to what a caller asks for, by serde.
 //!
-//! Promises: a struct or map takes columns by name, a tuple or list in order, a single value the only column; what does not fit
-//! is an error that names its column, never a guess: digits in a text are text. NULL is `None`; 0 and 1 are booleans where one is
-//! asked for; text is a unit variant of an enum; a blob is bytes or a list of them; an array is a list.
+//! Promises, beside what [`row`] does: what does not fit is an error, never a guess: digits in a text are text. NULL is `None`; 0 and 1
+//! are booleans where one is asked for; text is a unit variant of an enum; a blob is bytes or a list of them; an array is a list.
 //!
 //! A struct, map or list asked of a column of text is read from it as JSON. A column that the database says is JSON is that
 //! also where anything may be asked for (`serde_json::Value`), its `null` is `None`, and only a `String` gets its text.
 //!
 //! Knows nothing of keys and databases.
 
-use std::fmt;
+pub mod row;
+
 use std::sync::Arc;
 
 use serde::de::value::{SeqDeserializer, StrDeserializer};
-use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{self, DeserializeOwned, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
 
+use self::row::{Misfit, Row};
 use super::read::ReadError;
 use crate::Value;
 
@@ -59,25 +60,7 @@ impl Rows {
 
 /// Reads one row, which has a value a column.
 pub fn deserialize<V: DeserializeOwned>(columns: &[Column], values: Vec<Value>) -> Result<V, ReadError> {
-    V::deserialize(WholeRow { columns, values }).map_err(|Misfit(cause)| ReadError::Row { cause })
-}
-
-/// Why a row does not fit.
-#[derive(Debug)]
-struct Misfit(String);
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misfit {}
-
-impl de::Error for Misfit {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
-    }
+    row::read(Values { columns, values })
 }
 
 impl From<serde_json::Error> for Misfit {
@@ -86,126 +69,36 @@ impl From<serde_json::Error> for Misfit {
     }
 }
 
-fn in_column(column: &Column) -> impl FnOnce(Misfit) -> Misfit {
-    move |Misfit(cause)| Misfit(format!("column {}: {cause}", column.name))
-}
-
-struct WholeRow<'r> {
+/// A row that was received.
+struct Values<'r> {
     columns: &'r [Column],
     values: Vec<Value>,
 }
 
-impl<'r> WholeRow<'r> {
-    /// Reads the only column.
-    fn only<T>(self, read: impl FnOnce(Cell) -> Result<T, Misfit>) -> Result<T, Misfit> {
-        match (self.columns, <[Value; 1]>::try_from(self.values)) {
-            ([column], Ok([value])) => read(Cell::of(column, value)).map_err(in_column(column)),
-            (columns, _) => Err(Misfit(format!(
-                "one value is read, and the query gives {} columns",
-                columns.len()
-            ))),
-        }
+impl<'de> Row<'de> for Values<'_> {
+    type Cell = Cell;
+
+    fn width(&self) -> usize {
+        self.columns.len()
     }
 
-    fn cells(self) -> Cells<'r> {
-        Cells {
-            rest: self.columns.iter().zip(self.values),
-            value: None,
-        }
-    }
-}
-
-macro_rules! of_the_only_column {
-    ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-            self.only(|cell| cell.$method(visitor))
-        }
-    )*};
-}
-
-impl<'de> Deserializer<'de> for WholeRow<'_> {
-    type Error = Misfit;
-
-    of_the_only_column! {
-        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8
-        deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
-        deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf deserialize_identifier
+    fn name(&self, column: usize) -> &str {
+        &self.columns[column].name
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_map(self.cells())
+    fn take(&mut self, column: usize) -> Result<Cell, Misfit> {
+        Ok(Cell {
+            value: std::mem::replace(&mut self.values[column], Value::Null),
+            is_json: self.columns[column].is_json,
+        })
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        self.deserialize_any(visitor)
+    fn is_null(&self, column: usize) -> bool {
+        is_null(self.columns[column].is_json, &self.values[column])
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Misfit> {
-        self.deserialize_any(visitor)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        match (self.columns, self.values.as_slice()) {
-            // A list that is the only column is that list, not the first element of one.
-            ([_], [Value::Blob(_) | Value::Array(_)]) => self.only(|cell| cell.deserialize_seq(visitor)),
-            _ => visitor.visit_seq(self.cells()),
-        }
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Misfit> {
-        if self.columns.len() != len {
-            return Err(Misfit(format!(
-                "{len} columns are read, and the query gives {}",
-                self.columns.len()
-            )));
-        }
-        visitor.visit_seq(self.cells())
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        len: usize,
-        visitor: V,
-    ) -> Result<V::Value, Misfit> {
-        self.deserialize_tuple(len, visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        match (self.columns, self.values.as_slice()) {
-            ([column], [value]) if is_null(column.is_json, value) => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Misfit> {
-        self.only(|cell| cell.deserialize_enum(name, variants, visitor))
-    }
-
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_unit()
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_unit()
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_unit()
+    fn is_list(&self, column: usize) -> bool {
+        matches!(self.values[column], Value::Blob(_) | Value::Array(_))
     }
 }
 
@@ -217,60 +110,10 @@ fn is_null(is_json: bool, value: &Value) -> bool {
     }
 }
 
-/// The columns in order, with their names if those are asked for.
-struct Cells<'r> {
-    rest: std::iter::Zip<std::slice::Iter<'r, Column>, std::vec::IntoIter<Value>>,
-    /// What belongs to the name that was given last.
-    value: Option<(&'r Column, Value)>,
-}
-
-fn read_cell<'de, S: DeserializeSeed<'de>>(seed: S, (column, value): (&Column, Value)) -> Result<S::Value, Misfit> {
-    seed.deserialize(Cell::of(column, value)).map_err(in_column(column))
-}
-
-impl<'de> MapAccess<'de> for Cells<'_> {
-    type Error = Misfit;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Misfit> {
-        self.value = self.rest.next();
-        let Some((column, _)) = &self.value else {
-            return Ok(None);
-        };
-        let name: StrDeserializer<'_, Misfit> = column.name.as_str().into_deserializer();
-        seed.deserialize(name).map(Some)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Misfit> {
-        let cell = self.value.take().expect("serde asks for a value after its name");
-        read_cell(seed, cell)
-    }
-}
-
-impl<'de> SeqAccess<'de> for Cells<'_> {
-    type Error = Misfit;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Misfit> {
-        self.rest.next().map(|cell| read_cell(seed, cell)).transpose()
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.rest.len())
-    }
-}
-
 /// One value of a row.
 struct Cell {
     value: Value,
     is_json: bool,
-}
-
-impl Cell {
-    fn of(column: &Column, value: Value) -> Self {
-        Self {
-            value,
-            is_json: column.is_json,
-        }
-    }
 }
 
 /// For the elements of an array.

@@ -109,9 +109,10 @@ fn ended_early(error: &JoinError) -> WriteError {
     }
 }
 
-/// Limits of a writer that is to be made.
+/// Chooses a writer's limits; see [`Writer::builder`].
 #[derive(Debug, Clone)]
-pub struct Builder {
+#[must_use = "a builder does nothing until it is built"]
+pub struct WriterBuilder {
     max_items: usize,
     max_weight: usize,
     max_wait: Duration,
@@ -119,7 +120,7 @@ pub struct Builder {
     max_in_flight: Option<usize>,
 }
 
-impl Default for Builder {
+impl Default for WriterBuilder {
     fn default() -> Self {
         Self {
             max_items: 4096,
@@ -131,16 +132,24 @@ impl Default for Builder {
     }
 }
 
-impl Builder {
+impl WriterBuilder {
     /// The most statements that share a commit. Default: 4096.
-    #[must_use]
+    ///
+    /// # Panics
+    ///
+    /// When it is 0: no batch could take a statement.
+    #[track_caller]
     pub fn max_items(mut self, max_items: usize) -> Self {
+        assert!(
+            max_items > 0,
+            "max_items must be at least 1: a batch of 0 statements writes nothing"
+        );
         self.max_items = max_items;
         self
     }
 
-    /// The most bytes that share a commit: of parameters, and of statements made at run time. Default: 16 MiB.
-    #[must_use]
+    /// The most bytes that share a commit: of parameters, and of statements made at run time. Default: 16 MiB. With 0 every
+    /// statement that has some goes alone.
     pub fn max_weight(mut self, bytes: usize) -> Self {
         self.max_weight = bytes;
         self
@@ -148,7 +157,6 @@ impl Builder {
 
     /// The window: how long a statement may wait for others, counted from the first. Default: zero, which gathers while
     /// a commit runs and makes nobody wait on an idle database.
-    #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         self
@@ -160,12 +168,13 @@ impl Builder {
     /// SQLite always 1, as it has one writer.
     ///
     /// # Panics
-    /// If it is 0.
-    #[must_use]
+    ///
+    /// When it is 0: nothing could be written.
+    #[track_caller]
     pub fn max_in_flight(mut self, max_in_flight: usize) -> Self {
         assert!(
             max_in_flight > 0,
-            "a writer without a batch in flight would never write"
+            "max_in_flight must be at least 1: otherwise nothing is written"
         );
         self.max_in_flight = Some(max_in_flight);
         self
@@ -173,8 +182,16 @@ impl Builder {
 
     /// The most statements that wait, for each of the batches that may be in flight; what is over waits outside, in order.
     /// Default: 100,000.
-    #[must_use]
+    ///
+    /// # Panics
+    ///
+    /// When it is 0: nothing could enter.
+    #[track_caller]
     pub fn max_queued(mut self, max_queued: usize) -> Self {
+        assert!(
+            max_queued > 0,
+            "max_queued must be at least 1: otherwise nothing enters"
+        );
         self.max_queued = max_queued;
         self
     }
@@ -182,7 +199,8 @@ impl Builder {
     /// A writer on that database.
     ///
     /// # Panics
-    /// Outside a tokio runtime, or if a limit is 0 that must not be.
+    ///
+    /// Outside a tokio runtime.
     pub fn build(self, database: impl Database) -> Writer {
         let in_flight = database.in_flight();
         let lanes = self.max_in_flight.unwrap_or(in_flight.default).min(in_flight.most);
@@ -220,12 +238,12 @@ impl Writer {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new(database: impl Database) -> Self {
-        Builder::default().build(database)
+        WriterBuilder::default().build(database)
     }
 
-    /// Limits other than the defaults.
-    pub fn builder() -> Builder {
-        Builder::default()
+    /// Chooses limits; [`WriterBuilder::build`] makes the writer.
+    pub fn builder() -> WriterBuilder {
+        WriterBuilder::default()
     }
 
     /// Executes one statement. When this returns `Ok`, it is committed, with the database's full durability.

@@ -59,7 +59,7 @@ impl Shop {
     /// Opens the shop in that folder, and fills it first where there is none.
     pub(crate) async fn open(folder: &FilePath, products: i64, orders_each: i64) -> Result<Self, Box<dyn Error>> {
         // Few connections, as servers of databases have them.
-        let database = Sqlite::builder(folder.join("shop.db")).readers_max(4).open()?;
+        let database = Sqlite::builder(folder.join("shop.db")).max_readers(4).open()?;
         let writer = Writer::new(database.clone());
         fill(&database, &writer, products, orders_each).await?;
 

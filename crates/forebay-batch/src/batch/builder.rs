@@ -19,7 +19,7 @@ use super::runner::{Shared, Weigh, run};
 use super::window::WINDOW_MAX;
 
 impl<I, O, E> Batcher<I, O, E> {
-    /// Chooses limits; [`Builder::build`] makes the batcher.
+    /// Chooses limits; [`BatcherBuilder::build`] makes the batcher.
     ///
     /// ```
     /// use std::{convert::Infallible, time::Duration};
@@ -32,8 +32,8 @@ impl<I, O, E> Batcher<I, O, E> {
     ///     .build(|lines: Vec<String>| async move { Ok::<_, Infallible>(vec![(); lines.len()]) });
     /// # drop(writer);
     /// ```
-    pub fn builder() -> Builder<I, O, E> {
-        Builder::new()
+    pub fn builder() -> BatcherBuilder<I, O, E> {
+        BatcherBuilder::new()
     }
 }
 
@@ -43,19 +43,19 @@ where
     O: Send + 'static,
     E: Send + Sync + 'static,
 {
-    /// A batcher with the default limits; see [`Builder`] for each.
+    /// A batcher with the default limits; see [`BatcherBuilder`] for each.
     pub fn new<F, Fut>(process: F) -> Self
     where
         F: Fn(Vec<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<O>, E>> + Send + 'static,
     {
-        Builder::new().build(process)
+        BatcherBuilder::new().build(process)
     }
 }
 
 /// Chooses a batcher's limits; see [`Batcher::builder`].
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder<I, O, E> {
+pub struct BatcherBuilder<I, O, E> {
     max_items: usize,
     max_weight: Option<(usize, Weigh<I>)>,
     max_wait: Duration,
@@ -66,7 +66,7 @@ pub struct Builder<I, O, E> {
     answers: PhantomData<fn() -> (O, E)>,
 }
 
-impl<I, O, E> Builder<I, O, E> {
+impl<I, O, E> BatcherBuilder<I, O, E> {
     fn new() -> Self {
         Self {
             max_items: 1024,
@@ -192,9 +192,9 @@ impl<I, O, E> Builder<I, O, E> {
     }
 }
 
-impl<I, O, E> fmt::Debug for Builder<I, O, E> {
+impl<I, O, E> fmt::Debug for BatcherBuilder<I, O, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("BatcherBuilder")
             .field("max_items", &self.max_items)
             .field(
                 "max_weight",

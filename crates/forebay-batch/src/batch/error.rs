@@ -27,7 +27,7 @@ pub enum CallError<E> {
     /// The batcher was drained before this call entered. The item was not processed.
     Closed,
     /// No tokio runtime ran the batch to its end: the runtime has shut down, or the call was polled outside of one and the
-    /// batcher has none of its own (`Builder::runtime`). Whether the item took effect is not known.
+    /// batcher has none of its own (`BatcherBuilder::runtime`). Whether the item took effect is not known.
     Stopped,
 }
 

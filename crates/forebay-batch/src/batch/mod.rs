@@ -33,7 +33,7 @@ mod model;
 #[cfg(all(test, not(forebay_loom)))]
 mod user_code;
 
-pub use builder::Builder;
+pub use builder::BatcherBuilder;
 pub use call::Call;
 pub use error::{CallError, Rejected};
 pub use stats::Stats;

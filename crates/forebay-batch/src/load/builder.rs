@@ -18,7 +18,7 @@ use super::fetch::ask;
 use super::key::Key;
 
 impl<K, V, E> Loader<K, V, E> {
-    /// Chooses limits; [`Builder::build`] makes the loader.
+    /// Chooses limits; [`LoaderBuilder::build`] makes the loader.
     ///
     /// ```
     /// use std::{convert::Infallible, time::Duration};
@@ -34,8 +34,8 @@ impl<K, V, E> Loader<K, V, E> {
     ///     });
     /// # drop(halves);
     /// ```
-    pub fn builder() -> Builder<K, V, E> {
-        Builder::new()
+    pub fn builder() -> LoaderBuilder<K, V, E> {
+        LoaderBuilder::new()
     }
 }
 
@@ -45,21 +45,21 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    /// A loader with the default limits; see [`Builder`] for each.
+    /// A loader with the default limits; see [`LoaderBuilder`] for each.
     pub fn new<A, F, Fut>(fetch: F) -> Self
     where
         A: Answer<K, E, Value = V> + Send + 'static,
         F: Fn(Vec<K>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<A, E>> + Send + 'static,
     {
-        Builder::new().build(fetch)
+        LoaderBuilder::new().build(fetch)
     }
 }
 
 /// Chooses a loader's limits; see [`Loader::builder`].
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder<K, V, E> {
+pub struct LoaderBuilder<K, V, E> {
     max_items: usize,
     max_wait: Duration,
     max_in_flight: usize,
@@ -71,7 +71,7 @@ pub struct Builder<K, V, E> {
     loads: PhantomData<fn(K) -> (V, E)>,
 }
 
-impl<K, V, E> Builder<K, V, E> {
+impl<K, V, E> LoaderBuilder<K, V, E> {
     fn new() -> Self {
         Self {
             max_items: 1024,
@@ -194,9 +194,9 @@ impl<K, V, E> Builder<K, V, E> {
     }
 }
 
-impl<K, V, E> fmt::Debug for Builder<K, V, E> {
+impl<K, V, E> fmt::Debug for LoaderBuilder<K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("LoaderBuilder")
             .field("max_items", &self.max_items)
             .field("max_wait", &self.max_wait)
             .field("max_in_flight", &self.max_in_flight)

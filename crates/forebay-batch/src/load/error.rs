@@ -26,7 +26,7 @@ pub enum LoadError<E> {
         /// How many outcomes it returned.
         returned: usize,
     },
-    /// The fetch took longer than `Builder::fetch_timeout`, and was dropped. Try again, later or with fewer keys.
+    /// The fetch took longer than `LoaderBuilder::fetch_timeout`, and was dropped. Try again, later or with fewer keys.
     TimedOut(Duration),
     /// The loader was drained before this load entered. The key was not fetched.
     Closed,
@@ -34,7 +34,7 @@ pub enum LoadError<E> {
     /// answer. A bug in the fetch.
     TooDeep,
     /// No tokio runtime ran the fetch to its end: the runtime has shut down, or the load was polled outside of one and the
-    /// loader has none of its own (`Builder::runtime`).
+    /// loader has none of its own (`LoaderBuilder::runtime`).
     Stopped,
 }
 

@@ -118,7 +118,7 @@ mod stats;
 
 pub use crate::batch::Rejected;
 pub use answer::{Answer, Outcomes};
-pub use builder::Builder;
+pub use builder::LoaderBuilder;
 pub use error::LoadError;
 pub use future::Load;
 pub use key::Key;

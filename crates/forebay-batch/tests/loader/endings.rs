@@ -86,7 +86,7 @@ async fn try_register_is_refused_when_the_line_is_full_unless_the_key_is_on_its_
 
 #[test]
 fn limits_that_let_nothing_through_are_refused_where_they_are_set() {
-    type Builder = forebay_batch::load::Builder<u64, u64, String>;
+    type Builder = forebay_batch::load::LoaderBuilder<u64, u64, String>;
     type Set = fn(Builder) -> Builder;
     let refused: [(&str, Set); 3] = [
         ("max_items", |builder| builder.max_items(0)),

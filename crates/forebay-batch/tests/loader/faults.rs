@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use super::*;
 
 /// Does to each fetch what the first of its keys says, and answers with the list of its keys.
-fn mischievous(limits: forebay_batch::load::Builder<u64, u64, String>) -> Loader<u64, u64, String> {
+fn mischievous(limits: forebay_batch::load::LoaderBuilder<u64, u64, String>) -> Loader<u64, u64, String> {
     limits.build(|keys: Vec<u64>| {
         assert!(keys[0] != 901, "before its first await");
         async move {

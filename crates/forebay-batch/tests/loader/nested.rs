@@ -18,7 +18,7 @@ fn depths(max_in_flight: usize) -> Depths {
     depths_within(Loader::builder().max_in_flight(max_in_flight))
 }
 
-fn depths_within(limits: forebay_batch::load::Builder<u64, u64, String>) -> Depths {
+fn depths_within(limits: forebay_batch::load::LoaderBuilder<u64, u64, String>) -> Depths {
     let own: Arc<OnceLock<Depths>> = Arc::default();
     let inside = Arc::clone(&own);
     let loader = limits.build(move |keys: Vec<u64>| {

@@ -26,7 +26,7 @@ use super::{Kept, OpenError};
 pub struct Form<K, V> {
     namespace: String,
     keys: KeyForm<K>,
-    key_bytes_max: usize,
+    max_key_bytes: usize,
     codec: Arc<dyn Codec<V>>,
     envelope: Envelope,
     undecodable: Arc<AtomicU64>,
@@ -37,7 +37,7 @@ impl<K, V> Clone for Form<K, V> {
         Self {
             namespace: self.namespace.clone(),
             keys: self.keys.clone(),
-            key_bytes_max: self.key_bytes_max,
+            max_key_bytes: self.max_key_bytes,
             codec: Arc::clone(&self.codec),
             envelope: self.envelope,
             undecodable: Arc::clone(&self.undecodable),
@@ -50,7 +50,7 @@ impl<K, V> fmt::Debug for Form<K, V> {
         formatter
             .debug_struct("Form")
             .field("namespace", &self.namespace)
-            .field("key_bytes_max", &self.key_bytes_max)
+            .field("max_key_bytes", &self.max_key_bytes)
             .field("envelope", &self.envelope)
             .finish_non_exhaustive()
     }
@@ -62,7 +62,7 @@ impl<K, V> Form<K, V> {
         Self {
             namespace: namespace.to_owned(),
             keys,
-            key_bytes_max: 1 << 10,
+            max_key_bytes: 1 << 10,
             codec: Arc::new(codec),
             envelope: Envelope {
                 schema: 0,
@@ -89,14 +89,14 @@ impl<K, V> Form<K, V> {
 
     /// A key longer than this, namespace included, is not stored.
     #[must_use]
-    pub fn key_bytes_max(mut self, bytes: usize) -> Self {
-        self.key_bytes_max = bytes;
+    pub fn max_key_bytes(mut self, bytes: usize) -> Self {
+        self.max_key_bytes = bytes;
         self
     }
 
     /// A value larger than this is not stored, before compression; nor is more than this read.
     #[must_use]
-    pub fn value_bytes_max(mut self, bytes: usize) -> Self {
+    pub fn max_value_bytes(mut self, bytes: usize) -> Self {
         // The length of a compressed value has 32 bits.
         self.envelope.bytes_max = bytes.saturating_add(HEAD_BYTES).min(u32::MAX as usize);
         self
@@ -113,7 +113,7 @@ impl<K, V> Form<K, V> {
 
     /// The key's bytes; none for one that is never stored.
     pub(super) fn key(&self, key: &K) -> Option<Vec<u8>> {
-        self.keys.in_namespace(&self.namespace, key, self.key_bytes_max)
+        self.keys.in_namespace(&self.namespace, key, self.max_key_bytes)
     }
 
     /// The value's bytes under a key's; none for one that cannot be stored.

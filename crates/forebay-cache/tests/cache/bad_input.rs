@@ -163,7 +163,7 @@ async fn a_refresh_that_failed_in_what_is_now_the_future_does_not_hold_back_for_
 /// A source that may ask the cache that it is the source of.
 fn reentrant(
     asks: fn(u64) -> Option<u64>,
-    build: impl FnOnce(Builder<u64, u64, String>) -> Builder<u64, u64, String>,
+    build: impl FnOnce(CacheBuilder<u64, u64, String>) -> CacheBuilder<u64, u64, String>,
 ) -> Tested {
     let own: Arc<OnceLock<Tested>> = Arc::default();
     let of_source = Arc::clone(&own);

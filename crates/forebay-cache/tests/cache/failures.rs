@@ -3,7 +3,7 @@
 use super::*;
 
 /// A cache over it whose entries expire at once after 100 ms, and rescue for a minute after; all time is tokio's.
-fn rescuing(database: &Database) -> Builder<u64, u64, String> {
+fn rescuing(database: &Database) -> CacheBuilder<u64, u64, String> {
     Cache::builder(database.source())
         .clock(tokio_clock())
         .fresh_for(ms(100))

@@ -127,7 +127,7 @@ async fn a_refresh_that_is_called_off_does_not_hold_back_the_refresh_of_a_stale_
 #[tokio::test(start_paused = true)]
 async fn several_fetches_of_a_key_may_run_where_asked_for_and_the_last_begun_is_kept() {
     let database = Database::shut().with(1, 10);
-    let cache = lasting(&database).fetches_per_key(2).build();
+    let cache = lasting(&database).max_fetches_per_key(2).build();
     let first = begin_get(&cache, 1).await;
     database.set(1, 11);
     let second = begin_get(&cache, 1).await;
@@ -155,7 +155,7 @@ async fn of_several_fetches_of_a_key_an_older_one_that_lands_later_is_not_kept()
             Ok(Some(number as u64))
         }
     })
-    .fetches_per_key(2)
+    .max_fetches_per_key(2)
     .build();
     let readers = [begin_get(&cache, 1).await, begin_get(&cache, 1).await];
     gates[1].add_permits(1);

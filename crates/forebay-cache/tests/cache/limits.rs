@@ -224,12 +224,12 @@ async fn a_refresh_that_is_refused_changes_nothing() {
 
 #[test]
 fn limits_that_let_nothing_through_are_refused_where_they_are_set() {
-    fn builder() -> Builder<u64, u64, String> {
+    fn builder() -> CacheBuilder<u64, u64, String> {
         Cache::builder(|_: u64| async { Ok(None) })
     }
     let refused: [fn(); 6] = [
         || drop(builder().max_fetches(0)),
-        || drop(builder().fetches_per_key(0)),
+        || drop(builder().max_fetches_per_key(0)),
         || drop(builder().max_flights(0)),
         || drop(builder().jitter(1.1)),
         || drop(builder().jitter(f64::NAN)),

@@ -29,7 +29,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use forebay_batch::load::Loader;
-use forebay_cache::{Answer, Builder, Cache, CacheError, Clock, State};
+use forebay_cache::{Answer, Cache, CacheBuilder, CacheError, Clock, State};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -188,7 +188,7 @@ impl Database {
         self.loader_of(Loader::builder())
     }
 
-    fn loader_of(&self, builder: forebay_batch::load::Builder<u64, u64, String>) -> Loader<u64, u64, String> {
+    fn loader_of(&self, builder: forebay_batch::load::LoaderBuilder<u64, u64, String>) -> Loader<u64, u64, String> {
         let rows = Arc::clone(&self.0);
         builder.build(move |keys: Vec<u64>| {
             let rows = Arc::clone(&rows);
@@ -212,7 +212,7 @@ impl Database {
 }
 
 /// A cache over it whose entries are fresh for 100 ms and then stale for 100 ms, missing ones for 10 ms each.
-fn timed(database: &Database, ticks: &Ticks) -> Builder<u64, u64, String> {
+fn timed(database: &Database, ticks: &Ticks) -> CacheBuilder<u64, u64, String> {
     Cache::builder(database.source())
         .clock(ticks.clock())
         .fresh_for(ms(100))
@@ -222,7 +222,7 @@ fn timed(database: &Database, ticks: &Ticks) -> Builder<u64, u64, String> {
 }
 
 /// A cache over it whose entries are fresh for an hour.
-fn lasting(database: &Database) -> Builder<u64, u64, String> {
+fn lasting(database: &Database) -> CacheBuilder<u64, u64, String> {
     Cache::builder(database.source()).fresh_for(HOUR)
 }
 

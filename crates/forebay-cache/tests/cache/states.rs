@@ -6,7 +6,7 @@ use super::*;
 
 /// A cache with that key in it, fetched when the ticks were at their beginning; the source has other values now.
 async fn filled(
-    build: impl FnOnce(Builder<u64, u64, String>) -> Builder<u64, u64, String>,
+    build: impl FnOnce(CacheBuilder<u64, u64, String>) -> CacheBuilder<u64, u64, String>,
 ) -> (Database, Ticks, Tested) {
     let (database, ticks) = (Database::open().with(1, 10), Ticks::new());
     let cache = build(timed(&database, &ticks)).build();

@@ -192,7 +192,7 @@ impl Round {
         }
     }
 
-    fn tune<E: Send + Sync + 'static>(&mut self, builder: Builder<u64, u64, E>) -> Builder<u64, u64, E> {
+    fn tune<E: Send + Sync + 'static>(&mut self, builder: CacheBuilder<u64, u64, E>) -> CacheBuilder<u64, u64, E> {
         let random = &mut self.random;
         let capacity = if random.random() { KEYS / 2 } else { 1_000 };
         let builder = builder
@@ -202,7 +202,7 @@ impl Round {
             .stale_for(ms(random.random_range(0..2) * 50))
             .jitter(random.random_range(0.0..0.5))
             .refresh_ahead(random.random_range(0.5..1.0))
-            .fetches_per_key(random.random_range(1..3))
+            .max_fetches_per_key(random.random_range(1..3))
             .retry_after(ms(0), ms(0));
         if random.random() {
             builder.max_fetches(random.random_range(1..4))

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::*;
 
 /// Entries expire after 100 ms and rescue for an hour; a reader who could be rescued waits 20 ms, a fetch runs for 50 ms.
-fn impatient(database: &Database) -> Builder<u64, u64, String> {
+fn impatient(database: &Database) -> CacheBuilder<u64, u64, String> {
     Cache::builder(database.source())
         .clock(tokio_clock())
         .fresh_for(ms(100))
@@ -17,7 +17,7 @@ fn impatient(database: &Database) -> Builder<u64, u64, String> {
 /// With the keys 1 to `keys` in it, expired; all fetches from now on wait.
 async fn expired(
     keys: u64,
-    build: impl FnOnce(Builder<u64, u64, String>) -> Builder<u64, u64, String>,
+    build: impl FnOnce(CacheBuilder<u64, u64, String>) -> CacheBuilder<u64, u64, String>,
 ) -> (Database, Tested) {
     let database = Database::open();
     let cache = build(impatient(&database)).build();

@@ -18,7 +18,7 @@ fn form() -> Form<u64, String> {
 
 /// With limits that the contract's test passes over.
 fn limited() -> Form<u64, String> {
-    form().key_bytes_max(10).value_bytes_max(60_000)
+    form().max_key_bytes(10).max_value_bytes(60_000)
 }
 
 /// A time that survives being cut to milliseconds.

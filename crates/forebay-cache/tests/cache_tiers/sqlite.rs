@@ -1,6 +1,7 @@
 //! The SQLite tier alone: restarts, crashes, damage, bounds.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use forebay_cache::tier::{OpenError, TierError, sqlite::SqliteTier};
@@ -343,5 +344,19 @@ impl Drop for SmallDisk {
             .arg("-l")
             .arg(self.0.path())
             .status();
+    }
+}
+
+#[test]
+fn a_limit_of_zero_is_refused_where_it_is_set_by_its_name() {
+    let builder = || SqliteTier::builder("a.tier", form());
+    let refusals: [(&str, &dyn Fn()); 2] = [
+        ("max_entries", &|| drop(builder().max_entries(0))),
+        ("max_bytes", &|| drop(builder().max_bytes(0))),
+    ];
+    for (name, set) in refusals {
+        let panic = catch_unwind(AssertUnwindSafe(set)).expect_err(name);
+        let said = panic.downcast_ref::<&str>().expect("words");
+        assert!(said.starts_with(&format!("{name} must be at least 1: ")), "{said}");
     }
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 
 use forebay_cache::tier::redis::RedisTier;
 use forebay_cache::tier::{Form, Kept, KeyForm, Postcard, Put, Tier, TierSettings, TierStats};
-use forebay_cache::{Builder, Cache, Clock};
+use forebay_cache::{Cache, CacheBuilder, Clock};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -122,7 +122,7 @@ impl Database {
     }
 
     /// A cache over it, and one tier.
-    fn cache(&self, tier: impl Tier<u64, u64>) -> Builder<u64, u64, String> {
+    fn cache(&self, tier: impl Tier<u64, u64>) -> CacheBuilder<u64, u64, String> {
         Cache::builder(self.source())
             .fresh_for(HOUR)
             .tier(tier)

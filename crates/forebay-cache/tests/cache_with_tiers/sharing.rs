@@ -31,7 +31,7 @@ async fn a_copy_is_not_fresh_again_by_being_read() {
         during.turn(secs(60));
         async { Ok::<_, String>(Some(10)) }
     };
-    let windows = |builder: Builder<u64, u64, String>| {
+    let windows = |builder: CacheBuilder<u64, u64, String>| {
         let builder = builder.clock(ticks.clock()).tier(redis_tier(&redis.url()));
         builder.fresh_for(secs(100)).stale_for(secs(100)).build()
     };

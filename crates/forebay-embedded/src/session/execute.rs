@@ -681,7 +681,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// What these portals leave of the memory for rows that are gathered.
     pub(super) fn bytes_left<'a>(&self, portals: impl Iterator<Item = &'a Portal>) -> usize {
         let kept = portals.map(Portal::kept_bytes).sum::<usize>();
-        self.shared.limits.result_bytes_max.saturating_sub(kept)
+        self.shared.limits.max_result_bytes.saturating_sub(kept)
     }
 
     /// Reads what is left of an open portal, and gives back what it read from.
@@ -701,7 +701,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             })
             .await?;
         let Some(gathered) = gathered? else {
-            let bytes_max = self.shared.limits.result_bytes_max;
+            let bytes_max = self.shared.limits.max_result_bytes;
             let message = format!("what is left to read of the open portals takes more than {bytes_max} bytes");
             return Err(WireError::new("54000", message)
                 .with_hint(

@@ -92,10 +92,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let message = format!("prepared statement \"{name}\" already exists");
                 return Err(WireError::new("42P05", message));
             }
-            if self.statements.len() >= self.shared.limits.statements_max {
+            if self.statements.len() >= self.shared.limits.max_statements {
                 let message = format!(
                     "a session has at most {} prepared statements",
-                    self.shared.limits.statements_max
+                    self.shared.limits.max_statements
                 );
                 return Err(WireError::new("53400", message)
                     .with_hint("Close those that are no longer needed, or DEALLOCATE ALL."));
@@ -213,8 +213,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Whether there can be no more portals, or none with so long parameters.
     pub(super) fn refuse_portal(&self, parameter_bytes: usize) -> Result<(), WireError> {
-        if self.portals.len() >= self.shared.limits.portals_max {
-            let message = format!("a session has at most {} portals open", self.shared.limits.portals_max);
+        if self.portals.len() >= self.shared.limits.max_portals {
+            let message = format!("a session has at most {} portals open", self.shared.limits.max_portals);
             return Err(WireError::new("53400", message).with_hint("Close those that are no longer needed."));
         }
         let others = self.portals.values().map(|portal| portal.parameter_bytes);
@@ -289,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// A session keeps as much as one message may bring, however many messages bring it.
     fn refuse_if_too_large(&self, bytes: usize, what: &str) -> Result<(), WireError> {
-        let bytes_max = self.shared.limits.message_bytes_max;
+        let bytes_max = self.shared.limits.max_message_bytes;
         if bytes <= bytes_max {
             return Ok(());
         }

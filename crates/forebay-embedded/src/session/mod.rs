@@ -96,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         registration: Registration,
         identity: Identity,
     ) -> Self {
-        input.set_max_message_bytes(shared.limits.message_bytes_max);
+        input.set_max_message_bytes(shared.limits.max_message_bytes);
         input.set_budget(Arc::clone(&shared.input));
         Self {
             input,

@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         token: &CancelToken,
     ) -> Result<Vec<Value>, Stop> {
         self.next_cursor += 1;
-        let (number, bytes_max) = (self.next_cursor, self.shared.limits.result_bytes_max);
+        let (number, bytes_max) = (self.next_cursor, self.shared.limits.max_result_bytes);
         let plan = portal.prepared.shape.plan.as_ref();
         let sql = Sql::from(plan.map(|plan| plan.first_sql()).unwrap_or_default());
         let parameters = self.take_parameters(portal);

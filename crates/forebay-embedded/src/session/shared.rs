@@ -46,9 +46,9 @@ pub struct Shared {
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The longest message of a client that is authenticated, in bytes.
-    pub message_bytes_max: usize,
+    pub max_message_bytes: usize,
     /// The most memory a result may take that is gathered before its client reads it, in bytes.
-    pub result_bytes_max: usize,
+    pub max_result_bytes: usize,
     /// The longest a statement may take; none: as long as it takes.
     pub statement_timeout: Option<Duration>,
     /// How long a session may be idle while it holds what others wait for; none: for ever.
@@ -60,9 +60,9 @@ pub struct Limits {
     /// How long a server that stops waits for the Sync behind what it has acknowledged.
     pub sync_grace: Duration,
     /// Prepared statements one session may have.
-    pub statements_max: usize,
+    pub max_statements: usize,
     /// Portals one session may have open.
-    pub portals_max: usize,
+    pub max_portals: usize,
 }
 
 /// The server's life, as its sessions see it.

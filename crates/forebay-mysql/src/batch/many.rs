@@ -214,7 +214,7 @@ impl Batch<'_> {
                 at += rows;
                 let values = |index: &usize| {
                     let values = self.writes[*index].parameters().values();
-                    key.parameters.iter().map(|&place| values[place].clone())
+                    key.parameters.iter().map(|&number| values[number].clone())
                 };
                 let parameters = Parameters::from(asked.iter().flat_map(values).collect::<Vec<_>>());
                 let there = match connection.execute(&set.question(key, rows), &parameters).await {
@@ -251,12 +251,11 @@ impl Batch<'_> {
                 }
             }
         }
-        let places =
-            |is_wanted: &dyn Fn(&usize) -> bool| run.iter().copied().filter(|index| is_wanted(index)).collect();
+        let those = |is_wanted: &dyn Fn(&usize) -> bool| run.iter().copied().filter(|index| is_wanted(index)).collect();
         let sifted = Sifted {
-            there: places(&|index| is_there.contains(index)),
-            clear: places(&|index| !is_there.contains(index) && !is_second.contains(index)),
-            second: places(&|index| is_second.contains(index)),
+            there: those(&|index| is_there.contains(index)),
+            clear: those(&|index| !is_there.contains(index) && !is_second.contains(index)),
+            second: those(&|index| is_second.contains(index)),
         };
         if sifted.clear.len() < run.len() {
             set.expect_conflicts();

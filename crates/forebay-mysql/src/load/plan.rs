@@ -75,7 +75,7 @@ impl Query {
             return Ok(None);
         };
         let first = many.numbers.chunks(KEYS_MAX).next().unwrap_or_default();
-        let fits = match reading.describe(&listed.sql(places(first.len()))).await {
+        let fits = match reading.describe(&listed.sql(placeholders(first.len()))).await {
             Ok(described) => is_told_by_number(&described.columns),
             Err(Unread::Failed(error)) if is_of_kind(&error, Kind::Text) => false,
             // It may pass.
@@ -94,11 +94,11 @@ impl Query {
         let mut columns = Columns::default();
         let mut own: Arc<[Column]> = Arc::new([]);
         for numbers in many.numbers.chunks(KEYS_MAX) {
-            let sql = many.listed.sql(places(numbers.len()));
-            // The last one as often as there are places left: it is one of the list all the same.
+            let sql = many.listed.sql(placeholders(numbers.len()));
+            // The last one as often as there are placeholders left: it is one of the list all the same.
             let last = numbers.last().copied().unwrap_or_default();
             let values = numbers.iter().copied().chain(std::iter::repeat(last));
-            let parameters: Vec<Value> = values.take(places(numbers.len())).map(Value::Integer).collect();
+            let parameters: Vec<Value> = values.take(placeholders(numbers.len())).map(Value::Integer).collect();
             let read = match reading.rows(&sql, &parameters.into()).await {
                 Ok(read) => read,
                 Err(Unread::Failed(error)) if !is_of_the_moment(&error) => return Ok(None),
@@ -111,14 +111,14 @@ impl Query {
             own = columns.named(&read.columns, read.columns.len() - 1);
             for mut row in read.rows {
                 let number = row.pop().and_then(|value| value.as_integer());
-                let Some(places) = number.and_then(|number| many.places.get(&number)) else {
+                let Some(indices) = number.and_then(|number| many.indices.get(&number)) else {
                     // Not a number that was asked for: the comparison is not what it was taken for.
                     self.is_unlisted.store(true, Ordering::Relaxed);
                     return Ok(None);
                 };
-                if let Some((last, others)) = places.split_last() {
-                    for place in others {
-                        each[*place].push(row.clone());
+                if let Some((last, others)) = indices.split_last() {
+                    for index in others {
+                        each[*index].push(row.clone());
                     }
                     each[*last].push(row);
                 }
@@ -152,33 +152,33 @@ struct Many<'q> {
     /// Each once.
     numbers: Vec<i64>,
     /// The keys that are that number.
-    places: HashMap<i64, Vec<usize>>,
+    indices: HashMap<i64, Vec<usize>>,
 }
 
 impl<'q> Many<'q> {
     fn of(listed: &'q Listed, keys: &[Parameters]) -> Option<Self> {
         let mut numbers = Vec::with_capacity(keys.len());
-        let mut places: HashMap<i64, Vec<usize>> = HashMap::with_capacity(keys.len());
-        for (place, key) in keys.iter().enumerate() {
+        let mut indices: HashMap<i64, Vec<usize>> = HashMap::with_capacity(keys.len());
+        for (index, key) in keys.iter().enumerate() {
             let [Value::Integer(number)] = key.values() else {
                 return None;
             };
-            let of_number = places.entry(*number).or_default();
+            let of_number = indices.entry(*number).or_default();
             if of_number.is_empty() {
                 numbers.push(*number);
             }
-            of_number.push(place);
+            of_number.push(index);
         }
         Some(Self {
             listed,
             numbers,
-            places,
+            indices,
         })
     }
 }
 
-/// Places for so many keys: of few sizes, so that few statements are prepared.
-fn places(keys: usize) -> usize {
+/// How many placeholders there are for so many keys: of few sizes, so that few statements are prepared.
+fn placeholders(keys: usize) -> usize {
     keys.next_power_of_two()
 }
 

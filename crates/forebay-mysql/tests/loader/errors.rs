@@ -80,7 +80,7 @@ async fn rows_beyond_the_limit_are_their_keys_error() {
         "CREATE TABLE t (id int PRIMARY KEY, big longtext); INSERT INTO t VALUES (1, 'a'), (2, repeat('b', 100000)), (3, 'c')",
     )
     .await;
-    let mysql = MySql::builder(&database.url).unwrap().rows_bytes_max(50_000);
+    let mysql = MySql::builder(&database.url).unwrap().max_rows_bytes(50_000);
     let mysql = mysql.connect().await.unwrap();
     for sql in [
         "SELECT big FROM t WHERE id = ?",

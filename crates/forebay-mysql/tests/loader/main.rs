@@ -69,7 +69,12 @@ impl Database {
         if !schema.is_empty() {
             connection(&url).await.query_drop(schema).await.unwrap();
         }
-        let mysql = MySql::builder(&url).unwrap().connections(4).connect().await.unwrap();
+        let mysql = MySql::builder(&url)
+            .unwrap()
+            .max_connections(4)
+            .connect()
+            .await
+            .unwrap();
         Self { mysql, url, name }
     }
 

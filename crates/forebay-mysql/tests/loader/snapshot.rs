@@ -114,7 +114,7 @@ async fn nothing_is_written() {
 #[tokio::test]
 async fn a_table_that_changes_after_the_snapshot_is_read_in_another_one() {
     let mut database = Database::new("CREATE TABLE t (id int, n int); INSERT INTO t VALUES (1, 1), (2, 2)").await;
-    let builder = MySql::builder(&database.url).unwrap().connections(1);
+    let builder = MySql::builder(&database.url).unwrap().max_connections(1);
     database.mysql = builder.lock_timeout(Duration::from_secs(60)).connect().await.unwrap();
     for sql in ["SELECT n FROM t WHERE id = ?", "SELECT n FROM t WHERE id = ? LIMIT 1"] {
         let loader: Loader<i64, i64, ReadError> = database.mysql.loader(sql);

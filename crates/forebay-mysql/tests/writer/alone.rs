@@ -86,7 +86,7 @@ async fn what_one_leaves_in_its_session_the_next_does_not_find() {
     .await;
     let writer = Writer::builder()
         .max_in_flight(1)
-        .build(database.builder().connections(1).connect().await.unwrap());
+        .build(database.builder().max_connections(1).connect().await.unwrap());
     writer.execute("CALL changes()", ()).await.unwrap();
     writer.execute("SELECT 'x' INTO @yours", ()).await.unwrap();
     writer

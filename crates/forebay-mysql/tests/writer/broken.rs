@@ -275,3 +275,37 @@ async fn what_could_not_be_undone_is_not_written_again_after_a_loss() {
     );
     assert_eq!(database.read("SELECT COUNT(*) FROM kept").await, ["1"]);
 }
+
+/// Whether there are tables without transactions cannot be asked, so that what was executed is not told to have had no effect, nor
+/// executed again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_have_stayed_is_unknown_where_the_server_cannot_be_asked() {
+    let server = MariaDb::start().unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let database = Database::on(&server.url(), SCHEMA).await;
+    let url = database
+        .url
+        .replace(&server.address().to_string(), &proxy.address().to_string());
+    let builder = MySql::builder(&url).unwrap().retry_for(Duration::from_millis(300));
+    let builder = builder.lock_timeout(Duration::from_secs(60));
+    let mysql = builder.connect().await.unwrap();
+    // Not there when it was asked.
+    database.run("CREATE TABLE kept (n INT) ENGINE = MyISAM").await;
+    let mut other = database.plain().await;
+    let locking = "INSERT INTO t VALUES (1, 0); BEGIN; UPDATE t SET n = 1 WHERE id = 1";
+    other.query_drop(locking).await.unwrap();
+    let writing = tokio::spawn(async move {
+        let kept = Write::new("INSERT INTO kept VALUES (1)", ());
+        let blocked = Write::new("UPDATE t SET n = n + 1 WHERE id = 1", ());
+        let after = Write::new("UPDATE t SET n = n + 2 WHERE id = 1", ());
+        together(&mysql, vec![kept, blocked, after]).await
+    });
+    crate::lock_waiter(&database).await;
+    proxy.set(Behaviour::Refuse);
+    let answers = writing.await.unwrap();
+    let is_unknown = |answer: &crate::Answer| matches!(answer, Err(WriteError::OutcomeUnknown { .. }));
+    assert!(is_unknown(&answers[0]) && is_unknown(&answers[1]), "{answers:?}");
+    assert!(matches!(answers[2], Err(WriteError::Unavailable { .. })), "{answers:?}");
+    other.query_drop("COMMIT").await.unwrap();
+    assert_eq!(database.read("SELECT COUNT(*) FROM kept").await, ["1"]);
+}

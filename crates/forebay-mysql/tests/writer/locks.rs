@@ -252,7 +252,7 @@ async fn with_one_writing_connection_who_waits_for_a_lock_leaves_it_to_others() 
     let database = Database::new(SCHEMA).await;
     let mut other = database.plain().await;
     other.query_drop("BEGIN; UPDATE t SET v = 9 WHERE n = 1").await.unwrap();
-    let writer = Writer::new(database.builder().connections(2).connect().await.unwrap());
+    let writer = Writer::new(database.builder().max_connections(2).connect().await.unwrap());
     let blocked = tokio::spawn({
         let writer = writer.clone();
         async move { writer.execute("UPDATE t SET v = v + 1 WHERE n = 1", ()).await }

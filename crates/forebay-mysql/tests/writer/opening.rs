@@ -78,7 +78,7 @@ async fn a_password_that_has_to_be_encoded_is_told_and_not_repeated() {
 #[tokio::test]
 async fn readers_leave_a_connection_to_writers_and_writers_to_readers() {
     let database = Database::new("CREATE TABLE t (n INT)").await;
-    let mysql = database.builder().connections(3).connect().await.unwrap();
+    let mysql = database.builder().max_connections(3).connect().await.unwrap();
     let writer = Writer::new(mysql.clone());
     // Writers hold all that they may have.
     let open = [writer.begin().await.unwrap(), writer.begin().await.unwrap()];
@@ -101,7 +101,7 @@ async fn readers_leave_a_connection_to_writers_and_writers_to_readers() {
 #[tokio::test]
 async fn with_one_connection_who_comes_first_is_served_first() {
     let database = Database::new("CREATE TABLE t (n INT)").await;
-    let mysql = database.builder().connections(1).connect().await.unwrap();
+    let mysql = database.builder().max_connections(1).connect().await.unwrap();
     let writer = Writer::new(mysql.clone());
     for n in 0..20 {
         let (write, read) = tokio::join!(
@@ -117,7 +117,7 @@ async fn more_texts_than_are_kept_prepared_are_written_all_the_same() {
     let database = Database::new("CREATE TABLE t (n INT)").await;
     let mysql = database
         .builder()
-        .connections(1)
+        .max_connections(1)
         .statement_cache(2)
         .connect()
         .await
@@ -161,7 +161,7 @@ async fn where_the_server_takes_no_more_connections_one_is_waited_for() {
         .start()
         .unwrap();
     let database = Database::on(&server.url(), "CREATE TABLE t (n INT)").await;
-    let mysql = database.builder().connections(2).connect().await.unwrap();
+    let mysql = database.builder().max_connections(2).connect().await.unwrap();
     let writer = Writer::new(mysql.clone());
     // One is taken by the transaction, so that the query needs another.
     let transaction = writer.begin().await.unwrap();

@@ -168,7 +168,7 @@ async fn an_outcome_that_is_not_accepted_is_undone_and_nothing_else() {
 #[tokio::test]
 async fn rows_beyond_the_limit_are_an_error_without_effect() {
     let database = Database::new(SCHEMA).await;
-    let mysql = database.builder().rows_bytes_max(2000).connect().await.unwrap();
+    let mysql = database.builder().max_rows_bytes(2000).connect().await.unwrap();
     let answers = together_plainly(
         &mysql,
         &[
@@ -238,7 +238,7 @@ async fn what_was_committed_and_returned_too_much_is_never_said_to_have_no_effec
     let database = Database::new(SCHEMA).await;
     let adds = "CREATE PROCEDURE adds() BEGIN INSERT INTO keyed VALUES ('p', 1); SELECT REPEAT('x', 3000); END";
     database.run(adds).await;
-    let mysql = database.builder().rows_bytes_max(2000).connect().await.unwrap();
+    let mysql = database.builder().max_rows_bytes(2000).connect().await.unwrap();
     let writer = Writer::new(mysql);
     for (before, number) in BEFORE.into_iter().zip(0..) {
         let insert = format!("{before}INSERT INTO keyed VALUES (?, 1) RETURNING REPEAT('x', 3000)");

@@ -26,7 +26,7 @@ async fn nothing_is_seen_before_the_commit_and_all_after_it() {
 #[tokio::test]
 async fn dropped_or_rolled_back_nothing_is_left_and_the_connection_is_good() {
     let database = Database::new(SCHEMA).await;
-    let writer = Writer::new(database.builder().connections(1).connect().await.unwrap());
+    let writer = Writer::new(database.builder().max_connections(1).connect().await.unwrap());
     for roll_back in [true, false] {
         let mut transaction = writer.begin().await.unwrap();
         transaction.execute(INSERT, [1]).await.unwrap();
@@ -93,7 +93,7 @@ async fn one_that_is_killed_is_lost() {
 #[tokio::test]
 async fn what_it_leaves_in_its_session_the_next_does_not_find() {
     let database = Database::new(SCHEMA).await;
-    let writer = Writer::new(database.builder().connections(1).connect().await.unwrap());
+    let writer = Writer::new(database.builder().max_connections(1).connect().await.unwrap());
     let mut transaction = writer.begin().await.unwrap();
     transaction.execute("SELECT 5 INTO @mine", ()).await.unwrap();
     transaction.commit().await.unwrap();
@@ -104,7 +104,7 @@ async fn what_it_leaves_in_its_session_the_next_does_not_find() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_named_lock_ends_with_what_took_it() {
     let database = Database::new("CREATE TABLE t (n INT)").await;
-    let mysql = database.builder().connections(4).connect().await.unwrap();
+    let mysql = database.builder().max_connections(4).connect().await.unwrap();
     let writer = Writer::new(mysql.clone());
     let name = database.url.rsplit_once('/').unwrap().1;
     let take = format!("SELECT GET_LOCK('{name}', 0)");

@@ -20,6 +20,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::wakers;
+
 /// A read that needs no more runs than this needs little.
 const LITTLE_RUNS: usize = 4;
 /// So many times what the disk is given at once may be admitted, so that it has more to do when something ends.
@@ -179,7 +181,7 @@ impl Admission {
         };
         let _left_at_last = Leave { admission: self, place };
         self.let_in();
-        its_turn
+        wakers::guarded(its_turn)
             .await
             .expect("who is in line is told, and leaves it only with this")
     }
@@ -224,10 +226,12 @@ impl Drop for Leave<'_> {
 #[cfg(all(test, not(forebay_loom)))]
 mod tests {
     use std::pin::Pin;
+    use std::task::Context;
 
     use futures_util::future::poll_immediate;
 
     use super::*;
+    use crate::testing::PanickingWaker;
 
     /// 64 pages at once on the disk: 128 ahead, 32 a turn, and little is 32.
     fn admission() -> Arc<Admission> {
@@ -397,6 +401,21 @@ mod tests {
         drop(waiters);
         check_nobody_is_in(&admission);
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_a_turn_back_is_not_harmed_by_a_waker_that_panics() {
+        let admission = admission();
+        let mut turns = all_turns(&admission);
+        let mut first = Box::pin(admission.admit(100));
+        let panicking = PanickingWaker::waker();
+        assert!(first.as_mut().poll(&mut Context::from_waker(&panicking)).is_pending());
+        let mut second = waiter(&admission, 100).await;
+        turns.truncate(2);
+        let given = [poll_immediate(&mut first).await, poll_immediate(&mut second).await];
+        assert!(given.iter().all(Option::is_some), "both have theirs");
+        drop((turns, given));
+        check_nobody_is_in(&admission);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use crate::sync::{AtomicBool, Ordering, fence};
+use crate::wakers;
 
 /// All frames of a pool.
 pub(crate) struct FrameBudget {
@@ -85,9 +86,8 @@ impl FrameBudget {
             "who asks for more than there are would wait for ever"
         );
         let _wanting = Wanting::of(self, count);
-        let permits = tokio::time::timeout(limit, self.free.acquire_many(narrow(count)))
-            .await
-            .ok()?;
+        let turn = wakers::guarded(self.free.acquire_many(narrow(count)));
+        let permits = tokio::time::timeout(limit, turn).await.ok()?;
         permits.expect("this semaphore is never closed").forget();
         Some(self.took(count))
     }
@@ -205,9 +205,10 @@ fn narrow(count: usize) -> u32 {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
-    use std::task::Poll;
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
+    use crate::testing::{Flag, PanickingWaker};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -243,6 +244,23 @@ mod tests {
         drop(three);
         assert_eq!(frames.taken(), 3);
         frames.give_back(3);
+        check_all_is_free(&frames);
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_frames_back_is_not_harmed_by_a_waker_that_panics() {
+        let (frames, _) = watched(4);
+        let out = frames.try_take(4).expect("free");
+        let mut first = Box::pin(frames.take(2, LONG));
+        let panicking = PanickingWaker::waker();
+        assert!(first.as_mut().poll(&mut Context::from_waker(&panicking)).is_pending());
+        let mut second = Box::pin(frames.take(2, LONG));
+        let flag = Arc::new(Flag::default());
+        let waker = Waker::from(Arc::clone(&flag));
+        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(out);
+        assert!(flag.is_set(), "the one behind it is woken");
+        assert!(first.await.is_some() && second.await.is_some());
         check_all_is_free(&frames);
     }
 

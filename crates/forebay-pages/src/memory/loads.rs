@@ -1,7 +1,7 @@
 //! The loads of a file that are in flight, as those who wait for their pages see them.
 //!
 //! Promises: a page is in one load at most. Waiting for a load ends when it has ended, whenever the wait began, and each waiter is
-//! told only of the pages that it wants. Giving up (dropping the future) changes nothing for others.
+//! told only of the pages that it wants. Giving up (dropping the future) changes nothing for others, nor does a waker that panics.
 //!
 //! Knows neither I/O nor memory.
 
@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 use crate::error::PageError;
+use crate::wakers;
 
 /// A page that could not be loaded, and why.
 pub(crate) type PageFailure = (u32, PageError);
@@ -47,7 +48,7 @@ impl Load {
         let mut ended = pin!(self.ended.notified());
         ended.as_mut().enable();
         if self.failures.get().is_none() {
-            ended.await;
+            wakers::guarded(ended).await;
         }
         debug_assert!(self.failures.get().is_some(), "notified when it has ended");
     }
@@ -92,7 +93,10 @@ impl Loads {
 
 #[cfg(all(test, not(forebay_loom)))]
 mod tests {
+    use std::task::{Context, Waker};
+
     use super::*;
+    use crate::testing::{Flag, PanickingWaker};
 
     #[test]
     fn a_page_has_the_load_whose_extent_it_is_in() {
@@ -109,5 +113,32 @@ mod tests {
         loads.remove(&(5..6));
         loads.remove(&(8..11));
         assert!(loads.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_waker_that_panics_keeps_nobody_else_waiting() {
+        let load = Load::new();
+        // More than are woken at a time, the one that panics among the first.
+        let mut waiters: Vec<_> = (0..100).map(|_| Box::pin(load.wait())).collect();
+        let panicking = PanickingWaker::waker();
+        let flags: Vec<_> = (0..waiters.len()).map(|_| Arc::new(Flag::default())).collect();
+        for (number, (waiter, flag)) in waiters.iter_mut().zip(&flags).enumerate() {
+            let waker = if number == 1 {
+                panicking.clone()
+            } else {
+                Waker::from(Arc::clone(flag))
+            };
+            assert!(waiter.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        load.end(Vec::new());
+        let unwoken = flags
+            .iter()
+            .enumerate()
+            .filter(|(_, flag)| !flag.is_set())
+            .map(|(number, _)| number);
+        assert_eq!(unwoken.collect::<Vec<_>>(), [1], "and that one was, too");
+        for waiter in waiters {
+            waiter.await;
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Right bytes on every path: hit, miss, merged run, gap kept and gap read past, tail, each kind of I/O, each file system.
 
-use forebay_pages::{Builder, Io, PagePool};
+use forebay_pages::{Io, PagePool, PagePoolBuilder};
 
 use crate::pattern;
 
 const PAGE: u64 = 16 << 10;
 
 /// The ways that bytes can take.
-fn ways() -> Vec<(&'static str, Builder)> {
+fn ways() -> Vec<(&'static str, PagePoolBuilder)> {
     let builder = || {
         PagePool::builder()
             .memory(64 * PAGE)

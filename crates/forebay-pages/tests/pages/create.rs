@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_pages::{Builder, Checksums, Io, PageError, PagePool};
+use forebay_pages::{Checksums, Io, PageError, PagePool, PagePoolBuilder};
 use futures_util::future::join_all;
 
 use crate::create_cancelled::{Slow, polled};
@@ -14,7 +14,7 @@ use crate::pattern;
 pub(crate) const PAGE: u64 = 16 << 10;
 pub(crate) const RUN: u64 = 4 * PAGE;
 
-pub(crate) fn builder() -> Builder {
+pub(crate) fn builder() -> PagePoolBuilder {
     PagePool::builder()
         .memory(64 * PAGE)
         .page_size(PAGE as usize)

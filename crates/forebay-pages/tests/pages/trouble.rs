@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use forebay_pages::faults::{Fault, Faults};
-use forebay_pages::{Builder, Io, PagePool};
+use forebay_pages::{Io, PagePool, PagePoolBuilder};
 
 /// Both ways of I/O; where there is no io_uring the first is the second.
 pub(crate) const WAYS: [Io; 2] = [Io::Auto, Io::Threads];
@@ -37,7 +37,7 @@ struct State {
 
 impl Trouble {
     /// A pool of so many pages of 4 KiB, with faults of its own.
-    pub(crate) fn pool(io: Io, pages: u64) -> (Arc<Self>, Builder) {
+    pub(crate) fn pool(io: Io, pages: u64) -> (Arc<Self>, PagePoolBuilder) {
         let trouble = Arc::new(Self::default());
         let builder = PagePool::builder()
             .io(io)

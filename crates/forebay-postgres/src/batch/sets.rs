@@ -15,7 +15,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::interruption::{Interruption, general, interruption};
 use super::prepared::PreparedTexts;
 use super::state::Batch;
-use super::window::{RELEASE, SAVE, UNDO, WINDOW};
+use super::subtransaction::{RELEASE, SAVE, STATEMENTS_MAX, UNDO};
 use crate::connection::{Answered, Connection, Message, Prepared, Whose, answer, pipeline};
 use crate::error::{Failure, failure};
 use crate::facts::{self, Facts, QUERY as FACTS};
@@ -356,12 +356,12 @@ impl Batch<'_> {
             connection.command(UNDO).await.map_err(general)?;
             results.truncate(before);
         }
-        for window in rest.chunks(WINDOW) {
-            if self.set(connection, save(), set, window, results).await? {
+        for part in rest.chunks(STATEMENTS_MAX) {
+            if self.set(connection, save(), set, part, results).await? {
                 connection.command(RELEASE).await.map_err(general)?;
             } else {
                 connection.command(UNDO).await.map_err(general)?;
-                self.window(connection, window, texts, results).await?;
+                self.subtransaction(connection, part, texts, results).await?;
             }
         }
         Ok(())
@@ -390,7 +390,7 @@ impl Batch<'_> {
                 statement,
                 sent(self.writes[index].parameters()),
             )));
-            messages.push(control(client, "ROLLBACK TO forebay_window".to_owned()));
+            messages.push(control(client, "ROLLBACK TO forebay_batch".to_owned()));
         }
         messages.push(control(client, RELEASE.to_owned()));
         let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();

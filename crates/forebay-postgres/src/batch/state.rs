@@ -26,7 +26,7 @@ pub(super) struct Group {
 pub(super) enum Mode {
     /// In one transaction, sent without waiting for answers between.
     Optimistic,
-    /// In one transaction, in windows with a savepoint each.
+    /// In one transaction, in subtransactions.
     Careful,
     /// Outside a transaction; it is one statement.
     Alone,

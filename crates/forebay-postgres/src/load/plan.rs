@@ -201,11 +201,11 @@ async fn together(
         .collect();
     for mut row in read {
         let own = row.split_off(hidden(lateral));
-        let place = row.first().and_then(Value::as_integer);
-        let key = place
-            .and_then(|place| usize::try_from(place).ok()?.checked_sub(1))
-            .and_then(|place| each.get_mut(place))
-            .expect("the place is one of those that WITH ORDINALITY has counted");
+        let ordinal = row.first().and_then(Value::as_integer);
+        let key = ordinal
+            .and_then(|ordinal| usize::try_from(ordinal).ok()?.checked_sub(1))
+            .and_then(|index| each.get_mut(index))
+            .expect("the ordinal is one of those that WITH ORDINALITY has counted");
         key.rows.push(own);
     }
     Ok(Some(each.into_iter().map(Ok).collect()))

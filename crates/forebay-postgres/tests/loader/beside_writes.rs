@@ -10,7 +10,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn with_connections(database: &Database, connections: usize) -> Postgres {
-    let builder = Postgres::builder(&database.url).unwrap().connections(connections);
+    let builder = Postgres::builder(&database.url).unwrap().max_connections(connections);
     builder.retry_for(Duration::from_secs(3600)).connect().await.unwrap()
 }
 

@@ -68,7 +68,12 @@ impl Database {
         let url = format!("{server_url}/{name}");
         let client = client(&url).await;
         client.batch_execute(schema).await.unwrap();
-        let postgres = Postgres::builder(&url).unwrap().connections(4).connect().await.unwrap();
+        let postgres = Postgres::builder(&url)
+            .unwrap()
+            .max_connections(4)
+            .connect()
+            .await
+            .unwrap();
         Self { postgres, client, url }
     }
 

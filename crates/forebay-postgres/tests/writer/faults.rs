@@ -239,7 +239,7 @@ async fn a_panic_leaves_the_outcome_unknown() {
         }
     });
     let builder = Postgres::builder(&database.url.replace(&server, &address)).unwrap();
-    let writer = Writer::new(builder.connections(1).connect().await.unwrap());
+    let writer = Writer::new(builder.max_connections(1).connect().await.unwrap());
     assert_ok(&writer.execute("INSERT INTO t VALUES ($1)", [1]).await);
     panics.store(true, Ordering::Relaxed);
     let told = writer.execute("INSERT INTO t VALUES ($1)", [2]).await;

@@ -49,7 +49,7 @@ async fn counts_are_each_statements_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_take_too_much_memory_are_not_taken() {
     let database = Database::new("CREATE TABLE t (n int, s text)").await;
-    let builder = Postgres::builder(&database.url).unwrap().rows_bytes_max(100_000);
+    let builder = Postgres::builder(&database.url).unwrap().max_rows_bytes(100_000);
     let postgres = builder.connect().await.unwrap();
     // Among neighbours: undone, and they are not touched.
     let returning = |n: i64, length: usize| {
@@ -83,7 +83,7 @@ async fn rows_that_take_too_much_memory_are_not_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_of_rows_is_not_of_what_is_asked_for_many() {
     let database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int)").await;
-    let builder = Postgres::builder(&database.url).unwrap().rows_bytes_max(1024);
+    let builder = Postgres::builder(&database.url).unwrap().max_rows_bytes(1024);
     let postgres = builder.connect().await.unwrap();
     let insert = |n: i64| Write::new("INSERT INTO t (n) VALUES ($1) RETURNING id", [n]);
     for answer in together(&postgres, (0..200).map(insert).collect()).await {

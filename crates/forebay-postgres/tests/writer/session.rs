@@ -10,7 +10,7 @@ use crate::{Database, kind};
 /// All through one connection, so that what stays on it is seen.
 async fn on_one_connection(database: &Database) -> Postgres {
     let builder = Postgres::builder(&database.url).unwrap();
-    builder.connections(1).connect().await.unwrap()
+    builder.max_connections(1).connect().await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,7 +107,7 @@ async fn a_transaction_is_ended_by_its_own_methods_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_locked_or_set_before_a_lock_was_waited_for_does_not_stay() {
     let database = Database::new("").await;
-    let builder = Postgres::builder(&database.url).unwrap().connections(1);
+    let builder = Postgres::builder(&database.url).unwrap().max_connections(1);
     let builder = builder.lock_timeout(Duration::from_millis(400));
     let postgres = builder.retry_for(Duration::from_millis(600)).connect().await.unwrap();
     let writer = Writer::new(postgres.clone());

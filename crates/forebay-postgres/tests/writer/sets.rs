@@ -89,7 +89,7 @@ async fn rows_are_numbered_in_the_order_of_their_arrival() {
 async fn the_table_is_locked_before_its_sequence() {
     let mut database = Database::new("CREATE TABLE t (id serial PRIMARY KEY, n int)").await;
     let watch = crate::plain(&database.url).await;
-    let postgres = Postgres::builder(&database.url).unwrap().connections(1);
+    let postgres = Postgres::builder(&database.url).unwrap().max_connections(1);
     let postgres = postgres.lock_timeout(Duration::from_secs(60)).connect().await.unwrap();
     let sql = "INSERT INTO t (n) VALUES ($1) RETURNING id";
     // From here on all is prepared.
@@ -158,7 +158,7 @@ async fn conflicts_are_looked_for_first() {
     let schema = "CREATE TABLE t (id serial PRIMARY KEY, b int, kind text, note int, UNIQUE (b, kind));
         INSERT INTO t (b, kind) VALUES (7, 'x')";
     let database = Database::new(schema).await;
-    let postgres = Postgres::builder(&database.url).unwrap().connections(1);
+    let postgres = Postgres::builder(&database.url).unwrap().max_connections(1);
     let postgres = postgres.connect().await.unwrap();
     for round in 1..=3_i64 {
         let row = |n: i64| {
@@ -190,7 +190,7 @@ async fn with_several_unique_indexes_conflicts_are_found_in_their_order() {
         CREATE UNIQUE INDEX ON t ((note % 1000)) WHERE note > 0;
         INSERT INTO t VALUES (7, 1, 'x', 1)";
     let database = Database::new(schema).await;
-    let postgres = Postgres::builder(&database.url).unwrap().connections(1);
+    let postgres = Postgres::builder(&database.url).unwrap().max_connections(1);
     let postgres = postgres.connect().await.unwrap();
     let sql = "INSERT INTO t (note, kind, b, a) VALUES ($3, 'x', $2, $1)";
     for round in 1..=3_i64 {

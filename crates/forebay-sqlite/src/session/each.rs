@@ -53,7 +53,7 @@ impl Session {
             });
         }
         let program = self.program(sql, &statement).map_err(|failure| failure.error)?;
-        let bytes_max = self.settings.returning_bytes_max;
+        let bytes_max = self.settings.max_rows_bytes;
         let watching = Watching::start(&self.watch, Some(token));
         let mut results = Vec::with_capacity(parameters.len());
         for (position, parameters) in parameters.iter().enumerate() {

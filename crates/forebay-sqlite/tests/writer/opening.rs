@@ -144,3 +144,20 @@ fn read_only_child(path: &std::path::Path) {
         assert_eq!(kind(&own.execute("DELETE FROM t", ()).await), Kind::ReadOnly);
     });
 }
+
+#[test]
+fn a_limit_of_zero_is_refused_where_it_is_set_by_its_name() {
+    type Set = fn();
+    let refusals: [(&str, Set); 5] = [
+        ("max_items", || drop(Writer::builder().max_items(0))),
+        ("max_in_flight", || drop(Writer::builder().max_in_flight(0))),
+        ("max_queued", || drop(Writer::builder().max_queued(0))),
+        ("max_readers", || drop(Sqlite::builder("a.db").max_readers(0))),
+        ("statement_cache", || drop(Sqlite::builder("a.db").statement_cache(0))),
+    ];
+    for (name, set) in refusals {
+        let panic = std::panic::catch_unwind(set).expect_err(name);
+        let said = panic.downcast_ref::<&str>().expect("words");
+        assert!(said.starts_with(&format!("{name} must be at least 1: ")), "{said}");
+    }
+}

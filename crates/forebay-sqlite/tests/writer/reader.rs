@@ -117,7 +117,7 @@ async fn cursors_pause_and_go_on_beside_one_another() {
 #[tokio::test]
 async fn a_reader_given_back_leaves_nothing_to_the_next() {
     let database = Database::new("CREATE TABLE t (n); INSERT INTO t VALUES (1), (2)");
-    let sqlite = database.builder(|_| Ok(())).readers_max(1).open().unwrap();
+    let sqlite = database.builder(|_| Ok(())).max_readers(1).open().unwrap();
     let reader = sqlite.reader().await.unwrap();
     reader.hold_snapshot().await.unwrap();
     open(&reader, 1, 1, 5).await;
@@ -168,7 +168,7 @@ async fn a_snapshot_is_held_until_the_reader_is_dropped() {
 #[tokio::test]
 async fn a_read_that_runs_for_ever_is_interrupted() {
     let database = Database::new("");
-    let sqlite = database.builder(|_| Ok(())).readers_max(1).open().unwrap();
+    let sqlite = database.builder(|_| Ok(())).max_readers(1).open().unwrap();
     let reader = sqlite.reader().await.unwrap();
     let late = CancelToken::with_deadline(Some(Instant::now() + Duration::from_millis(50)));
     let watched = late.clone();
@@ -197,7 +197,7 @@ async fn a_read_that_runs_for_ever_is_interrupted() {
 #[tokio::test]
 async fn a_visitor_that_panics_harms_nobody_else() {
     let database = Database::new("");
-    let sqlite = database.builder(|_| Ok(())).readers_max(1).open().unwrap();
+    let sqlite = database.builder(|_| Ok(())).max_readers(1).open().unwrap();
     let reader = sqlite.reader().await.unwrap();
     open(&reader, 1, 1, 5).await;
     let token = CancelToken::new();
@@ -218,7 +218,7 @@ async fn a_visitor_that_panics_harms_nobody_else() {
 #[tokio::test]
 async fn a_result_over_the_limit_is_an_error() {
     let database = Database::new("");
-    let sqlite = database.builder(|_| Ok(())).returning_bytes_max(10_000).open().unwrap();
+    let sqlite = database.builder(|_| Ok(())).max_rows_bytes(10_000).open().unwrap();
     assert_eq!(kind(&sqlite.query(NUMBERS, (1, 10_000)).await), Kind::TooLarge);
     assert_eq!(sqlite.query(NUMBERS, (1, 10)).await.unwrap().rows.len(), 10);
 }
@@ -227,7 +227,7 @@ async fn a_result_over_the_limit_is_an_error() {
 #[tokio::test]
 async fn readers_wait_their_turn() {
     let database = Database::new("");
-    let sqlite = database.builder(|_| Ok(())).readers_max(2).open().unwrap();
+    let sqlite = database.builder(|_| Ok(())).max_readers(2).open().unwrap();
     let (one, two) = (sqlite.reader().await.unwrap(), sqlite.reader().await.unwrap());
     let mut given_up = Box::pin(sqlite.reader());
     assert!(given_up.as_mut().now_or_never().is_none());

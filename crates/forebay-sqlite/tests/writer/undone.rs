@@ -226,7 +226,7 @@ async fn rows_returned_that_are_too_many_or_no_text() {
     .await;
 
     let database = Database::new("CREATE TABLE t (n UNIQUE)");
-    let sqlite = database.builder(|_| Ok(())).returning_bytes_max(10_000).open().unwrap();
+    let sqlite = database.builder(|_| Ok(())).max_rows_bytes(10_000).open().unwrap();
     let large = "INSERT INTO t VALUES (randomblob(4000)), (randomblob(4000)), (randomblob(4000)) RETURNING n";
     for _ in 0..2 {
         let answers = together_plainly(

@@ -197,7 +197,7 @@ async fn what_an_older_fetch_brings_is_kept_where_the_newer_one_has_failed() {
             Ok(Some(key))
         }
     })
-    .fetches_per_key(usize::MAX)
+    .max_fetches_per_key(usize::MAX)
     .fresh_for(SECOND)
     .build();
     let of_first = cache.clone();

@@ -4,14 +4,14 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use forebay::load::{Builder, Load, Loader, Rejected};
+use forebay::load::{Load, Loader, LoaderBuilder, Rejected};
 
 use super::*;
 
 type Hanging = Loader<u64, u64>;
 
 /// A fetch that is let through by permits.
-fn hanging(limits: Builder<u64, u64, Infallible>, gate: &Arc<Semaphore>) -> Hanging {
+fn hanging(limits: LoaderBuilder<u64, u64, Infallible>, gate: &Arc<Semaphore>) -> Hanging {
     let of_fetch = Arc::clone(gate);
     limits.build(move |keys: Vec<u64>| {
         let gate = Arc::clone(&of_fetch);

@@ -69,7 +69,7 @@ impl Site for Maria {
 
     async fn open(url: &str, settings: &Settings) -> Result<MySql, WriteError> {
         MySql::builder(url)?
-            .connections(settings.connections)
+            .max_connections(settings.connections)
             .answer_timeout(settings.answer_timeout)
             .retry_for(settings.retry_for)
             .lock_timeout(settings.lock_timeout)

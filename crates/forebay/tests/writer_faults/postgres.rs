@@ -70,7 +70,7 @@ impl Site for Pg {
 
     async fn open(url: &str, settings: &Settings) -> Result<Postgres, WriteError> {
         Postgres::builder(url)?
-            .connections(settings.connections)
+            .max_connections(settings.connections)
             .answer_timeout(settings.answer_timeout)
             .retry_for(settings.retry_for)
             .lock_timeout(settings.lock_timeout)

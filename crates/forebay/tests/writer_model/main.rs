@@ -3,7 +3,8 @@
 //! statements were batched; only the numbers that the database itself gives to rows may be others, in the same order.
 //!
 //! Schemas and statements are drawn from a grammar, by a seed that a failure tells and `FOREBAY_MODEL_SEED` replays;
-//! `FOREBAY_MODEL_SECONDS` searches for longer. What SQLite does is held to the same by `writer_sqlite`.
+//! `FOREBAY_MODEL_SECONDS` searches for longer. What SQLite does is held to the same by the model among the tests
+//! of `forebay-sqlite`.
 
 #![allow(
     clippy::unwrap_used,

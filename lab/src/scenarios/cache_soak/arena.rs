@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use forebay::cache::tier::TierSettings;
 use forebay::cache::tier::redis::RedisTier;
 use forebay::cache::tier::sqlite::SqliteTier;
-use forebay::cache::{Builder, Cache};
+use forebay::cache::{Cache, CacheBuilder};
 use forebay::load::{LoadError, Loader};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -176,7 +176,7 @@ fn gathered(room: Room, database: &Arc<Database>, below: Below) -> Cache<u64, Ro
     build(Cache::builder(loader), room, below)
 }
 
-fn build<E: Send + Sync + 'static>(builder: Builder<u64, Row, E>, room: Room, below: Below) -> Cache<u64, Row, E> {
+fn build<E: Send + Sync + 'static>(builder: CacheBuilder<u64, Row, E>, room: Room, below: Below) -> Cache<u64, Row, E> {
     let mut settings = TierSettings::default();
     settings.timeout = TIER_TIMEOUT;
     settings.pause = (Duration::from_millis(50), Duration::from_millis(500));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::cache::{Builder, Cache, HotKeys};
+use forebay::cache::{Cache, CacheBuilder, HotKeys};
 use forebay::load::{LoadError, Loader};
 
 use super::database::{Database, Product};
@@ -50,9 +50,9 @@ pub(crate) fn gathered(
 }
 
 fn windows<E: Send + Sync + 'static>(
-    builder: Builder<String, Arc<Product>, E>,
+    builder: CacheBuilder<String, Arc<Product>, E>,
     setting: &Setting,
-) -> Builder<String, Arc<Product>, E> {
+) -> CacheBuilder<String, Arc<Product>, E> {
     builder
         .fresh_for(setting.fresh_for)
         .stale_for(STALE_FOR)

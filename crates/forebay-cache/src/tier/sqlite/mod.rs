@@ -30,7 +30,8 @@ use super::{Form, Kept, OpenError, Put, Tier, TierError};
 /// One transaction's values are about so large at most.
 const TRANSACTION_BYTES: usize = 4 << 20;
 
-/// What to choose before a tier is opened.
+/// Chooses a tier's limits; see [`SqliteTier::builder`].
+#[must_use = "a builder does nothing until it opens"]
 pub struct SqliteTierBuilder<K, V> {
     path: PathBuf,
     form: Form<K, V>,
@@ -38,17 +39,27 @@ pub struct SqliteTierBuilder<K, V> {
 }
 
 impl<K, V> SqliteTierBuilder<K, V> {
-    /// At most so many entries. 1,000,000 unless set.
-    #[must_use]
+    /// Most entries. Default: 1,000,000.
+    ///
+    /// # Panics
+    ///
+    /// When it is 0: nothing could be kept.
+    #[track_caller]
     pub fn max_entries(mut self, entries: u64) -> Self {
-        self.bounds.entries = entries.max(1);
+        assert!(entries > 0, "max_entries must be at least 1: otherwise nothing is kept");
+        self.bounds.entries = entries;
         self
     }
 
-    /// At most so many bytes of keys and values, and 64 for each entry. 1 GiB unless set.
-    #[must_use]
+    /// Most bytes of keys and values, and 64 for each entry. Default: 1 GiB.
+    ///
+    /// # Panics
+    ///
+    /// When it is 0: nothing could be kept.
+    #[track_caller]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
-        self.bounds.bytes = bytes.clamp(1, 1 << 45);
+        assert!(bytes > 0, "max_bytes must be at least 1: otherwise nothing is kept");
+        self.bounds.bytes = bytes.min(1 << 45);
         self
     }
 

@@ -229,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let binary = copy.format == Format::Binary;
         backend::copy_in_response(&mut self.output.pending, binary, columns.len());
         self.send().await?;
-        let (environment, bytes_max) = (self.value_environment(), self.shared.limits.message_bytes_max);
+        let (environment, bytes_max) = (self.value_environment(), self.shared.limits.max_message_bytes);
         let mut reader = Reader::new(copy, table, columns, environment, bytes_max);
         let (mut piece, mut piece_bytes, mut count) = (Vec::new(), 0, 0);
         loop {

@@ -1,6 +1,6 @@
-//! Window: statements of a transaction by themselves, not as a set: all sent at once, or so many to a savepoint.
+//! Subtransaction: statements of a transaction by themselves, not as a set: all sent at once, or so many behind a savepoint.
 //!
-//! Promises: those that stand have their outcomes; one that fails inside of a savepoint undoes only itself. Knows nothing of
+//! Promises: those that stand have their outcomes; one that fails behind a savepoint undoes only itself. Knows nothing of
 //! the commit.
 
 use std::collections::VecDeque;
@@ -14,12 +14,12 @@ use crate::statement::{control, is_of_types, outcome, sent};
 use forebay_remote::settled::WriteResult;
 use forebay_write::StatementError;
 
-/// Statements that share a savepoint when a batch is run carefully: a failure costs half of them once more.
-pub(super) const WINDOW: usize = 64;
+/// The most statements that share a savepoint when a batch is run carefully: a failure costs half of them once more.
+pub(super) const STATEMENTS_MAX: usize = 64;
 
-pub(super) const SAVE: &str = "SAVEPOINT forebay_window";
-pub(super) const RELEASE: &str = "RELEASE forebay_window";
-pub(super) const UNDO: &str = "ROLLBACK TO forebay_window; RELEASE forebay_window";
+pub(super) const SAVE: &str = "SAVEPOINT forebay_batch";
+pub(super) const RELEASE: &str = "RELEASE forebay_batch";
+pub(super) const UNDO: &str = "ROLLBACK TO forebay_batch; RELEASE forebay_batch";
 
 impl Batch<'_> {
     /// Begins, if that was not done yet.
@@ -66,8 +66,8 @@ impl Batch<'_> {
         Ok(answers)
     }
 
-    /// Statements that share a savepoint. Those that fail have their errors; what is left of the window goes on.
-    pub(super) async fn window(
+    /// Statements that share a savepoint. Those that fail have their errors; what is left of them goes on.
+    pub(super) async fn subtransaction(
         &self,
         connection: &Connection,
         indices: &[usize],
