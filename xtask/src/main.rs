@@ -11,6 +11,7 @@ mod documents;
 mod frameworks;
 mod guide;
 mod install;
+mod reasons;
 mod report;
 mod setup;
 mod steps;

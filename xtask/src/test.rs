@@ -286,26 +286,26 @@ fn real_frameworks(language: &Language) -> Outcome {
 /// By the lab and on the server that the build step built, so that nothing is built again with other features.
 fn tiny_measurements() -> Outcome {
     let built = workspace::target().join("debug");
-    let mut failed = Vec::new();
+    let (mut failed, mut told) = (Vec::new(), String::new());
     for scenario in LAB_SCENARIOS {
         let words = scenario.iter().map(|word| match *word {
             THE_SERVER => built.join("forebay").into_os_string(),
             THE_EXAMPLE => built.join("web").into_os_string(),
             word => word.into(),
         });
-        if Command::new(built.join("lab"))
+        let measured = Command::new(built.join("lab"))
             .arguments(words)
             .arguments(["--tiny"])
-            .run()
-            .is_err()
-        {
+            .run_explained();
+        if let Err(how) = measured {
             failed.push(scenario[0]);
+            told.push_str(&format!("\n{}: {how}", scenario[0]));
         }
     }
     if failed.is_empty() {
         Outcome::Passed
     } else {
-        Outcome::Failed(failed.join(", "))
+        Outcome::Failed(format!("{}{told}", failed.join(", ")))
     }
 }
 
