@@ -36,7 +36,7 @@ pub(crate) fn step() -> Outcome {
         Ok(packages) => packages,
         Err(error) => return Outcome::Failed(error),
     };
-    let mut faulty = Vec::new();
+    let (mut faulty, mut told) = (Vec::new(), Vec::new());
     for (name, folder) in &packages {
         let circles = match circles_of(folder) {
             Ok(circles) => circles,
@@ -45,12 +45,16 @@ pub(crate) fn step() -> Outcome {
         match (circles.len(), NOT_YET.contains(&name.as_str())) {
             (0, false) => {}
             (0, true) => {
-                println!("{name}: has no circles any more, and so no place in NOT_YET");
+                told.push(format!("\n{name}: has no circles any more, and so no place in NOT_YET"));
                 faulty.push(name.as_str());
             }
             (count, true) => println!("{name}: {count} circles, known; cargo xtask circles {name} shows them"),
             (_, false) => {
-                circles.iter().for_each(|circle| print!("{name}: {}", text(circle)));
+                told.extend(
+                    circles
+                        .iter()
+                        .map(|circle| format!("\n{name}: {}", text(circle).trim_end())),
+                );
                 faulty.push(name);
             }
         }
@@ -59,8 +63,9 @@ pub(crate) fn step() -> Outcome {
         Outcome::Passed
     } else {
         Outcome::Failed(format!(
-            "files that import one another in circles: {}",
-            faulty.join(", ")
+            "files that import one another in circles: {}{}",
+            faulty.join(", "),
+            told.concat()
         ))
     }
 }

@@ -1,13 +1,21 @@
-//! A command as one would type it: shown before it runs, its output streamed, its failure told in one line.
+//! A command as one would type it: shown before it runs, its output streamed, its failure told in one line, and with the lines of
+//! its output that tell why where that is asked for.
 
 use std::{
     env,
     ffi::{OsStr, OsString},
+    io::{self, BufRead, BufReader, PipeReader},
     path::{Path, PathBuf},
-    process::{Command as System, Stdio},
+    process::{Command as System, ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+    time::Duration,
 };
 
-use crate::workspace;
+use crate::{reasons::Reasons, workspace};
+
+/// How long the end of the output is waited for behind the program's end: a program that it left behind may hold it open.
+const OUTPUT_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A program with arguments, run at the workspace's root unless told otherwise.
 #[derive(Debug, Clone)]
@@ -74,7 +82,44 @@ impl Command {
     /// Shows it, runs it, and says in one line how it failed.
     pub(crate) fn run(&self) -> Result<(), String> {
         println!("$ {}", self.line());
-        match self.system().stdin(Stdio::null()).status() {
+        self.ended(self.system().stdin(Stdio::null()).status())
+    }
+
+    /// The same, but below the line that says how it failed are those of its output that tell why.
+    pub(crate) fn run_explained(&self) -> Result<(), String> {
+        println!("$ {}", self.line());
+        let reasons = Arc::default();
+        self.ended(self.run_watched(&reasons)).map_err(|mut how| {
+            for line in reasons.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                how.push('\n');
+                how.push_str(&line);
+            }
+            how
+        })
+    }
+
+    /// Runs it with its output and its errors in one stream, so that their order is kept.
+    fn run_watched(&self, reasons: &Arc<Mutex<Reasons>>) -> io::Result<ExitStatus> {
+        let (output, end) = io::pipe()?;
+        // The command holds ends of the pipe too, and is gone with this line: else the output would not end with the program.
+        let mut program = (self.system().stdin(Stdio::null()))
+            .stdout(end.try_clone()?)
+            .stderr(end)
+            .spawn()?;
+        let (ended, end) = mpsc::channel();
+        let reasons = Arc::clone(reasons);
+        thread::spawn(move || {
+            show(output, &reasons);
+            // Nobody waits any more if it took too long.
+            let _ = ended.send(());
+        });
+        let status = program.wait()?;
+        let _ = end.recv_timeout(OUTPUT_ENDS_WITHIN);
+        Ok(status)
+    }
+
+    fn ended(&self, status: io::Result<ExitStatus>) -> Result<(), String> {
+        match status {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(format!("{} ended with {status}", self.name())),
             Err(error) => Err(format!("could not run {}: {error}", self.name())),
@@ -99,6 +144,15 @@ impl Command {
     }
 }
 
+/// Shows the output line by line, and picks what tells of a failure.
+fn show(output: PipeReader, reasons: &Mutex<Reasons>) {
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        reasons.lock().unwrap_or_else(PoisonError::into_inner).see(&line);
+    }
+}
+
 /// Whether a program of this name can be run.
 pub(crate) fn is_installed(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
@@ -119,6 +173,8 @@ fn quoted(word: &OsStr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -149,6 +205,29 @@ mod tests {
             Some("a\n")
         );
         assert_eq!(Command::new("/bin/sh").arguments(["-c", "echo a; exit 1"]).told(), None);
+    }
+
+    #[test]
+    fn a_failure_is_explained_by_output_and_errors_in_their_order() {
+        let script = |script: &str| Command::new("/bin/sh").arguments(["-c", script]).run_explained();
+        assert_eq!(script("echo a"), Ok(()));
+        let told = script("echo a; echo b >&2; echo c; exit 3").unwrap_err();
+        let lines: Vec<&str> = told.lines().collect();
+        assert!(lines[0].contains('3'), "{told}");
+        assert_eq!(lines[1..], ["a", "b", "c"]);
+        let missing = Command::new("/no/such/program").run_explained().unwrap_err();
+        assert!(missing.contains("could not run"), "{missing}");
+    }
+
+    #[test]
+    fn a_program_left_behind_does_not_keep_the_command_from_ending() {
+        let fifo = env::temp_dir().join(format!("forebay-left-behind.{}", std::process::id()));
+        let script = format!("mkfifo {0}; cat {0} & echo a; exit 3", fifo.display());
+        let told = Command::new("/bin/sh").arguments(["-c", &script]).run_explained();
+        assert!(told.unwrap_err().ends_with("\na"));
+        // Only now does it see the end of what it reads, and ends too.
+        drop(fs::File::options().write(true).open(&fifo).unwrap());
+        fs::remove_file(&fifo).unwrap();
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn step() -> Outcome {
 fn build() -> Result<PathBuf, String> {
     let faults = documents::faults()?;
     if !faults.is_empty() {
-        return Err(faults.join("\n"));
+        return Err(format!("faults in documents: {}\n{}", faults.len(), faults.join("\n")));
     }
     let book = MDBook::load(workspace::root().join("guide"))
         .and_then(|book| book.build().map(|()| book))

@@ -7,10 +7,12 @@
 mod check;
 mod circles;
 mod command;
+mod dependencies;
 mod documents;
 mod frameworks;
 mod guide;
 mod install;
+mod reasons;
 mod report;
 mod setup;
 mod steps;
@@ -46,7 +48,7 @@ enum Chore {
     },
     /// The fast part while writing: circles of files, format, lints, cargo check.
     Check,
-    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser.
+    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser, cargo-deny and cargo-machete.
     Setup,
     /// Makes the guide into a book, target/guide/index.html, and checks the links and examples of all documents.
     Guide,

@@ -1,15 +1,18 @@
-//! What became of the steps: shown at the end, counted, and turned into the exit status.
+//! What became of the steps: shown at the end, counted, and turned into the exit status; below the table of them, what tells why
+//! each of the failed ones did, because their output is far up.
 //!
 //! Contract: a step that did not run is never counted as passed. It fails the run where everything must run (continuous
 //! integration), unless the step is optional and so says why.
 
 use std::{env, time::Duration};
 
+use crate::reasons::LINES_MAX;
+
 /// How one step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
-    /// Ran and failed: how, in one line.
+    /// Ran and failed: how, in one line, and below it what tells why, if anything does.
     Failed(String),
     /// Could not run here: why, and what to do about it. Fails where everything must run.
     DidNotRun(String),
@@ -46,7 +49,8 @@ impl Report {
         self.steps.push(step);
     }
 
-    /// The end of the run: one line a step, then the counts alone on the last line. Returns whether the run passed.
+    /// The end of the run: one line a step, then why the failed ones did, then the counts alone on the last line. Returns whether the
+    /// run passed.
     pub(crate) fn close(&self) -> bool {
         let (text, passed) = self.text();
         print!("{text}");
@@ -62,11 +66,18 @@ impl Report {
             .unwrap_or(0);
         let mut text = String::from("\n");
         let (mut passed, mut failed) = (0, 0);
+        let mut explained = Vec::new();
         for step in &self.steps {
             let must = self.everything_must_run;
             let (word, note, count) = match &step.outcome {
                 Outcome::Passed => ("passed", "", &mut passed),
-                Outcome::Failed(how) => ("FAILED", how.as_str(), &mut failed),
+                Outcome::Failed(how) => {
+                    let (how, why) = how.split_once('\n').unwrap_or((how, ""));
+                    if !why.is_empty() {
+                        explained.push((&step.name, why));
+                    }
+                    ("FAILED", how, &mut failed)
+                }
                 Outcome::DidNotRun(why) if must => ("DID NOT RUN", why.as_str(), &mut failed),
                 Outcome::DidNotRun(why) => ("did not run", why.as_str(), &mut 0),
                 Outcome::OptionalDidNotRun(why) => ("did not run (optional)", why.as_str(), &mut 0),
@@ -75,6 +86,14 @@ impl Report {
             let colon = if note.is_empty() { "" } else { ": " };
             let seconds = step.took.as_secs_f64();
             text.push_str(&format!("{:width$}  {seconds:6.1} s  {word}{colon}{note}\n", step.name));
+        }
+        for (name, why) in &explained {
+            let lines: Vec<&str> = why.lines().collect();
+            let shown = LINES_MAX / explained.len().min(LINES_MAX);
+            text.push_str(&format!("\n{name} FAILED:\n"));
+            for line in &lines[lines.len().saturating_sub(shown)..] {
+                text.push_str(&format!("  {line}\n"));
+            }
         }
         text.push_str(&format!("\n{passed} passed, {failed} failed\n"));
         (text, failed == 0 && passed > 0)
@@ -106,6 +125,35 @@ mod tests {
         assert_eq!(text.lines().last(), Some("2 passed, 1 failed"));
         assert!(text.contains("step     1.5 s  FAILED: how\n"), "{text}");
         assert!(!passed);
+    }
+
+    #[test]
+    fn a_failed_step_is_explained_below_the_table() {
+        let failed = |why: &str| Outcome::Failed(format!("how\n{why}"));
+        let (text, _) = report(false, [failed("a\nb"), Outcome::Passed, Outcome::Failed("how".into())]);
+        let table = "step     1.5 s  FAILED: how\nstep     1.5 s  passed\nstep     1.5 s  FAILED: how\n";
+        assert_eq!(
+            text,
+            format!("\n{table}\nstep FAILED:\n  a\n  b\n\n1 passed, 2 failed\n")
+        );
+    }
+
+    #[test]
+    fn failed_steps_share_the_room_for_their_ends() {
+        let lines: Vec<String> = (0..LINES_MAX).map(|line| line.to_string()).collect();
+        let failed = || Outcome::Failed(format!("how\n{}", lines.join("\n")));
+        let count = |text: &str| text.lines().filter(|line| line.starts_with("  ")).count();
+        assert_eq!(count(&report(false, [failed()]).0), LINES_MAX);
+        let (text, _) = report(false, [failed(), failed(), failed()]);
+        assert_eq!(count(&text), LINES_MAX);
+        assert!(
+            !text.contains("  0\n") && text.contains(&format!("  {}\n", LINES_MAX - 1)),
+            "{text}"
+        );
+        assert_eq!(
+            count(&report(false, (0..2 * LINES_MAX).map(|_| failed())).0),
+            2 * LINES_MAX
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Promises: each thing is tried, so that one run tells of all that cannot be installed. Does not know how anything is installed.
 
-use crate::{frameworks::LANGUAGES, install, report::Outcome, steps::Steps};
+use crate::{dependencies, frameworks::LANGUAGES, install, report::Outcome, steps::Steps};
 
 /// Installs everything and returns whether all of it is there.
 pub(crate) fn run() -> bool {
@@ -26,6 +26,7 @@ pub(crate) fn run() -> bool {
             outcome(language.prepare())
         });
     }
+    steps.step("cargo-deny and cargo-machete", move || outcome(dependencies::prepare()));
     steps.step("browser", move || outcome(install::browser()));
     steps.run()
 }

@@ -37,7 +37,8 @@ impl<'a> Steps<'a> {
             let outcome = work();
             let took = begun.elapsed();
             if let Outcome::Failed(how) | Outcome::DidNotRun(how) | Outcome::OptionalDidNotRun(how) = &outcome {
-                println!("{how}");
+                // The rest was shown as it came.
+                println!("{}", how.lines().next().unwrap_or_default());
             }
             report.add(Finished { name, outcome, took });
         }
@@ -47,7 +48,7 @@ impl<'a> Steps<'a> {
 
 /// Runs the command now.
 pub(crate) fn outcome_of(command: &Command) -> Outcome {
-    match command.run() {
+    match command.run_explained() {
         Ok(()) => Outcome::Passed,
         Err(how) => Outcome::Failed(how),
     }

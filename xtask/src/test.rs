@@ -5,7 +5,8 @@
 
 use crate::{
     check, circles,
-    command::{Command, cargo, is_installed},
+    command::{Command, cargo},
+    dependencies,
     frameworks::{LANGUAGES, Language},
     guide,
     install::{self, Client},
@@ -63,9 +64,9 @@ pub(crate) fn run(extent: Extent) -> bool {
     let mut steps = Steps::default();
     check::format_and_lints(&mut steps);
     steps.step("circles of files", circles::step);
-    steps.step("sources of dependencies", sources);
-    steps.step("licences of dependencies", dependencies);
-    steps.step("unused dependencies", unused_dependencies);
+    steps.step("sources of dependencies", dependencies::sources);
+    steps.step("licences of dependencies", dependencies::licences);
+    steps.step("unused dependencies", dependencies::unused);
     steps.command("build", cargo(["build", "--workspace", "--all-targets", "--quiet"]));
     // Tests that need a server fail without it: what could be installed is, before them.
     steps.step("set-up of servers", || {
@@ -129,47 +130,6 @@ pub(crate) fn run(extent: Extent) -> bool {
         }
     }
     steps.run()
-}
-
-/// Every dependency comes from one registry, none from a repository: what `deny.toml` says of sources, seen without cargo-deny.
-fn sources() -> Outcome {
-    let lock = match std::fs::read_to_string(workspace::root().join("Cargo.lock")) {
-        Ok(lock) => lock,
-        Err(error) => return Outcome::Failed(format!("could not read Cargo.lock: {error}")),
-    };
-    match foreign_source(&lock) {
-        None => Outcome::Passed,
-        Some(source) => Outcome::Failed(format!(
-            "a dependency comes from elsewhere than the registry of the others: {source}"
-        )),
-    }
-}
-
-fn foreign_source(lock: &str) -> Option<&str> {
-    let sources = || lock.lines().filter_map(|line| line.strip_prefix("source = "));
-    let registry = sources().next()?;
-    sources().find(|source| *source != registry || !source.starts_with("\"registry+"))
-}
-
-/// Licences, sources, bans: as `deny.toml` says.
-fn dependencies() -> Outcome {
-    if !is_installed("cargo-deny") {
-        return Outcome::OptionalDidNotRun(
-            "compiling cargo-deny takes longer than all else here; to have it: cargo install --locked cargo-deny"
-                .into(),
-        );
-    }
-    // The database of advisories has to be fetched, which a machine without network cannot.
-    outcome_of(&cargo(["deny", "--offline", "check", "bans", "licenses", "sources"]))
-}
-
-fn unused_dependencies() -> Outcome {
-    if !is_installed("cargo-machete") {
-        return Outcome::OptionalDidNotRun(
-            "not every machine has the tool; to have it: cargo install --locked cargo-machete".into(),
-        );
-    }
-    outcome_of(&Command::new("cargo-machete"))
 }
 
 /// The workspace builds with the compiler that `rust-version` promises.
@@ -286,26 +246,26 @@ fn real_frameworks(language: &Language) -> Outcome {
 /// By the lab and on the server that the build step built, so that nothing is built again with other features.
 fn tiny_measurements() -> Outcome {
     let built = workspace::target().join("debug");
-    let mut failed = Vec::new();
+    let (mut failed, mut told) = (Vec::new(), String::new());
     for scenario in LAB_SCENARIOS {
         let words = scenario.iter().map(|word| match *word {
             THE_SERVER => built.join("forebay").into_os_string(),
             THE_EXAMPLE => built.join("web").into_os_string(),
             word => word.into(),
         });
-        if Command::new(built.join("lab"))
+        let measured = Command::new(built.join("lab"))
             .arguments(words)
             .arguments(["--tiny"])
-            .run()
-            .is_err()
-        {
+            .run_explained();
+        if let Err(how) = measured {
             failed.push(scenario[0]);
+            told.push_str(&format!("\n{}: {how}", scenario[0]));
         }
     }
     if failed.is_empty() {
         Outcome::Passed
     } else {
-        Outcome::Failed(failed.join(", "))
+        Outcome::Failed(format!("{}{told}", failed.join(", ")))
     }
 }
 
@@ -335,14 +295,6 @@ fn report_in_a_browser() -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_dependency_from_elsewhere_is_seen() {
-        let registry = "source = \"registry+https://example.com/index\"\n";
-        assert_eq!(foreign_source(registry), None);
-        let foreign = format!("{registry}source = \"git+https://example.com/a\"\n");
-        assert_eq!(foreign_source(&foreign), Some("\"git+https://example.com/a\""));
-    }
 
     #[test]
     fn versions_are_compared_whole() {
