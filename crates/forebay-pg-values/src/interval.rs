@@ -13,8 +13,6 @@ pub use aggregate::Sum;
 
 pub(crate) use aggregate::AGGREGATES;
 
-use crate::Result;
-
 /// See the module. The fields are those of PostgreSQL's binary format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interval {
@@ -36,21 +34,6 @@ pub fn compare(left: &str, right: &str) -> Ordering {
 }
 
 impl Interval {
-    /// Of its stored form.
-    pub fn from_stored(stored: &str) -> Result<Self> {
-        text::read(stored)
-    }
-
-    /// Its stored form, which is also how PostgreSQL writes it.
-    pub fn to_stored(self) -> String {
-        text::write(self)
-    }
-
-    /// Of anything that PostgreSQL reads as an interval; `typmod` is PostgreSQL's, -1 for none.
-    pub fn parse(text: &str, typmod: i32) -> Result<Self> {
-        input::parse(text, typmod)
-    }
-
     /// Its length as PostgreSQL compares it, in microseconds.
     pub(crate) fn span(self) -> i128 {
         let days = i128::from(self.months) * 30 + i128::from(self.days);

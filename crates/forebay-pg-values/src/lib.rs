@@ -39,6 +39,7 @@ mod environment;
 mod error;
 mod float;
 mod function;
+mod functions;
 pub mod identifier;
 mod integer;
 pub mod interval;
@@ -56,7 +57,8 @@ pub mod uuid;
 pub use datum::{Datum, Owned};
 pub use environment::Environment;
 pub use error::ValueError;
-pub use function::{Arguments, Body, Function, function, functions};
+pub use function::{Arguments, Body, Function};
+pub use functions::{function, functions};
 pub use kind::{Kind, Type};
 
 /// The result of anything here.

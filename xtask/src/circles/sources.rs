@@ -241,7 +241,10 @@ impl Module {
                     }
                 }
                 TokenTree::Group(group) => {
-                    self.mention(std::mem::take(&mut path), line);
+                    let names = std::mem::take(&mut path);
+                    if between != "!" || names.len() > 1 {
+                        self.mention(names, line);
+                    }
                     // Not into attributes.
                     if !between.ends_with(['#', '!']) || group.delimiter() != proc_macro2::Delimiter::Bracket {
                         self.mention_in(group.stream());
@@ -280,7 +283,10 @@ impl<'a> Visit<'a> for Module {
     }
 
     fn visit_macro(&mut self, call: &'a Macro) {
-        self.visit_path(&call.path);
+        // The bare name of a macro is in scope by an import, which is seen itself, or is the standard library's.
+        if call.path.segments.len() > 1 {
+            self.visit_path(&call.path);
+        }
         self.mention_in(call.tokens.clone());
     }
 

@@ -139,6 +139,18 @@ fn what_is_no_name_of_another_file_is_not_taken_for_one() {
 }
 
 #[test]
+fn a_macro_is_not_the_function_of_its_name() {
+    let files = [
+        (
+            "lib.rs",
+            "mod b;\npub use b::write;\nfn f() { write!(x); assert!(write!(y)); }",
+        ),
+        ("b.rs", "pub fn write() {}"),
+    ];
+    assert_eq!(edges_of(&files), NONE);
+}
+
+#[test]
 fn tests_and_models_may_know_everything() {
     for text in [
         "#[cfg(test)] use crate::b::Thing;",

@@ -4,31 +4,12 @@
 //! rows with a NULL among their arguments; all give NULL if no row is left (the count of regr_count: 0). The order of the rows counts
 //! where PostgreSQL's does: in sums of floats.
 
+mod accumulator;
 mod bits;
 mod float;
 mod numeric;
 
-use crate::{Arguments, Owned, Result};
-
-/// An aggregate at work on one group.
-pub trait Accumulator: Send {
-    /// Takes a row's arguments.
-    ///
-    /// # Errors
-    ///
-    /// PostgreSQL's own: a sum beyond its type's range.
-    fn add(&mut self, arguments: Arguments<'_>) -> Result<()>;
-
-    /// The result of what was added so far.
-    ///
-    /// # Errors
-    ///
-    /// PostgreSQL's own, or that the result has no stored form.
-    fn finish(&self) -> Result<Owned>;
-}
-
-/// Begins a group.
-pub type Start = fn() -> Box<dyn Accumulator>;
+pub use accumulator::{Accumulator, Start};
 
 /// The accumulator of the aggregate of that symbol, for one group.
 pub fn accumulator(symbol: &str) -> Option<Box<dyn Accumulator>> {

@@ -5,8 +5,10 @@
 
 mod angles;
 mod cube_root;
+mod stored;
 mod text;
 
+pub(crate) use stored::{store4, store8};
 pub(crate) use text::{parse4, parse8, write4, write8};
 
 use crate::integer::Width;
@@ -38,22 +40,6 @@ fn of_logarithm(message: &str) -> ValueError {
 
 fn of_power(message: &str) -> ValueError {
     ValueError::new("2201F", message)
-}
-
-/// A double, which must not be NaN.
-pub(crate) fn store8(float: f64) -> Result<Owned> {
-    if float.is_nan() {
-        return Err(ValueError::unsupported("NaN of type double precision is"));
-    }
-    Ok(Owned::Real(float))
-}
-
-/// A real, which must not be NaN.
-pub(crate) fn store4(float: f32) -> Result<Owned> {
-    if float.is_nan() {
-        return Err(ValueError::unsupported("NaN of type real is"));
-    }
-    Ok(Owned::Real(f64::from(float)))
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -8,20 +8,23 @@ use crate::temporal::tokens::{Fault, Shape, fraction, fraction_micros, leading_i
 use crate::temporal::{DAY, HOUR, MINUTE, SECOND, interval_out_of_range};
 use crate::{Result, ValueError};
 
-pub(super) fn parse(text: &str, typmod: i32) -> Result<Interval> {
-    let amounts = match verbose(text, fields(typmod)) {
-        Err(Fault::Syntax) => iso_8601(text),
-        other => other,
-    };
-    let amounts = amounts.map_err(|fault| match fault {
-        Fault::Syntax => ValueError::invalid_text("22007", "interval", text),
-        Fault::Field | Fault::MonthOrDay => {
-            ValueError::new("22015", format!("interval field value out of range: \"{text}\""))
-        }
-        Fault::Offset => ValueError::new("22009", format!("time zone displacement out of range: \"{text}\"")),
-        Fault::Value(error) => error,
-    })?;
-    amounts.interval()?.with_typmod(typmod)
+impl Interval {
+    /// Of anything that PostgreSQL reads as an interval; `typmod` is PostgreSQL's, -1 for none.
+    pub fn parse(text: &str, typmod: i32) -> Result<Self> {
+        let amounts = match verbose(text, fields(typmod)) {
+            Err(Fault::Syntax) => iso_8601(text),
+            other => other,
+        };
+        let amounts = amounts.map_err(|fault| match fault {
+            Fault::Syntax => ValueError::invalid_text("22007", "interval", text),
+            Fault::Field | Fault::MonthOrDay => {
+                ValueError::new("22015", format!("interval field value out of range: \"{text}\""))
+            }
+            Fault::Offset => ValueError::new("22009", format!("time zone displacement out of range: \"{text}\"")),
+            Fault::Value(error) => error,
+        })?;
+        amounts.interval()?.with_typmod(typmod)
+    }
 }
 
 /// What has been read so far.

@@ -6,49 +6,53 @@ use super::Interval;
 use crate::temporal::{HOUR, MINUTE, SECOND, write_fraction};
 use crate::{Result, ValueError};
 
-pub(super) fn write(interval: Interval) -> String {
-    let mut out = String::new();
-    // Each part after a negative one is given its sign.
-    let mut after_negative = false;
-    for (value, unit) in [
-        (interval.months / 12, "year"),
-        (interval.months % 12, "mon"),
-        (interval.days, "day"),
-    ] {
-        if value != 0 {
+impl Interval {
+    /// Of its stored form.
+    pub fn from_stored(stored: &str) -> Result<Self> {
+        parts(stored).ok_or_else(|| ValueError::new("XX001", format!("\"{stored}\" is not stored as an interval is")))
+    }
+
+    /// Its stored form, which is also how PostgreSQL writes it.
+    pub fn to_stored(self) -> String {
+        let mut out = String::new();
+        // Each part after a negative one is given its sign.
+        let mut after_negative = false;
+        for (value, unit) in [
+            (self.months / 12, "year"),
+            (self.months % 12, "mon"),
+            (self.days, "day"),
+        ] {
+            if value != 0 {
+                let _ = write!(
+                    out,
+                    "{}{}{value} {unit}{}",
+                    if out.is_empty() { "" } else { " " },
+                    if after_negative && value > 0 { "+" } else { "" },
+                    if value == 1 { "" } else { "s" }
+                );
+                after_negative = value < 0;
+            }
+        }
+        if out.is_empty() || self.micros != 0 {
+            let micros = self.micros.unsigned_abs();
+            let [hour, minute, second] = [HOUR, MINUTE, SECOND].map(i64::unsigned_abs);
+            let sign = match (self.micros < 0, after_negative) {
+                (true, _) => "-",
+                (false, true) => "+",
+                (false, false) => "",
+            };
             let _ = write!(
                 out,
-                "{}{}{value} {unit}{}",
+                "{}{sign}{:02}:{:02}:{:02}",
                 if out.is_empty() { "" } else { " " },
-                if after_negative && value > 0 { "+" } else { "" },
-                if value == 1 { "" } else { "s" }
+                micros / hour,
+                micros % hour / minute,
+                micros % minute / second
             );
-            after_negative = value < 0;
+            write_fraction((micros % second).cast_signed(), &mut out);
         }
+        out
     }
-    if out.is_empty() || interval.micros != 0 {
-        let micros = interval.micros.unsigned_abs();
-        let [hour, minute, second] = [HOUR, MINUTE, SECOND].map(i64::unsigned_abs);
-        let sign = match (interval.micros < 0, after_negative) {
-            (true, _) => "-",
-            (false, true) => "+",
-            (false, false) => "",
-        };
-        let _ = write!(
-            out,
-            "{}{sign}{:02}:{:02}:{:02}",
-            if out.is_empty() { "" } else { " " },
-            micros / hour,
-            micros % hour / minute,
-            micros % minute / second
-        );
-        write_fraction((micros % second).cast_signed(), &mut out);
-    }
-    out
-}
-
-pub(super) fn read(stored: &str) -> Result<Interval> {
-    parts(stored).ok_or_else(|| ValueError::new("XX001", format!("\"{stored}\" is not stored as an interval is")))
 }
 
 fn parts(stored: &str) -> Option<Interval> {

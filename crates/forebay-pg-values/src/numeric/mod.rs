@@ -17,7 +17,7 @@ pub(crate) use decimal::Decimal;
 pub(crate) use functions::FUNCTIONS;
 pub(crate) use text::{apply_modifier, parse};
 
-use crate::{Owned, Result, ValueError};
+use crate::{Owned, Result};
 
 /// A value of the type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,14 +29,6 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// Reads the stored form.
-    pub(crate) fn stored(text: &str) -> Result<Self> {
-        text::stored(text).ok_or_else(|| {
-            // A file that somebody else wrote may hold anything.
-            ValueError::new("XX001", format!("\"{text}\" is not stored as a numeric is"))
-        })
-    }
-
     /// An infinity, or NaN for no sign.
     pub(crate) fn infinite(sign: i32) -> Self {
         match sign {

@@ -9,8 +9,16 @@ use crate::{Owned, Result, ValueError};
 /// The digits that a value has at most: PostgreSQL stores so many before the point, and so many behind it.
 const DIGITS_MAX: usize = 131_072 + 16_383;
 
+impl Number {
+    /// Reads the stored form.
+    pub(crate) fn stored(text: &str) -> Result<Self> {
+        // A file that somebody else wrote may hold anything.
+        stored(text).ok_or_else(|| ValueError::new("XX001", format!("\"{text}\" is not stored as a numeric is")))
+    }
+}
+
 /// Reads the stored form; nothing if it is none.
-pub(super) fn stored(text: &str) -> Option<Number> {
+fn stored(text: &str) -> Option<Number> {
     match text {
         "NaN" => return Some(Number::Nan),
         "Infinity" => return Some(Number::Infinity),

@@ -1,10 +1,11 @@
 //! Casts between the types, to fewer digits, and between clocks of different zones; PostgreSQL's input and output functions.
 
-use super::input::{now, parse, round_to, scale};
+use super::input::{now, parse, scale};
 use super::limits::{
     DATE_INFINITY, DATE_MINUS_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY, is_finite,
 };
 use super::output::write;
+use super::rounding::round_to;
 use super::values::{
     date, int4, interval, of_date, of_interval, of_time, of_timestamp, of_timetz, time, timestamp, timetz,
 };

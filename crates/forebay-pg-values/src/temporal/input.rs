@@ -6,6 +6,7 @@ use super::limits::{
     DATE_INFINITY, DATE_MINUS_INFINITY, DAY, DAY_SECONDS, SECOND, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY,
     UNIX_SECONDS, beyond_stored_years, is_finite,
 };
+use super::rounding::round_to;
 use super::stored::{date_from_days, time_from_micros, timestamp_from_micros, timetz_from_parts};
 use super::tokens::{Fault, are_long, tokens};
 use super::zone;
@@ -29,23 +30,6 @@ pub fn parse(kind: Kind, typmod: i32, text: &str, environment: &Environment) -> 
         Kind::Interval => Interval::parse(text, typmod)?.to_stored(),
         _ => return Err(ValueError::unsupported(format!("type {} as a moment is", kind.name()))),
     }))
-}
-
-/// Rounded to so many digits of a second, halves away from zero; all of them for a precision that says nothing.
-pub(crate) fn round_to(micros: i64, precision: i32) -> i64 {
-    let Some(unit) = u32::try_from(precision)
-        .ok()
-        .and_then(|precision| 6_u32.checked_sub(precision))
-        .map(|digits| 10_i64.pow(digits))
-    else {
-        return micros;
-    };
-    let half = unit / 2;
-    if micros >= 0 {
-        (micros + half) / unit * unit
-    } else {
-        -((-micros + half) / unit * unit)
-    }
 }
 
 /// The same of a timestamp.

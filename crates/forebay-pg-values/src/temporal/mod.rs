@@ -21,6 +21,7 @@ mod make;
 mod output;
 mod part;
 mod pattern;
+mod rounding;
 mod stored;
 mod to_char;
 pub(crate) mod tokens;
@@ -39,8 +40,8 @@ pub use stored::{
 pub use zone::{at_time_zone, parse_zone};
 
 use general::general_format;
-pub(crate) use input::round_to;
 pub(crate) use limits::{DAY, HOUR, MINUTE, SECOND, interval_out_of_range};
+pub(crate) use rounding::round_to;
 pub(crate) use stored::write_fraction;
 
 use crate::Function;
