@@ -1,7 +1,8 @@
 //! What the documents promise one another: links that lead somewhere, examples that are tests.
 //!
-//! Promises: a link to a file or a heading that is not there is told, with the document it stands in; so is a chapter that the
-//! guide's summary does not name, and a Rust example that no compiler sees. Addresses on the network are not asked for.
+//! Promises: a link to a file or a heading that is not there is told, with the document it stands in; so is the name of a source file
+//! that is not there, a chapter that the guide's summary does not name, and a Rust example that no compiler sees. Addresses on the network
+//! are not asked for.
 //!
 //! Does not know how the guide is made into a book.
 
@@ -27,6 +28,10 @@ const PLACES: [&str; 6] = [
     "docs",
     "guide/src",
 ];
+/// Speaks of what is no more.
+const HISTORY: &str = "CHANGELOG.md";
+/// Where the sources are that documents name.
+const SOURCES: [&str; 4] = ["crates", "examples", "lab", "xtask"];
 /// The chapters of the guide, in their order.
 const SUMMARY: &str = "guide/src/SUMMARY.md";
 /// The folder of the chapters.
@@ -42,6 +47,8 @@ struct Document {
     links: Vec<String>,
     /// What a link may have behind `#`.
     anchors: BTreeSet<String>,
+    /// The source files that it names.
+    sources: Vec<String>,
     /// What stands behind the opening fence of each block of code.
     fences: Vec<String>,
 }
@@ -50,8 +57,13 @@ struct Document {
 pub(crate) fn faults() -> Result<Vec<String>, String> {
     let root = workspace::root();
     let documents = read_all(root)?;
+    let mut sources = Vec::new();
+    for place in SOURCES {
+        files_below(root, Path::new(place), "rs", &mut sources)?;
+    }
     let tested = read(&root.join(TESTED))?;
     let mut faults = broken_links(&documents, |path| root.join(path).exists());
+    faults.extend(missing_sources(&documents, &sources));
     faults.extend(untested(&documents, &tested));
     faults.extend(forgotten(&documents));
     Ok(faults)
@@ -60,7 +72,7 @@ pub(crate) fn faults() -> Result<Vec<String>, String> {
 fn read_all(root: &Path) -> Result<Vec<Document>, String> {
     let mut paths = Vec::new();
     for place in PLACES {
-        markdown_below(root, Path::new(place), &mut paths)?;
+        files_below(root, Path::new(place), "md", &mut paths)?;
     }
     paths.sort();
     paths
@@ -69,16 +81,19 @@ fn read_all(root: &Path) -> Result<Vec<Document>, String> {
         .collect()
 }
 
-/// The place itself if it is a file, otherwise all Markdown files below it.
-fn markdown_below(root: &Path, place: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
+/// The place itself if it is a file that ends so, otherwise all such files below it that are not made by a build.
+fn files_below(root: &Path, place: &Path, end: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let full = root.join(place);
     if !full.is_dir() {
-        found.extend((full.extension().is_some_and(|end| end == "md")).then(|| place.to_owned()));
+        found.extend((full.extension().is_some_and(|is| is == end)).then(|| place.to_owned()));
         return Ok(());
     }
     let told = |error| format!("could not read {}: {error}", place.display());
     for entry in fs::read_dir(&full).map_err(told)? {
-        markdown_below(root, &place.join(entry.map_err(told)?.file_name()), found)?;
+        let name = entry.map_err(told)?.file_name();
+        if !["target", "node_modules"].iter().any(|made| name == *made) {
+            files_below(root, &place.join(name), end, found)?;
+        }
     }
     Ok(())
 }
@@ -91,6 +106,7 @@ fn parse(path: &Path, text: &str) -> Document {
     let mut document = Document {
         path: path.to_owned(),
         links: Vec::new(),
+        sources: Vec::new(),
         anchors: BTreeSet::new(),
         fences: Vec::new(),
     };
@@ -99,6 +115,11 @@ fn parse(path: &Path, text: &str) -> Document {
     options.smart_punctuation = false;
     let mut heading: Option<String> = None;
     for event in new_cmark_parser(text, &options) {
+        if let Event::Code(words) = &event
+            && is_source(words)
+        {
+            document.sources.push(words.to_string());
+        }
         match event {
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
                 document.links.push(dest_url.into_string());
@@ -124,6 +145,26 @@ fn parse(path: &Path, text: &str) -> Document {
         }
     }
     document
+}
+
+/// Whether it is the name of one source file, with or without what it is in.
+fn is_source(words: &str) -> bool {
+    let is_of_a_path = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    words
+        .strip_suffix(".rs")
+        .is_some_and(|path| !path.is_empty() && path.chars().all(is_of_a_path))
+}
+
+/// Source files that documents name and nobody has.
+fn missing_sources(documents: &[Document], sources: &[PathBuf]) -> Vec<String> {
+    let is_there = |named: &str| sources.iter().any(|path| path.ends_with(named));
+    let of_today = documents.iter().filter(|document| document.path != Path::new(HISTORY));
+    of_today
+        .flat_map(|document| {
+            let missing = document.sources.iter().filter(|named| !is_there(named));
+            missing.map(|named| format!("{}: {named}: no such source file", document.path.display()))
+        })
+        .collect()
 }
 
 /// The anchor of a heading, as the book and code hosts make it.
@@ -257,6 +298,23 @@ mod tests {
                 "guide/src/a.md: ../../../out.md: leads out of the workspace",
             ]
         );
+    }
+
+    #[test]
+    fn a_source_file_that_is_named_is_there() {
+        let text = "`crates/a/src/b.rs`, `b.rs`, `c.rs`, `src/c/b.rs`, `*.rs`, `x.b.rs(1)`\n```text\n`d.rs`\n```\n";
+        let sources = [
+            PathBuf::from("crates/a/src/b.rs"),
+            PathBuf::from("crates/a/src/b/cc.rs"),
+        ];
+        assert_eq!(
+            missing_sources(&[parse(Path::new("docs/a.md"), text)], &sources),
+            [
+                "docs/a.md: c.rs: no such source file",
+                "docs/a.md: src/c/b.rs: no such source file",
+            ]
+        );
+        assert_eq!(missing_sources(&[parse(Path::new(HISTORY), text)], &sources), [""; 0]);
     }
 
     #[test]
