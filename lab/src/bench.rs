@@ -4,12 +4,14 @@
 //! goes on the machine meets all. A trial that once had a wrong outcome has no figures, and the run has failed: its results
 //! are not kept. Standard output has the report; what goes on meanwhile is told on standard error.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::effort::Effort;
 use crate::failure::Failure;
+use crate::figure::figure;
 use crate::machine::Header;
 use crate::measurement::Measurements;
+use crate::places::results_folder;
 use crate::record::{self, Run};
 use crate::scenario::{Scenario, Stage, Trial};
 use crate::table;
@@ -23,22 +25,6 @@ pub(crate) struct Bench {
     pub(crate) only: Option<String>,
     /// Also writes the results there.
     pub(crate) json: Option<PathBuf>,
-}
-
-/// On the disk that the program was built on, and cleaned with what was built.
-pub(crate) fn default_folder() -> PathBuf {
-    workspace().join("target").join("lab")
-}
-
-/// Where the last results of all scenarios are.
-pub(crate) fn results_folder() -> PathBuf {
-    workspace().join("lab").join("results")
-}
-
-/// The root of the source tree.
-pub(crate) fn workspace() -> PathBuf {
-    let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
-    lab.parent().unwrap_or(lab).to_owned()
 }
 
 fn name(trial: &dyn Trial) -> String {
@@ -209,7 +195,7 @@ fn run_rounds(mut trials: Vec<Box<dyn Trial>>, stage: &Stage<'_>, measurements: 
             match trial.measure(stage) {
                 Ok(readings) => {
                     let shown = readings.first().map_or_else(String::new, |reading| {
-                        format!("{} {}", table::figure(reading.value), reading.unit)
+                        format!("{} {}", figure(reading.value), reading.unit)
                     });
                     eprintln!("{turn}: {shown}");
                     measurements.add(trial.system(), trial.case(), &readings);
@@ -236,12 +222,14 @@ fn run_rounds(mut trials: Vec<Box<dyn Trial>>, stage: &Stage<'_>, measurements: 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::path::Path;
     use std::rc::Rc;
 
     use super::*;
-    use crate::goal::{Beside, Goal, Key, Wanted};
-    use crate::judged::Verdict;
+    use crate::goal::{Beside, Goal, Key};
+    use crate::judged::{Verdict, Wanted};
     use crate::measurement::Reading;
+    use crate::places::default_folder;
     use crate::scenario::Yardsticks;
 
     /// Notes its turns, and fails in the round it is told to.

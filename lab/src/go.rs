@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::bench::{default_folder, workspace};
 use crate::closed_loop::Seen;
 use crate::failure::Failure;
 use crate::machine::first_line_of;
+use crate::places::{default_folder, workspace};
 
 /// As many as the tokio runtimes have workers.
 const PROCESSORS: u32 = 2;

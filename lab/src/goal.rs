@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::judged::Judged;
+use crate::judged::{Judged, Wanted};
 use crate::measurement::Measurements;
 
 /// Names a series. Which metric, says the goal or the reading.
@@ -57,16 +57,6 @@ pub(crate) enum Beside {
         at_least: f64,
         theirs: Vec<Key>,
     },
-}
-
-/// The side on which a measured figure should lie.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Wanted {
-    /// This much or more.
-    AtLeast(f64),
-    /// This much or less.
-    AtMost(f64),
 }
 
 impl Goal {

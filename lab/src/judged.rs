@@ -5,8 +5,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::goal::Wanted;
-use crate::table::figure;
+use crate::figure::figure;
+
+/// The side on which a measured figure should lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    /// This much or more.
+    AtLeast(f64),
+    /// This much or less.
+    AtMost(f64),
+}
 
 /// A goal that was held against a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

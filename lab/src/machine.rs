@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::workspace;
 use crate::failure::Failure;
+use crate::places::workspace;
 use crate::scenario::{Scenario, Stage};
 
 /// What a reader must know to judge figures.

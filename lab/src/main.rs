@@ -12,12 +12,14 @@ mod callers;
 mod closed_loop;
 mod effort;
 mod failure;
+mod figure;
 mod go;
 mod goal;
 mod judged;
 mod latency;
 mod machine;
 mod measurement;
+mod places;
 mod record;
 mod report;
 mod scenario;
@@ -244,7 +246,7 @@ fn run(command: Command) -> Result<bool, Failure> {
     };
     let bench = Bench {
         effort: options.effort(),
-        folder: options.folder.unwrap_or_else(bench::default_folder),
+        folder: options.folder.unwrap_or_else(places::default_folder),
         only: options.only,
         json: options.json,
     };

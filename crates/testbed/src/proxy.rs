@@ -8,39 +8,27 @@
 //! Does not know any protocol.
 
 mod pump;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod trap;
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use self::trap::Trap;
+pub use self::shared::Behaviour;
 pub use self::trap::{Deed, Ending, Moment, Side};
+use self::{
+    shared::{Shared, State},
+    trap::Trap,
+};
 use crate::Error;
 
 const CONNECTIONS_MAX: usize = 1024;
-
-/// What the proxy does with bytes and connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behaviour {
-    /// Hands everything on.
-    Pass,
-    /// Hands nothing on, either way, and keeps what it has until another behaviour is set. Connections are taken.
-    Stall,
-    /// Hands everything on so much later, each way.
-    Delay(Duration),
-    /// Hands on so many bytes a second, each way of each connection.
-    Slow(u32),
-    /// Ends the connections there are and every new one at once.
-    Refuse,
-    /// Hands the client, instead of each byte of the server's, one that is no text.
-    Garbage,
-}
 
 /// A running proxy.
 #[derive(Debug)]
@@ -48,28 +36,6 @@ pub struct Proxy {
     shared: Arc<Shared>,
     address: SocketAddr,
     acceptor: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct State {
-    server: SocketAddr,
-    behaviour: Behaviour,
-    /// Both ends of each connection, by its number.
-    connections: Vec<(u64, TcpStream, TcpStream)>,
-    accepted: u64,
-    /// Connections up to this number are stalled, whatever the behaviour.
-    held_to: u64,
-    /// These are, too.
-    held: Vec<u64>,
-    trap: Option<Trap>,
-    sprung: u64,
-    is_closed: bool,
 }
 
 impl Proxy {
@@ -200,25 +166,6 @@ impl Drop for Proxy {
             // It panics at nothing; and a drop has nobody to tell.
             let _ = acceptor.join();
         }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn cut(&mut self, ending: Ending) {
-        for (_, client, server) in self.connections.drain(..) {
-            pump::end(&client, ending);
-            pump::end(&server, ending);
-        }
-    }
-
-    fn is_held(&self, number: u64) -> bool {
-        number <= self.held_to || self.held.contains(&number)
     }
 }
 

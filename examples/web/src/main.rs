@@ -17,6 +17,7 @@
 //! The service is in `service`, what it does with a database in `database`, what Forebay is held against in `unbatched`.
 
 mod database;
+mod entry;
 mod failure;
 mod service;
 mod unbatched;
@@ -32,7 +33,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::database::Database;
 use self::service::{Limits, Service};
 
 /// A web service that writes a row a request: with Forebay, and as it would be without.
@@ -64,7 +64,7 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     allow_many_connections();
-    let database = Database::open(&arguments.database, arguments.pool).await?;
+    let database = database::open(&arguments.database, arguments.pool).await?;
     // Before anybody is told that we are here: a signal must find us listening to it.
     let stop = stop_signal()?;
     let listener = TcpListener::bind(arguments.listen).await.map_err(|cause| {

@@ -18,7 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::database::{Database, Entry};
+use crate::database::Database;
+use crate::entry::Entry;
 use crate::failure::Failure;
 
 /// How much is taken in.

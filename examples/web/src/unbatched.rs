@@ -10,7 +10,7 @@ use deadpool::managed::{Manager, Pool, PoolError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::database::Entry;
+use crate::entry::Entry;
 use crate::failure::Failure;
 
 /// A database's own driver: how to connect, as a [`Manager`], and how to write.

@@ -2,12 +2,12 @@
 //!
 //! Promises: every kept point is on the curve; the highest says its figure; the axes begin at zero. Knows nothing of scenarios.
 
+use super::legend::legend;
 use super::look::Looks;
 use super::markup::{Anchor, Drawing, escape, width_of};
-use super::page::legend;
 use super::scale::{Scale, compact};
+use crate::figure::figure;
 use crate::measurement::CourseOf;
-use crate::table::figure;
 
 /// Of letters, in units of the drawing.
 const LETTER: f64 = 12.0;

@@ -3,12 +3,13 @@
 //! Promises: every series that was kept has its row, in the order of the run, with the ratios that the lab's own table shows.
 //! Knows nothing of plots.
 
-use super::Results;
 use super::look::Looks;
 use super::markup::escape;
+use super::results::Results;
+use crate::figure::figure;
 use crate::measurement::Series;
 use crate::scenario::{FOREBAY, Yardsticks};
-use crate::table::{figure, to_forebay, to_limit};
+use crate::table::{to_forebay, to_limit};
 
 /// Title, and whether its cells are figures.
 const HEAD: [(&str, bool); 8] = [

@@ -3,9 +3,9 @@
 //! Promises: verdicts are those of the run; a word stands beside every colour. Knows nothing of how goals are judged.
 
 use super::markup::{Drawing, escape};
-use crate::goal::Wanted;
+use crate::figure::figure;
+use crate::judged::Wanted;
 use crate::judged::{Judged, Verdict};
-use crate::table::figure;
 
 /// As far as this factor from the goal is told apart.
 const FACTOR_MAX: f64 = 4.0;

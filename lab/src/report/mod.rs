@@ -10,23 +10,25 @@ mod courses;
 mod family;
 mod figures;
 mod goals;
+mod legend;
 mod lines;
 mod look;
 mod markup;
 mod page;
 pub(crate) mod pictures;
 mod plan;
+mod results;
 mod scale;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::bench;
 use crate::failure::Failure;
-use crate::measurement::Measurements;
-use crate::record::{self, Run};
+use crate::places;
+use crate::record;
+use results::{Results, read};
 
 /// What to make a page of, and where.
 #[derive(Debug, Args)]
@@ -39,35 +41,17 @@ pub(crate) struct Options {
     results: Option<PathBuf>,
 }
 
-/// The last results of a scenario.
-#[derive(Debug)]
-struct Results {
-    scenario: String,
-    measurements: Measurements,
-    /// None if it was not kept.
-    run: Option<Run>,
-}
-
 /// Makes the page and says where it is.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let folder = options.results.unwrap_or_else(bench::results_folder);
+    let folder = options.results.unwrap_or_else(places::results_folder);
     let results: Result<Vec<Results>, Failure> = record::scenarios_in(&folder)?
         .into_iter()
         .map(|scenario| read(&folder, scenario))
         .collect();
     let out = options
         .out
-        .unwrap_or_else(|| bench::default_folder().join("report.html"));
+        .unwrap_or_else(|| places::default_folder().join("report.html"));
     record::write_file(&out, &page::render(&results?))?;
     println!("{}", out.display());
     Ok(())
-}
-
-/// What the folder has of a scenario.
-fn read(folder: &Path, scenario: String) -> Result<Results, Failure> {
-    Ok(Results {
-        measurements: record::read_figures(&record::figures_file(folder, &scenario))?,
-        run: record::read_run(&record::run_file(folder, &scenario))?,
-        scenario,
-    })
 }

@@ -7,13 +7,14 @@
 use std::collections::BTreeSet;
 
 use super::about::About;
+use super::legend::legend;
 use super::look::Looks;
 use super::markup::escape;
 use super::plan::{Plot, plots};
+use super::results::Results;
 use super::words::direction;
-use super::{Results, bars, courses, figures, goals, lines};
+use super::{bars, courses, figures, goals, lines};
 use crate::machine::Header;
-use crate::measurement::Series;
 use crate::record::Run;
 use crate::scenario::Yardsticks;
 
@@ -307,23 +308,6 @@ fn plot_figure(plot: &Plot<'_>, looks: &Looks, id: &str) -> String {
         escape(unit),
         legend(&systems, levels, looks),
     )
-}
-
-/// A level is named with its case, which no axis has.
-pub(super) fn legend(systems: &[&str], levels: &[&Series], looks: &Looks) -> String {
-    let item = |system: &str, key: String, name: &str| {
-        let (own, name) = (looks.of(system).own_class(), escape(name));
-        format!("<li><button type=\"button\" data-system=\"{own}\">{key}{name}</button></li>\n")
-    };
-    let systems = systems
-        .iter()
-        .map(|system| item(system, looks.of(system).key(), system));
-    let levels = levels.iter().map(|level| {
-        let name = format!("{}, {}", level.system, level.case);
-        item(&level.system, looks.of(&level.system).level_key(), &name)
-    });
-    let items: String = systems.chain(levels).collect();
-    format!("<ul class=\"legend\">\n{items}</ul>\n")
 }
 
 #[cfg(test)]

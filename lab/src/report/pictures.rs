@@ -13,8 +13,8 @@ use super::markup::stand_alone;
 use super::plan::{Plot, plots};
 use super::words::{TABLE_BELOW, direction};
 use super::{Results, bars, lines, read};
-use crate::bench;
 use crate::failure::Failure;
+use crate::places;
 use crate::record;
 
 /// The scenarios that have a picture, and the metric that it shows.
@@ -40,7 +40,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let out = options.out.unwrap_or_else(folder);
     for (scenario, metric) in PICTURES {
         let file = file(&out, scenario);
-        record::write_file(&file, &picture(&bench::results_folder(), scenario, metric)?)?;
+        record::write_file(&file, &picture(&places::results_folder(), scenario, metric)?)?;
         println!("{}", file.display());
     }
     Ok(())
@@ -48,7 +48,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 
 /// Where the guide looks for them.
 fn folder() -> PathBuf {
-    bench::workspace().join("guide").join("src").join("figures")
+    places::workspace().join("guide").join("src").join("figures")
 }
 
 fn file(folder: &Path, scenario: &str) -> PathBuf {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_guide_s_pictures_are_those_of_the_stored_results() {
         for (scenario, metric) in PICTURES {
-            let drawn = picture(&bench::results_folder(), scenario, metric).unwrap();
+            let drawn = picture(&places::results_folder(), scenario, metric).unwrap();
             let file = file(&folder(), scenario);
             let kept = std::fs::read_to_string(&file).unwrap_or_default();
             assert!(

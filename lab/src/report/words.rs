@@ -3,8 +3,8 @@
 //! Promises: what is said of a series is its median, minimum, maximum and the number of rounds, and of what it is. Knows
 //! nothing of drawings.
 
+use crate::figure::figure;
 use crate::measurement::Series;
-use crate::table::figure;
 
 /// What a figure is, in full.
 pub(super) fn point_title(series: &Series) -> String {

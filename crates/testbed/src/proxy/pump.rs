@@ -5,14 +5,13 @@
 
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpStream},
-    os::fd::AsRawFd,
+    net::TcpStream,
     sync::PoisonError,
     time::{Duration, Instant},
 };
 
 use super::{
-    Behaviour, Shared,
+    shared::{Behaviour, Shared, end},
     trap::{Deed, Ending, SEQUENCE_BYTES_MAX, Side, Sprung},
 };
 
@@ -46,38 +45,6 @@ pub(super) fn run(mut from: TcpStream, to: TcpStream, side: Side, number: u64, s
     });
     drop(state);
     shared.changed.notify_all();
-}
-
-/// Ends one end of a connection. A reset goes out when the pumps, which wake up by this, have let go of it.
-pub(super) fn end(stream: &TcpStream, ending: Ending) {
-    // One that has ended already is ended.
-    let _ = match ending {
-        Ending::Close => stream.shutdown(Shutdown::Both),
-        Ending::Reset => {
-            linger_not(stream);
-            stream.shutdown(Shutdown::Read)
-        }
-    };
-}
-
-/// From now on the stream is reset when it is closed.
-fn linger_not(stream: &TcpStream) {
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    let length = libc::socklen_t::try_from(size_of_val(&linger)).expect("a few bytes");
-    // SAFETY: the descriptor is the stream's, which is open; the option is read from a value of its own type and length. A
-    // failure leaves the stream as it was.
-    unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            length,
-        );
-    }
 }
 
 struct Pump<'a> {

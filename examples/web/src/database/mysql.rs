@@ -8,7 +8,8 @@ use forebay::write::Writer;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Statement};
 
-use super::{Database, Entry};
+use super::handles::Database;
+use crate::entry::Entry;
 use crate::unbatched::{Driver, unbatched};
 use crate::users::{USERS, cached};
 

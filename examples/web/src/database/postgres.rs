@@ -8,7 +8,8 @@ use forebay::postgres::Postgres;
 use forebay::write::Writer;
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
-use super::{Database, Entry};
+use super::handles::Database;
+use crate::entry::Entry;
 use crate::unbatched::{Driver, unbatched};
 use crate::users::{USERS, cached};
 

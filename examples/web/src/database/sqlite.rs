@@ -10,7 +10,8 @@ use forebay::write::Writer;
 use rusqlite::Connection;
 use tokio::task::block_in_place;
 
-use super::{Database, Entry};
+use super::handles::Database;
+use crate::entry::Entry;
 use crate::unbatched::{Driver, unbatched};
 use crate::users::{USERS, cached};
 

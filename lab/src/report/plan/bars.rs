@@ -4,11 +4,22 @@
 //! in the order of the run. A limit measured in a case of its own is a level to see the bars against, where there is room
 //! for it; if there is none, a plot of its own.
 
-use super::Bars;
 use crate::measurement::Series;
 use crate::report::family::Case;
 use crate::report::scale::{BARS_RATIO_MAX, Scale};
 use crate::scenario::LIMIT;
+
+/// A group a case, a bar a system.
+#[derive(Debug)]
+pub(in crate::report) struct Bars<'a> {
+    pub(in crate::report) metric: &'a str,
+    pub(in crate::report) unit: &'a str,
+    pub(in crate::report) groups: Vec<(&'a str, Vec<&'a Series>)>,
+    /// What the limit was in a case that no other system has.
+    pub(in crate::report) level: Option<&'a Series>,
+    /// Bars that were too many.
+    pub(in crate::report) omitted: usize,
+}
 
 /// More bars are not looked at; the table has them.
 const BARS_MAX: usize = 60;

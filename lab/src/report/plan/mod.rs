@@ -10,6 +10,7 @@ mod bars;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+pub(super) use self::bars::Bars;
 use super::family::Case;
 use crate::measurement::{Measurements, Series};
 use crate::scenario::Yardsticks;
@@ -44,18 +45,6 @@ pub(super) struct Lines<'a> {
 pub(super) struct Point<'a> {
     pub(super) at: f64,
     pub(super) series: &'a Series,
-}
-
-/// A group a case, a bar a system.
-#[derive(Debug)]
-pub(super) struct Bars<'a> {
-    pub(super) metric: &'a str,
-    pub(super) unit: &'a str,
-    pub(super) groups: Vec<(&'a str, Vec<&'a Series>)>,
-    /// What the limit was in a case that no other system has.
-    pub(super) level: Option<&'a Series>,
-    /// Bars that were too many.
-    pub(super) omitted: usize,
 }
 
 /// All plots of a run: by metric and unit, lines before bars.

@@ -4,6 +4,7 @@
 
 mod hit_path;
 pub(crate) mod hit_ratio;
+mod peers;
 
 use std::rc::Rc;
 
@@ -12,15 +13,8 @@ use crate::go::{self, Go};
 use crate::goal::Goal;
 use crate::scenario::{Scenario, Stage, Trial, Yardsticks};
 use crate::scenarios::loader::locked_version;
-
-const QUICK_CACHE: &str = "quick_cache";
-const MOKA: &str = "moka";
-const FOYER: &str = "foyer";
-/// Of foyer, what keeps entries in memory.
-const FOYER_PACKAGE: &str = "foyer-memory";
-/// Also the peer of a cold start.
-pub(crate) const CACHEX: &str = "Go, cachex";
-pub(crate) const CACHEX_MODULE: &str = "github.com/theplant/cachex";
+pub(crate) use peers::{CACHEX, CACHEX_MODULE};
+use peers::{FOYER_PACKAGE, MOKA, QUICK_CACHE};
 
 /// The scenario.
 #[derive(Debug)]

@@ -24,7 +24,8 @@ use testbed::{Proxy, Redis};
 
 use crate::closed_loop::two_workers;
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::machine::first_line_of;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, Scenario, Stage, Trial, Yardsticks};

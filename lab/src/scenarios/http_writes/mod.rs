@@ -17,7 +17,8 @@ use database::{Database, Kind};
 use service::Service;
 
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use testbed::{Process, Program};
 
-use crate::bench::workspace;
 use crate::failure::Failure;
+use crate::places::workspace;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
 

@@ -7,15 +7,22 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
-use super::WORDS;
 use crate::allocation::Allocated;
-use crate::closed_loop::{ALLOCATED, ALLOCATIONS, Ask, Batches, answer};
+use crate::closed_loop::{ALLOCATED, ALLOCATIONS, Ask, Batches, Words, answer};
 use crate::failure::Failure;
 use crate::measurement::Reading;
 use crate::stopwatch::THROUGHPUT;
 
 /// Fetches that one burst takes.
 pub(super) const FETCHES: &str = "fetches";
+
+/// Of loads in every case.
+pub(super) const WORDS: Words = Words {
+    a_second: "loads/s",
+    of_each: "a load",
+    bytes_of_each: "bytes/load",
+    of_a_batch: "keys/fetch",
+};
 
 /// Longer than any burst may take.
 const PATIENCE: Duration = Duration::from_secs(30);

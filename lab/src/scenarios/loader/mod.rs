@@ -12,14 +12,15 @@ mod stream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::closed_loop::{ALLOCATIONS, Ask, Batches, LATENCY_P50, SHARED, Words, Yielding, run, two_workers};
+use crate::closed_loop::{ALLOCATIONS, Ask, Batches, LATENCY_P50, SHARED, Yielding, run, two_workers};
 use crate::failure::Failure;
 use crate::go::{self, Go};
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;
-use burst::FETCHES;
+use burst::{FETCHES, WORDS};
 use ours::{Forebay, Limits, NoBatching, Source};
 use peers::{AsyncGraphql, Dataloader, UltraBatch};
 use stream::Stream;
@@ -42,13 +43,6 @@ const GRAPH_GOPHERS_WAIT: &str = "100us";
 const SHARE_OF_DURATION: u32 = 3;
 /// An upper bound that is not met: batches go because they are full.
 const LONG_WINDOW: Duration = Duration::from_secs(20);
-
-const WORDS: Words = Words {
-    a_second: "loads/s",
-    of_each: "a load",
-    bytes_of_each: "bytes/load",
-    of_a_batch: "keys/fetch",
-};
 
 /// Callers that each load one key after the other.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use forebay::pages::PolicySimulation;
 
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::scenarios::cache::hit_ratio::{Contender, Requests, Trace};

@@ -13,6 +13,8 @@ use super::ring::Took;
 use crate::failure::Failure;
 use crate::machine::first_line_of;
 
+/// As a system of the results.
+pub(super) const FIO: &str = "fio";
 /// A disk that is throttled does not read the file in less; what was read until then counts.
 const SECONDS_MAX: u32 = 10;
 

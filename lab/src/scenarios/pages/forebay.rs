@@ -11,9 +11,9 @@ use forebay::pages::{PagePool, PagedFile};
 use tokio::runtime::Runtime;
 
 use super::material::{Look, Material};
-use super::once::Run;
 use super::readers::{Counted, Reader, Served, Serves};
 use super::ring::Took;
+use super::runs::Run;
 use crate::failure::Failure;
 
 fn failed(error: &forebay::pages::PageError) -> Failure {

@@ -14,6 +14,7 @@ mod readers;
 mod reading;
 mod resident;
 mod ring;
+mod runs;
 mod sizes;
 mod small;
 mod sparse;
@@ -24,30 +25,27 @@ use std::rc::Rc;
 use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::scenario::{FOREBAY, LIMIT, Scenario, Stage, Trial, Yardsticks};
 use crate::scenarios::loader::locked_version;
 use crate::stopwatch::THROUGHPUT;
+use fio::FIO;
 use material::{Look, Material};
 use readers::Served;
-use reading::{Begins, Kept, Open, ReadTrial};
+use reading::{Begins, Kept, OVER_THE_CAP, Open, ReadTrial};
+use runs::RUNS;
 use sizes::{READERS, Sizes};
 use small::SmallTrial;
 use systems::{Buffer, Foyer, Mapped, Pread};
 
-const FIO: &str = "fio";
 const MMAP: &str = "mmap";
 const PREAD: &str = "pread";
 const FOYER: &str = "foyer";
 const FOYER_PACKAGE: &str = "foyer-memory";
 
-/// By how much the resident set was ever over the pool's memory; below zero where it stayed under it.
-const OVER_THE_CAP: &str = "resident over the cap";
 /// What the process may hold besides.
 const OVER_THE_CAP_MAX_MIB: f64 = 64.0;
-/// With so many readers the memory is followed over time.
-const FOREBAY_LOOKED_AT: u32 = 50;
-
 /// The scenario.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -150,13 +148,13 @@ impl Scenario for Pages {
     /// Where the disk is asked: what it gives at most.
     fn yardsticks(&self) -> Yardsticks {
         Yardsticks {
-            limit: Some(Key::new(LIMIT, once::RUNS[0].case())),
+            limit: Some(Key::new(LIMIT, RUNS[0].case())),
             forebay: None,
         }
     }
 
     fn goals(&self) -> Vec<Goal> {
-        let mut goals: Vec<Goal> = once::RUNS
+        let mut goals: Vec<Goal> = RUNS
             .iter()
             .map(|run| Goal {
                 text: format!("{}: GB/s ÷ fio and the lab's ring", run.case()),
@@ -349,7 +347,7 @@ fn trials(sizes: Sizes, material: &Rc<Material>, double: Option<&Rc<Material>>, 
 /// Reads past the kernel's cache want a disk.
 #[cfg(test)]
 fn folder_on_a_disk() -> tempfile::TempDir {
-    let folder = crate::bench::default_folder();
+    let folder = crate::places::default_folder();
     std::fs::create_dir_all(&folder).unwrap();
     tempfile::tempdir_in(folder).unwrap()
 }

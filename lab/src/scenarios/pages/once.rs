@@ -5,38 +5,16 @@
 
 use std::rc::Rc;
 
+use super::fio::FIO;
 use super::material::Material;
 use super::reading::Kept;
-use super::{FIO, fio, forebay, ring};
+use super::runs::{RUNS, Run};
+use super::{fio, forebay, ring};
 use crate::closed_loop::two_workers;
 use crate::failure::Failure;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial};
 use crate::stopwatch::THROUGHPUT;
-
-/// Bytes a read, and reads at once.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
-    pub(super) bytes: u64,
-    pub(super) depth: u32,
-}
-
-pub(super) const RUNS: [Run; 2] = [
-    Run {
-        bytes: 128 << 10,
-        depth: 32,
-    },
-    Run {
-        bytes: 1 << 20,
-        depth: 8,
-    },
-];
-
-impl Run {
-    pub(super) fn case(self) -> String {
-        format!("file read once, runs of {} KiB, depth {}", self.bytes >> 10, self.depth)
-    }
-}
 
 /// Who reads.
 #[derive(Debug, Clone, Copy)]

@@ -13,12 +13,16 @@ use tokio::runtime::Runtime;
 use super::material::{Look, Material};
 use super::readers::{Served, Turn};
 use super::resident::Watch;
-use super::{FOREBAY_LOOKED_AT, OVER_THE_CAP};
 use crate::closed_loop::{LATENCY_P99, two_workers};
 use crate::failure::Failure;
 use crate::measurement::{Course, MIB, Reading};
 use crate::scenario::{FOREBAY, Stage, Trial};
 use crate::stopwatch::THROUGHPUT;
+
+/// By how much the resident set was ever over the pool's memory; below zero where it stayed under it.
+pub(super) const OVER_THE_CAP: &str = "resident over the cap";
+/// With so many readers the memory is followed over time.
+const FOREBAY_LOOKED_AT: u32 = 50;
 
 /// What a published turn had a reader read.
 const READS_A_READER: usize = 200;

@@ -12,11 +12,12 @@ use std::rc::Rc;
 
 use pgbench::{Load, Mode, Pgbench, Summary};
 
-use crate::bench::workspace;
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::machine::first_line_of;
 use crate::measurement::Reading;
+use crate::places::workspace;
 use crate::scenario::{FOREBAY, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;
 

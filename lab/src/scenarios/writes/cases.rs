@@ -6,7 +6,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::callers::Callers;
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::FOREBAY;
 use crate::stopwatch::{THROUGHPUT, Took};

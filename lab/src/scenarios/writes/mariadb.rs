@@ -6,13 +6,13 @@
 use std::rc::Rc;
 
 use forebay::write::Writer;
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, OptsBuilder};
 
 use super::by_hand::ByHand;
 use super::cases::Written;
 use super::forebay::{Id, Statement};
-use super::mariadb_systems::{self, Unbatched};
+use super::mariadb_systems::{self, INSERT, Unbatched, connect};
 use super::served::{self, Bulk, CONNECTIONS_MAX, Served};
 use crate::callers::TAKEN;
 use crate::effort::Effort;
@@ -30,8 +30,6 @@ pub(super) const ABOUT: &str = "Rows into MariaDB with its own durability (innod
     unbatched: a prepared INSERT a row, each caller with a connection of its own.\n\
     by hand: an mpsc channel to a task that writes what waits, up to 1,000 rows, statement by statement in one transaction, \
     a oneshot a\ncaller.";
-
-pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES (?, ?)";
 
 /// The server.
 pub(super) struct MariaDb {
@@ -58,12 +56,6 @@ pub(super) fn yardsticks() -> Yardsticks {
 
 pub(super) fn goals() -> Vec<Goal> {
     served::goals::<MariaDb>(&[])
-}
-
-/// A connection over TCP, as all systems have it.
-pub(super) async fn connect(url: &str) -> Result<Conn, Failure> {
-    let options = mysql_async::Opts::from_url(url).map_err(mysql_async::Error::from)?;
-    Ok(Conn::new(OptsBuilder::from_opts(options).prefer_socket(false)).await?)
 }
 
 impl MariaDb {

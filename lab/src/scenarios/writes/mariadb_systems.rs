@@ -8,19 +8,26 @@ use std::time::Instant;
 
 use forebay::write::Writer;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Params, Statement, Value};
+use mysql_async::{Conn, OptsBuilder, Params, Statement, Value};
 use tokio::sync::{Mutex, mpsc};
 
 use super::by_hand::{Answer, ByHand, ROWS_A_TRANSACTION, Waiting};
 use super::cases::Written;
-use super::mariadb::{INSERT, connect};
 use crate::callers::{Insert, Refused, Row};
 use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::stopwatch::Stopwatch;
 
+/// What every system executes for a row.
+pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES (?, ?)";
 /// ER_DUP_ENTRY.
 const NOT_UNIQUE: u16 = 1062;
+
+/// A connection over TCP, as all systems have it.
+pub(super) async fn connect(url: &str) -> Result<Conn, Failure> {
+    let options = mysql_async::Opts::from_url(url).map_err(mysql_async::Error::from)?;
+    Ok(Conn::new(OptsBuilder::from_opts(options).prefer_socket(false)).await?)
+}
 
 /// A prepared statement and a commit for 1,000 rows.
 pub(super) async fn prepared(connection: &mut Conn, effort: Effort, created_at: i64) -> Result<Written, Failure> {

@@ -8,12 +8,12 @@ use std::rc::Rc;
 
 use forebay::write::Writer;
 use futures_util::TryStreamExt;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::by_hand::ByHand;
 use super::cases::{Written, two_workers};
 use super::forebay::{Id, Statement};
-use super::postgres_systems::{self, Unbatched};
+use super::postgres_systems::{self, INSERT, Unbatched, connect};
 use super::served::{self, Bulk, CONNECTIONS_MAX, Served};
 use crate::callers::TAKEN;
 use crate::effort::Effort;
@@ -37,7 +37,6 @@ pub(super) const ABOUT: &str = "Rows into PostgreSQL with its own durability (fs
     by hand: an mpsc channel to a task that sends what waits, up to 1,000 rows, through one connection as one pipelined \
     transaction,\na oneshot a caller; a row that fails is left out, and the rest sent again.";
 
-pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES ($1, $2)";
 const INSERT_RETURNING: &str = "INSERT INTO entry (value, created_at) VALUES ($1, $2) RETURNING id";
 
 const PGBENCH: &str = "pgbench";
@@ -76,14 +75,6 @@ pub(super) fn yardsticks() -> Yardsticks {
 
 pub(super) fn goals() -> Vec<Goal> {
     served::goals::<Postgres>(&[Key::new(PGBENCH, LOAD.case)])
-}
-
-/// A connection, whose other half is driven by a task until the client is dropped.
-pub(super) async fn connect(url: &str) -> Result<Client, Failure> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    // Whoever asks the client sees why the connection ended.
-    tokio::spawn(connection);
-    Ok(client)
 }
 
 impl Postgres {

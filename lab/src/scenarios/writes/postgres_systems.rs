@@ -12,15 +12,25 @@ use tokio::sync::mpsc;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, NoTls, Statement};
 
 use super::by_hand::{Answer, ByHand, ROWS_A_TRANSACTION, Waiting};
 use super::cases::Written;
-use super::postgres::{INSERT, connect};
 use crate::callers::{Insert, Refused, Row};
 use crate::effort::Effort;
 use crate::failure::Failure;
 use crate::stopwatch::Stopwatch;
+
+/// What every system executes for a row.
+pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES ($1, $2)";
+
+/// A connection, whose other half is driven by a task until the client is dropped.
+pub(super) async fn connect(url: &str) -> Result<Client, Failure> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    // Whoever asks the client sees why the connection ended.
+    tokio::spawn(connection);
+    Ok(client)
+}
 
 /// COPY in binary, statement after statement.
 pub(super) async fn copy(client: &Client, effort: Effort, created_at: i64) -> Result<Written, Failure> {

@@ -19,7 +19,8 @@ use super::forebay::{Forebay, Id, Statement};
 use crate::callers::{Callers, Insert, LATENCY_P50};
 use crate::effort::Effort;
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial, Yardsticks};
 

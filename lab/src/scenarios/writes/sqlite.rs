@@ -13,7 +13,7 @@ use super::cases::{
     with_bad_rows,
 };
 use super::forebay::{Forebay, Id, Statement};
-use super::sqlite_systems::{OneConnection, by_hand, writer};
+use super::sqlite_systems::{INSERT, OneConnection, by_hand, writer};
 use crate::callers::{Callers, TAKEN, Told};
 use crate::failure::Failure;
 use crate::goal::{Goal, Key};
@@ -26,9 +26,6 @@ pub(super) const ABOUT: &str = "Rows into SQLite, WAL, synchronous=FULL, a new f
     limit: one connection, a prepared statement, 1,000 rows a transaction, nobody to answer. \
     savepoints: the same with a savepoint a row.\none by one: one connection, a commit a row. \
     by hand: an mpsc channel to a thread that commits what waits, up to 1,000 rows, a oneshot a caller.";
-
-/// What every system executes for a row.
-pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES (?1, ?2)";
 
 const BULK: &str = "1,000 rows a transaction";
 const ONE_BY_ONE: &str = "one by one";

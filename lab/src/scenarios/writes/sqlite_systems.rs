@@ -13,10 +13,12 @@ use tokio::sync::mpsc;
 
 use super::by_hand::{ByHand, ROWS_A_TRANSACTION, Waiting};
 use super::cases::Written;
-use super::sqlite::INSERT;
 use crate::callers::Refused;
 use crate::failure::Failure;
 use crate::stopwatch::Stopwatch;
+
+/// What every system executes for a row.
+pub(super) const INSERT: &str = "INSERT INTO entry (value, created_at) VALUES (?1, ?2)";
 
 /// One connection that nobody waits for: the machine's own cost of the rows.
 pub(super) struct OneConnection {

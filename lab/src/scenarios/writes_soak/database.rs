@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use forebay::mysql::MySql;
 use forebay::postgres::Postgres;
 use forebay::write::Writer;
@@ -13,9 +14,17 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio_postgres::NoTls;
 
-use super::Killed;
 use crate::failure::Failure;
 use crate::machine::first_line_of;
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Killed {
+    /// PostgreSQL.
+    Postgres,
+    /// MariaDB.
+    Mariadb,
+}
 
 /// `tag` is the call's own, and no constraint keeps it from being there twice; `number` is not there twice.
 const POSTGRES_TABLE: &str = "CREATE TABLE entry (id bigserial PRIMARY KEY, tag bigint NOT NULL, number bigint UNIQUE, \

@@ -12,17 +12,18 @@ mod traffic;
 
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::closed_loop::two_workers;
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, Scenario, Stage, Trial, Yardsticks};
 use crate::stopwatch::THROUGHPUT;
 use database::Database;
+pub(crate) use database::Killed;
 use door::Door;
 use judge::Verdict;
 
@@ -44,15 +45,6 @@ pub(crate) const QUICK_SECONDS: u32 = 10;
 const CALM_MS: std::ops::Range<u64> = 500..5_000;
 /// While it runs, all connections are cut after so long, again and again.
 const CUT_AFTER_MS: std::ops::Range<u64> = 50..1_000;
-
-/// What is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Killed {
-    /// PostgreSQL.
-    Postgres,
-    /// MariaDB.
-    Mariadb,
-}
 
 /// The scenario, on one database.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::Killed;
-use super::database::insert;
+use super::database::{Killed, insert};
 
 const CALLERS: u64 = 300;
 /// Of a key, written without waiting between.

@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{CACHEX, CACHEX_MODULE, FOYER, MOKA, QUICK_CACHE};
+use super::peers::{CACHEX, CACHEX_MODULE, FOYER, MOKA, QUICK_CACHE};
 use crate::closed_loop::{LATENCY_P50, LATENCY_P99};
 use crate::failure::Failure;
 use crate::go::Go;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial};
 use crate::stopwatch::THROUGHPUT;

@@ -12,19 +12,18 @@ mod systems;
 mod trace;
 
 use crate::failure::Failure;
-use crate::goal::{Beside, Goal, Key, Wanted};
+use crate::goal::{Beside, Goal, Key};
+use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial};
 pub(crate) use requests::Requests;
 pub(crate) use systems::Contender;
+use systems::PEERS;
 pub(crate) use trace::Trace;
 
 const HIT_RATIO: &str = "hit ratio";
 /// In points of a hundred.
 const WITHIN: f64 = 1.0;
-
-/// What the best is chosen from, in the order of the report.
-const PEERS: [&str; 4] = ["LRU", "quick_cache", "moka", "foyer"];
 
 /// A trace, and how many entries caches of it may hold.
 const TRACES: [(Trace, &[u64]); 3] = [

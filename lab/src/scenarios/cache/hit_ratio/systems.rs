@@ -11,9 +11,12 @@ use forebay::cache::Cache;
 use foyer_memory::{CacheBuilder, S3FifoConfig};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter, sync::DefaultLifecycle};
 
-use super::{PEERS, fewest, least_recent};
+use super::{fewest, least_recent};
 use crate::failure::Failure;
 use crate::scenario::{FOREBAY, LIMIT};
+
+/// What the best is chosen from, in the order of the report.
+pub(super) const PEERS: [&str; 4] = ["LRU", "quick_cache", "moka", "foyer"];
 
 /// Who answers requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
