@@ -1,4 +1,4 @@
-//! What a lookup answers. Does not know how the answer was found.
+//! What a lookup answers, and what an entry says. Does not know how they were found.
 
 use std::time::Duration;
 
@@ -11,6 +11,32 @@ pub struct Answer<V> {
     pub state: State,
     /// How long ago the fetch that brought it began. To the resolution of the clock, some milliseconds.
     pub age: Duration,
+}
+
+/// What an entry says of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<V> {
+    /// The key has this value.
+    Present(V),
+    /// The source has no value for the key.
+    Missing,
+}
+
+impl<V> Entry<V> {
+    /// The value, if there is one.
+    pub fn into_value(self) -> Option<V> {
+        match self {
+            Self::Present(value) => Some(value),
+            Self::Missing => None,
+        }
+    }
+}
+
+/// From what a source answers.
+impl<V> From<Option<V>> for Entry<V> {
+    fn from(value: Option<V>) -> Self {
+        value.map_or(Self::Missing, Self::Present)
+    }
 }
 
 /// How a cache came by an answer.

@@ -3,14 +3,19 @@
 //! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a cache to work; one failure is shared by all who waited for
 //! the same flight, and is not cached.
 //!
-//! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
+//! `Display` and `Error` are written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as
+//! the source.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
+
 /// Why a get did not end with a value, or with the knowledge that there is none.
+#[derive(Debug)]
+#[derive_where(Clone)]
 #[non_exhaustive]
 pub enum CacheError<E> {
     /// The source's own error. The next get asks again.
@@ -42,41 +47,6 @@ impl<E> CacheError<E> {
         match self {
             Self::Source(error) => Some(error),
             _ => None,
-        }
-    }
-}
-
-impl<E> Clone for CacheError<E> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Source(error) => Self::Source(Arc::clone(error)),
-            Self::Panicked(message) => Self::Panicked(Arc::clone(message)),
-            Self::WrongCount { expected, returned } => Self::WrongCount {
-                expected: *expected,
-                returned: *returned,
-            },
-            Self::TimedOut(limit) => Self::TimedOut(*limit),
-            Self::WaitedTooLong(limit) => Self::WaitedTooLong(*limit),
-            Self::Overloaded => Self::Overloaded,
-            Self::Stopped => Self::Stopped,
-        }
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for CacheError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Source(error) => f.debug_tuple("Source").field(error).finish(),
-            Self::Panicked(message) => f.debug_tuple("Panicked").field(message).finish(),
-            Self::WrongCount { expected, returned } => f
-                .debug_struct("WrongCount")
-                .field("expected", expected)
-                .field("returned", returned)
-                .finish(),
-            Self::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
-            Self::WaitedTooLong(limit) => f.debug_tuple("WaitedTooLong").field(limit).finish(),
-            Self::Overloaded => f.write_str("Overloaded"),
-            Self::Stopped => f.write_str("Stopped"),
         }
     }
 }

@@ -157,7 +157,7 @@
 //!
 //! ```
 //! # use std::convert::Infallible;
-//! # use forebay::cache::{Cache, HotKeys};
+//! # use forebay::cache::{Cache, Entry, HotKeys};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let build = || Cache::builder(|n: u64| async move { Ok::<_, Infallible>(Some(n * n)) }).build();
@@ -167,7 +167,7 @@
 //!
 //! let hot_keys: HotKeys<u64> = serde_json::from_str(&saved)?; // At the start.
 //! let warmed = squares.warm(hot_keys, |so_far| println!("{} of {}", so_far.done, so_far.keys)).await;
-//! assert_eq!((warmed.present, squares.get_if_fresh(&12)), (1, Some(Some(144))));
+//! assert_eq!((warmed.present, squares.get_if_fresh(&12)), (1, Some(Entry::Present(144))));
 //! # Ok(())
 //! # }
 //! ```
@@ -211,7 +211,7 @@ pub mod tier;
 mod trip;
 mod turns;
 
-pub use answer::{Answer, State};
+pub use answer::{Answer, Entry, State};
 pub use builder::CacheBuilder;
 pub use clock::Clock;
 pub use error::CacheError;
@@ -385,16 +385,16 @@ where
         answers
     }
 
-    /// What memory has, if it is fresh. Asks nobody, begins nothing. The inner `None`: the source has no value.
+    /// What memory has, if it is fresh. Asks nobody, begins nothing.
     #[inline]
-    pub fn get_if_fresh<Q>(&self, key: &Q) -> Option<Option<V>>
+    pub fn get_if_fresh<Q>(&self, key: &Q) -> Option<Entry<V>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let value = self.core.fresh(self.core.store.hash(key), key)?;
+        let entry = self.core.fresh(self.core.store.hash(key), key)?;
         self.core.used(key);
-        Some(value)
+        Some(entry)
     }
 
     /// Keeps a value that the application knows to be the present one, in memory from now on, and in all tiers. No fetch that

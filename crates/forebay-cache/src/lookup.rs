@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, State};
+use super::answer::{Answer, Entry, State};
 use super::core::Core;
 use super::error::CacheError;
 use super::fetch::Departure;
@@ -107,8 +107,8 @@ where
         Some(state)
     }
 
-    /// A fresh answer, if memory has one. Nothing is begun.
-    pub(super) fn fresh<Q>(&self, hash: u64, key: &Q) -> Option<Option<V>>
+    /// A fresh entry, if memory has one. Nothing is begun.
+    pub(super) fn fresh<Q>(&self, hash: u64, key: &Q) -> Option<Entry<V>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -119,7 +119,7 @@ where
             if fresh && record.value.is_none() {
                 self.hits.missing();
             }
-            (fresh.then(|| record.value.clone()), fresh)
+            (fresh.then(|| Entry::from(record.value.clone())), fresh)
         })?
     }
 

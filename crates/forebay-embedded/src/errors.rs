@@ -64,7 +64,7 @@ pub fn described(error: &SqlError, refusal: Option<String>, statement: &Statemen
     }
     match error {
         SqlError::Sqlite(error) => {
-            let error = forebay_sqlite::statement_error(error);
+            let error = forebay_sqlite::connection::statement_error(error);
             place_name(database(&error), &error.message, statement, script)
         }
         other => understood(other),
@@ -112,7 +112,7 @@ pub fn unplaced(error: WriteError) -> WireError {
 
 /// SQLite's own error, of preparing or stepping, with the byte of the statement it points at.
 pub fn sqlite(error: &rusqlite::Error) -> (WireError, Option<usize>) {
-    let error = forebay_sqlite::statement_error(error);
+    let error = forebay_sqlite::connection::statement_error(error);
     let offset = error.offset;
     (database(&error), offset)
 }

@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
 use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
-use forebay_write::{Outcome, Parameters, Sql, Write, WriteError, open_transaction};
+use forebay_write::{Outcome, Parameters, ReadError, Sql, Write, WriteError, open_transaction};
 
 /// A MariaDB or MySQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -21,19 +21,19 @@ impl MySql {
     /// Reads all rows of a query. It sees every write acknowledged before.
     ///
     /// # Errors
-    /// The statement's own; [`WriteError::Unavailable`]; [`WriteError::Refused`] if it is not a statement that reads.
+    /// The statement's own; [`ReadError::Unavailable`]; [`ReadError::Refused`] if it is not a statement that reads.
     ///
     /// # Cancel safety
     /// Dropped before it completes, the query may go on at the server.
-    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, ReadError> {
         let (sql, parameters) = (sql.into(), parameters.into());
         let plan = self.inner.plans.of(&sql);
         if let Some(reason) = plan.refusal() {
-            return Err(WriteError::Refused { reason });
+            return Err(ReadError::Refused { reason });
         }
         if !plan.reads {
             let reason = "a query only reads; write with a Writer".to_owned();
-            return Err(WriteError::Refused { reason });
+            return Err(ReadError::Refused { reason });
         }
         let connections = &self.inner.connections;
         let mut permit = connections.permit(Purpose::Read).await?;
@@ -53,10 +53,10 @@ impl MySql {
                     permit = lease.into_permit();
                     match backoff.next_delay() {
                         Some(delay) => tokio::time::sleep(delay).await,
-                        None => return Err(connections.unavailable(cause)),
+                        None => return Err(connections.unavailable(cause).into()),
                     }
                 }
-                Err(failure) => return Err(failure.into_write_error()),
+                Err(failure) => return Err(failure.into_write_error().into()),
             }
         }
     }

@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use forebay_remote::connections::Purpose;
 use forebay_sql::Role;
 use forebay_write::database::{Answer, Database, InFlight, Running, Sharing};
-use forebay_write::{Outcome, Parameters, Sql, Write, WriteError, open_transaction};
+use forebay_write::{Outcome, Parameters, ReadError, Sql, Write, WriteError, open_transaction};
 
 /// A PostgreSQL database and the connections to it. Clones are handles to the same ones; the last one dropped closes them.
 #[derive(Clone)]
@@ -22,15 +22,15 @@ impl Postgres {
     ///
     /// # Errors
     /// The statement's own, which is of kind [`ReadOnly`](forebay_write::StatementErrorKind::ReadOnly) if it writes;
-    /// [`WriteError::Unavailable`]; [`WriteError::Refused`] if it would change the connection.
+    /// [`ReadError::Unavailable`]; [`ReadError::Refused`] if it would change the connection.
     ///
     /// # Cancel safety
     /// Dropped before it completes, the query may go on at the server.
-    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, ReadError> {
         let (sql, parameters) = (sql.into(), parameters.into());
         let plan = self.inner.plans.of(&sql);
         if let Role::Refused(reason) = &plan.role {
-            return Err(WriteError::Refused { reason: reason.clone() });
+            return Err(ReadError::Refused { reason: reason.clone() });
         }
         let connections = &self.inner.connections;
         let mut permit = connections.permit(Purpose::Read).await?;
@@ -43,12 +43,12 @@ impl Postgres {
             }
             // The connection was lost. It reads: to do it again does no harm.
             let Err(WriteError::Unavailable { cause }) = result else {
-                return result;
+                return result.map_err(ReadError::from);
             };
             permit = lease.into_permit();
             match backoff.next_delay() {
                 Some(delay) => tokio::time::sleep(delay).await,
-                None => return Err(connections.unavailable(cause)),
+                None => return Err(connections.unavailable(cause).into()),
             }
         }
     }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use forebay_sqlite::{OpenError, Sqlite};
+use forebay_sqlite::{OpenError, Sqlite, connection};
 use forebay_write::{Write, Writer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
@@ -305,23 +305,23 @@ fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, Op
     let sequences = Arc::clone(sequences);
     let max_result_bytes = options.max_result_bytes;
     forebay_pg_values::text::limit_results(max_result_bytes);
-    Sqlite::builder(&options.database)
+    let builder = Sqlite::builder(&options.database)
         .synchronous(durability(options.synchronous))
         .busy_timeout(options.busy_timeout)
         .max_readers(options.readers)
-        .max_rows_bytes(max_result_bytes)
-        .prepare_connections(move |connection| {
-            // A misspelt "column" is an error, not a text: as PostgreSQL has it.
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-            // Clients are strangers to the file's schema, and it to them.
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-            let longest = i32::try_from(max_result_bytes).unwrap_or(i32::MAX);
-            connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
-            sql::register(connection, &sequences)
-        })
-        .open()
+        .max_rows_bytes(max_result_bytes);
+    let builder = connection::prepare(builder, move |connection| {
+        // A misspelt "column" is an error, not a text: as PostgreSQL has it.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+        // Clients are strangers to the file's schema, and it to them.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        let longest = i32::try_from(max_result_bytes).unwrap_or(i32::MAX);
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
+        sql::register(connection, &sequences)
+    });
+    builder.open()
 }
 
 /// Where this machine reaches it: what listens everywhere listens on loopback too, and no network is asked for that.

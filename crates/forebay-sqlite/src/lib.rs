@@ -2,9 +2,12 @@
 //!
 //! WAL, so that readers and the writer do not wait for each other; `synchronous=FULL` by default, so that a commit is on
 //! the disk before it is acknowledged. Writes from other processes are waited for, up to the busy timeout.
+//!
+//! Users have it as `forebay::sqlite`, but for [`connection`].
 
 mod authorizer;
 mod batch;
+pub mod connection;
 mod database;
 mod error;
 mod health;
@@ -24,17 +27,15 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-pub use error::statement_error;
-pub use load::*;
+pub use forebay_write::{Answered, Read, ReadError, SqlKey};
+pub use load::{all_rows, one_row};
 pub use open_error::OpenError;
-pub use readers::Reader;
-pub use session::{Progress, SchemaEdit, Session};
 pub use transaction::Transaction;
 
 use self::health::Health;
 use self::place::Place;
-use self::readers::Readers;
-use self::session::Settings;
+use self::readers::{Reader, Readers};
+use self::session::{Session, Settings};
 use self::thread::SqliteThread;
 use self::writing::WritingConnection;
 use forebay_write::{CancelToken, Outcome, Parameters, Sql, Write, WriteError};
@@ -160,24 +161,21 @@ impl Sqlite {
     }
 
     /// Takes a reading connection; waits if all are in use.
-    ///
-    /// # Errors
-    /// [`WriteError::Closed`], or SQLite's if a new connection cannot be opened.
-    pub async fn reader(&self) -> Result<Reader, WriteError> {
+    pub(crate) async fn reader(&self) -> Result<Reader, WriteError> {
         self.inner.readers.take().await
     }
 
     /// Reads all rows of a query. It sees every write acknowledged before.
     ///
     /// # Errors
-    /// The statement's own; [`WriteError::Refused`] if it would write.
-    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, WriteError> {
+    /// The statement's own; [`ReadError::Refused`] if it would write; [`ReadError::Closed`].
+    pub async fn query(&self, sql: impl Into<Sql>, parameters: impl Into<Parameters>) -> Result<Outcome, ReadError> {
         let (sql, parameters) = (sql.into(), parameters.into());
         let reader = self.reader().await?;
         let token = CancelToken::new();
-        reader
-            .run(&token.clone(), move |session| session.query(&sql, &parameters, &token))
-            .await?
+        let watched = token.clone();
+        let read = reader.run(&token, move |session| session.query(&sql, &parameters, &watched));
+        Ok(read.await??)
     }
 
     /// Begins a transaction that may write, when its turn has come. Nobody else writes while it is open, so keep it short.
@@ -297,7 +295,7 @@ impl SqliteBuilder {
     }
 
     /// Called once on every new connection, to register functions and collations.
-    pub fn prepare_connections(
+    fn prepare_connections(
         mut self,
         prepare: impl Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync + 'static,
     ) -> Self {

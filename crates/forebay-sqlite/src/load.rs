@@ -51,10 +51,10 @@ use std::sync::Arc;
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
 
-use crate::{Session, Sqlite};
+use crate::Sqlite;
+use crate::session::Session;
 use forebay_batch::load::{Key, Loader};
-pub use forebay_write::{Answered, Read, ReadError, SqlKey};
-use forebay_write::{CancelToken, Parameters, Sql};
+use forebay_write::{Answered, CancelToken, Parameters, Read, ReadError, Sql, SqlKey};
 
 impl Sqlite {
     /// A loader with the default limits that runs `sql` for a key: `?1` is the key, or its parts in order, and the first

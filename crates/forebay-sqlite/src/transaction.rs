@@ -114,15 +114,8 @@ impl Transaction {
         self.execute(sql, parameters).await
     }
 
-    /// Does `job` on the writing connection, inside this transaction: cursors, looking at the schema.
-    ///
-    /// # Errors
-    /// [`WriteError::TransactionLost`] if the database has rolled back before; [`WriteError::Closed`]; or
-    /// [`WriteError::Internal`] if the job panicked, and then the transaction is rolled back.
-    ///
-    /// # Cancel safety
-    /// Dropped before it completes, `token` is cancelled, so that what runs is interrupted.
-    pub async fn run<R: Send + 'static>(
+    /// Does `job` on the writing connection, inside this transaction; see [`connection::run`](crate::connection::run).
+    pub(crate) async fn run<R: Send + 'static>(
         &self,
         token: &CancelToken,
         job: impl FnOnce(&mut Session) -> R + Send + 'static,

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use forebay_batch::load::{Key, LoadError, Loader};
 use forebay_sqlite::Sqlite;
-use forebay_sqlite::{ReadError, SqlKey, all_rows, all_rows_with, one_row, one_row_with};
-use forebay_write::{Parameters, StatementErrorKind, WriteError, Writer};
+use forebay_sqlite::connection::{all_rows_with, one_row_with};
+use forebay_sqlite::{ReadError, SqlKey, all_rows, one_row};
+use forebay_write::{Parameters, StatementErrorKind, Writer};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -391,7 +392,7 @@ async fn rows_can_be_read_by_a_function() {
         let Err(LoadError::Fetch(error)) = outcome else {
             panic!("{outcome:?}");
         };
-        assert!(matches!(&*error, ReadError::Database(WriteError::Internal { cause }) if cause == "as asked"));
+        assert!(matches!(&*error, ReadError::Internal { cause } if cause == "as asked"));
     }
     assert_eq!(
         names.load(1).await.unwrap().as_deref(),
@@ -401,14 +402,11 @@ async fn rows_can_be_read_by_a_function() {
 }
 
 /// The kind of error that the whole fetch has.
-async fn fetch_error(database: &Database, sql: &'static str) -> WriteError {
+async fn fetch_error(database: &Database, sql: &'static str) -> ReadError {
     let loader: Loader<i64, i64, ReadError> = database.sqlite.loader(sql);
     let outcome = loader.load_many([1, 2]).await.remove(1);
     match outcome {
-        Err(LoadError::Fetch(error) | LoadError::Key(error)) => match &*error {
-            ReadError::Database(error) => error.clone(),
-            other => panic!("{other:?}"),
-        },
+        Err(LoadError::Fetch(error) | LoadError::Key(error)) => (*error).clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -418,7 +416,7 @@ async fn a_text_that_cannot_be_run_is_an_error_that_says_why() {
     let database = Database::new("CREATE TABLE t (n INTEGER)");
     let database = &database;
     let kind = |error| match error {
-        WriteError::Statement(error) => error.kind,
+        ReadError::Statement(error) => error.kind,
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -445,10 +443,10 @@ async fn a_text_that_cannot_be_run_is_an_error_that_says_why() {
         "ATTACH 'other.db' AS other",
     ] {
         let error = fetch_error(database, sql).await;
-        assert!(matches!(error, WriteError::Refused { .. }), "{sql}: {error:?}");
+        assert!(matches!(error, ReadError::Refused { .. }), "{sql}: {error:?}");
     }
     database.sqlite.close().await;
-    assert_eq!(fetch_error(database, "SELECT ?1").await, WriteError::Closed);
+    assert_eq!(fetch_error(database, "SELECT ?1").await, ReadError::Closed);
 }
 
 #[tokio::test]
@@ -537,7 +535,5 @@ async fn a_keys_rows_are_bounded_and_another_keys_are_not_affected() {
     let Err(LoadError::Key(error)) = &outcomes[1] else {
         panic!("{outcomes:?}");
     };
-    assert!(
-        matches!(&**error, ReadError::Database(WriteError::Statement(error)) if error.kind == StatementErrorKind::TooLarge)
-    );
+    assert!(matches!(&**error, ReadError::Statement(error) if error.kind == StatementErrorKind::TooLarge));
 }

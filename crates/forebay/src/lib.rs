@@ -42,7 +42,7 @@
 //! # What it stands on
 //!
 //! A tokio runtime, with its timer where windows or timeouts are used (a cache has a timeout unless told otherwise). Each part is a
-//! crate of its own (`forebay-batch`, `forebay-cache`, …), and this one only their names in one place.
+//! crate of its own (`forebay-batch`, `forebay-cache`, …), and this one only their names in one place: those that are for users.
 
 #[cfg(doctest)]
 mod documents;
@@ -55,7 +55,34 @@ pub use forebay_mysql as mysql;
 pub use forebay_pages as pages;
 #[cfg(feature = "postgres")]
 pub use forebay_postgres as postgres;
+
+/// SQLite, in the process: one writing connection on a thread of its own, a pool of reading connections.
+///
+/// WAL, so that readers and the writer do not wait for each other; `synchronous=FULL` by default, so that a commit is on the disk before
+/// it is acknowledged. Writes from other processes are waited for, up to the busy timeout.
 #[cfg(feature = "sqlite")]
-pub use forebay_sqlite as sqlite;
+pub mod sqlite {
+    // Not `connection`, which names types of rusqlite: that is for who depends on the crate itself.
+    #[doc(inline)]
+    pub use forebay_sqlite::{
+        Answered, OpenError, Read, ReadError, SqlKey, Sqlite, SqliteBuilder, Synchronous, Transaction, all_rows,
+        one_row,
+    };
+}
+
+/// Writer: concurrent writes share a commit; each caller gets its own true outcome.
+///
+/// The contract: an acknowledged write is committed with the database's full durability; an error means no effect
+/// (except [`WriteError::OutcomeUnknown`](write::WriteError::OutcomeUnknown), which says so); a statement that fails fails alone, and
+/// its neighbours commit in the order of their arrival; counts, ids and RETURNING rows are the caller's own, told by the database.
+///
+/// Knows statements, values, outcomes, and what a [`database`](write::database) is; no database itself. Stands on the Batcher.
 #[cfg(feature = "write")]
-pub use forebay_write as write;
+pub mod write {
+    // Not `rows` and what else the crates of the databases share.
+    #[doc(inline)]
+    pub use forebay_write::{
+        Acceptance, CancelToken, Database, Outcome, Parameters, ReadError, Sql, StatementError, StatementErrorKind,
+        Transaction, Value, Write, WriteError, Writer, WriterBuilder, database,
+    };
+}

@@ -3,13 +3,18 @@
 //! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a batcher to work; one failure of a batch is shared, not
 //! copied. Knows nothing of what the items are.
 //!
-//! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
+//! `Display` and `Error` are written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as
+//! the source.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use derive_where::derive_where;
+
 /// Why a call has no outcome from the processor.
+#[derive(Debug)]
+#[derive_where(Clone)]
 #[non_exhaustive]
 pub enum CallError<E> {
     /// The processor failed the whole batch. The error is the processor's own, shared by every caller of that batch.
@@ -29,37 +34,6 @@ pub enum CallError<E> {
     /// No tokio runtime ran the batch to its end: the runtime has shut down, or the call was polled outside of one and the
     /// batcher has none of its own (`BatcherBuilder::runtime`). Whether the item took effect is not known.
     Stopped,
-}
-
-impl<E> Clone for CallError<E> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Failed(error) => Self::Failed(Arc::clone(error)),
-            Self::Panicked(message) => Self::Panicked(Arc::clone(message)),
-            Self::WrongCount { expected, returned } => Self::WrongCount {
-                expected: *expected,
-                returned: *returned,
-            },
-            Self::Closed => Self::Closed,
-            Self::Stopped => Self::Stopped,
-        }
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for CallError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
-            Self::Panicked(message) => f.debug_tuple("Panicked").field(message).finish(),
-            Self::WrongCount { expected, returned } => f
-                .debug_struct("WrongCount")
-                .field("expected", expected)
-                .field("returned", returned)
-                .finish(),
-            Self::Closed => f.write_str("Closed"),
-            Self::Stopped => f.write_str("Stopped"),
-        }
-    }
 }
 
 impl<E: fmt::Display> fmt::Display for CallError<E> {
@@ -88,13 +62,14 @@ impl<E: Error + 'static> Error for CallError<E> {
     }
 }
 
-/// Why `try_call` did not take an item, with the item.
+/// Why `try_call` did not take an item, with the item, which `Debug` leaves out: `I` need not have it.
+#[derive_where(Debug)]
 #[non_exhaustive]
 pub enum Rejected<I> {
     /// `max_queued` items wait already. Try again later, or use `call`, which waits its turn.
-    Overloaded(I),
+    Overloaded(#[derive_where(skip(Debug))] I),
     /// The batcher was drained: it takes no more items.
-    Closed(I),
+    Closed(#[derive_where(skip(Debug))] I),
 }
 
 impl<I> Rejected<I> {
@@ -103,16 +78,6 @@ impl<I> Rejected<I> {
         match self {
             Self::Overloaded(item) | Self::Closed(item) => item,
         }
-    }
-}
-
-// Without the item, so that `I` need not be `Debug`.
-impl<I> fmt::Debug for Rejected<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Overloaded(_) => "Overloaded(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
     }
 }
 

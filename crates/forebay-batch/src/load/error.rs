@@ -3,14 +3,19 @@
 //! Promises: `E` need not be `Clone`, `Error` or even `Debug` for a loader to work; one failure of a fetch is shared by all
 //! callers of that fetch, and by nobody else.
 //!
-//! Written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as the source.
+//! `Display` and `Error` are written out instead of derived: a derive would ask `E: Error` of every user and hide `E` behind `Arc<E>` as
+//! the source.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
+
 /// Why a load did not end with a value, or with the knowledge that there is none.
+#[derive(Debug)]
+#[derive_where(Clone)]
 #[non_exhaustive]
 pub enum LoadError<E> {
     /// The source's answer for this key was an error; other keys of the same fetch have their own outcomes.
@@ -44,43 +49,6 @@ impl<E> LoadError<E> {
         match self {
             Self::Key(error) | Self::Fetch(error) => Some(error),
             _ => None,
-        }
-    }
-}
-
-impl<E> Clone for LoadError<E> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Key(error) => Self::Key(Arc::clone(error)),
-            Self::Fetch(error) => Self::Fetch(Arc::clone(error)),
-            Self::Panicked(message) => Self::Panicked(Arc::clone(message)),
-            Self::WrongCount { expected, returned } => Self::WrongCount {
-                expected: *expected,
-                returned: *returned,
-            },
-            Self::TimedOut(limit) => Self::TimedOut(*limit),
-            Self::Closed => Self::Closed,
-            Self::TooDeep => Self::TooDeep,
-            Self::Stopped => Self::Stopped,
-        }
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for LoadError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(error) => f.debug_tuple("Key").field(error).finish(),
-            Self::Fetch(error) => f.debug_tuple("Fetch").field(error).finish(),
-            Self::Panicked(message) => f.debug_tuple("Panicked").field(message).finish(),
-            Self::WrongCount { expected, returned } => f
-                .debug_struct("WrongCount")
-                .field("expected", expected)
-                .field("returned", returned)
-                .finish(),
-            Self::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
-            Self::Closed => f.write_str("Closed"),
-            Self::TooDeep => f.write_str("TooDeep"),
-            Self::Stopped => f.write_str("Stopped"),
         }
     }
 }

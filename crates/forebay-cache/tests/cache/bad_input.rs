@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::*;
+use forebay_cache::Entry;
 
 #[tokio::test(start_paused = true)]
 async fn a_cache_of_no_capacity_keeps_nothing_and_shares_flights() {
@@ -63,7 +64,7 @@ async fn windows_and_timeouts_may_be_for_ever() {
         .build();
     cache.get(&1).await.unwrap();
     ticks.turn(1 << 46);
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
     cache.mark_stale(&1);
     database.fail(true);
     for _ in 0..3 {
@@ -99,7 +100,7 @@ async fn a_value_heavier_than_the_cache_is_not_kept_and_what_it_replaces_goes() 
     let stats = cache.stats();
     assert_eq!((stats.entries, stats.weight, stats.too_heavy), (0, 0, 2));
     cache.insert(3, 100);
-    assert_eq!(cache.get_if_fresh(&3), Some(Some(100)), "just as heavy");
+    assert_eq!(cache.get_if_fresh(&3), Some(Entry::Present(100)), "just as heavy");
 }
 
 #[tokio::test(start_paused = true)]

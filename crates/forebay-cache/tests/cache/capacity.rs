@@ -31,9 +31,9 @@ async fn write_something(cache: &Tested, random: &mut StdRng) {
 
 /// What a reader finds, key by key, and what that weighs.
 fn found(cache: &Tested) -> (u64, u64) {
-    let values = (0..KEYS).filter_map(|key| cache.get_if_fresh(&key));
-    values.fold((0, 0), |(entries, weight), value| {
-        (entries + 1, weight + value.unwrap_or(3))
+    let found = (0..KEYS).filter_map(|key| cache.get_if_fresh(&key));
+    found.fold((0, 0), |(entries, weight), entry| {
+        (entries + 1, weight + entry.into_value().unwrap_or(3))
     })
 }
 

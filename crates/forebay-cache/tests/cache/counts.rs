@@ -3,6 +3,7 @@
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 use super::*;
+use forebay_cache::Entry;
 
 #[tokio::test(start_paused = true)]
 async fn lookups_are_counted_by_what_answered_them() {
@@ -40,7 +41,7 @@ async fn clones_are_handles_to_the_same_cache_and_writes_settle_at_once_where_th
     let cache = lasting(&Database::open()).build();
     let other = cache.clone();
     cache.insert(1, 10).await;
-    assert_eq!(other.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(other.get_if_fresh(&1), Some(Entry::Present(10)));
     assert!(poll_once(&mut other.settled()).is_ready());
     assert!(poll_once(&mut other.clear()).is_ready());
     assert_eq!(cache.stats().entries, 0);

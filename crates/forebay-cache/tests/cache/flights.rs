@@ -3,6 +3,7 @@
 use futures_util::future::join_all;
 
 use super::*;
+use forebay_cache::Entry;
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_readers_of_one_key_are_one_fetch_and_all_are_answered() {
@@ -61,7 +62,7 @@ async fn when_all_readers_leave_while_the_fetch_runs_it_lands() {
     assert_eq!(cache.stats().in_flight, 1);
     database.let_through(1);
     settle().await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
     assert_eq!((database.fetches(), cache.stats().in_flight), (1, 0));
 }
 
@@ -121,7 +122,7 @@ async fn a_refresh_that_is_called_off_does_not_hold_back_the_refresh_of_a_stale_
     database.let_through(2);
     other.await.unwrap().unwrap();
     settle().await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +142,7 @@ async fn several_fetches_of_a_key_may_run_where_asked_for_and_the_last_begun_is_
         Some(11),
         "who joins joins the last begun"
     );
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,12 +161,12 @@ async fn of_several_fetches_of_a_key_an_older_one_that_lands_later_is_not_kept()
     let readers = [begin_get(&cache, 1).await, begin_get(&cache, 1).await];
     gates[1].add_permits(1);
     settle().await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(1)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(1)));
     gates[0].add_permits(1);
     for (reader, value) in readers.into_iter().zip(0..) {
         assert_eq!(reader.await.unwrap().unwrap(), Some(value));
     }
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(1)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(1)));
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -1,6 +1,7 @@
 //! How many fetches run at a time and who goes first; how many flights there may be.
 
 use super::*;
+use forebay_cache::Entry;
 
 /// The keys fetched, one after the other, as one turn after the other is given back.
 async fn one_by_one(database: &Database, fetches: usize) -> Vec<u64> {
@@ -84,7 +85,7 @@ async fn a_refresh_in_line_stays_there_when_all_who_joined_it_leave() {
     let stats = cache.stats();
     assert_eq!((stats.in_line, stats.called_off), (1, 0));
     one_by_one(&database, 2).await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +218,7 @@ async fn a_refresh_that_is_refused_changes_nothing() {
     settle().await;
     assert_eq!(
         cache.get_if_fresh(&1),
-        Some(Some(11)),
+        Some(Entry::Present(11)),
         "the flight that was in the air still lands"
     );
 }

@@ -1,6 +1,7 @@
 //! Many keys at a time; a cache over a loader, and over another cache.
 
 use super::*;
+use forebay_cache::Entry;
 
 fn values(outcomes: Vec<Outcome>) -> Vec<Option<u64>> {
     outcomes.into_iter().map(Result::unwrap).collect()
@@ -79,7 +80,7 @@ async fn of_a_mixture_only_what_is_needed_is_fetched() {
     let mut asked: Vec<u64> = batches[3..].concat();
     asked.sort_unstable();
     assert_eq!(asked, [1, 3, 5], "{batches:?}");
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +98,7 @@ async fn refreshes_in_the_background_of_many_keys_are_gathered() {
     settle().await;
     let fetches = database.batches().len() - 1;
     assert!(fetches <= 20, "1,000 refreshes were {fetches} fetches");
-    assert!((0..1_000).all(|key| cache.get_if_fresh(&key) == Some(Some(2))));
+    assert!((0..1_000).all(|key| cache.get_if_fresh(&key) == Some(Entry::Present(2))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +144,7 @@ async fn a_get_after_an_invalidation_does_not_join_an_older_fetch_of_the_loader(
         database.let_through(2);
         assert_eq!(before.await.unwrap().unwrap(), Some(10));
         assert_eq!(after.await.unwrap().unwrap(), Some(11));
-        assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+        assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
     }
 }
 
@@ -269,7 +270,7 @@ async fn what_is_told_the_upper_cache_the_lower_hears() {
     let (lower, upper) = two_storeys(&database, &ticks);
     let fill = || async {
         assert_eq!(upper.get_many([1, 2]).await.len(), 2);
-        assert_eq!(lower.get_if_fresh(&1), Some(Some(10)));
+        assert_eq!(lower.get_if_fresh(&1), Some(Entry::Present(10)));
     };
     fill().await;
     upper.invalidate(&1);
@@ -280,7 +281,7 @@ async fn what_is_told_the_upper_cache_the_lower_hears() {
     upper.mark_stale(&1);
     database.set(1, 11);
     assert_eq!(upper.refresh(&1).await.unwrap(), Some(11));
-    assert_eq!(lower.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(lower.get_if_fresh(&1), Some(Entry::Present(11)));
     upper.clear();
     assert_eq!((upper.stats().entries, lower.stats().entries), (0, 0));
     database.set(1, 12);

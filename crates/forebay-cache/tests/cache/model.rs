@@ -293,7 +293,11 @@ async fn run(windows: Windows, steps: Vec<Step>) {
         for key in 0..KEYS {
             let entry = model.entries.get(&key);
             let fresh = entry.filter(|entry| model.staleness(entry) == Staleness::Fresh);
-            assert_eq!(cache.get_if_fresh(&key), fresh.map(|entry| entry.value), "key {key}");
+            assert_eq!(
+                cache.get_if_fresh(&key),
+                fresh.map(|entry| entry.value.into()),
+                "key {key}"
+            );
         }
         let stats = cache.stats();
         assert_eq!((stats.entries, stats.in_flight), (model.entries.len() as u64, 0));

@@ -134,7 +134,7 @@ async fn a_panic_of_a_values_clone_harms_only_who_wanted_the_clone() {
         assert!(catch_unwind(AssertUnwindSafe(|| cache.get_if_fresh(&1))).is_err());
     }
     panics_now.store(false, SeqCst);
-    assert_eq!(cache.get_if_fresh(&1).unwrap().unwrap().value, 1);
+    assert_eq!(cache.get_if_fresh(&1).unwrap().into_value().unwrap().value, 1);
     cache.invalidate(&1);
     assert_eq!(cache.get(&1).await.unwrap().unwrap().value, 1);
 }
@@ -255,7 +255,7 @@ async fn a_panic_of_a_values_drop_is_nobodys_who_writes() {
         assert!(cache.stats().entries <= 10);
     }
     cache.insert(1, explosive(1));
-    assert_eq!(cache.get_if_fresh(&1).unwrap().unwrap().value, 1);
+    assert_eq!(cache.get_if_fresh(&1).unwrap().into_value().unwrap().value, 1);
 }
 
 #[tokio::test(start_paused = true)]

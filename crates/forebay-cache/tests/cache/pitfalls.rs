@@ -1,6 +1,6 @@
 //! The traps that caches fall into, one test each, named after the trap.
 
-use forebay_cache::{Fetched, Source};
+use forebay_cache::{Entry, Fetched, Source};
 
 use super::*;
 
@@ -32,9 +32,9 @@ async fn a_fill_older_than_an_invalidation_is_not_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_fill_older_than_an_insert_is_not_kept() {
     let (_, cache) = outrun(|cache| drop(cache.insert(1, 11))).await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
     let (_, cache) = outrun(|cache| drop(cache.insert_missing(1))).await;
-    assert_eq!(cache.get_if_fresh(&1), Some(None));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Missing));
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +55,7 @@ async fn who_comes_after_an_invalidation_does_not_join_the_flight_from_before() 
     database.let_through(2);
     assert_eq!(before.await.unwrap().unwrap(), Some(10));
     assert_eq!(after.await.unwrap().unwrap(), Some(11));
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn a_late_missing_does_not_delete_a_value_just_written() {
     cache.insert(1, 7);
     database.let_through(1);
     assert_eq!(reader.await.unwrap().unwrap(), None);
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(7)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(7)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,12 +162,18 @@ async fn a_key_flips_between_missing_and_present_and_is_one_entry() {
             cache.mark_stale(&1);
             cache.refresh(&1).await.unwrap();
         }
-        assert_eq!(cache.get_if_fresh(&1), Some(value));
+        assert_eq!(cache.get_if_fresh(&1), Some(value.into()));
         assert_eq!(cache.stats().entries, 1);
         cache.insert_missing(1);
-        assert_eq!((cache.get_if_fresh(&1), cache.stats().entries), (Some(None), 1));
+        assert_eq!(
+            (cache.get_if_fresh(&1), cache.stats().entries),
+            (Some(Entry::Missing), 1)
+        );
         cache.insert(1, 7);
-        assert_eq!((cache.get_if_fresh(&1), cache.stats().entries), (Some(Some(7)), 1));
+        assert_eq!(
+            (cache.get_if_fresh(&1), cache.stats().entries),
+            (Some(Entry::Present(7)), 1)
+        );
     }
 }
 
@@ -269,6 +275,6 @@ async fn a_source_that_answers_for_other_keys_too_is_heard_for_those_asked_for()
     assert_eq!(outcomes, [Some(4), None]);
     assert_eq!(cache.stats().entries, 2);
     assert_eq!(cache.get_if_fresh(&6), None, "nobody asked for it");
-    assert_eq!(cache.get_if_fresh(&5), Some(None));
+    assert_eq!(cache.get_if_fresh(&5), Some(Entry::Missing));
     assert_eq!(loader.stats().keys_ignored, 8);
 }

@@ -1,6 +1,6 @@
 //! Fresh, stale and expired, to the millisecond; what moves these borders and what does not.
 
-use forebay_cache::Staleness;
+use forebay_cache::{Entry, Staleness};
 
 use super::*;
 
@@ -189,7 +189,7 @@ async fn a_hit_late_in_the_fresh_window_refreshes_ahead_by_one_flight() {
     settle().await;
     assert_eq!(database.fetches(), 2, "not yet");
     ticks.turn(1);
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
     settle().await;
     assert_eq!(database.fetches(), 2, "get_if_fresh begins nothing");
     for _ in 0..1_000 {
@@ -208,14 +208,14 @@ async fn a_hit_late_in_the_fresh_window_refreshes_ahead_by_one_flight() {
 async fn a_refresh_replaces_what_is_known_by_a_fetch_that_begins_now() {
     let (database, _, cache) = filled(|builder| builder).await;
     assert_eq!(cache.refresh(&1).await.unwrap(), Some(11));
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
     database.fail(true);
     assert!(is_source_error(&cache.refresh(&1).await));
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)), "what is known stays");
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)), "what is known stays");
     database.fail(false);
     database.remove(1);
     assert_eq!(cache.refresh(&1).await.unwrap(), None);
-    assert_eq!(cache.get_if_fresh(&1), Some(None));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Missing));
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn a_refresh_joins_no_older_flight_and_what_that_brings_is_not_kept() {
     database.let_through(2);
     assert_eq!(before.await.unwrap().unwrap(), Some(10));
     assert_eq!(refresh.await.unwrap().unwrap(), Some(11));
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
 }
 
 #[tokio::test(start_paused = true)]

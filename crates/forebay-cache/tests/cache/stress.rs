@@ -131,9 +131,9 @@ async fn user<E: Send + Sync + 'static>(shared: Arc<Shared>, cache: Cache<u64, u
                 }
             }
             7 => {
-                if let Some(value) = cache.get_if_fresh(&key) {
+                if let Some(entry) = cache.get_if_fresh(&key) {
                     shared.lookups.fetch_add(1, SeqCst);
-                    shared.check(key, before, value);
+                    shared.check(key, before, entry.into_value());
                 }
             }
             8 => {

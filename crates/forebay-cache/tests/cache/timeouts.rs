@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::*;
+use forebay_cache::Entry;
 
 /// Entries expire after 100 ms and rescue for an hour; a reader who could be rescued waits 20 ms, a fetch runs for 50 ms.
 fn impatient(database: &Database) -> CacheBuilder<u64, u64, String> {
@@ -46,7 +47,7 @@ async fn the_soft_timeout_rescues_and_the_flight_goes_on_and_lands() {
     assert_eq!(began.elapsed(), ms(20));
     database.let_through(1);
     settle().await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)));
     assert_eq!(database.fetches(), 1);
 }
 
@@ -87,7 +88,7 @@ async fn a_flight_in_line_goes_on_when_the_soft_timeout_has_rescued_its_last_rea
     database.let_through(2);
     other.await.unwrap().unwrap();
     settle().await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(11)), "it has landed");
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(11)), "it has landed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +143,7 @@ async fn a_reader_waits_no_longer_than_it_is_willing_to_and_the_flight_goes_on()
     assert_eq!(began.elapsed(), ms(5));
     database.let_through(1);
     settle().await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
     assert_eq!(cache.get_within(&1, ms(0)).await.unwrap(), Some(10));
     // No limit at all is a limit too.
     cache.invalidate(&1);

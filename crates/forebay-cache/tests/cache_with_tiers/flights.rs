@@ -1,7 +1,7 @@
 //! How flights go by the tiers: what they take from there, what they leave there, and what a write meanwhile does to them.
 
-use forebay_cache::State;
 use forebay_cache::tier::sqlite::SqliteTier;
+use forebay_cache::{Entry, State};
 use testbed::Redis;
 use tokio::task::JoinHandle;
 
@@ -85,7 +85,7 @@ async fn an_insert_during_the_tiers_read_wins_everywhere() {
     tier.let_through(1);
     assert_ne!(get.await.unwrap(), Some(10), "the old value after it was replaced");
     inserted.await;
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(12)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(12)));
     assert_eq!(tier.kept(1).unwrap().value, Some(12));
 }
 
@@ -121,7 +121,7 @@ async fn a_background_refresh_asks_the_source_where_the_tier_has_nothing_fresher
         settle().await;
         assert_eq!(
             (cache.get_if_fresh(&1), database.fetched()),
-            (Some(Some(11)), vec![1, 1])
+            (Some(Entry::Present(11)), vec![1, 1])
         );
         cache.settled().await;
         assert_eq!(tier.kept(1).unwrap().value, Some(11));

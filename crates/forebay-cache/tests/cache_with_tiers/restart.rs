@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use forebay_cache::State;
 use forebay_cache::tier::sqlite::SqliteTier;
+use forebay_cache::{Entry, State};
 
 use super::*;
 
@@ -42,7 +42,7 @@ async fn a_restart_starts_warm() {
     assert_eq!((stats.flights_by_tier, stats.fetches), (2, 0));
     assert_eq!((stats.tiers[0].hits, &*stats.tiers[0].name), (2, "sqlite"));
     // It is in memory now.
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(10)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(10)));
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_sqlite::{Reader, Sqlite, Transaction};
+use forebay_sqlite::connection::Reader;
+use forebay_sqlite::{Sqlite, Transaction};
 use forebay_write::{CancelToken, WriteError};
 
 use super::plans::Plans;

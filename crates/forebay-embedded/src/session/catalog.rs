@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_pg_values::{Environment, Type as ValueType, array};
-use forebay_sqlite::Session as Connection;
+use forebay_sqlite::connection::Session as Connection;
 use forebay_write::{CancelToken, Parameters, Value};
 use parking_lot::Mutex;
 use postgres_types::Type;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use forebay_sqlite::Session as Connection;
+use forebay_sqlite::connection::Session as Connection;
 use forebay_write::Value;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};

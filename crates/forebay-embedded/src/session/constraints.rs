@@ -3,7 +3,7 @@
 //! SQLite checks deferred foreign keys when the transaction commits, and others after each statement; it can be asked whether any is violated.
 //! IMMEDIATE asks that at once, and after each statement that writes from then on.
 
-use forebay_sqlite::Session as Connection;
+use forebay_sqlite::connection::Session as Connection;
 use forebay_write::CancelToken;
 use rusqlite::ffi;
 use tokio::io::{AsyncRead, AsyncWrite};

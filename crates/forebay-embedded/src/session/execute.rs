@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use forebay_sqlite::{Progress, Reader, Session as Connection};
+use forebay_sqlite::connection::{self, Progress, Reader, Session as Connection};
 use forebay_write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -365,17 +365,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                             }
                             Step::Edit(edit) => {
                                 let edit = edit.clone();
-                                transaction
-                                    .run(token, move |connection| connection.edit_schema(&edit))
+                                connection::run(transaction, token, move |connection| connection.edit_schema(&edit))
                                     .await
                                     .and_then(|edited| edited)
                                     .map(|()| Outcome::default())
                             }
-                            Step::DeferForeignKeys => transaction
-                                .run(token, Connection::defer_foreign_keys)
-                                .await
-                                .and_then(|deferred| deferred)
-                                .map(|()| Outcome::default()),
+                            Step::DeferForeignKeys => {
+                                connection::run(transaction, token, Connection::defer_foreign_keys)
+                                    .await
+                                    .and_then(|deferred| deferred)
+                                    .map(|()| Outcome::default())
+                            }
                         },
                         Err(error) => Err(error),
                     };
@@ -731,7 +731,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             block.and_then(|block| block.snapshot()),
         ) {
             (Source::Own(reader), ..) => reader.run(token, job).await,
-            (Source::Block, Some(transaction), _) => transaction.run(token, job).await,
+            (Source::Block, Some(transaction), _) => connection::run(transaction, token, job).await,
             (Source::Block, None, Some(reader)) => reader.run(token, job).await,
             (Source::Block, None, None) => {
                 let message = "the cursor's transaction has ended";
@@ -772,7 +772,7 @@ fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
 async fn reader(sqlite: &forebay_sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {
     tokio::select! {
         biased;
-        reader = sqlite.reader() => reader,
+        reader = connection::reader(sqlite) => reader,
         error = token.fired() => Err(error),
     }
 }

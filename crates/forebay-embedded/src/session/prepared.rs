@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_pg_values::Environment;
-use forebay_sqlite::Reader;
+use forebay_sqlite::connection::Reader;
 use forebay_write::{Sql, Value};
 use postgres_types::Type;
 

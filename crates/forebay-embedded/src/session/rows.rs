@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use bytes::BytesMut;
-use forebay_sqlite::{Progress, Session as Connection};
+use forebay_sqlite::connection::{Progress, Session as Connection};
 use forebay_write::{CancelToken, Value, WriteError};
 use rusqlite::types::ValueRef;
 

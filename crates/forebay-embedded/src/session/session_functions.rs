@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use forebay_pg_values::interval::Interval;
-use forebay_sqlite::Session as Connection;
+use forebay_sqlite::connection::Session as Connection;
 use forebay_write::{CancelToken, Sql, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use forebay_sqlite::Session as Connection;
+use forebay_sqlite::connection::Session as Connection;
 use forebay_write::{CancelToken, Parameters, StatementErrorKind, Value, WriteError};
 use rusqlite::Row;
 use rusqlite::types::{Value as Held, ValueRef};

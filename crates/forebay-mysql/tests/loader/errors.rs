@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_write::{StatementErrorKind as Kind, WriteError};
+use forebay_write::StatementErrorKind as Kind;
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn kind<V: std::fmt::Debug>(outcome: &Result<Option<V>, LoadError<ReadError>>) -
         other => panic!("{other:?}"),
     };
     match &**error {
-        ReadError::Database(WriteError::Statement(error)) => (error.kind, is_of_all),
+        ReadError::Statement(error) => (error.kind, is_of_all),
         other => panic!("{other:?}"),
     }
 }
@@ -138,10 +138,7 @@ async fn an_error_of_the_text_is_the_whole_fetchs() {
             let Err(LoadError::Fetch(error)) = &outcome else {
                 panic!("{sql}: {outcome:?}");
             };
-            assert!(
-                matches!(**error, ReadError::Database(WriteError::Refused { .. })),
-                "{sql}: {error:?}"
-            );
+            assert!(matches!(**error, ReadError::Refused { .. }), "{sql}: {error:?}");
         }
     }
 }

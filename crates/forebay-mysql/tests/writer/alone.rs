@@ -1,7 +1,7 @@
 //! Statements that cannot live in a shared transaction run alone, in their turn; those that would change what callers
 //! share are refused, with a hint.
 
-use forebay_write::{WriteError, Writer};
+use forebay_write::{ReadError, WriteError, Writer};
 
 use crate::{Database, assert_ok, together_plainly};
 
@@ -138,7 +138,7 @@ async fn a_query_reads_and_nothing_else() {
     assert_eq!((outcome.rows.len(), outcome.rows_affected), (1, 0));
     for sql in ["DELETE FROM t", "INSERT INTO t VALUES (1)", "DROP TABLE t", "CALL p()"] {
         let refused = mysql.query(sql, ()).await;
-        assert!(matches!(refused, Err(WriteError::Refused { .. })), "{sql}: {refused:?}");
+        assert!(matches!(refused, Err(ReadError::Refused { .. })), "{sql}: {refused:?}");
     }
     assert_eq!(database.read("SELECT n FROM t").await, ["5"]);
 }

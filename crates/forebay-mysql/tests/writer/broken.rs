@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_mysql::MySql;
-use forebay_write::{Write, WriteError, Writer};
+use forebay_write::{ReadError, Write, WriteError, Writer};
 use mysql_async::prelude::Queryable;
 use testbed::{Behaviour, MariaDb, Proxy};
 
@@ -155,7 +155,7 @@ async fn a_server_that_stays_away_is_told_and_nothing_was_written() {
     );
     assert!(matches!(
         mysql.query("SELECT 1", ()).await,
-        Err(WriteError::Unavailable { .. })
+        Err(ReadError::Unavailable { .. })
     ));
     proxy.set(Behaviour::Pass);
     assert!(

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use forebay_mysql::MySql;
-use forebay_write::{WriteError, Writer};
+use forebay_write::{ReadError, WriteError, Writer};
 
 use crate::Database;
 
@@ -150,7 +150,7 @@ async fn what_is_closed_takes_no_more() {
         writer.execute("INSERT INTO t VALUES (1)", ()).await,
         Err(WriteError::Closed)
     );
-    assert_eq!(mysql.query("SELECT 1", ()).await, Err(WriteError::Closed));
+    assert_eq!(mysql.query("SELECT 1", ()).await, Err(ReadError::Closed));
     assert!(matches!(writer.begin().await, Err(WriteError::Closed)));
 }
 

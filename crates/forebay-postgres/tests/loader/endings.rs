@@ -78,5 +78,5 @@ async fn after_close_nothing_is_read() {
     let Err(LoadError::Fetch(error)) = &outcomes[0] else {
         panic!("{outcomes:?}");
     };
-    assert_eq!(**error, ReadError::Database(forebay_write::WriteError::Closed));
+    assert_eq!(**error, ReadError::Closed);
 }

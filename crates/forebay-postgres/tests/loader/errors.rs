@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_write::{StatementErrorKind as Kind, WriteError};
+use forebay_write::StatementErrorKind as Kind;
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn kind<V: std::fmt::Debug>(outcome: &Result<Option<V>, LoadError<ReadError>>) -
         other => panic!("{other:?}"),
     };
     match &**error {
-        ReadError::Database(WriteError::Statement(error)) => (error.kind, is_of_all),
+        ReadError::Statement(error) => (error.kind, is_of_all),
         other => panic!("{other:?}"),
     }
 }
@@ -86,10 +86,7 @@ async fn an_error_of_the_text_is_the_whole_fetchs() {
             let Err(LoadError::Fetch(error)) = &outcome else {
                 panic!("{sql}: {outcome:?}");
             };
-            assert!(
-                matches!(**error, ReadError::Database(WriteError::Refused { .. })),
-                "{error:?}"
-            );
+            assert!(matches!(**error, ReadError::Refused { .. }), "{error:?}");
         }
     }
 }

@@ -72,7 +72,7 @@ where
                     prop_assert_eq!(rows, format!("[{}]", alone.join(", ")), "{} for {:?}", sql, key);
                 }
                 (Err(LoadError::Key(error)), Err(alone)) => {
-                    prop_assert_eq!(&*error, &ReadError::Database(alone), "{} for {:?}", sql, key);
+                    prop_assert_eq!(&*error, &alone, "{} for {:?}", sql, key);
                 }
                 (rows, alone) => prop_assert!(false, "{} for {:?}: {:?}, alone {:?}", sql, key, rows, alone),
             }

@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use forebay_postgres::Postgres;
-use forebay_write::{Outcome, StatementErrorKind, Value, Write, WriteError, Writer};
+use forebay_write::{Outcome, ReadError, StatementErrorKind, Value, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use testbed::ForTests;
 use tokio::sync::OnceCell;
@@ -113,6 +113,15 @@ async fn together(database: &Postgres, writes: Vec<Write>) -> Vec<Answer> {
 fn kind(answer: &Answer) -> StatementErrorKind {
     match answer {
         Err(WriteError::Statement(error)) => error.kind,
+        other => panic!("not the statement's own error: {other:?}"),
+    }
+}
+
+/// What kind of statement error a query had.
+#[track_caller]
+fn kind_of_read(answer: &Result<Outcome, ReadError>) -> StatementErrorKind {
+    match answer {
+        Err(ReadError::Statement(error)) => error.kind,
         other => panic!("not the statement's own error: {other:?}"),
     }
 }

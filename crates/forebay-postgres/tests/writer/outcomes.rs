@@ -3,7 +3,7 @@
 use forebay_postgres::Postgres;
 use forebay_write::{CancelToken, StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 
-use crate::{Database, assert_ok, integers, kind, together};
+use crate::{Database, assert_ok, integers, kind, kind_of_read, together};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lone_write_is_there_when_it_is_acknowledged() {
@@ -77,7 +77,7 @@ async fn rows_that_take_too_much_memory_are_not_taken() {
     assert_eq!(kind(&transaction.execute(all, ()).await), Kind::TooLarge);
     assert_ok(&transaction.execute("SELECT s FROM t WHERE n = 1", ()).await);
     drop(transaction);
-    assert_eq!(kind(&postgres.query(all, ()).await), Kind::TooLarge);
+    assert_eq!(kind_of_read(&postgres.query(all, ()).await), Kind::TooLarge);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use forebay_postgres::Postgres;
-use forebay_write::{StatementErrorKind as Kind, Write, WriteError, Writer};
+use forebay_write::{ReadError, StatementErrorKind as Kind, Write, WriteError, Writer};
 
-use crate::{Database, kind};
+use crate::{Database, kind, kind_of_read};
 
 /// All through one connection, so that what stays on it is seen.
 async fn on_one_connection(database: &Database) -> Postgres {
@@ -20,7 +20,7 @@ async fn a_query_writes_nothing_and_begins_nothing() {
     let writer = Writer::new(postgres.clone());
     for sql in ["BEGIN", "SET search_path = nowhere", "LISTEN a"] {
         let refused = postgres.query(sql, ()).await;
-        assert!(matches!(refused, Err(WriteError::Refused { .. })), "{sql}: {refused:?}");
+        assert!(matches!(refused, Err(ReadError::Refused { .. })), "{sql}: {refused:?}");
     }
     for sql in [
         "INSERT INTO t VALUES (1)",
@@ -28,7 +28,7 @@ async fn a_query_writes_nothing_and_begins_nothing() {
         "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
         "CREATE TABLE made (n int)",
     ] {
-        assert_eq!(kind(&postgres.query(sql, ()).await), Kind::ReadOnly, "{sql}");
+        assert_eq!(kind_of_read(&postgres.query(sql, ()).await), Kind::ReadOnly, "{sql}");
     }
     let shown = postgres.query("SHOW transaction_read_only", ()).await.unwrap();
     assert_eq!(shown.rows[0][0].as_text(), Some("on"));

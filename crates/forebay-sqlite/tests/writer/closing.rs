@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use forebay_sqlite::connection;
 use forebay_write::{WriteError, Writer};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -56,7 +57,7 @@ async fn close_waits_for_the_transaction_that_is_open_and_refuses_what_comes_aft
         Err(WriteError::Closed)
     );
     assert!(matches!(writer.begin().await, Err(WriteError::Closed)));
-    assert!(matches!(sqlite.reader().await, Err(WriteError::Closed)));
+    assert!(matches!(connection::reader(&sqlite).await, Err(WriteError::Closed)));
     assert_eq!(database.read("SELECT n FROM t"), ["1"]);
 }
 
@@ -64,7 +65,7 @@ async fn close_waits_for_the_transaction_that_is_open_and_refuses_what_comes_aft
 async fn the_last_handle_closes_the_file() {
     let database = Database::new("CREATE TABLE t (n)");
     let sqlite = database.open();
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     let writer = Writer::new(sqlite.clone());
     writer.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     drop((writer, sqlite, reader));

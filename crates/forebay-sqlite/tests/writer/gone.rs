@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use forebay_sqlite::connection;
 use forebay_write::{StatementErrorKind, WriteError, Writer};
 
 use crate::{Answer, Database};
@@ -88,11 +89,11 @@ async fn a_file_that_is_put_back_takes_writes_again() {
 async fn a_reader_never_opens_another_file_of_the_same_name() {
     let database = Database::new("CREATE TABLE t (a INTEGER)");
     let sqlite = database.open();
-    let _first = sqlite.reader().await.unwrap();
+    let _first = connection::reader(&sqlite).await.unwrap();
     fs::rename(&database.path, beside(&database.path, ".old")).unwrap();
     fs::copy(beside(&database.path, ".old"), &database.path).unwrap();
     assert!(
-        sqlite.reader().await.is_err(),
+        connection::reader(&sqlite).await.is_err(),
         "a second connection opens what is there now"
     );
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use forebay_sqlite::{Sqlite, SqliteBuilder};
+use forebay_sqlite::{ReadError, Sqlite, SqliteBuilder, connection};
 use forebay_write::{Outcome, StatementErrorKind, Value, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use rusqlite::Connection;
@@ -75,7 +75,7 @@ impl Database {
 
     fn builder(&self, prepare: impl Fn(&Connection) -> rusqlite::Result<()> + Send + Sync + 'static) -> SqliteBuilder {
         let commits = Arc::clone(&self.commits);
-        Sqlite::builder(&self.path).prepare_connections(move |connection| {
+        connection::prepare(Sqlite::builder(&self.path), move |connection| {
             count_commits(connection, Arc::clone(&commits));
             prepare(connection)
         })
@@ -162,6 +162,15 @@ async fn together_plainly(sqlite: &Sqlite, statements: &[&'static str]) -> Vec<A
 fn kind(answer: &Answer) -> StatementErrorKind {
     match answer {
         Err(WriteError::Statement(error)) => error.kind,
+        other => panic!("not the statement's own error: {other:?}"),
+    }
+}
+
+/// What kind of statement error a query had.
+#[track_caller]
+fn kind_of_read(answer: &Result<Outcome, ReadError>) -> StatementErrorKind {
+    match answer {
+        Err(ReadError::Statement(error)) => error.kind,
         other => panic!("not the statement's own error: {other:?}"),
     }
 }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use forebay_sqlite::{Synchronous, statement_error};
+use forebay_sqlite::Synchronous;
+use forebay_sqlite::connection::statement_error;
 use forebay_write::{CancelToken, Outcome, StatementError, Value, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use proptest::prelude::*;

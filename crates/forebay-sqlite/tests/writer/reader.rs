@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use forebay_sqlite::{Progress, Reader};
+use forebay_sqlite::ReadError;
+use forebay_sqlite::connection::{self, Progress, Reader};
 use forebay_write::{CancelToken, StatementErrorKind as Kind, WriteError, Writer};
 use futures_util::FutureExt;
 
-use crate::{Database, integers, kind};
+use crate::{Database, integers, kind, kind_of_read};
 
 const NUMBERS: &str = "WITH RECURSIVE x (i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM x WHERE i < ?2) SELECT i FROM x";
 const ENDLESS: &str = "WITH RECURSIVE x (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT sum(i) FROM x";
@@ -63,9 +64,12 @@ async fn it_refuses_to_write() {
         "BEGIN",
     ] {
         let answer = sqlite.query(sql, ()).await;
-        assert!(matches!(answer, Err(WriteError::Refused { .. })), "{sql}: {answer:?}");
+        assert!(matches!(answer, Err(ReadError::Refused { .. })), "{sql}: {answer:?}");
     }
-    assert_eq!(kind(&sqlite.query("SELECT * FROM absent", ()).await), Kind::Text);
+    assert_eq!(
+        kind_of_read(&sqlite.query("SELECT * FROM absent", ()).await),
+        Kind::Text
+    );
     assert_eq!(
         sqlite.query("SELECT count(*) FROM t", ()).await.unwrap().rows,
         [integers(&[0])]
@@ -75,7 +79,7 @@ async fn it_refuses_to_write() {
 #[tokio::test]
 async fn what_was_refused_before_is_not_the_next_ones_error() {
     let database = Database::new("");
-    let reader = database.open().reader().await.unwrap();
+    let reader = connection::reader(&database.open()).await.unwrap();
     let token = CancelToken::new();
     let answer = reader.run(&token, |session| {
         session
@@ -94,7 +98,7 @@ async fn what_was_refused_before_is_not_the_next_ones_error() {
 async fn cursors_pause_and_go_on_beside_one_another() {
     let database = Database::new("");
     let sqlite = database.open();
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     open(&reader, 1, 1, 5).await;
     open(&reader, 2, 101, 103).await;
     assert_eq!(fetch(&reader, 1, 2).await, (vec![1, 2], Progress::Paused));
@@ -118,17 +122,20 @@ async fn cursors_pause_and_go_on_beside_one_another() {
 async fn a_reader_given_back_leaves_nothing_to_the_next() {
     let database = Database::new("CREATE TABLE t (n); INSERT INTO t VALUES (1), (2)");
     let sqlite = database.builder(|_| Ok(())).max_readers(1).open().unwrap();
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     reader.hold_snapshot().await.unwrap();
     open(&reader, 1, 1, 5).await;
     assert_eq!(fetch(&reader, 1, 2).await, (vec![1, 2], Progress::Paused));
-    assert!(sqlite.reader().now_or_never().is_none(), "there is only one");
+    assert!(
+        connection::reader(&sqlite).now_or_never().is_none(),
+        "there is only one"
+    );
     drop(reader);
     Writer::new(sqlite.clone())
         .execute("INSERT INTO t VALUES (3)", ())
         .await
         .unwrap();
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     assert_eq!(fetch(&reader, 1, 2).await, (vec![], Progress::Done));
     drop(reader);
     assert_eq!(
@@ -142,7 +149,7 @@ async fn a_snapshot_is_held_until_the_reader_is_dropped() {
     let database = Database::new("CREATE TABLE t (n); INSERT INTO t VALUES (1)");
     let sqlite = database.open();
     let writer = Writer::new(sqlite.clone());
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     reader.hold_snapshot().await.unwrap();
     writer.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
     let count = async || {
@@ -169,7 +176,7 @@ async fn a_snapshot_is_held_until_the_reader_is_dropped() {
 async fn a_read_that_runs_for_ever_is_interrupted() {
     let database = Database::new("");
     let sqlite = database.builder(|_| Ok(())).max_readers(1).open().unwrap();
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     let late = CancelToken::with_deadline(Some(Instant::now() + Duration::from_millis(50)));
     let watched = late.clone();
     let fetched = reader.run(&late, move |session| {
@@ -198,7 +205,7 @@ async fn a_read_that_runs_for_ever_is_interrupted() {
 async fn a_visitor_that_panics_harms_nobody_else() {
     let database = Database::new("");
     let sqlite = database.builder(|_| Ok(())).max_readers(1).open().unwrap();
-    let reader = sqlite.reader().await.unwrap();
+    let reader = connection::reader(&sqlite).await.unwrap();
     open(&reader, 1, 1, 5).await;
     let token = CancelToken::new();
     let answer = reader.run(&token, |session| {
@@ -219,7 +226,7 @@ async fn a_visitor_that_panics_harms_nobody_else() {
 async fn a_result_over_the_limit_is_an_error() {
     let database = Database::new("");
     let sqlite = database.builder(|_| Ok(())).max_rows_bytes(10_000).open().unwrap();
-    assert_eq!(kind(&sqlite.query(NUMBERS, (1, 10_000)).await), Kind::TooLarge);
+    assert_eq!(kind_of_read(&sqlite.query(NUMBERS, (1, 10_000)).await), Kind::TooLarge);
     assert_eq!(sqlite.query(NUMBERS, (1, 10)).await.unwrap().rows.len(), 10);
 }
 
@@ -228,10 +235,13 @@ async fn a_result_over_the_limit_is_an_error() {
 async fn readers_wait_their_turn() {
     let database = Database::new("");
     let sqlite = database.builder(|_| Ok(())).max_readers(2).open().unwrap();
-    let (one, two) = (sqlite.reader().await.unwrap(), sqlite.reader().await.unwrap());
-    let mut given_up = Box::pin(sqlite.reader());
+    let (one, two) = (
+        connection::reader(&sqlite).await.unwrap(),
+        connection::reader(&sqlite).await.unwrap(),
+    );
+    let mut given_up = Box::pin(connection::reader(&sqlite));
     assert!(given_up.as_mut().now_or_never().is_none());
-    let mut third = Box::pin(sqlite.reader());
+    let mut third = Box::pin(connection::reader(&sqlite));
     assert!(third.as_mut().now_or_never().is_none());
     drop(given_up);
     drop(one);

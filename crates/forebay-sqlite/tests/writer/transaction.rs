@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use forebay_sqlite::connection;
 use forebay_write::{CancelToken, StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 use futures_util::FutureExt;
 use rusqlite::functions::FunctionFlags;
@@ -198,7 +199,7 @@ async fn after_an_interrupted_statement_nothing_more_is_written() {
     assert!(own.is_lost());
     assert_eq!(own.savepoint("s").await, Err(WriteError::TransactionLost));
     assert_eq!(
-        own.run(&CancelToken::new(), |_| ()).await,
+        connection::run(&own, &CancelToken::new(), |_| ()).await,
         Err(WriteError::TransactionLost)
     );
     assert_eq!(own.commit().await, Err(WriteError::TransactionLost));
@@ -237,9 +238,10 @@ async fn a_job_that_panics_rolls_back() {
     let writer = Writer::new(sqlite.clone());
     let mut own = sqlite.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-    let answer = own
-        .run(&CancelToken::new(), |_| -> () { std::panic::panic_any("as asked") })
-        .await;
+    let answer = connection::run(&own, &CancelToken::new(), |_| -> () {
+        std::panic::panic_any("as asked")
+    })
+    .await;
     assert_eq!(
         answer,
         Err(WriteError::Internal {
@@ -262,7 +264,7 @@ async fn a_cursor_in_it_sees_what_it_wrote() {
     let mut own = sqlite.begin().await.unwrap();
     own.execute("INSERT INTO t VALUES (1), (2)", ()).await.unwrap();
     let token = CancelToken::new();
-    let seen = own.run(&token, |session| {
+    let seen = connection::run(&own, &token, |session| {
         let mut seen = Vec::new();
         session.open_cursor(1, &"SELECT n FROM t".into(), &().into())?;
         session.fetch(1, None, &mut |row| {

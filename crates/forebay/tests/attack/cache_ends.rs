@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 
-use forebay::cache::{Cache, CacheError, State};
+use forebay::cache::{Cache, CacheError, Entry, State};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -88,7 +88,7 @@ fn a_thread_may_use_the_cache_to_its_very_end() {
     impl Drop for Last {
         fn drop(&mut self) {
             let Self(cache) = self;
-            assert_eq!(cache.get_if_fresh(&1), Some(Some(1)));
+            assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(1)));
             assert!(matches!(poll_once(&mut cache.get(&1)), Poll::Ready(Ok(Some(1)))));
             // There is no runtime here.
             assert!(matches!(
@@ -113,12 +113,15 @@ fn a_thread_may_use_the_cache_to_its_very_end() {
         let of_thread = cache.clone();
         let thread = std::thread::spawn(move || {
             if uses_first {
-                assert_eq!(of_thread.get_if_fresh(&1), Some(Some(1)));
+                assert_eq!(of_thread.get_if_fresh(&1), Some(Entry::Present(1)));
             }
             LAST.set(Some(Last(of_thread)));
         });
         thread.join().unwrap();
-        assert_eq!((cache.get_if_fresh(&2), cache.get_if_fresh(&3)), (None, Some(Some(33))));
+        assert_eq!(
+            (cache.get_if_fresh(&2), cache.get_if_fresh(&3)),
+            (None, Some(Entry::Present(33)))
+        );
         assert_eq!(cache.stats().in_flight, 0);
     }
 }
@@ -144,7 +147,7 @@ async fn a_line_of_readers_that_leave_all_at_once_is_gone_and_forgotten_ones_hol
         std::mem::forget(get);
     }
     assert_eq!(ends(cache.get(&500)).await.unwrap(), Some(500));
-    assert_eq!(cache.get_if_fresh(&99), Some(Some(99)), "those came first");
+    assert_eq!(cache.get_if_fresh(&99), Some(Entry::Present(99)), "those came first");
     assert_eq!(cache.stats().in_flight, 0);
 }
 
@@ -206,5 +209,5 @@ async fn what_an_older_fetch_brings_is_kept_where_the_newer_one_has_failed() {
     assert!(ends(cache.get(&1)).await.is_err());
     gate.add_permits(1);
     assert_eq!(ends(first).await.unwrap().unwrap(), Some(1));
-    assert_eq!(cache.get_if_fresh(&1), Some(Some(1)));
+    assert_eq!(cache.get_if_fresh(&1), Some(Entry::Present(1)));
 }

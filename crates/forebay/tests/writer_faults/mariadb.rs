@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay::mysql::MySql;
-use forebay::write::{Outcome, WriteError};
+use forebay::write::{Outcome, ReadError, WriteError};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 use testbed::{ForTests, MariaDb, Shared, is_left_over};
@@ -77,7 +77,7 @@ impl Site for Maria {
             .await
     }
 
-    async fn query(handle: &MySql, sql: &'static str) -> Result<Outcome, WriteError> {
+    async fn query(handle: &MySql, sql: &'static str) -> Result<Outcome, ReadError> {
         handle.query(sql, ()).await
     }
 

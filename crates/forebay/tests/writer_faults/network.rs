@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use forebay::write::{Write, WriteError, Writer};
+use forebay::write::{ReadError, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use testbed::{Behaviour, Deed, Ending, Moment, Side};
 
@@ -310,7 +310,7 @@ async fn a_server_that_takes_connections_and_says_nothing_is_unavailable_in_time
             .all(|(_, error)| matches!(error, WriteError::Unavailable { .. })),
         "{told:?}"
     );
-    assert!(matches!(read, Err(WriteError::Unavailable { .. })), "{read:?}");
+    assert!(matches!(read, Err(ReadError::Unavailable { .. })), "{read:?}");
     assert!(matches!(begun.err(), Some(WriteError::Unavailable { .. })));
     place.proxy.set(Behaviour::Pass);
     let mut all = within(limit, together::<S>(&handle, 100..130)).await;

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::{Database, Outcome, WriteError, Writer};
+use forebay::write::{Database, Outcome, ReadError, WriteError, Writer};
 use testbed::{ForTests, Proxy, scratch_name};
 
 /// What this binary's databases and schemas are called after.
@@ -32,7 +32,7 @@ pub(crate) trait Site: Sized + Send + Sync + 'static {
     /// Makes the database or schema; drops those that are left over from runs before.
     async fn make(server: &str, name: &str);
     async fn open(url: &str, settings: &Settings) -> Result<Self::Handle, WriteError>;
-    async fn query(handle: &Self::Handle, sql: &'static str) -> Result<Outcome, WriteError>;
+    async fn query(handle: &Self::Handle, sql: &'static str) -> Result<Outcome, ReadError>;
     async fn plain(url: &str) -> Option<Self::Plain>;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay::postgres::Postgres;
-use forebay::write::{Outcome, WriteError};
+use forebay::write::{Outcome, ReadError, WriteError};
 use testbed::{ForTests, Shared, is_left_over};
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -78,7 +78,7 @@ impl Site for Pg {
             .await
     }
 
-    async fn query(handle: &Postgres, sql: &'static str) -> Result<Outcome, WriteError> {
+    async fn query(handle: &Postgres, sql: &'static str) -> Result<Outcome, ReadError> {
         handle.query(sql, ()).await
     }
 

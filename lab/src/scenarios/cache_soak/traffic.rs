@@ -165,8 +165,8 @@ impl<E: fmt::Display + Send + Sync + 'static> Traffic<E> {
 
     fn if_fresh(&self, key: u64) {
         let asked = self.judge.asked(key);
-        if let Some(value) = self.cache.get_if_fresh(&key) {
-            self.judge.answered(&asked, value.as_ref(), None);
+        if let Some(entry) = self.cache.get_if_fresh(&key) {
+            self.judge.answered(&asked, entry.into_value().as_ref(), None);
         }
     }
 

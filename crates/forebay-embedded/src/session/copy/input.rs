@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use forebay_pg_values::{Environment, Owned, Type as ValueType, array, text_form};
+use forebay_sqlite::connection;
 use forebay_write::{CancelToken, Parameters, Sql, Value, WriteError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -333,15 +334,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
             .await?;
         let (watched, given, schema) = (token.clone(), Arc::clone(&parameters), prepared.shape.schema);
-        let stored = transaction
-            .run(token, move |connection| {
-                // The rows were understood by it.
-                if schema.is_some_and(|version| connection.schema_version().ok() != Some(version)) {
-                    return Err((0, WriteError::SchemaChanged));
-                }
-                connection.execute_many(&sql, &given, &watched)
-            })
-            .await?;
+        let stored = connection::run(transaction, token, move |connection| {
+            // The rows were understood by it.
+            if schema.is_some_and(|version| connection.schema_version().ok() != Some(version)) {
+                return Err((0, WriteError::SchemaChanged));
+            }
+            connection.execute_many(&sql, &given, &watched)
+        })
+        .await?;
         let Err((place, error)) = stored else {
             return Ok(count);
         };

@@ -15,7 +15,7 @@ mod text;
 
 use std::sync::Arc;
 
-use forebay_sqlite::Session as Connection;
+use forebay_sqlite::connection::Session as Connection;
 use forebay_write::CancelToken;
 use postgres_types::Type;
 use tokio::io::{AsyncRead, AsyncWrite};

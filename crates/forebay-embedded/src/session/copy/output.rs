@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use forebay_pg_values::Environment;
-use forebay_sqlite::{Progress, Session as Connection};
+use forebay_sqlite::connection::{Progress, Session as Connection};
 use forebay_write::{CancelToken, Parameters, Sql, Value, WriteError};
 use rusqlite::types::ValueRef;
 use tokio::io::{AsyncRead, AsyncWrite};

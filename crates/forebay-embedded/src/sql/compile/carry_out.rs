@@ -2,7 +2,7 @@
 //!
 //! Promises: rows are checked for whatever holds from now on and did not before; indexes that stay are unchanged. Knows no syntax.
 
-use forebay_sqlite::SchemaEdit;
+use forebay_sqlite::connection::SchemaEdit;
 
 use super::alteration::{Alteration, COPY, OLD};
 use super::compiler::Compiler;

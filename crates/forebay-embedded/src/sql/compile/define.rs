@@ -6,7 +6,7 @@
 //! Each kind has its file: [`table`](super::table), [`constraint`](super::constraint), [`index`](super::index), [`view`](super::view),
 //! [`sequence`](super::sequence), [`create_schema`](super::create_schema), [`drop`](super::drop), [`alter`](super::alter).
 
-use forebay_sqlite::SchemaEdit;
+use forebay_sqlite::connection::SchemaEdit;
 use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart, Statement as Tree};
 
 use super::carry_out::unchanged;

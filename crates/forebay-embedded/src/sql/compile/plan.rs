@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use forebay_sqlite::SchemaEdit;
+use forebay_sqlite::connection::SchemaEdit;
 
 use super::sqlite_text::{ENVIRONMENT, code};
 use super::types::TypeName;

@@ -3,7 +3,7 @@
 //! Promises: SQLite renames what it knows, in the texts of all tables and indexes; PostgreSQL's definitions of them are renamed here, and replace
 //! SQLite's. A rename that a view's text depends on is refused, naming the view.
 
-use forebay_sqlite::SchemaEdit;
+use forebay_sqlite::connection::SchemaEdit;
 use sqlparser::ast::{AlterIndexOperation, Expr, Ident, ObjectName};
 
 use super::carry_out::unchanged;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay_sqlite::{Session, Sqlite};
+use forebay_sqlite::Sqlite;
+use forebay_sqlite::connection::{self, Session};
 use forebay_write::{CancelToken, Parameters, Sql, WriteError};
 
 use crate::sql::{self, Step};
@@ -20,14 +21,12 @@ impl World {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sequences = Arc::new(sql::Sequences::default());
-        let sqlite = Sqlite::builder(folder.path().join("test.db"))
-            .prepare_connections(move |connection| {
-                connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-                connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-                sql::register(connection, &sequences)
-            })
-            .open()
-            .unwrap();
+        let builder = connection::prepare(Sqlite::builder(folder.path().join("test.db")), move |connection| {
+            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            sql::register(connection, &sequences)
+        });
+        let sqlite = builder.open().unwrap();
         Self {
             _folder: folder,
             sqlite,
@@ -51,7 +50,7 @@ impl World {
 
     /// What a connection of its own says of the file.
     async fn check(&self) {
-        let reader = self.sqlite.reader().await.unwrap();
+        let reader = connection::reader(&self.sqlite).await.unwrap();
         let token = CancelToken::new();
         let found: Vec<String> = reader
             .run(&token, |session: &mut Session| {
@@ -95,22 +94,21 @@ async fn step_by_step(
 ) -> Result<Vec<String>, Refusal> {
     let token = CancelToken::new();
     let text = script.to_owned();
-    let plan = transaction
-        .run(&token, move |session| {
-            session.refresh_schema().unwrap();
-            let environment = sql::Environment {
-                user: "tester",
-                database: "test",
-                pid: 1,
-                version: "15",
-                settings: &|_| None,
-            };
-            let values = forebay_pg_values::Environment::new(jiff::tz::TimeZone::UTC, 0);
-            sql::compile(session.connection(), &statement, &text, &environment, &values, &[])
-                .map_err(|error| (error.sqlstate().to_owned(), error.to_string()))
-        })
-        .await
-        .unwrap()?;
+    let plan = connection::run(transaction, &token, move |session| {
+        session.refresh_schema().unwrap();
+        let environment = sql::Environment {
+            user: "tester",
+            database: "test",
+            pid: 1,
+            version: "15",
+            settings: &|_| None,
+        };
+        let values = forebay_pg_values::Environment::new(jiff::tz::TimeZone::UTC, 0);
+        sql::compile(session.connection(), &statement, &text, &environment, &values, &[])
+            .map_err(|error| (error.sqlstate().to_owned(), error.to_string()))
+    })
+    .await
+    .unwrap()?;
     let told = sql::Told::text(0, 1, "UTC");
     let refused = |error: WriteError| match error {
         WriteError::Statement(error) => match sql::marked_error(&error.message) {
@@ -122,13 +120,11 @@ async fn step_by_step(
     let mut rows = Vec::new();
     for step in plan.steps {
         match step {
-            Step::Edit(edit) => transaction
-                .run(&token, move |session| session.edit_schema(&edit))
+            Step::Edit(edit) => connection::run(transaction, &token, move |session| session.edit_schema(&edit))
                 .await
                 .unwrap()
                 .map_err(refused)?,
-            Step::DeferForeignKeys => transaction
-                .run(&token, Session::defer_foreign_keys)
+            Step::DeferForeignKeys => connection::run(transaction, &token, Session::defer_foreign_keys)
                 .await
                 .unwrap()
                 .map_err(refused)?,

@@ -117,7 +117,7 @@ impl Filled for Forebay {
     }
 
     fn value(&self, key: u64) -> Option<u64> {
-        self.0.get_if_fresh(&key).flatten()
+        self.0.get_if_fresh(&key)?.into_value()
     }
 }
 
