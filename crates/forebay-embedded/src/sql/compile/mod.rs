@@ -25,6 +25,7 @@ mod execute;
 mod expression;
 mod fault;
 mod from;
+mod frozen;
 mod index;
 mod lateral;
 mod locks;
@@ -207,6 +208,8 @@ pub(crate) struct Compiler<'a> {
     explains: bool,
     /// What the query of a view says without saying it, while one is looked at.
     recorded: Option<view::Recorded>,
+    /// What literals mean in this session, while those of a definition are looked at.
+    literals: Option<Vec<frozen::Literal>>,
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
@@ -375,6 +378,7 @@ impl<'a> Compiler<'a> {
             empties: Vec::new(),
             explains: false,
             recorded: None,
+            literals: None,
         }
     }
 
@@ -501,9 +505,11 @@ impl<'a> Compiler<'a> {
         let public_only = std::mem::replace(&mut self.public_only, true);
         let parameters = std::mem::take(&mut self.parameters);
         let recorded = self.recorded.take();
+        let literals = self.literals.take();
         let compiled = self.query(&query, None, None);
         self.public_only = public_only;
         self.recorded = recorded;
+        self.literals = literals;
         self.parameters = parameters;
         self.fixed_parameters = fixed;
         self.ctes = ctes;

@@ -306,6 +306,7 @@ impl Compiler<'_> {
                 let value = self
                     .read_text(text, to)
                     .map_err(|fault| fault.at_location(scalar.location))?;
+                self.look_at_literal(scalar.location, text, to, &value)?;
                 Ok(Scalar::constant(value, to))
             }
             Form::Constant(_) => Ok(Scalar { oid: to, ..scalar }),
@@ -361,7 +362,7 @@ impl Compiler<'_> {
         clippy::unused_self,
         reason = "one of the questions a compiler is asked about literals"
     )]
-    fn depends_on_moment(&self, kind: Kind, text: &str) -> bool {
+    pub(super) fn depends_on_moment(&self, kind: Kind, text: &str) -> bool {
         const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
         matches!(
             kind,

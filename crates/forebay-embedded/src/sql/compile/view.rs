@@ -13,6 +13,7 @@ use sqlparser::ast::{
 use super::define::{refuse_session, unreadable};
 use super::definition::Definition;
 use super::fault::{Fault, Result};
+use super::frozen::freeze;
 use super::query::{Compiled, ResultColumn, relation_name};
 use super::scalar::identifier;
 use super::schema::{Table, marked_view_text, view_text};
@@ -46,12 +47,14 @@ impl Compiler<'_> {
         }
         self.fixed_parameters = true;
         self.recorded = Some(Recorded::default());
-        let compiled = self.query(&view.query, None, None);
+        let compiled = self.with_literals(|compiler| compiler.query(&view.query, None, None));
         let recorded = self.recorded.take().unwrap_or_default();
-        let compiled = compiled?;
+        let (compiled, literals) = compiled?;
         self.fixed_parameters = false;
         refuse_session(&compiled.sql, "a view")?;
-        let text = self.without_stars(&view.query, &recorded.stars, &compiled.columns)?;
+        let mut query = view.query.clone();
+        freeze(&mut query, &literals);
+        let text = self.without_stars(&query, &recorded.stars, &compiled.columns)?;
         let mut columns = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
         super::query::rename(&mut columns, &names, &name)?;
