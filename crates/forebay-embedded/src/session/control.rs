@@ -298,14 +298,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Ends the block by COMMIT or ROLLBACK; a failed one is always rolled back. Gives the tag.
     async fn end(&mut self, chain: bool, commit: bool) -> Result<&'static str, Stop> {
+        if chain && self.block.as_ref().is_none_or(|block| block.implicit) {
+            return Err(no_block(if commit {
+                "COMMIT AND CHAIN"
+            } else {
+                "ROLLBACK AND CHAIN"
+            })
+            .into());
+        }
         let commits = commit && self.block.as_ref().is_some_and(|block| !block.failed);
         let kept = if commits { self.keep_holdable().await } else { Ok(()) };
         self.close_portals();
         let Some(block) = self.block.take() else {
-            if chain {
-                let message = "COMMIT AND CHAIN or ROLLBACK AND CHAIN can only be used in transaction blocks";
-                return Err(WireError::new("25P01", message).into());
-            }
             self.warn("25P01", "there is no transaction in progress");
             return Ok(if commit { "COMMIT" } else { "ROLLBACK" });
         };
@@ -410,9 +414,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             _ => {}
         }
         let before = self.settings.value(name);
-        if local && self.block.is_none() {
+        // In a group of messages it holds to the group's end, and is warned of all the same.
+        if local && self.block.as_ref().is_none_or(|block| block.implicit && self.in_group) {
             self.warn("25P01", "SET LOCAL can only be used in transaction blocks");
-            return Ok(());
+            if self.block.is_none() {
+                return Ok(());
+            }
         }
         let reported = self.settings.set(name, value)?;
         match &mut self.block {

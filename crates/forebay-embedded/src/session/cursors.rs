@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Ok(());
         }
         if let Some(locks) = prepared.shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
-            && !self.lock(locks, true, token).await?
+            && !self.lock(locks, &statement.tag, true, token).await?
         {
             cursor.state = PortalState::Gathered {
                 rows: VecDeque::new(),

@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Ok(true);
         }
         if let Some(locks) = shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
-            && !self.lock(locks, shape.read_only, token).await?
+            && !self.lock(locks, &statement.tag, shape.read_only, token).await?
         {
             portal.state = PortalState::Gathered {
                 rows: VecDeque::new(),
@@ -238,13 +238,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Locks what a statement locks: what must not change until the transaction ends. Here that is the right to write. False if
     /// another transaction has it, and what it may change is to be skipped.
-    pub(super) async fn lock(&mut self, locks: &Locks, reads: bool, token: &CancelToken) -> Result<bool, Stop> {
+    pub(super) async fn lock(
+        &mut self,
+        locks: &Locks,
+        tag: &Tag,
+        reads: bool,
+        token: &CancelToken,
+    ) -> Result<bool, Stop> {
         let read_only = self
             .block
             .as_ref()
             .map_or(self.settings.read_only(), |block| block.read_only);
         // A statement that writes has its turn, and nobody else's comes before its end.
         let has_its_turn = self.block.is_none() && !reads && !matches!(locks, Locks::Refuse(_));
+        if read_only && *tag == Tag::Select {
+            let message = "cannot execute SELECT FOR UPDATE in a read-only transaction";
+            return Err(WireError::new("25006", message).into());
+        }
         if read_only || has_its_turn {
             return Ok(true);
         }

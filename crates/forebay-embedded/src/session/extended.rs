@@ -25,7 +25,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 name,
                 sql,
                 parameter_types,
-            } => self.parse(name, sql, &parameter_types).await,
+            } => {
+                let unnamed = name.is_empty();
+                let parsed = self.parse(name, sql, &parameter_types).await;
+                // It has no successor, but it is gone.
+                if unnamed && parsed.is_err() {
+                    self.statements.remove("");
+                }
+                parsed
+            }
             Frontend::Bind {
                 portal,
                 statement,
@@ -266,8 +274,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let writes = matches!(statement.kind, Kind::Sql)
                 && (!portal.prepared.shape.read_only || statement.runs_alone)
                 && matches!(portal.state, PortalState::Ready);
+            // What a setting was comes back with the transaction.
+            let sets = matches!(statement.kind, Kind::Set { .. } | Kind::Reset(_));
             // Alone before Sync it shares its commit; with others it is one transaction with them.
-            if writes && self.block.is_none() && self.next_kind().await? != b'S' {
+            if (writes || sets) && self.block.is_none() && self.next_kind().await? != b'S' {
                 self.open_implicit_block();
             }
         }

@@ -41,6 +41,8 @@ fn each_error_has_its_sqlstate() {
         ("COPY t FROM '/tmp/x'", "0A000", None),
         ("SAVEPOINT x", "25P01", None),
         ("COMMIT AND CHAIN", "25P01", None),
+        ("SELECT 1; COMMIT AND CHAIN", "25P01", None),
+        ("SELECT 1; ROLLBACK AND CHAIN", "25P01", None),
     ] {
         let answer = client.query(sql);
         assert_eq!(

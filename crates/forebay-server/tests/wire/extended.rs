@@ -22,6 +22,12 @@ fn names_are_taken_once_and_missed_by_name() {
         "00000",
         "the unnamed one is replaced"
     );
+    assert_eq!(state(&[parse("", "SELECT nothing")]), "42703");
+    assert_eq!(
+        state(&[bind("", "", &[])]),
+        "26000",
+        "the unnamed one is gone, even for one that fails"
+    );
     assert_eq!(state(&[bind("p", "s", &[]), bind("p", "s", &[])]), "42P03");
     assert_eq!(
         state(&[bind("", "s", &[]), bind("", "s", &[]), execute("", 0)]),

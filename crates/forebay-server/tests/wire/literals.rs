@@ -86,3 +86,43 @@ fn text_that_meets_no_typed_column_stays_as_it_is() {
     assert_eq!(answer.rows().len(), 2);
     assert_eq!(client.ask("SELECT length('t') + '1' FROM t WHERE name = '0x10'"), "2");
 }
+
+#[test]
+fn a_literal_of_a_definition_means_what_it_meant_to_who_made_it() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("SET TIME ZONE 'America/New_York'");
+    client.run(
+        "CREATE TABLE t (i int, a timestamptz DEFAULT '2020-01-01 00:00', \
+         b timestamptz DEFAULT timestamptz '2020-01-01 00:00' + interval '1 hour', \
+         c timestamptz[] DEFAULT '{2020-01-01 00:00}', d text DEFAULT '2020-01-01 00:00'::timestamptz, \
+         e timestamp DEFAULT '2020-01-01 00:00', f timestamptz DEFAULT 'now', \
+         g timestamptz CHECK (g < '2020-01-01 00:00'), h bool GENERATED ALWAYS AS (g < '2019-01-01 00:00') STORED)",
+    );
+    client.run("CREATE VIEW v AS SELECT '2020-01-01 00:00'::timestamptz AS at, i FROM t WHERE a = '2020-01-01 00:00'");
+    client.run("CREATE VIEW w AS SELECT *, timestamptz '2021-01-01 00:00' AS till FROM v");
+    client.run("SET TIME ZONE 'UTC'");
+    // The other columns are read anew with it.
+    client.run("ALTER TABLE t ALTER e TYPE timestamp(3)");
+    client.run("ALTER TABLE t ADD j timestamptz DEFAULT '2022-01-01 00:00'");
+    client.run("SET TIME ZONE 'Asia/Tokyo'");
+    client.run("INSERT INTO t (i) VALUES (1)");
+    client.run("ALTER TABLE t ALTER a SET DEFAULT '2023-01-01 00:00'");
+    client.run("SET TIME ZONE 'UTC'");
+    assert_eq!(
+        client.ask("SELECT concat_ws('|', a, b, c, d, e, f < now(), j) FROM t"),
+        "2020-01-01 05:00:00+00|2020-01-01 06:00:00+00|{\"2020-01-01 05:00:00+00\"}|2020-01-01 14:00:00+09|\
+         2020-01-01 00:00:00|t|2022-01-01 00:00:00+00"
+    );
+    assert_eq!(
+        client.ask("SELECT concat_ws('|', at, till, i) FROM w"),
+        "2020-01-01 05:00:00+00|2021-01-01 05:00:00+00|1"
+    );
+    assert_eq!(
+        client.ask("INSERT INTO t (a, g) VALUES (DEFAULT, '2019-01-01 04:59') RETURNING a::text || ' ' || h"),
+        "2022-12-31 15:00:00+00 true"
+    );
+    client.run("INSERT INTO t (g) VALUES ('2020-01-01 04:59')");
+    let late = client.query("INSERT INTO t (g) VALUES ('2020-01-01 05:00')");
+    assert_eq!(late.sqlstate(), "23514");
+}

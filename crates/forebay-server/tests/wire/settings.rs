@@ -1,7 +1,7 @@
 //! Settings: what SET, SHOW, set_config and the start-up message take, and how PostgreSQL 15 spells it. What stands here as an answer
 //! is what PostgreSQL answered.
 
-use crate::client::Client;
+use crate::client::{Client, whole};
 use crate::server;
 
 #[test]
@@ -320,4 +320,36 @@ fn a_rollback_to_a_savepoint_puts_settings_back() {
     client.run("COMMIT");
     assert_eq!(client.ask("SHOW timezone"), "Asia/Tokyo");
     assert_eq!(client.ask("SELECT whose FROM t"), "x");
+}
+
+#[test]
+fn a_setting_of_a_group_of_messages_is_put_back_by_its_failure() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let set = whole("SET TIME ZONE 'Asia/Tokyo'", &[]);
+    let failed = client.pipeline(&[set.clone(), whole("SELECT 1 / 0", &[])]);
+    assert_eq!(failed.sqlstate(), "22012");
+    assert_eq!(client.ask("SHOW timezone"), "UTC");
+    let local = whole("SET LOCAL TIME ZONE 'Asia/Tokyo'", &[]);
+    let shown = client.pipeline(&[local, whole("SHOW timezone", &[])]);
+    assert_eq!(shown.value().as_deref(), Some("Asia/Tokyo"));
+    assert_eq!(shown.notice().unwrap().sqlstate(), "25P01");
+    assert_eq!(client.ask("SHOW timezone"), "UTC");
+    client.pipeline(&[set]);
+    assert_eq!(client.ask("SHOW timezone"), "Asia/Tokyo");
+}
+
+#[test]
+fn rows_are_not_locked_where_nothing_may_be_written() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int)");
+    for locks in [
+        "SELECT a FROM t FOR UPDATE",
+        "DECLARE c CURSOR FOR SELECT a FROM t FOR SHARE",
+    ] {
+        client.run("BEGIN READ ONLY");
+        assert_eq!(client.query(locks).sqlstate(), "25006", "{locks}");
+        client.run("ROLLBACK");
+    }
 }

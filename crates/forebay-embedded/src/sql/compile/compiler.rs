@@ -5,7 +5,7 @@
 
 use super::fault::Result;
 use super::plan::{Locks, Plan, ResultColumn, SessionColumn, Step};
-use super::recorded::Recorded;
+use super::recorded::{Literal, Recorded};
 use super::schema::Schema;
 use super::sqlite_text::numbered;
 use crate::sql::environment::Environment;
@@ -48,6 +48,8 @@ pub(crate) struct Compiler<'a> {
     pub(super) explains: bool,
     /// What the query of a view depends on, while one is compiled for that.
     pub(super) recorded: Option<Recorded>,
+    /// What literals mean in this session, while those of a definition are looked at.
+    pub(super) literals: Option<Vec<Literal>>,
 }
 
 /// A name of WITH.
@@ -89,6 +91,7 @@ impl<'a> Compiler<'a> {
             empties: Vec::new(),
             explains: false,
             recorded: None,
+            literals: None,
         }
     }
 

@@ -73,6 +73,7 @@ impl Compiler<'_> {
                 let value = self
                     .read_text(text, to)
                     .map_err(|fault| fault.at_location(scalar.location))?;
+                self.look_at_literal(scalar.location, text, to, &value)?;
                 Ok(Scalar::constant(value, to))
             }
             Form::Constant(_) => Ok(Scalar { oid: to, ..scalar }),
@@ -368,7 +369,7 @@ fn is_written_alike_everywhere(kind: Kind) -> bool {
 }
 
 /// `'now'` and its like are read once, when the statement is prepared; such a plan is not for others.
-fn depends_on_now(kind: Kind, text: &str) -> bool {
+pub(super) fn depends_on_now(kind: Kind, text: &str) -> bool {
     const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
     matches!(
         kind,

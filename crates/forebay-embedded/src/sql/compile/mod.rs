@@ -35,6 +35,7 @@ mod expression;
 mod expression_text;
 mod fault;
 mod from;
+mod frozen;
 mod index;
 mod insert;
 mod lateral;

@@ -11,6 +11,7 @@ use super::compiler::Compiler;
 use super::definition::{ColumnDefinition, Definition, Identity, Lowered};
 use super::expression_text::parsed;
 use super::fault::{Fault, Result};
+use super::frozen::freeze;
 use super::namespace::{identifier_if_needed, parted, shown};
 use super::scalar::Form;
 use super::scope::{Relation, RelationColumn, Scope};
@@ -284,54 +285,70 @@ impl Compiler<'_> {
         self.fixed_parameters = true;
         for check in &mut definition.checks {
             scope.no_aggregates.set(Some("check constraints"));
-            let expression = parsed(&check.condition.text)?;
-            let condition = self.condition(&expression, &scope, "CHECK")?;
+            let mut expression = parsed(&check.condition.text)?;
+            let (condition, literals) =
+                self.with_literals(|compiler| compiler.condition(&expression, &scope, "CHECK"))?;
             refuse_session(&condition.sql, "a CHECK constraint")?;
+            if freeze(&mut expression, &literals) {
+                check.condition.text = expression.to_string();
+            }
             check.condition.sql = condition.sql;
         }
         for place in 0..definition.columns.len() {
             let column = definition.columns[place].clone();
             if let Some(generated) = &column.generated {
                 scope.no_aggregates.set(Some("column generation expressions"));
-                let expression = parsed(&generated.text)?;
+                let mut expression = parsed(&generated.text)?;
                 refuse_generated(&expression, definition)?;
-                let scalar = self.expression(&expression, &scope)?;
-                let scalar = self.convert(scalar, column.kind(), Context::Assignment)?;
+                let (scalar, literals) = self.with_literals(|compiler| {
+                    let scalar = compiler.expression(&expression, &scope)?;
+                    compiler.convert(scalar, column.kind(), Context::Assignment)
+                })?;
                 if scalar.volatile || scalar.sql.contains(ENVIRONMENT) {
                     return Err(Fault::new("42P17", "generation expression is not immutable"));
                 }
+                let frozen = freeze(&mut expression, &literals);
                 definition.columns[place].generated = Some(Lowered {
-                    text: generated.text.clone(),
+                    text: if frozen {
+                        expression.to_string()
+                    } else {
+                        generated.text.clone()
+                    },
                     sql: scalar.sql,
                 });
             }
             if let Some(text) = &column.default {
-                let expression = parsed(text)?;
+                let mut expression = parsed(text)?;
                 let empty = Scope::new(None);
                 empty.no_aggregates.set(Some("DEFAULT expressions"));
                 empty.no_windows.set(Some("DEFAULT expressions"));
                 if is_sequence_call(&expression) {
                     continue;
                 }
-                let scalar = self.expression(&expression, &empty)?;
-                let from = scalar.oid;
-                let scalar = self
-                    .convert(scalar, column.kind(), Context::Assignment)
-                    .map_err(|fault| {
-                        if fault.sqlstate == "42846" {
-                            Fault::new(
-                                "42804",
-                                format!(
-                                    "column \"{}\" is of type {} but default expression is of type {}",
-                                    column.name,
-                                    facts::display_name(column.oid),
-                                    facts::display_name(from)
-                                ),
-                            )
-                        } else {
-                            fault
-                        }
-                    })?;
+                let (scalar, literals) = self.with_literals(|compiler| {
+                    let scalar = compiler.expression(&expression, &empty)?;
+                    let from = scalar.oid;
+                    compiler
+                        .convert(scalar, column.kind(), Context::Assignment)
+                        .map_err(|fault| {
+                            if fault.sqlstate == "42846" {
+                                Fault::new(
+                                    "42804",
+                                    format!(
+                                        "column \"{}\" is of type {} but default expression is of type {}",
+                                        column.name,
+                                        facts::display_name(column.oid),
+                                        facts::display_name(from)
+                                    ),
+                                )
+                            } else {
+                                fault
+                            }
+                        })
+                })?;
+                if freeze(&mut expression, &literals) {
+                    definition.columns[place].default = Some(expression.to_string());
+                }
                 definition.columns[place].default_stored =
                     matches!(scalar.form, Form::Constant(_)).then_some(scalar.sql);
             }

@@ -14,6 +14,7 @@ use super::body::{Compiled, rename};
 use super::compiler::Compiler;
 use super::definition::Definition;
 use super::fault::{Fault, Result, unreadable};
+use super::frozen::freeze;
 use super::plan::{ResultColumn, Step};
 use super::recorded::{Read, Recorded, Stars};
 use super::schema::{Table, marked_view_text, view_text};
@@ -48,12 +49,14 @@ impl Compiler<'_> {
         }
         self.fixed_parameters = true;
         self.recorded = Some(Recorded::default());
-        let compiled = self.query(&view.query, None, None);
+        let compiled = self.with_literals(|compiler| compiler.query(&view.query, None, None));
         let recorded = self.recorded.take().unwrap_or_default();
-        let compiled = compiled?;
+        let (compiled, literals) = compiled?;
         self.fixed_parameters = false;
         refuse_session(&compiled.sql, "a view")?;
-        let text = self.without_stars(&view.query, &recorded.stars, &compiled.columns)?;
+        let mut query = view.query.clone();
+        freeze(&mut query, &literals);
+        let text = self.without_stars(&query, &recorded.stars, &compiled.columns)?;
         let mut columns = compiled.columns;
         let names: Vec<String> = view.columns.iter().map(|column| folded(&column.name)).collect();
         rename(&mut columns, &names, &name)?;
@@ -309,9 +312,11 @@ impl Compiler<'_> {
         let public_only = std::mem::replace(&mut self.public_only, true);
         let parameters = std::mem::take(&mut self.parameters);
         let recorded = self.recorded.take();
+        let literals = self.literals.take();
         let compiled = self.query(&query, None, None);
         self.public_only = public_only;
         self.recorded = recorded;
+        self.literals = literals;
         self.parameters = parameters;
         self.fixed_parameters = fixed;
         self.ctes = ctes;
