@@ -21,16 +21,13 @@ use crate::{report::Outcome, workspace};
 use names::{Edge, edges};
 use sources::Crate;
 
-/// Crates with circles from before there was this check. One that has none any more must leave the list.
-const NOT_YET: &[&str] = &[];
-
 /// Files that need one another, with the names that make it so.
 struct Circle {
     files: Vec<PathBuf>,
     edges: Vec<Edge>,
 }
 
-/// Fails on every circle of a crate that is not listed, and on every listed crate without one.
+/// Fails on every circle.
 pub(crate) fn step() -> Outcome {
     let packages = match workspace::packages() {
         Ok(packages) => packages,
@@ -42,21 +39,13 @@ pub(crate) fn step() -> Outcome {
             Ok(circles) => circles,
             Err(error) => return Outcome::Failed(error),
         };
-        match (circles.len(), NOT_YET.contains(&name.as_str())) {
-            (0, false) => {}
-            (0, true) => {
-                told.push(format!("\n{name}: has no circles any more, and so no place in NOT_YET"));
-                faulty.push(name.as_str());
-            }
-            (count, true) => println!("{name}: {count} circles, known; cargo xtask circles {name} shows them"),
-            (_, false) => {
-                told.extend(
-                    circles
-                        .iter()
-                        .map(|circle| format!("\n{name}: {}", text(circle).trim_end())),
-                );
-                faulty.push(name);
-            }
+        if !circles.is_empty() {
+            told.extend(
+                circles
+                    .iter()
+                    .map(|circle| format!("\n{name}: {}", text(circle).trim_end())),
+            );
+            faulty.push(name.as_str());
         }
     }
     if faulty.is_empty() {
@@ -70,7 +59,7 @@ pub(crate) fn step() -> Outcome {
     }
 }
 
-/// Shows the circles of these crates, or of all, whether they are listed or not. Returns whether there is none.
+/// Shows the circles of these crates, or of all. Returns whether there is none.
 pub(crate) fn show(names: &[String]) -> Result<bool, String> {
     let packages = workspace::packages()?;
     if let Some(unknown) = names.iter().find(|name| !packages.contains_key(*name)) {

@@ -381,7 +381,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                     .map(|()| Outcome::default())
                             }
                             Step::DeferForeignKeys => {
-                                connection::run(transaction, token, Connection::defer_foreign_keys)
+                                connection::run(transaction, token, |connection| connection.defer_foreign_keys(true))
                                     .await
                                     .and_then(|deferred| deferred)
                                     .map(|()| Outcome::default())
@@ -392,6 +392,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     if done.is_err() {
                         break;
                     }
+                }
+                if steps.iter().any(|step| matches!(step, Step::DeferForeignKeys)) {
+                    // Also after an error, behind which ROLLBACK TO goes on.
+                    let at_once = match block.writing(&self.shared.sqlite, token, lock_timeout).await {
+                        Ok(transaction) => {
+                            // Whatever has been cancelled.
+                            let token = &CancelToken::new();
+                            connection::run(transaction, token, |connection| connection.defer_foreign_keys(false))
+                                .await
+                                .and_then(|set| set)
+                        }
+                        Err(error) => Err(error),
+                    };
+                    done = done.and_then(|outcome| at_once.map(|()| outcome));
                 }
                 done
             }

@@ -204,6 +204,24 @@ fn what_connection_pools_send_between_clients_puts_everything_back() {
 }
 
 #[test]
+fn foreign_keys_are_looked_at_at_once_behind_truncate_too() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int REFERENCES p); INSERT INTO p VALUES (1)");
+    client.run("BEGIN; INSERT INTO c VALUES (1); TRUNCATE p, c");
+    assert_eq!(client.query("INSERT INTO c VALUES (99)").sqlstate(), "23503");
+    client.run("ROLLBACK");
+    client.run("CREATE SCHEMA s; CREATE TABLE s.t (a int)");
+    client.run("BEGIN; DROP SCHEMA s CASCADE");
+    assert_eq!(client.query("INSERT INTO c VALUES (99)").sqlstate(), "23503");
+    client.run("ROLLBACK");
+    client.run("BEGIN; SAVEPOINT a");
+    assert_ne!(client.query("TRUNCATE p").sqlstate(), "00000");
+    client.run("ROLLBACK TO a; TRUNCATE p, c; ROLLBACK TO a");
+    assert_eq!(client.query("INSERT INTO c VALUES (99)").sqlstate(), "23503");
+}
+
+#[test]
 fn constraints_are_looked_at_when_they_are_to_be() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());

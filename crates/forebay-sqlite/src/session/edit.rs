@@ -81,14 +81,13 @@ impl Session {
         }
     }
 
-    /// Until the transaction ends, foreign keys are looked at only then.
+    /// Whether foreign keys are looked at only when the transaction ends; it ends that itself.
     ///
     /// # Errors
     /// SQLite's, which there is no reason for.
-    pub fn defer_foreign_keys(&mut self) -> Result<(), WriteError> {
-        let deferred = self
-            .authorizer
-            .trusting(|| self.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));
+    pub fn defer_foreign_keys(&mut self, defer: bool) -> Result<(), WriteError> {
+        let set = || self.connection.pragma_update(None, "defer_foreign_keys", defer);
+        let deferred = self.authorizer.trusting(set);
         deferred.map_err(|error| self.explain(&error))
     }
 

@@ -83,7 +83,7 @@ pub enum Step {
     },
     /// The schema's own texts are changed: nothing that a client can say by itself.
     Edit(SchemaEdit),
-    /// Until the transaction ends, foreign keys are looked at only then.
+    /// Foreign keys are looked at behind the last step, not behind each.
     DeferForeignKeys,
 }
 

@@ -124,7 +124,7 @@ async fn step_by_step(
                 .await
                 .unwrap()
                 .map_err(refused)?,
-            Step::DeferForeignKeys => connection::run(transaction, &token, Session::defer_foreign_keys)
+            Step::DeferForeignKeys => connection::run(transaction, &token, |session| session.defer_foreign_keys(true))
                 .await
                 .unwrap()
                 .map_err(refused)?,
