@@ -6,8 +6,8 @@
 use bytes::BufMut;
 use forebay_pg_values::interval::Interval;
 use forebay_pg_values::temporal::{
-    DATE_INFINITY, DATE_MINUS_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY, date_from_days, date_to_days,
-    time_from_micros, time_to_micros, timestamp_from_micros, timestamp_to_micros, timetz_from_parts, timetz_to_parts,
+    date_from_days, date_to_days, time_from_micros, time_to_micros, timestamp_from_micros, timestamp_to_micros,
+    timetz_from_parts, timetz_to_parts,
 };
 use forebay_pg_values::{Environment, Kind, Owned, ValueError};
 use postgres_types::Type;
@@ -25,10 +25,6 @@ use super::text::{decode_scalar_text, valid_text};
 use forebay_pg_wire::error::WireError;
 
 const DAY_MICROS: i64 = 86_400_000_000;
-/// PostgreSQL's dates: from 4714-11-24 BC to the year 5874897. Fewer have a stored form.
-const DATES: std::ops::Range<i32> = -2_451_545..2_145_031_949;
-/// PostgreSQL's timestamps: from 4714-11-24 BC to the year 294276.
-const TIMESTAMPS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 /// An offset is less than sixteen hours.
 const OFFSET_SECONDS_END: i32 = 16 * 3_600;
 /// A name has one byte less.
@@ -68,13 +64,7 @@ pub(super) fn decode(kind: &Type, form: Form, bytes: &[u8], environment: &Enviro
             _ => return Err(ValueError::unsupported("values of type \"char\" above 127 are").into()),
         },
         Kind::Bytea => Owned::from(bytes.to_vec()),
-        Kind::Date => {
-            let days = i32::from_be_bytes(fixed(kind, bytes)?);
-            if !DATES.contains(&days) && days != DATE_INFINITY && days != DATE_MINUS_INFINITY {
-                return Err(ValueError::new("22008", "date out of range").into());
-            }
-            Owned::Text(date_from_days(days)?)
-        }
+        Kind::Date => Owned::Text(date_from_days(i32::from_be_bytes(fixed(kind, bytes)?))?),
         Kind::Time => {
             let micros = i64::from_be_bytes(fixed(kind, bytes)?);
             Owned::Text(time_from_micros(time_of_day(micros)?))
@@ -89,11 +79,7 @@ pub(super) fn decode(kind: &Type, form: Form, bytes: &[u8], environment: &Enviro
             Owned::Text(timetz_from_parts(micros, west))
         }
         Kind::Timestamp | Kind::Timestamptz => {
-            let micros = i64::from_be_bytes(fixed(kind, bytes)?);
-            if !TIMESTAMPS.contains(&micros) && micros != TIMESTAMP_INFINITY && micros != TIMESTAMP_MINUS_INFINITY {
-                return Err(ValueError::new("22008", "timestamp out of range").into());
-            }
-            Owned::Text(timestamp_from_micros(micros)?)
+            Owned::Text(timestamp_from_micros(i64::from_be_bytes(fixed(kind, bytes)?))?)
         }
         Kind::Interval => {
             let parts: [u8; 16] = fixed(kind, bytes)?;

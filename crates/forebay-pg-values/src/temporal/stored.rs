@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::civil::{date, date_of, days_of};
 use super::limits::{
     DATE_INFINITY, DATE_MINUS_INFINITY, DAY, HOUR, MINUTE, SECOND, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY,
-    beyond_stored_years,
+    beyond_stored_years, date_in_range, timestamp_in_range,
 };
 use crate::{Result, ValueError};
 
@@ -58,13 +58,13 @@ pub fn date_to_days(stored: &str) -> Result<i32> {
     }
 }
 
-/// The stored date of that many days since 2000-01-01.
+/// The stored date of that many days since 2000-01-01; `date out of range` where PostgreSQL has no such date.
 pub fn date_from_days(days: i32) -> Result<String> {
     let mut out = String::with_capacity(10);
     match days {
         DATE_INFINITY => out.push_str(INFINITY),
         DATE_MINUS_INFINITY => out.push_str(MINUS_INFINITY),
-        _ => write_date(days.into(), &mut out)?,
+        _ => write_date(date_in_range(days.into())?.into(), &mut out)?,
     }
     Ok(out)
 }
@@ -93,13 +93,15 @@ fn read_timestamp(bytes: &[u8]) -> Option<i64> {
     Some(i64::from(read_date(date)?) * DAY + read_time(time)?)
 }
 
-/// The stored timestamp or timestamptz of that many microseconds since 2000-01-01.
+/// The stored timestamp or timestamptz of that many microseconds since 2000-01-01; `timestamp out of range` where PostgreSQL has no such
+/// moment.
 pub fn timestamp_from_micros(micros: i64) -> Result<String> {
     let mut out = String::with_capacity(26);
     match micros {
         TIMESTAMP_INFINITY => out.push_str(INFINITY),
         TIMESTAMP_MINUS_INFINITY => out.push_str(MINUS_INFINITY),
         _ => {
+            let micros = timestamp_in_range(Some(micros))?;
             write_date(micros.div_euclid(DAY), &mut out)?;
             out.push(' ');
             write_time(micros.rem_euclid(DAY), &mut out);

@@ -214,3 +214,29 @@ proptest! {
         let _ = call(&utc, "timestamp_to_char", &["2024-01-31 10:20:30".into(), text.as_str().into()]);
     }
 }
+
+#[test]
+fn moments_that_postgresql_has_not_are_told_from_those_without_a_stored_form() {
+    let state = |result: crate::Result<String>| result.unwrap_err().sqlstate;
+    for (days, expected) in [
+        (-2_451_546, "22008"),
+        (-2_451_545, "0A000"),
+        (2_145_031_948, "0A000"),
+        (2_145_031_949, "22008"),
+    ] {
+        assert_eq!(state(date_from_days(days)), expected, "{days}");
+    }
+    for (micros, expected) in [
+        (-211_813_488_000_000_001, "22008"),
+        (-211_813_488_000_000_000, "0A000"),
+        (9_223_371_331_199_999_999, "0A000"),
+        (9_223_371_331_200_000_000, "22008"),
+    ] {
+        assert_eq!(state(timestamp_from_micros(micros)), expected, "{micros}");
+    }
+    assert_eq!(date_from_days(DATE_INFINITY).as_deref(), Ok("infinity"));
+    assert_eq!(
+        timestamp_from_micros(TIMESTAMP_MINUS_INFINITY).as_deref(),
+        Ok("-infinity")
+    );
+}

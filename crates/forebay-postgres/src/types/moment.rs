@@ -3,14 +3,21 @@
 //! Promises: only texts that every server reads alike, whatever its settings, are read here: `2024-02-29`,
 //! `12:34:56.789`, both with a space or a `T` between them, and with `Z` or an offset after them; the rest is left to the
 //! server. What is printed is what the server prints under its default settings, with the zone always UTC.
+//!
+//! The calendar is jiff's, which ends with the year 9999; the server's goes to the year 5,874,897. But the calendar repeats itself
+//! every 400 years: a day is looked up in the 400 years from 2000, and moved by as many times 400 years as it lies away.
 
 use std::fmt::Write;
 
+use jiff::SignedDuration;
+use jiff::civil::Date;
+
 const MICROSECONDS: i64 = 1_000_000;
 const DAY_MICROSECONDS: i64 = 86_400 * MICROSECONDS;
-/// Days from the first of March of the year 0 to the first of January 2000.
-const YEAR_2000_DAYS: i64 = 730_425;
-/// 400 years have always as many days.
+/// Day 0.
+const EPOCH: Date = Date::constant(2000, 1, 1);
+/// After so many years, and days, the calendar is the same again.
+const ERA_YEARS: i64 = 400;
 const ERA_DAYS: i64 = 146_097;
 /// The server takes no offset of more hours.
 const OFFSET_HOURS_MAX: i64 = 15;
@@ -66,45 +73,24 @@ fn days(text: &[u8]) -> Option<i64> {
         return None;
     };
     let (year, month, day) = (number(&[y1, y2, y3, y4])?, number(&[m1, m2])?, number(&[d1, d2])?);
-    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let days_of_month = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + i64::from(leap),
-        _ => return None,
-    };
     // There is no year 0.
-    if year == 0 || !(1..=days_of_month).contains(&day) {
+    if year == 0 {
         return None;
     }
-    Some(days_from_2000(year, month, day))
-}
-
-/// Years begin in March here, so that a leap day is the last of its year.
-fn days_from_2000(year: i64, month: i64, day: i64) -> i64 {
-    let march_year = if month > 2 { year } else { year - 1 };
-    let era = march_year.div_euclid(400);
-    let year_of_era = march_year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * ERA_DAYS + day_of_era - YEAR_2000_DAYS
+    let narrow = "at most four digits, or two";
+    let (year, month, day) = (
+        i16::try_from(year).expect(narrow),
+        i8::try_from(month).expect(narrow),
+        i8::try_from(day).expect(narrow),
+    );
+    Some(Date::new(year, month, day).ok()?.duration_since(EPOCH).as_hours() / 24)
 }
 
 /// Year (0 is 1 BC), month and day.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    let days = days + YEAR_2000_DAYS;
-    let era = days.div_euclid(ERA_DAYS);
-    let day_of_era = days.rem_euclid(ERA_DAYS);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+fn date_of(days: i64) -> (i64, i8, i8) {
+    let (eras, day_of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let date = EPOCH + SignedDuration::from_hours(24 * day_of_era);
+    (i64::from(date.year()) + eras * ERA_YEARS, date.month(), date.day())
 }
 
 /// Microseconds, and what follows.
@@ -280,4 +266,44 @@ fn push_clock(microseconds: u64, text: &mut String) {
 
 fn push(text: &mut String, words: std::fmt::Arguments<'_>) {
     text.write_fmt(words).expect("a String grows as it must");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_beyond_the_calendar_of_jiff_are_printed() {
+        for (days, text) in [
+            (i32::MIN + 1, "5877612-06-23 BC"),
+            (-2_451_545, "4714-11-24 BC"),
+            (-730_121, "0001-12-30 BC"),
+            (2_921_940, "10000-01-01"),
+            (2_145_031_948, "5874897-12-31"),
+            (i32::MAX - 1, "5881610-07-10"),
+        ] {
+            assert_eq!(print_date(days), text, "{days}");
+        }
+    }
+
+    #[test]
+    fn every_date_with_four_digits_is_read_as_it_is_printed() {
+        let first = date("0001-01-01").unwrap();
+        let last = date("9999-12-31").unwrap();
+        for days in first..=last {
+            assert_eq!(date(&print_date(days)), Some(days));
+        }
+        assert_eq!((last - first) + 1, 3_652_059);
+        for text in [
+            "0000-01-01",
+            "2023-02-29",
+            "1900-02-29",
+            "2024-04-31",
+            "2024-13-01",
+            "2024-00-10",
+            "2024-01-00",
+        ] {
+            assert_eq!(date(text), None, "{text}");
+        }
+    }
 }
