@@ -15,7 +15,6 @@ use crate::{Sqlite, SqliteBuilder, Transaction};
 use forebay_write::{CancelToken, WriteError};
 
 /// Calls `prepare` once on every new connection of the database that is to be opened, to register functions and collations.
-#[must_use]
 pub fn prepare(
     builder: SqliteBuilder,
     prepare: impl Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync + 'static,
