@@ -40,11 +40,11 @@ pub(crate) fn step() -> Outcome {
             Err(error) => return Outcome::Failed(error),
         };
         if !circles.is_empty() {
-            told.extend(
-                circles
-                    .iter()
-                    .map(|circle| format!("\n{name}: {}", text(circle).trim_end())),
-            );
+            for circle in &circles {
+                let text = format!("{name}: {}", text(circle).trim_end());
+                println!("{text}");
+                told.push(format!("\n{text}"));
+            }
             faulty.push(name.as_str());
         }
     }

@@ -63,7 +63,8 @@ pub(crate) fn licences() -> Outcome {
     // Licences stand in the crates themselves, also in those of other systems, which no build here brings.
     match outcome_of(&cargo(["fetch", "--locked", "--quiet"])) {
         Outcome::Passed => {}
-        failed => return failed,
+        Outcome::Failed(why) => return Outcome::DidNotRun(why),
+        other => return other,
     }
     outcome_of(&deny.arguments(["--frozen", "check", "bans", "licenses", "sources"]))
 }

@@ -144,7 +144,7 @@ mod tests {
         let failed = || Outcome::Failed(format!("how\n{}", lines.join("\n")));
         let count = |text: &str| text.lines().filter(|line| line.starts_with("  ")).count();
         assert_eq!(count(&report(false, [failed()]).0), LINES_MAX);
-        let (text, _) = report(false, [failed(), failed(), failed()]);
+        let (text, _) = report(false, [failed(), failed()]);
         assert_eq!(count(&text), LINES_MAX);
         assert!(
             !text.contains("  0\n") && text.contains(&format!("  {}\n", LINES_MAX - 1)),

@@ -50,7 +50,8 @@ pub enum ReadError {
     },
 }
 
-/// Databases are read by the same connections that write.
+/// Databases are read by the same connections that write. What only a write can meet becomes [`ReadError::Internal`]: not for the
+/// errors of writes of your own.
 impl From<WriteError> for ReadError {
     fn from(error: WriteError) -> Self {
         match error {

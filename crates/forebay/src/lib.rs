@@ -82,7 +82,7 @@ pub mod write {
     // Not `rows` and what else the crates of the databases share.
     #[doc(inline)]
     pub use forebay_write::{
-        Acceptance, CancelToken, Database, Outcome, Parameters, ReadError, Sql, StatementError, StatementErrorKind,
-        Transaction, Value, Write, WriteError, Writer, WriterBuilder, database,
+        Acceptance, Answered, CancelToken, Database, Outcome, Parameters, Read, ReadError, Sql, SqlKey, StatementError,
+        StatementErrorKind, Transaction, Value, Write, WriteError, Writer, WriterBuilder, database, open_transaction,
     };
 }

@@ -358,6 +358,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     block.changes_schema(&self.shared.plans);
                 }
                 let mut done = Ok(Outcome::default());
+                let mut deferred = false;
                 for step in steps {
                     done = match block.writing(&self.shared.sqlite, token, lock_timeout).await {
                         Ok(transaction) => match step {
@@ -381,6 +382,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                                     .map(|()| Outcome::default())
                             }
                             Step::DeferForeignKeys => {
+                                deferred = true;
                                 connection::run(transaction, token, |connection| connection.defer_foreign_keys(true))
                                     .await
                                     .and_then(|deferred| deferred)
@@ -393,11 +395,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         break;
                     }
                 }
-                if steps.iter().any(|step| matches!(step, Step::DeferForeignKeys)) {
-                    // Also after an error, behind which ROLLBACK TO goes on.
+                if deferred {
+                    // Also after an error, behind which ROLLBACK TO goes on; and whatever has been cancelled.
                     let at_once = match block.writing(&self.shared.sqlite, token, lock_timeout).await {
                         Ok(transaction) => {
-                            // Whatever has been cancelled.
                             let token = &CancelToken::new();
                             connection::run(transaction, token, |connection| connection.defer_foreign_keys(false))
                                 .await

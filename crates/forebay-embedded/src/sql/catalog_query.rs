@@ -52,6 +52,9 @@ const FUNCTIONS: [&str; 30] = [
     "to_regtype",
 ];
 
+/// Functions in FROM whose rows only the catalog knows.
+const TABLE_FUNCTIONS: [&str; 3] = ["_pg_expandarray", "pg_get_keywords", "pg_partition_ancestors"];
+
 /// Types whose values are names of what only the catalog knows.
 const TYPES: [&str; 9] = [
     "regclass",
@@ -101,6 +104,7 @@ fn could_be(script: &str, segment: &Segment) -> bool {
             is_catalog_schema(&name)
                 || is_relation_of_the_catalog(&name)
                 || FUNCTIONS.contains(&name.as_str())
+                || TABLE_FUNCTIONS.contains(&name.as_str())
                 || TYPES.contains(&name.as_str())
         })
 }
@@ -150,7 +154,17 @@ struct Relations {
 impl Look for Relations {
     fn table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { args: Some(_), .. } | TableFactor::Function { .. } => self.functions = true,
+            TableFactor::Table {
+                args: Some(_), name, ..
+            }
+            | TableFactor::Function { name, .. } => {
+                let last = name_parts(name).and_then(|mut parts| parts.pop());
+                if last.is_some_and(|name| TABLE_FUNCTIONS.contains(&name.as_str())) {
+                    self.catalog = true;
+                } else {
+                    self.functions = true;
+                }
+            }
             TableFactor::Table { name, .. } => match name_parts(name).as_deref() {
                 Some([name]) if self.common_tables.contains(name) => {}
                 Some([name]) if is_relation_of_the_catalog(name) => self.catalog = true,

@@ -20,6 +20,7 @@ use crate::blocking::blocking;
 use crate::storage::faults::{Fault, Faults};
 use crate::storage::identity::FileId;
 use crate::storage::local::open_file;
+use crate::wakers::guarded;
 
 /// How often at most a directory is searched for what killed processes have left: in a large one that takes its time.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
@@ -126,7 +127,7 @@ impl Directory {
     /// Waits until the name of this number is durable.
     pub(super) async fn durable(self: &Arc<Self>, number: u64) -> Outcome {
         // Waiters go on in the order in which they came, and find that the first of them synced for all.
-        let mut synced = Arc::clone(&self.synced).lock_owned().await;
+        let mut synced = guarded(Arc::clone(&self.synced).lock_owned()).await;
         if let Some(outcome) = synced.of(number) {
             return outcome.map(|()| true);
         }
@@ -162,5 +163,27 @@ impl Directory {
         }
         // Not only its data (fdatasync): file systems differ in what of a directory that is.
         self.file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::task::Context;
+
+    use super::*;
+    use crate::testing::PanickingWaker;
+
+    #[tokio::test]
+    async fn whose_sync_ends_is_not_harmed_by_the_waker_of_who_waits_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, _) = Directories::new(None).open(folder.path()).unwrap();
+        let number = directory.named();
+        let syncing = Arc::clone(&directory.synced).lock_owned().await;
+        let mut behind = Box::pin(directory.durable(number));
+        let panicking = PanickingWaker::waker();
+        assert!(behind.as_mut().poll(&mut Context::from_waker(&panicking)).is_pending());
+        drop(syncing);
+        assert!(behind.await.is_ok());
     }
 }

@@ -126,3 +126,44 @@ fn a_literal_of_a_definition_means_what_it_meant_to_who_made_it() {
     let late = client.query("INSERT INTO t (g) VALUES ('2020-01-01 05:00')");
     assert_eq!(late.sqlstate(), "23514");
 }
+
+#[test]
+fn a_literal_that_is_of_two_types_is_of_the_zone_of_who_made_the_view() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("SET TIME ZONE 'America/New_York'; CREATE TABLE t (a timestamptz, b date)");
+    client.run("INSERT INTO t VALUES ('today', 'infinity')");
+    client.run("CREATE VIEW v AS SELECT 'today' BETWEEN a AND b AS is_between FROM t");
+    client.run("SET TIME ZONE 'Asia/Tokyo'");
+    assert_eq!(client.ask("SELECT is_between FROM v"), "t");
+}
+
+#[test]
+fn now_is_read_anew_for_each_statement_in_arrays_too() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let first = client.ask("SELECT '{now}'::timestamptz[]");
+    assert_ne!(client.ask("SELECT '{now}'::timestamptz[]"), first);
+}
+
+#[test]
+fn what_is_computed_from_the_moment_is_not_kept_in_a_definition() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for (definition, sqlstate) in [
+        ("CREATE TABLE t (d date CHECK (d <= 'today'::text::date))", "0A000"),
+        (
+            "CREATE TABLE t (a timestamptz CHECK (a < '2020-01-01'::text::timestamptz))",
+            "0A000",
+        ),
+        (
+            "CREATE TABLE t (d date, e date GENERATED ALWAYS AS (greatest(d, 'today'::text::date)) STORED)",
+            "42P17",
+        ),
+    ] {
+        assert_eq!(client.query(definition).sqlstate(), sqlstate, "{definition}");
+    }
+    client.run("CREATE TABLE t (d date DEFAULT 'today'::text::date, a date CHECK (a < '2020-01-01'::text::date))");
+    let index = client.query("CREATE INDEX ON t (d) WHERE d < 'today'::text::date");
+    assert_ne!(index.sqlstate(), "00000");
+}

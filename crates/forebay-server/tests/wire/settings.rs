@@ -215,9 +215,20 @@ fn foreign_keys_are_looked_at_at_once_behind_truncate_too() {
     client.run("BEGIN; DROP SCHEMA s CASCADE");
     assert_eq!(client.query("INSERT INTO c VALUES (99)").sqlstate(), "23503");
     client.run("ROLLBACK");
+    client.run("CREATE TABLE d (a int REFERENCES p DEFERRABLE INITIALLY DEFERRED); CREATE TABLE u (a int)");
+    for clears in [
+        "TRUNCATE u",
+        "TRUNCATE c",
+        "DROP SCHEMA s CASCADE",
+        "DROP SCHEMA IF EXISTS nowhere",
+    ] {
+        client.run("BEGIN; INSERT INTO d VALUES (99)");
+        client.run(clears);
+        assert_eq!(client.query("COMMIT").sqlstate(), "23503", "{clears}");
+    }
     client.run("BEGIN; SAVEPOINT a");
     assert_ne!(client.query("TRUNCATE p").sqlstate(), "00000");
-    client.run("ROLLBACK TO a; TRUNCATE p, c; ROLLBACK TO a");
+    client.run("ROLLBACK TO a; TRUNCATE p, c, d; ROLLBACK TO a");
     assert_eq!(client.query("INSERT INTO c VALUES (99)").sqlstate(), "23503");
 }
 

@@ -81,13 +81,20 @@ impl Session {
         }
     }
 
-    /// Whether foreign keys are looked at only when the transaction ends; it ends that itself.
+    /// Whether foreign keys are looked at only when the transaction ends; its end makes them as they were declared. Those that were
+    /// declared deferred are so in any case.
     ///
     /// # Errors
     /// SQLite's, which there is no reason for.
     pub fn defer_foreign_keys(&mut self, defer: bool) -> Result<(), WriteError> {
-        let set = || self.connection.pragma_update(None, "defer_foreign_keys", defer);
-        let deferred = self.authorizer.trusting(set);
+        let set = if defer {
+            "PRAGMA defer_foreign_keys = ON"
+        } else {
+            // By itself it forgets the violations so far, also those of deferred keys. Going back to a savepoint brings them
+            // back, and leaves this setting.
+            "SAVEPOINT forebay_keys; PRAGMA defer_foreign_keys = OFF; ROLLBACK TO forebay_keys; RELEASE forebay_keys"
+        };
+        let deferred = self.authorizer.trusting(|| self.connection.execute_batch(set));
         deferred.map_err(|error| self.explain(&error))
     }
 

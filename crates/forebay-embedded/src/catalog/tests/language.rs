@@ -268,6 +268,7 @@ fn columns_without_an_alias_have_postgresql_s_names() {
         ("oid::regclass", "oid"),
         ("'pg_class'::regclass", "regclass"),
         ("'a'::pg_catalog.text", "text"),
+        ("'public'::regnamespace", "regnamespace"),
         ("relname COLLATE \"C\"", "relname"),
         ("CASE WHEN true THEN 1 END", "case"),
         ("CASE WHEN true THEN 1 ELSE oid END", "oid"),

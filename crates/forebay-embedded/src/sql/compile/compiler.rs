@@ -48,6 +48,8 @@ pub(crate) struct Compiler<'a> {
     pub(super) explains: bool,
     /// What the query of a view depends on, while one is compiled for that.
     pub(super) recorded: Option<Recorded>,
+    /// What is compiled is kept in SQLite's words: nothing of the session or the moment may be computed before.
+    pub(super) kept: bool,
     /// What literals mean in this session, while those of a definition are looked at.
     pub(super) literals: Option<Vec<Literal>>,
 }
@@ -91,6 +93,7 @@ impl<'a> Compiler<'a> {
             empties: Vec::new(),
             explains: false,
             recorded: None,
+            kept: false,
             literals: None,
         }
     }

@@ -3,7 +3,7 @@
 //! Promises: PostgreSQL's casts, in the contexts in which PostgreSQL has them; constants are converted at once. A conversion that PostgreSQL does
 //! not have is its error (42846).
 
-use forebay_pg_values::{Kind, Owned, Type, text_form};
+use forebay_pg_values::{Kind, Owned, Type, array, text_form};
 use sqlparser::ast::DataType;
 
 use super::compiler::Compiler;
@@ -101,21 +101,19 @@ impl Compiler<'_> {
     /// The stored form of a text as a value of a type: what the type's input function does.
     pub(super) fn read_text(&mut self, text: &str, to: Oid) -> Result<Owned> {
         match Type::from_oid(to) {
-            Some(Type::Scalar(kind)) => {
+            Some(read) => {
+                let (Type::Scalar(kind) | Type::Array(kind)) = read;
                 if depends_on_now(kind, text) {
                     self.session_bound = true;
                 }
                 if matches!(kind, Kind::Timestamptz | Kind::Timetz) {
                     self.zone_bound = true;
                 }
-                Ok(text_form::parse(kind, -1, text, self.values)?)
+                Ok(match read {
+                    Type::Scalar(kind) => text_form::parse(kind, -1, text, self.values)?,
+                    Type::Array(kind) => Owned::Text(array::parse(kind, -1, text, self.values)?),
+                })
             }
-            Some(Type::Array(kind)) => Ok(Owned::Text(forebay_pg_values::array::parse(
-                kind,
-                -1,
-                text,
-                self.values,
-            )?)),
             None if to == oid::REGCLASS => Err(Fault::unsupported("a name as regclass outside of catalog queries")),
             None => Err(Fault::unsupported(format!(
                 "a value of type {}",
@@ -134,7 +132,9 @@ impl Compiler<'_> {
             .ok_or_else(|| Fault::unsupported(format!("a value of type {}", facts::display_name(to))))?;
         let name = type_label(into);
         let sql = format!("\"forebay_read\"({}, '{name}', {ENVIRONMENT})", text.sql);
-        if let Form::Constant(Owned::Text(value)) = &text.form {
+        if let Form::Constant(Owned::Text(value)) = &text.form
+            && !(self.kept && is_of_session(into, value))
+        {
             let value = value.clone();
             // What is none of the type's is an error when it is met, if it ever is.
             let is_time = matches!(facts::category(to), b'D' | b'T');
@@ -237,9 +237,8 @@ impl Compiler<'_> {
             }
             if let Some(converted) = converted.into_iter().collect::<Option<Vec<Owned>>>() {
                 let mut converted = converted.into_iter();
-                let stored = forebay_pg_values::array::convert_elements(from, into, stored, |_| {
-                    Ok(converted.next().unwrap_or(Owned::Null))
-                })?;
+                let stored =
+                    array::convert_elements(from, into, stored, |_| Ok(converted.next().unwrap_or(Owned::Null)))?;
                 return Ok(Scalar::constant(Owned::Text(stored), to));
             }
         }
@@ -368,8 +367,14 @@ fn is_written_alike_everywhere(kind: Kind) -> bool {
     )
 }
 
+/// Whether a text means something else in another session, or later.
+pub(super) fn is_of_session(kind: Type, text: &str) -> bool {
+    let (Type::Scalar(kind) | Type::Array(kind)) = kind;
+    matches!(kind, Kind::Timestamptz | Kind::Timetz) || depends_on_now(kind, text)
+}
+
 /// `'now'` and its like are read once, when the statement is prepared; such a plan is not for others.
-pub(super) fn depends_on_now(kind: Kind, text: &str) -> bool {
+fn depends_on_now(kind: Kind, text: &str) -> bool {
     const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
     matches!(
         kind,

@@ -9,7 +9,7 @@ use sqlparser::ast::{Expr, TypedString, Value, ValueWithSpan, VisitMut};
 use sqlparser::tokenizer::Location;
 
 use super::compiler::Compiler;
-use super::convert::depends_on_now;
+use super::convert::is_of_session;
 use super::fault::Result;
 use super::recorded::Literal;
 use crate::sql::facts::Oid;
@@ -41,9 +41,7 @@ impl Compiler<'_> {
         if self.literals.is_none() {
             return Ok(());
         }
-        let (Type::Scalar(element) | Type::Array(element)) = kind;
-        let of_zone = matches!(element, Kind::Timestamptz | Kind::Timetz);
-        if !of_zone && !depends_on_now(element, written) {
+        if !is_of_session(kind, written) {
             return Ok(());
         }
         let mut text = String::new();
@@ -53,7 +51,8 @@ impl Compiler<'_> {
             (Type::Array(_), _) => return Ok(()),
         }
         if let Some(literals) = &mut self.literals {
-            literals.push(Literal { at, text });
+            let of_zone = matches!(kind, Type::Scalar(Kind::Timestamptz | Kind::Timetz));
+            literals.push(Literal { at, text, of_zone });
         }
         Ok(())
     }
@@ -73,7 +72,9 @@ pub(super) fn freeze(tree: &mut impl VisitMut, literals: &[Literal]) -> bool {
 }
 
 fn freeze_value(value: &mut ValueWithSpan, literals: &[Literal]) {
-    if let Some(literal) = literals.iter().rfind(|literal| literal.at == value.span.start) {
+    let here = literals.iter().filter(|literal| literal.at == value.span.start);
+    // Of one that is several types' the text that says most: `'now'` beside a date and beside a timestamp.
+    if let Some(literal) = here.max_by_key(|literal| literal.of_zone) {
         value.value = Value::SingleQuotedString(literal.text.clone());
     }
 }

@@ -55,6 +55,7 @@ impl Compiler<'_> {
             merged: Vec::new(),
         });
         self.fixed_parameters = true;
+        self.kept = true;
         check_key_count(index.columns.len())?;
         let (mut keys, mut names) = (Vec::new(), Vec::new());
         for column in &index.columns {
@@ -96,6 +97,7 @@ impl Compiler<'_> {
             sql.push_str(&format!(" WHERE {}", condition.sql));
         }
         self.fixed_parameters = false;
+        self.kept = false;
         Ok(vec![sql])
     }
 

@@ -3,7 +3,7 @@
 //! Promises: PostgreSQL's own choice (its `FigureColname`).
 
 use sqlparser::ast::{
-    AccessExpr, CeilFloorKind, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField,
+    AccessExpr, CeilFloorKind, DataType, Expr, Ident, ObjectNamePart, Query, SelectItem, SetExpr, TrimWhereField,
 };
 
 use super::syntax::{folded, unnested};
@@ -19,6 +19,19 @@ fn strong(name: &str) -> Option<(String, bool)> {
     Some((name.to_owned(), true))
 }
 
+/// The name of a type, or of an array's elements; as it is written where only the catalog knows it.
+fn type_name(data_type: &DataType) -> Option<(String, bool)> {
+    let name = match (types::resolve(data_type), data_type) {
+        (Ok(kind), _) => {
+            let element = facts::element_of(kind.oid).unwrap_or(kind.oid);
+            facts::type_fact(element)?.name.to_owned()
+        }
+        (Err(_), DataType::Custom(name, _)) => folded(name.0.last()?.as_ident()?),
+        (Err(_), _) => return None,
+    };
+    Some((name, false))
+}
+
 /// The name, and whether it is more than the name of a type.
 fn figure(expression: &Expr) -> Option<(String, bool)> {
     let named = |name: &Ident| Some((folded(name), true));
@@ -31,16 +44,9 @@ fn figure(expression: &Expr) -> Option<(String, bool)> {
         },
         Expr::Cast { expr, data_type, .. } => match figure(expr) {
             Some((name, true)) => Some((name, true)),
-            _ => {
-                let kind = types::resolve(data_type).ok()?;
-                let element = facts::element_of(kind.oid).unwrap_or(kind.oid);
-                Some((facts::type_fact(element)?.name.to_owned(), false))
-            }
+            _ => type_name(data_type),
         },
-        Expr::TypedString(typed) => {
-            let kind = types::resolve(&typed.data_type).ok()?;
-            Some((facts::type_fact(kind.oid)?.name.to_owned(), false))
-        }
+        Expr::TypedString(typed) => type_name(&typed.data_type),
         Expr::BinaryOp {
             op: sqlparser::ast::BinaryOperator::Overlaps,
             ..

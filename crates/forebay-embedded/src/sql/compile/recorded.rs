@@ -28,4 +28,5 @@ pub(super) struct Read {
 pub(super) struct Literal {
     pub(super) at: Location,
     pub(super) text: String,
+    pub(super) of_zone: bool,
 }

@@ -283,6 +283,7 @@ impl Compiler<'_> {
         });
         scope.no_windows.set(Some("a definition"));
         self.fixed_parameters = true;
+        self.kept = true;
         for check in &mut definition.checks {
             scope.no_aggregates.set(Some("check constraints"));
             let mut expression = parsed(&check.condition.text)?;
@@ -325,6 +326,8 @@ impl Compiler<'_> {
                 if is_sequence_call(&expression) {
                     continue;
                 }
+                // It is compiled anew wherever it is needed.
+                self.kept = false;
                 let (scalar, literals) = self.with_literals(|compiler| {
                     let scalar = compiler.expression(&expression, &empty)?;
                     let from = scalar.oid;
@@ -346,6 +349,7 @@ impl Compiler<'_> {
                             }
                         })
                 })?;
+                self.kept = true;
                 if freeze(&mut expression, &literals) {
                     definition.columns[place].default = Some(expression.to_string());
                 }
@@ -353,6 +357,7 @@ impl Compiler<'_> {
                     matches!(scalar.form, Form::Constant(_)).then_some(scalar.sql);
             }
         }
+        self.kept = false;
         self.fixed_parameters = false;
         // A default that is looked at when the table is made is read anew for each row.
         self.session_bound = true;
