@@ -97,6 +97,10 @@ impl Block {
             .get_or_insert_with(|| SchemaChange(Arc::clone(plans)));
     }
 
+    pub(super) fn has_savepoints(&self) -> bool {
+        !self.savepoints.is_empty()
+    }
+
     pub(super) fn has_changed_schema(&self) -> bool {
         self.schema_change.is_some()
     }

@@ -135,7 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         match kind {
             Kind::Sql | Kind::Catalog | Kind::Copy(_) => return Ok(Controlled::NotMine),
-            Kind::Begin { isolation, read_only } => self.begin(*isolation, *read_only),
+            Kind::Begin { isolation, read_only } => self.begin(*isolation, *read_only)?,
             Kind::Commit { chain } => {
                 let tag = self.end(*chain, true).await?;
                 return Ok(Controlled::Done(Some(tag)));
@@ -278,22 +278,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(Controlled::Done(None))
     }
 
-    fn begin(&mut self, isolation: Option<Isolation>, read_only: Option<bool>) {
-        match &mut self.block {
-            Some(block) if block.implicit => {
-                block.implicit = false;
-                if !block.started {
-                    block.isolation = isolation.unwrap_or(block.isolation);
-                    block.read_only = read_only.unwrap_or(block.read_only);
+    fn begin(&mut self, isolation: Option<Isolation>, read_only: Option<bool>) -> Result<(), WireError> {
+        match &self.block {
+            Some(block) => {
+                if !block.implicit {
+                    self.warn("25001", "there is already a transaction in progress");
+                }
+                self.set_transaction(isolation, read_only, false)?;
+                if let Some(block) = &mut self.block {
+                    block.implicit = false;
                 }
             }
-            Some(_) => self.warn("25001", "there is already a transaction in progress"),
             None => {
                 let isolation = isolation.unwrap_or_else(|| default_isolation(&self.settings));
                 let read_only = read_only.unwrap_or_else(|| self.settings.read_only());
                 self.block = Some(Block::open(false, isolation, read_only, &self.settings));
             }
         }
+        Ok(())
     }
 
     /// Ends the block by COMMIT or ROLLBACK; a failed one is always rolled back. Gives the tag.
@@ -378,6 +380,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         match &mut self.block {
             Some(block) if block.started && isolation.is_some_and(|isolation| isolation != block.isolation) => {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                Err(WireError::new("25001", message))
+            }
+            Some(block)
+                if block.has_savepoints() && isolation.is_some_and(|isolation| isolation != block.isolation) =>
+            {
+                let message = "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction";
+                Err(WireError::new("25001", message))
+            }
+            Some(block) if block.has_savepoints() && block.read_only && read_only == Some(false) => {
+                let message = "cannot set transaction read-write mode inside a read-only transaction";
                 Err(WireError::new("25001", message))
             }
             Some(block) if block.started && block.read_only && read_only == Some(false) => {

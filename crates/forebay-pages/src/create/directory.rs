@@ -166,7 +166,7 @@ impl Directory {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(forebay_loom)))]
 mod tests {
     use std::future::Future;
     use std::task::Context;

@@ -382,3 +382,40 @@ fn rows_are_not_locked_where_nothing_may_be_written() {
         client.run("ROLLBACK");
     }
 }
+
+#[test]
+fn what_a_second_begin_says_of_the_transaction_holds() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int)");
+    client.run("BEGIN; BEGIN READ ONLY");
+    assert_eq!(client.query("INSERT INTO t VALUES (1)").sqlstate(), "25006");
+    client.run("ROLLBACK");
+    client.run("BEGIN; BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(client.ask("SHOW transaction_isolation"), "repeatable read");
+    client.run("ROLLBACK; BEGIN; SELECT 1");
+    assert_eq!(client.query("BEGIN ISOLATION LEVEL SERIALIZABLE").sqlstate(), "25001");
+    assert_eq!(client.query("SELECT 1").sqlstate(), "25P02");
+    client.run("ROLLBACK; BEGIN READ ONLY; SAVEPOINT a");
+    assert_eq!(client.query("SET TRANSACTION READ WRITE").sqlstate(), "25001");
+    client.run("ROLLBACK; BEGIN; SAVEPOINT a");
+    assert_eq!(
+        client.query("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").sqlstate(),
+        "25001"
+    );
+    client.run("ROLLBACK");
+}
+
+#[test]
+fn tables_go_together_whatever_their_rows_refer_to() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE m (a int PRIMARY KEY, up int REFERENCES m ON DELETE RESTRICT)");
+    client.run("INSERT INTO m VALUES (0, NULL), (1, 0), (2, 1); DROP TABLE m");
+    client.run(
+        "CREATE TABLE e (a int PRIMARY KEY, w int); CREATE TABLE f (a int PRIMARY KEY REFERENCES e ON DELETE RESTRICT)",
+    );
+    client.run("INSERT INTO e VALUES (1, 1); INSERT INTO f VALUES (1)");
+    client.run("ALTER TABLE e ADD FOREIGN KEY (w) REFERENCES f ON DELETE RESTRICT; DROP TABLE e, f");
+    assert_eq!(client.query("SELECT 1 FROM e").sqlstate(), "42P01");
+}

@@ -27,6 +27,7 @@ impl Compiler<'_> {
         }
         let mut gone: Vec<String> = names.iter().filter_map(|name| self.name_of(name).ok()).collect();
         let mut steps = Vec::new();
+        let mut defers = false;
         for name in names {
             let spelled = match self.name_of(name) {
                 Ok(spelled) => spelled,
@@ -71,7 +72,12 @@ impl Compiler<'_> {
                 }
             }
             match word {
-                "table" => steps.extend(self.drop_table(&spelled, &mut gone, cascade)?),
+                "table" => {
+                    let referring = referring_tables(self.schema.connection(), &spelled).map_err(unreadable)?;
+                    // What goes together may refer to one another, and its rows to one another.
+                    defers |= names.len() > 1 || referring.contains(&spelled);
+                    steps.extend(self.drop_table(&spelled, &mut gone, cascade)?);
+                }
                 "sequence" => {
                     self.refuse_used_sequence(&spelled, cascade)?;
                     steps.push(format!("DELETE FROM \"forebay_sequence\" WHERE name = {}", quoted(&spelled)).into());
@@ -98,6 +104,9 @@ impl Compiler<'_> {
                     steps.push(format!("DROP VIEW {}", identifier(&spelled)).into());
                 }
             }
+        }
+        if defers {
+            steps.insert(0, Step::DeferForeignKeys);
         }
         Ok(steps)
     }
