@@ -16,6 +16,8 @@ mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use self::interruption::Interruption;
 use self::many::{ROWS_MIN, Wrote};
 use self::state::{Batch, Group, unknown};
@@ -65,6 +67,8 @@ enum Ended {
     Lost {
         group: Group,
         executed: Vec<usize>,
+        /// … or to any table, outside of the transaction that was not begun.
+        is_astray: bool,
         cause: String,
     },
 }
@@ -91,10 +95,15 @@ impl Batch<'_> {
             let ended = self.run_group(&mut lease, group).await;
             // Nobody has his outcome before what he has locked in the session is free.
             lease.reset_if_changed().await;
+            // Known before anything is killed, however long that takes: who was lost in time is tried again.
+            let next_try = match ended {
+                Ended::Lost { .. } => self.backoff.next_delay().map(|delay| Instant::now() + delay),
+                Ended::Well | Ended::Wait(_) => None,
+            };
             held = if lease.is_broken() {
                 // Nobody has his outcome before it is settled what the server has done of it, and nothing comes before it that
                 // was to come after.
-                Held::Permit(self.inner.connections.kill(lease).await)
+                Held::Permit(Box::pin(self.inner.connections.kill(lease)).await)
             } else {
                 Held::Lease(lease)
             };
@@ -105,8 +114,13 @@ impl Batch<'_> {
                     held = Held::Nothing;
                     tokio::time::sleep(delay).await;
                 }
-                Ended::Lost { group, executed, cause } => {
-                    held = self.after_loss(held, group, executed, cause).await;
+                Ended::Lost {
+                    group,
+                    executed,
+                    is_astray,
+                    cause,
+                } => {
+                    held = Box::pin(self.after_loss(held, group, (executed, is_astray), cause, next_try)).await;
                 }
             }
         }
@@ -126,22 +140,31 @@ impl Batch<'_> {
     }
 
     /// The connection was lost before a commit was asked for: all again on another one, but for what may have stayed.
-    async fn after_loss(&mut self, mut held: Held, group: Group, executed: Vec<usize>, cause: String) -> Held {
-        let delay = self.backoff.next_delay();
-        if let Some(delay) = delay {
-            tokio::time::sleep(delay).await;
+    async fn after_loss(
+        &mut self,
+        mut held: Held,
+        group: Group,
+        (executed, is_astray): (Vec<usize>, bool),
+        cause: String,
+        next_try: Option<Instant>,
+    ) -> Held {
+        if let Some(next_try) = next_try {
+            tokio::time::sleep_until(next_try).await;
         }
         // Whose outcome is unknown already, as what they did may have stayed, is not asked to do it again.
         let mut rest = self.open(&group.indices);
         if !executed.is_empty() {
             let may_have_stayed;
-            (held, may_have_stayed) = self.may_keep_what_is_lost(held).await;
+            (held, may_have_stayed) = match is_astray {
+                true => (held, true),
+                false => self.may_keep_what_is_lost(held).await,
+            };
             if may_have_stayed {
                 self.settle_all(&executed, &WriteError::OutcomeUnknown { cause: cause.clone() });
                 rest.retain(|index| !executed.contains(index));
             }
         }
-        if delay.is_none() {
+        if next_try.is_none() {
             self.settle_all(&rest, &WriteError::Unavailable { cause });
         } else if group.was_lost && rest.len() > 1 {
             // Twice: it may be one of them that does it.
@@ -178,12 +201,13 @@ impl Batch<'_> {
                     self.settle(*only, Err(WriteError::Refused { reason }));
                     Ended::Well
                 } else if plan.role == Role::Shares && write.acceptance().is_some() {
-                    self.transaction(connection, group).await
+                    Box::pin(self.transaction(connection, group)).await
                 } else {
                     self.single(connection, *only, &plan, group.was_lost).await
                 }
             }
-            _ => self.transaction(connection, group).await,
+            // Much larger than what runs one statement, which is not to be moved about with room for it.
+            _ => Box::pin(self.transaction(connection, group)).await,
         }
     }
 
@@ -200,6 +224,7 @@ impl Batch<'_> {
                 was_lost,
             },
             executed,
+            is_astray: false,
             cause,
         };
         let statement = match connection.prepare(write.sql()).await {
@@ -251,7 +276,7 @@ impl Batch<'_> {
                 Ended::Well
             }
             failure if !is_alone && (failure.is_deadlock() || failure.is_lock_timeout()) => {
-                if failure.is_deadlock() && connection.warns_of_what_stays().await.unwrap_or(true) {
+                if failure.is_deadlock() && Box::pin(connection.warns_of_what_stays()).await.unwrap_or(true) {
                     self.settle(index, unknown(&failure.into_write_error()));
                     return Ended::Well;
                 }
@@ -285,16 +310,8 @@ impl Batch<'_> {
     /// The group's statements in one transaction, up to one that cannot be in it.
     async fn transaction(&mut self, connection: &mut Connection, group: Group) -> Ended {
         self.executed.clear();
-        self.sets.clear();
-        if let Err(failure) = connection.begin().await {
-            return match failure {
-                Failure::Lost { cause, .. } => self.lost(group, cause),
-                failure => {
-                    self.settle_all(&group.indices, &failure.into_write_error());
-                    Ended::Well
-                }
-            };
-        }
+        self.relied_on.clear();
+        connection.begin_ahead();
         let mut executed = self.execute(connection, &group.indices).await;
         if matches!(executed, Ok(()) | Err(Interruption::Blocked(..))) {
             match self.are_facts_true(connection).await {
@@ -310,12 +327,12 @@ impl Batch<'_> {
             Err(Interruption::Blocked(index, failure)) => {
                 return self.commit(connection, indices, Some((index, failure))).await;
             }
-            Err(Interruption::Lost(cause)) => return self.lost(group, cause),
+            Err(Interruption::Lost(cause)) => return self.lost(connection, group, cause),
             Err(interruption) => interruption,
         };
         let undone = match self.roll_back(connection, indices).await {
             Ok(undone) => undone,
-            Err(cause) => return self.lost(group, cause),
+            Err(cause) => return self.lost(connection, group, cause),
         };
         match interruption {
             Interruption::Conflict(failure) => return self.after_conflict(indices, failure),
@@ -335,10 +352,11 @@ impl Batch<'_> {
         Ended::Well
     }
 
-    fn lost(&mut self, group: Group, cause: String) -> Ended {
+    fn lost(&mut self, connection: &Connection, group: Group, cause: String) -> Ended {
         Ended::Lost {
             group,
             executed: std::mem::take(&mut self.executed),
+            is_astray: connection.is_astray(),
             cause,
         }
     }

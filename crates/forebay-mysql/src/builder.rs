@@ -1,27 +1,26 @@
 //! Builder: the settings of connections that are to be made, and the making of the first one.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "tls")]
-use mysql_async::SslOpts;
-use mysql_async::{Opts, OptsBuilder};
-
 use super::connector::{Connections, Connector};
 use super::database::MySql;
-use super::error::Failure;
 use super::inner::Inner;
+#[cfg(feature = "tls")]
+use forebay_mysql_link::config::TlsOptions;
+use forebay_mysql_link::config::{Config, Endpoint};
 use forebay_remote::address;
+use forebay_remote::backoff::Backoff;
+use forebay_remote::connect_error::{ConnectError, unconnected};
 use forebay_remote::connections::Purpose;
-use forebay_remote::retry::Backoff;
 use forebay_remote::settings::Settings;
-use forebay_write::WriteError;
 
 /// Chooses settings of connections that are to be made; see [`MySql::builder`].
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct MySqlBuilder {
-    options: Opts,
+    config: Config,
     connect_timeout: Duration,
     settings: Settings,
 }
@@ -32,22 +31,25 @@ impl MySql {
     /// statements name their tables' own.
     ///
     /// # Errors
-    /// [`WriteError::InvalidUrl`]; [`WriteError::Unavailable`] if the server cannot be reached or refuses the user.
-    pub async fn connect(url: &str) -> Result<Self, WriteError> {
+    /// [`ConnectError::InvalidUrl`]; [`ConnectError::Unavailable`] if the server cannot be reached or refuses the user.
+    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
         Self::builder(url)?.connect().await
     }
 
     /// Settings other than the defaults.
     ///
     /// # Errors
-    /// [`WriteError::InvalidUrl`].
-    pub fn builder(url: &str) -> Result<MySqlBuilder, WriteError> {
-        let known = url.strip_prefix("mariadb:").map(|rest| format!("mysql:{rest}"));
-        let known = known.as_deref().unwrap_or(url);
-        let options = Opts::from_url(known).map_err(|error| address::invalid(known, error))?;
-        address::check(known, options.db_name())?;
+    /// [`ConnectError::InvalidUrl`].
+    pub fn builder(url: &str) -> Result<MySqlBuilder, ConnectError> {
+        let mut config = Config::from_str(url).map_err(|error| address::invalid(url, error))?;
+        let host = match &config.endpoint {
+            Endpoint::Tcp(host, _) => Some(host.as_str()),
+            Endpoint::Unix(_) => None,
+        };
+        address::check(url, host.into_iter().chain(config.database.as_deref()))?;
+        config.tcp_keepalive = Some(Duration::from_secs(30));
         Ok(MySqlBuilder {
-            options,
+            config,
             connect_timeout: Duration::from_secs(5),
             settings: Settings::default(),
         })
@@ -73,40 +75,33 @@ impl MySqlBuilder {
     /// Speaks TLS, and nothing else, as `require_ssl=true` in the URL asks for, with what is trusted beside the well-known
     /// authorities. Without either none is spoken.
     #[cfg(feature = "tls")]
-    pub fn tls(mut self, options: SslOpts) -> Self {
-        self.options = OptsBuilder::from_opts(self.options).ssl_opts(options).into();
+    pub fn tls(mut self, options: TlsOptions) -> Self {
+        self.config.tls = Some(options);
         self
     }
 
     /// Connects, to see that the server is there and takes the user.
     ///
     /// # Errors
-    /// [`WriteError::Unavailable`], at once.
-    pub async fn connect(self) -> Result<MySql, WriteError> {
-        let server = name_of(&self.options);
+    /// [`ConnectError::Unavailable`], at once.
+    pub async fn connect(self) -> Result<MySql, ConnectError> {
+        let server = name_of(&self.config);
         #[cfg(feature = "tls")]
-        if self.options.ssl_opts().is_none() && !is_local(&self.options) {
+        if self.config.tls.is_none() && !is_local(&self.config) {
             address::warn_of_listeners(&server, "require_ssl=true in the URL, or MySqlBuilder::tls,");
         }
-        let options = OptsBuilder::from_opts(self.options)
-            // Statements are kept here, by the text as it was given.
-            .stmt_cache_size(0)
-            // What was asked for is what is connected to.
-            .prefer_socket(false)
-            .tcp_keepalive(Some(Duration::from_secs(30)))
-            // Both are asked of the server here; and a row that it sends is taken, whatever it takes itself.
-            .max_allowed_packet(Some(1 << 30))
-            .wait_timeout(Some(0))
-            .client_found_rows(false);
+        let link = forebay_mysql_link::Connector::new(self.config).map_err(|error| ConnectError::Unavailable {
+            cause: format!("{server}: {error}"),
+        })?;
         let limits = self.settings.limits();
         let connector = Connector {
-            options: options.into(),
+            link,
             connect_timeout: self.connect_timeout,
             settings: self.settings,
         };
         let connections = Connections::new(connector, limits, server);
         let at_once = &mut Backoff::new(Duration::ZERO);
-        let mut lease = connections.take(Purpose::Write, at_once).await?;
+        let mut lease = connections.take(Purpose::Write, at_once).await.map_err(unconnected)?;
         let server = lease.server();
         if server.flush_at_commit != Some(1) {
             tracing::warn!(
@@ -115,7 +110,7 @@ impl MySqlBuilder {
             );
         }
         let keeps = lease.has_tables_without_transactions().await;
-        let keeps = keeps.map_err(Failure::into_write_error)?;
+        let keeps = keeps.map_err(|failure| unconnected(failure.into_write_error()))?;
         drop(lease);
         Ok(MySql {
             inner: Arc::new(Inner::new(connections, keeps)),
@@ -124,20 +119,16 @@ impl MySqlBuilder {
 }
 
 /// Who is asked, and what for; never with a password.
-fn name_of(options: &Opts) -> String {
-    let user = options.user().unwrap_or_default();
-    let database = options.db_name().unwrap_or_default();
-    match options.socket() {
-        Some(socket) => format!("MariaDB or MySQL {user}@{socket}/{database}"),
-        None => format!(
-            "MariaDB or MySQL {user}@{}:{}/{database}",
-            options.ip_or_hostname(),
-            options.tcp_port()
-        ),
-    }
+fn name_of(config: &Config) -> String {
+    let user = config.user.as_deref().unwrap_or_default();
+    let database = config.database.as_deref().unwrap_or_default();
+    format!("MariaDB or MySQL {user}@{}/{database}", config.endpoint)
 }
 
 #[cfg(feature = "tls")]
-fn is_local(options: &Opts) -> bool {
-    options.socket().is_some() || address::is_this_machine(options.ip_or_hostname())
+fn is_local(config: &Config) -> bool {
+    match &config.endpoint {
+        Endpoint::Tcp(host, _) => address::is_this_machine(host),
+        Endpoint::Unix(_) => true,
+    }
 }

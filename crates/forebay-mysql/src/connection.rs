@@ -1,23 +1,20 @@
-//! Connection: one of them, with what belongs to it: its prepared statements, what the server is like, and whether another caller
-//! may have it.
+//! Connection: one connection to the server, with its prepared statements, what the server is like, and whether another caller
+//! may have it next.
 //!
 //! Promises: a statement is prepared before it is executed, its parameters are counted and measured before they are sent, and
-//! what it did is told as the server tells it. A connection whose future was dropped half-way, that lost its connection, or that has
-//! a transaction open, says that it cannot be had again. Knows nothing of batches or of who waits.
+//! what it did is told as the server tells it. One whose future was dropped half-way, that was lost, or that has a transaction
+//! open, says that nobody may have it again. Knows nothing of batches or of who waits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mysql_async::consts::StatusFlags;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Column, Conn, Opts, Params, Row, Value as Wire};
-
-use super::driver::Driver;
-use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, found_here, named_parameters};
+use super::answer::{ResultSet, Told, prepared, results, told};
+use super::error::{Failure, NEEDS_PREPARING, NOT_PREPARABLE, NOT_ROLLED_BACK, Unanswered, found_here};
 use super::prepared::Prepared;
-use super::server::Server;
+use super::server::{self, Server};
 use super::session::setup;
 use super::value;
+use forebay_mysql_link::{ColumnFlags, Link, LinkError, Outbox, TooLong};
 use forebay_remote::answer_timeout::AnswerTimeout;
 use forebay_remote::connections::Readiness;
 use forebay_remote::settings::Settings;
@@ -28,6 +25,8 @@ use forebay_write::{Outcome, Parameters, StatementErrorKind as Kind, Value};
 const COMMAND_BYTES: usize = 64;
 /// Placeholders of all statements that one connection keeps: the server describes each, and the library keeps what it says.
 const PLACEHOLDERS_MAX: usize = 65_536;
+/// Statements that are sent before the first of them is answered.
+const READ_AHEAD_MAX: usize = 64;
 
 /// Who may have it next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,7 @@ enum State {
 
 /// One connection.
 pub(super) struct Connection {
-    conn: Driver,
+    link: Link,
     statements: Statements<Prepared>,
     settings: Settings,
     answer_timeout: Arc<AnswerTimeout>,
@@ -56,7 +55,27 @@ pub(super) struct Connection {
     is_unanswered: bool,
     /// The server did not answer in time.
     is_silent: bool,
+    /// A transaction's beginning was sent, and its answer is still to be read.
+    owes_begin: bool,
+    /// What was sent behind a transaction's beginning may have been done outside of one.
+    is_astray: bool,
     id: Option<ConnectionId>,
+}
+
+/// What was read for one list of parameters.
+pub(super) struct Read {
+    pub(super) answer: Result<ResultSet, Failure>,
+    /// Whether the snapshot was still there.
+    pub(super) is_in_snapshot: bool,
+}
+
+/// What an INSERT of many rows did, as the server tells.
+pub(super) struct Inserted {
+    pub(super) outcome: Outcome,
+    /// Whether all that it returns is the column that the server numbers now.
+    pub(super) returns_numbered: bool,
+    /// Whether it may have stored something else than it was given.
+    pub(super) warns: bool,
 }
 
 /// What tells a connection from all others, at its server and at any other: numbers alone begin anew with each server, and
@@ -68,29 +87,45 @@ pub(super) struct ConnectionId {
     pub(super) host: String,
 }
 
+const BEGIN: &str = "START TRANSACTION";
+const ROLLBACK: &str = "ROLLBACK";
+
+/// What a server is asked for the id of the connection that asks.
+const ID: &str = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+
 impl ConnectionId {
-    async fn read(conn: &mut Conn) -> mysql_async::Result<Option<Self>> {
-        let asked = "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
-        match conn.query_first(asked).await {
-            // Over a socket all have the same address, and after a restart the same numbers.
-            Ok(found) => Ok(found
-                .map(|(number, host)| Self { number, host })
-                .filter(|id| id.host.contains(':'))),
-            // A server that has no such table: nobody can be told then.
-            Err(mysql_async::Error::Server(_)) => Ok(None),
-            Err(lost) => Err(lost),
-        }
+    /// Over a socket all have the same address, and after a restart the same numbers: nobody can be told then.
+    fn read(row: &[Option<String>]) -> Option<Self> {
+        let [Some(number), Some(host)] = row else { return None };
+        Some(Self {
+            number: number.parse().ok()?,
+            host: host.clone(),
+        })
+        .filter(|id| id.host.contains(':'))
     }
 }
 
 impl Connection {
-    pub(super) async fn open(options: Opts, settings: Settings) -> mysql_async::Result<Self> {
-        let mut conn = Conn::new(options).await?;
-        conn.query_drop(setup(&settings)).await?;
-        let server = Server::read(&mut conn).await?;
-        let id = ConnectionId::read(&mut conn).await?;
+    /// A link's connection, set up.
+    pub(super) async fn set_up(mut link: Link, settings: Settings) -> Result<Self, Unanswered> {
+        for asked in [&setup(&settings), server::QUESTION, ID] {
+            link.outbox().query(asked).expect("it is short");
+        }
+        let set_up = told(&mut link).await;
+        let server = told(&mut link).await;
+        let id = told(&mut link).await;
+        set_up?;
+        let row = server?.rows.pop();
+        let row = row.ok_or_else(|| LinkError::Protocol("the server says nothing of itself".to_owned()))?;
+        let server = Server::read(&row, link.version());
+        let id = match id {
+            Ok(Told { rows, .. }) => rows.first().and_then(|row| ConnectionId::read(row)),
+            // A server that has no such table.
+            Err(Unanswered::Server(_)) => None,
+            Err(lost) => return Err(lost),
+        };
         Ok(Self {
-            conn: Driver::new(conn),
+            link,
             statements: Statements::new(settings.statement_cache, PLACEHOLDERS_MAX),
             answer_timeout: Arc::new(AnswerTimeout::new(settings.answer_timeout)),
             settings,
@@ -99,6 +134,8 @@ impl Connection {
             is_changed: false,
             is_unanswered: false,
             is_silent: false,
+            owes_begin: false,
+            is_astray: false,
             id,
         })
     }
@@ -131,9 +168,11 @@ impl Connection {
         self.is_silent
     }
 
-    /// Who may have it next.
-    pub(super) fn readiness(&self) -> Readiness {
+    /// Who may have it next; looks whether the server has hung up meanwhile.
+    pub(super) fn readiness(&mut self) -> Readiness {
+        self.link.look();
         match self.state {
+            _ if !self.link.is_idle() => Readiness::Unusable,
             State::Idle => Readiness::Ready,
             State::Changed => Readiness::Changed,
             State::Open | State::Broken => Readiness::Unusable,
@@ -191,16 +230,21 @@ impl Connection {
     /// Resets its session, if that may have been changed: what is locked by name in it is free then. Where that fails, nobody
     /// has it again.
     pub(super) async fn reset_if_changed(&mut self) {
-        if self.state == State::Changed && !self.reset_session().await {
+        if self.state == State::Changed && !Box::pin(self.reset_session()).await {
             self.break_off();
         }
     }
 
     /// Whether the server answers on it.
     pub(super) async fn answers(&mut self) -> bool {
-        self.guarded(async |connection| connection.conn.ping().await.map_err(|error| Failure::of(error, false)))
-            .await
-            .is_ok()
+        self.guarded(async |connection| {
+            connection.link.outbox().ping();
+            told(&mut connection.link)
+                .await
+                .map_err(|unanswered| Failure::of(unanswered, false))
+        })
+        .await
+        .is_ok()
     }
 
     /// Makes its session what it was when it was new; whether that was done.
@@ -209,27 +253,33 @@ impl Connection {
         self.statements.clear();
         let done = self
             .guarded(async |connection| {
-                let was_reset = connection
-                    .conn
-                    .reset()
-                    .await
-                    .map_err(|error| Failure::of(error, false))?;
-                if was_reset {
-                    connection
-                        .conn
-                        .query_drop(setup)
-                        .await
-                        .map_err(|error| Failure::of(error, false))?;
-                }
-                Ok(was_reset)
+                connection.link.outbox().reset_connection();
+                connection.ask(|outbox| outbox.query(&setup))?;
+                // Older servers cannot be reset, and say so.
+                let reset = connection.told().await;
+                let set_up = connection.told().await;
+                reset.and(set_up)
             })
             .await;
-        let fit = matches!(done, Ok(true));
+        let fit = done.is_ok();
         if fit {
             self.is_changed = false;
             self.state = State::Idle;
         }
         fit
+    }
+
+    /// Puts a command to those that are sent next.
+    fn ask(&mut self, put: impl FnOnce(&mut Outbox) -> Result<(), TooLong>) -> Result<(), Failure> {
+        put(self.link.outbox()).map_err(|error| Failure::Caller(found_here(Kind::TooLarge, error.to_string())))
+    }
+
+    /// What one of our own commands was answered.
+    async fn told(&mut self) -> Result<Told, Failure> {
+        self.begun().await?;
+        told(&mut self.link)
+            .await
+            .map_err(|unanswered| Failure::of(unanswered, false))
     }
 
     /// Runs commands so that the connection is broken for as long as they have not come to their end.
@@ -242,7 +292,6 @@ impl Connection {
         }
         let before = std::mem::replace(&mut self.state, State::Broken);
         self.is_unanswered = true;
-        self.conn.is_cut_off = true;
         let answer_timeout = Arc::clone(&self.answer_timeout);
         let result = match answer_timeout.wait_for(work(self)).await {
             Some(result) => {
@@ -260,18 +309,50 @@ impl Connection {
                 })
             }
         };
-        if !matches!(result, Err(Failure::Lost { .. })) && !self.conn.is_disconnected() {
+        if !matches!(result, Err(Failure::Lost { .. })) && !self.link.is_over() {
             self.state = before;
-            self.conn.is_cut_off = false;
         }
         result
     }
 
     /// Begins a transaction. None must be open.
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
-        self.command("START TRANSACTION", false).await?;
+        self.command(BEGIN, false).await?;
         self.state = State::Open;
         Ok(())
+    }
+
+    /// Begins a transaction with what is asked next, in one write. None must be open. If the server does not begin it, the
+    /// connection is lost with that, and what was asked next [may stand](Self::is_astray).
+    pub(super) fn begin_ahead(&mut self) {
+        if self.state != State::Broken {
+            self.link.outbox().query(BEGIN).expect("it is short");
+            self.owes_begin = true;
+            self.state = State::Open;
+        }
+    }
+
+    /// Whether what was sent behind a transaction's beginning may have been done outside of one.
+    pub(super) fn is_astray(&self) -> bool {
+        self.is_astray
+    }
+
+    /// Reads the answer to what was [begun ahead](Self::begin_ahead).
+    async fn begun(&mut self) -> Result<(), Failure> {
+        if !std::mem::take(&mut self.owes_begin) {
+            return Ok(());
+        }
+        match told(&mut self.link).await {
+            Ok(_) => Ok(()),
+            Err(Unanswered::Lost(error)) => Err(Failure::of(error.into(), false)),
+            Err(Unanswered::Server(error)) => {
+                self.is_astray = true;
+                Err(Failure::Lost {
+                    cause: error.to_string(),
+                    was_sent: true,
+                })
+            }
+        }
     }
 
     /// Waits for no lock any more, until its session is reset on its way through the pool.
@@ -284,18 +365,73 @@ impl Connection {
         }
     }
 
-    /// Begins a transaction that reads one snapshot, from this moment, and in which nothing can be written. None must be open.
-    pub(super) async fn begin_reading(&mut self) -> Result<(), Failure> {
+    /// Reads with one statement for one list of parameters after the other, in a transaction of their own that reads one snapshot
+    /// and in which nothing can be written, with an answer for each list, up to one that a lock was in the way of. What is asked is
+    /// sent without waiting for the answers between. Rows may take so many bytes, all together. No transaction must be open.
+    pub(super) async fn read_in_snapshot(
+        &mut self,
+        sql: &str,
+        statement: &Prepared,
+        lists: &[Parameters],
+        bytes_max: usize,
+    ) -> Result<Vec<Read>, Failure> {
         // A snapshot for all statements is there only at this isolation, whatever the server's default is.
         let begin =
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
-        if let Err(failure) = self.command(begin, false).await {
-            // The first of the two is for the next transaction, whoever's that is.
-            self.mark_changed();
-            return Err(failure);
+        let mut read = Vec::with_capacity(lists.len());
+        if lists.is_empty() {
+            return Ok(read);
         }
-        self.state = State::Open;
-        Ok(())
+        let mut bytes_left = bytes_max;
+        // The first goes by itself: what of its tables is locked it waits for, and the others find no longer locked, or do not
+        // wait for as well.
+        let (mut left, mut ahead_max) = (lists, 1);
+        while !left.is_empty() {
+            let is_first = read.is_empty();
+            let (now, later) = left.split_at(ahead_max.min(left.len()));
+            (left, ahead_max) = (later, READ_AHEAD_MAX);
+            if is_first {
+                self.ask(|outbox| outbox.query(begin))?;
+            }
+            let mut put = |list| {
+                self.check(statement.placeholders(), list)?;
+                self.put(sql, statement, list)
+            };
+            let asked: Vec<Result<(), Failure>> = now.iter().map(&mut put).collect();
+            if left.is_empty() {
+                self.ask(|outbox| outbox.query(ROLLBACK))?;
+            }
+            if is_first {
+                // The first of the two is for the next transaction, whoever's that is; and what was sent behind is not read.
+                let begun = self.guarded(async |connection| connection.told().await).await;
+                begun.inspect_err(|_| self.break_off())?;
+                self.state = State::Open;
+            }
+            for asked in asked {
+                let answer = match asked {
+                    Ok(()) => {
+                        self.guarded(async |connection| results(&mut connection.link, statement, bytes_left).await)
+                            .await
+                    }
+                    Err(unsent) => Err(unsent),
+                };
+                bytes_left -= answer.as_ref().map_or(0, |answer| answer.bytes);
+                let is_locked = matches!(&answer, Err(failure) if failure.is_lock_timeout());
+                read.push(Read {
+                    answer,
+                    is_in_snapshot: self.has_open_transaction(),
+                });
+                if is_locked && !left.is_empty() {
+                    left = &[];
+                    self.ask(|outbox| outbox.query(ROLLBACK))?;
+                }
+            }
+        }
+        // What fails here is not handed out again. What was read is right, however it ends.
+        if self.guarded(async |connection| connection.told().await).await.is_ok() {
+            self.ended();
+        }
+        Ok(read)
     }
 
     /// Commits. Lost meanwhile: whether it was committed is not known.
@@ -307,7 +443,7 @@ impl Connection {
 
     /// Rolls back; false if something of it stays, because it was done to tables without transactions.
     pub(super) async fn rollback(&mut self) -> Result<bool, Failure> {
-        let undone = self.undo("ROLLBACK").await?;
+        let undone = self.undo(ROLLBACK).await?;
         self.ended();
         Ok(undone)
     }
@@ -327,9 +463,9 @@ impl Connection {
 
     /// Whether the last statement has warned that what was done to tables without transactions stays.
     pub(super) async fn warns_of_what_stays(&mut self) -> Result<bool, Failure> {
-        let warnings: Vec<Row> = self.rows("SHOW WARNINGS").await?;
-        let codes = warnings.iter().map(|row| row.get::<u16, _>(1));
-        Ok(codes.into_iter().any(|code| code == Some(NOT_ROLLED_BACK)))
+        let warnings = self.rows("SHOW WARNINGS").await?;
+        let codes = warnings.iter().filter_map(|row| row.get(1)?.as_deref()?.parse().ok());
+        Ok(codes.into_iter().any(|code: u16| code == NOT_ROLLED_BACK))
     }
 
     /// Whether there are tables in which nothing can be undone, as far as this user sees.
@@ -349,17 +485,10 @@ impl Connection {
         if !self.server.tells_row_of_error() {
             return Ok(None);
         }
-        self.guarded(async |connection| {
-            let failed = |error| Failure::of(error, false);
-            let asked = "GET DIAGNOSTICS CONDITION 1 @forebay_row = ROW_NUMBER; SELECT @forebay_row";
-            let mut result = connection.conn.query_iter(asked).await.map_err(failed)?;
-            // The first of the two has no rows.
-            result.collect::<Row>().await.map_err(failed)?;
-            let rows: Vec<Row> = result.collect_and_drop().await.map_err(failed)?;
-            // NULL, if the server has not failed on anything: what failed was not sent to it.
-            Ok(rows.first().and_then(|row| row.get_opt(0)?.ok()))
-        })
-        .await
+        let asked = "GET DIAGNOSTICS CONDITION 1 @forebay_row = ROW_NUMBER; SELECT @forebay_row";
+        let rows = self.rows(asked).await?;
+        // NULL, if the server has not failed on anything: what failed was not sent to it.
+        Ok(rows.first().and_then(|row| row.first()?.as_deref()?.parse().ok()))
     }
 
     /// There is no transaction any more.
@@ -372,31 +501,25 @@ impl Connection {
     /// Sends one of the transaction's own commands; tells its warnings.
     pub(super) async fn command(&mut self, command: &str, commits: bool) -> Result<u16, Failure> {
         self.guarded(async |connection| {
-            connection
-                .conn
-                .query_drop(command)
-                .await
-                .map_err(|error| match Failure::of(error, commits) {
-                    // It may have answered, with the connection's end: what became of a commit is not said by that.
-                    Failure::Lost { cause, .. } => Failure::Lost {
-                        cause,
-                        was_sent: commits,
-                    },
-                    other => other,
-                })?;
-            Ok(connection.conn.get_warnings())
+            connection.ask(|outbox| outbox.query(command))?;
+            match connection.told().await {
+                Ok(told) => Ok(told.ok.warnings),
+                // It may have answered, with the connection's end: what became of a commit is not said by that.
+                Err(Failure::Lost { cause, .. }) => Err(Failure::Lost {
+                    cause,
+                    was_sent: commits,
+                }),
+                Err(other) => Err(other),
+            }
         })
         .await
     }
 
     /// Reads what the server says of itself.
-    pub(super) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Failure> {
         self.guarded(async |connection| {
-            connection
-                .conn
-                .query(sql)
-                .await
-                .map_err(|error| Failure::of(error, false))
+            connection.ask(|outbox| outbox.query(sql))?;
+            Ok(connection.told().await?.rows)
         })
         .await
     }
@@ -408,14 +531,12 @@ impl Connection {
             return Ok(false);
         }
         let rows = self.rows("SELECT @@in_transaction").await?;
-        Ok(rows.first().and_then(|row| row.get::<u8, _>(0)) == Some(1))
+        Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("1"))
     }
 
     /// Whether the last statement has left a transaction open.
     pub(super) fn has_open_transaction(&self) -> bool {
-        self.conn
-            .last_ok_packet()
-            .is_some_and(|ok| ok.status_flags().contains(StatusFlags::SERVER_STATUS_IN_TRANS))
+        self.link.is_in_transaction()
     }
 
     /// Executes one statement, and tells what it did.
@@ -431,21 +552,23 @@ impl Connection {
         statement: &Prepared,
         parameters: &Parameters,
     ) -> Result<Outcome, Failure> {
-        let wire = self.wire(statement.placeholders(), parameters)?;
-        match self.run(sql, statement, wire).await {
-            // The table changed again and again while it was prepared anew by the server: once more, by us.
-            Err(failure) if failure.is(NEEDS_PREPARING) => {
-                self.forget(sql).await?;
-                let statement = self.prepare(sql).await?;
-                let wire = self.wire(statement.placeholders(), parameters)?;
-                self.run(sql, &statement, wire).await
-            }
-            result => result,
-        }
+        let answer = self.run(sql, statement, parameters).await?;
+        Ok(outcome(statement.changes_rows, answer))
     }
 
-    /// The parameters as they are sent.
-    fn wire(&self, placeholders: usize, parameters: &Parameters) -> Result<Vec<Wire>, Failure> {
+    /// Executes an INSERT of many rows, and tells what it did and how much of that the server vouches for.
+    pub(super) async fn insert_many(&mut self, sql: &str, parameters: &Parameters) -> Result<Inserted, Failure> {
+        let statement = self.prepare(sql).await?;
+        let answer = self.run(sql, &statement, parameters).await?;
+        Ok(Inserted {
+            returns_numbered: matches!(&*answer.columns, [column] if column.flags().contains(ColumnFlags::AUTO_INCREMENT_FLAG)),
+            warns: answer.ok.warnings > 0,
+            outcome: outcome(true, answer),
+        })
+    }
+
+    /// Whether the parameters can be sent.
+    fn check(&self, placeholders: usize, parameters: &Parameters) -> Result<(), Failure> {
         let values = parameters.values();
         if values.len() != placeholders {
             return Err(Failure::Caller(found_here(
@@ -460,8 +583,7 @@ impl Connection {
         values
             .iter()
             .zip(1..)
-            .map(|(given, number)| value::parameter(given, number).map_err(Failure::Caller))
-            .collect()
+            .try_for_each(|(given, number)| value::check(given, number).map_err(Failure::Caller))
     }
 
     /// Whether so much fits into a packet of the server's.
@@ -478,73 +600,67 @@ impl Connection {
 
     /// The statement, from those that are kept if it is there.
     pub(super) async fn prepare(&mut self, sql: &str) -> Result<Prepared, Failure> {
-        if let Some(statement) = self.statements.find(sql) {
-            return Ok(statement);
+        match self.statements.find(sql) {
+            Some(statement) => Ok(statement),
+            // Larger than what executes it, and seldom done.
+            None => Box::pin(self.prepare_anew(sql)).await,
         }
+    }
+
+    async fn prepare_anew(&mut self, sql: &str) -> Result<Prepared, Failure> {
         self.measured(COMMAND_BYTES + sql.len(), "the statement's text")?;
-        let prepared = self
+        let answered = self
             .guarded(async |connection| {
-                connection
-                    .conn
-                    .prep(sql)
+                connection.ask(|outbox| outbox.prepare(sql))?;
+                connection.begun().await?;
+                prepared(&mut connection.link)
                     .await
-                    .map_err(|error| Failure::of(error, false))
+                    .map_err(|unanswered| Failure::of(unanswered, false))
             })
             .await;
-        let statement = match prepared {
+        let statement = match answered {
             Ok(statement) => statement,
             // The server has parsed it, and it is one statement.
             Err(failure) if failure.is(NOT_PREPARABLE) => return Ok(Prepared::new(sql, None)),
-            Err(failure) => return Err(failure),
+            Err(failure) => return Err(failure.of_text()),
         };
         let prepared = Prepared::new(sql, Some(statement));
-        if prepared.placeholders() > 0 && !forebay_sql::has_parameters(sql) {
-            // The driver has made placeholders of what the text does not call so.
-            self.close(prepared).await?;
-            return Err(Failure::Caller(named_parameters()));
-        }
         while let Some(old) = self.statements.make_room(prepared.placeholders()) {
-            self.close(old).await?;
+            self.close(&old);
         }
         self.statements.keep(sql, prepared.placeholders(), prepared.clone());
         Ok(prepared)
     }
 
-    async fn forget(&mut self, sql: &str) -> Result<(), Failure> {
-        match self.statements.remove(sql) {
-            Some(statement) => self.close(statement).await,
-            None => Ok(()),
+    /// What was prepared of a text is prepared anew when it is next wanted.
+    pub(super) fn forget(&mut self, sql: &str) {
+        if let Some(statement) = self.statements.remove(sql) {
+            self.close(&statement);
         }
     }
 
-    async fn close(&mut self, prepared: Prepared) -> Result<(), Failure> {
-        let Some(statement) = prepared.statement else {
-            return Ok(());
-        };
-        self.guarded(async |connection| {
-            connection
-                .conn
-                .close(statement)
-                .await
-                .map_err(|error| Failure::of(error, false))
-        })
-        .await
+    /// The server is told with the next command.
+    fn close(&mut self, prepared: &Prepared) {
+        if let Some(statement) = &prepared.statement {
+            self.link.outbox().close(statement.id);
+        }
     }
 
-    /// Executes with parameters as they are sent, and gathers what comes back.
-    pub(super) async fn run(&mut self, sql: &str, statement: &Prepared, wire: Vec<Wire>) -> Result<Outcome, Failure> {
-        let Answered { columns, rows } = self.answer(sql, statement, wire, self.settings.max_rows_bytes).await?;
-        let conn = &self.conn;
-        Ok(if columns.is_empty() {
-            // 0 says that there is none; one beyond i64 cannot be told.
-            let id = conn.last_insert_id().filter(|id| *id != 0);
-            Outcome::counted(conn.affected_rows(), id.and_then(|id| i64::try_from(id).ok()))
-        } else {
-            // With rows the server tells no count and no id.
-            let count = if statement.changes_rows { rows.len() as u64 } else { 0 };
-            let columns = columns.iter().map(|column| column.name_str().into_owned()).collect();
-            Outcome::counted(count, None).returning(columns, rows)
-        })
+    /// Executes with these parameters, and gathers what comes back.
+    async fn run(&mut self, sql: &str, statement: &Prepared, parameters: &Parameters) -> Result<ResultSet, Failure> {
+        let bytes_max = self.settings.max_rows_bytes;
+        match self.read_prepared(sql, statement, parameters, bytes_max).await {
+            // The table changed again and again while it was prepared anew by the server: once more, by us.
+            Err(failure) if failure.is(NEEDS_PREPARING) => {
+                self.forget(sql);
+                Box::pin(async {
+                    let statement = self.prepare(sql).await?;
+                    self.read_prepared(sql, &statement, parameters, bytes_max).await
+                })
+                .await
+            }
+            result => result,
+        }
     }
 
     /// Executes what was prepared, and tells its columns and rows, if they take no more than so many bytes.
@@ -554,84 +670,59 @@ impl Connection {
         statement: &Prepared,
         parameters: &Parameters,
         bytes_max: usize,
-    ) -> Result<Answered, Failure> {
-        let wire = self.wire(statement.placeholders(), parameters)?;
-        let answer = self.answer(sql, statement, wire, bytes_max).await;
-        if matches!(&answer, Err(failure) if failure.is(NEEDS_PREPARING)) {
-            self.forget(sql).await?;
-        }
-        answer
-    }
-
-    async fn answer(
-        &mut self,
-        sql: &str,
-        statement: &Prepared,
-        wire: Vec<Wire>,
-        bytes_max: usize,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<ResultSet, Failure> {
+        self.check(statement.placeholders(), parameters)?;
         self.guarded(async |connection| {
-            let conn = &mut *connection.conn;
-            match &statement.statement {
-                Some(statement) => {
-                    let params = if wire.is_empty() {
-                        Params::Empty
-                    } else {
-                        Params::Positional(wire)
-                    };
-                    let result = conn.exec_iter(statement, params).await;
-                    gather(result.map_err(|error| Failure::of(error, true))?, bytes_max).await
-                }
-                None => {
-                    let result = conn.query_iter(sql).await;
-                    gather(result.map_err(|error| Failure::of(error, true))?, bytes_max).await
-                }
-            }
+            connection.put(sql, statement, parameters)?;
+            connection.begun().await?;
+            results(&mut connection.link, statement, bytes_max).await
         })
         .await
     }
+
+    /// Puts a statement to those that are sent next.
+    fn put(&mut self, sql: &str, statement: &Prepared, parameters: &Parameters) -> Result<(), Failure> {
+        self.ask(|outbox| match &statement.statement {
+            Some(known) => outbox.execute(known.id, parameters.values().iter(), value::encode),
+            None => outbox.query(sql),
+        })
+    }
 }
 
-/// What a statement was answered; no columns if it has no rows.
-pub(super) struct Answered {
-    pub(super) columns: Arc<[Column]>,
-    pub(super) rows: Vec<Vec<Value>>,
+/// What a statement did, as its caller is told.
+fn outcome(changes_rows: bool, ResultSet { columns, rows, ok, .. }: ResultSet) -> Outcome {
+    if columns.is_empty() {
+        // 0 says that there is none; one beyond i64 cannot be told.
+        let id = i64::try_from(ok.last_insert_id).ok().filter(|id| *id != 0);
+        return Outcome::counted(ok.affected_rows, id);
+    }
+    // With rows the server tells no count and no id.
+    let count = if changes_rows { rows.len() as u64 } else { 0 };
+    let columns = columns.iter().map(|column| column.name_str().into_owned()).collect();
+    Outcome::counted(count, None).returning(columns, rows)
 }
 
-/// The first result's columns and rows; those of a procedure's further results are read and left.
-async fn gather<P: mysql_async::prelude::Protocol>(
-    mut result: mysql_async::QueryResult<'_, '_, P>,
-    bytes_max: usize,
-) -> Result<Answered, Failure> {
-    let lost = |error| Failure::of(error, true);
-    let columns = result.columns().unwrap_or_default();
-    let mut rows = Vec::new();
-    let mut bytes = 0;
-    if !columns.is_empty() {
-        while let Some(row) = result.next().await.map_err(lost)? {
-            let values: Vec<Value> = row
-                .unwrap()
-                .into_iter()
-                .zip(columns.iter())
-                .map(|(wire, column)| value::value(wire, column))
-                .collect();
-            bytes += values
-                .iter()
-                .map(|value| size_of::<Value>() + value.heap_bytes())
-                .sum::<usize>();
-            if bytes <= bytes_max {
-                rows.push(values);
-            } else {
-                rows = Vec::new();
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use testbed::MariaDb;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_follows_a_transaction_that_was_not_begun_may_stand_and_the_connection_is_lost() {
+        let server = tokio::task::spawn_blocking(MariaDb::start).await.unwrap().unwrap();
+        let config = server.url().parse().unwrap();
+        let link = forebay_mysql_link::connect(&config).await.unwrap();
+        let mut connection = Connection::set_up(link, Settings::default()).await.unwrap();
+        connection.begin_ahead();
+        connection.execute("SELECT 1", &().into()).await.unwrap();
+        assert!(connection.has_open_transaction() && connection.is_open());
+        connection.rollback().await.unwrap();
+        // In one that is distributed none can be begun.
+        connection.command("XA START 'a'", false).await.unwrap();
+        connection.begin_ahead();
+        let told = connection.execute("SELECT 1", &().into()).await;
+        assert!(matches!(told, Err(Failure::Lost { .. })), "{told:?}");
+        assert!(connection.is_astray() && connection.is_broken());
     }
-    result.drop_result().await.map_err(lost)?;
-    if bytes > bytes_max {
-        return Err(Failure::TooMuch(found_here(
-            Kind::TooLarge,
-            format!("its rows take {bytes} bytes, and at most {bytes_max} are taken (max_rows_bytes)"),
-        )));
-    }
-    Ok(Answered { columns, rows })
 }

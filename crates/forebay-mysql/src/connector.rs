@@ -1,13 +1,11 @@
-//! Connector: how connections are made, and which of them may be had again.
+//! Connector: how connections are made, and which of them may be used again.
 //!
 //! Promises: what [`connections`] asks of a database. Knows no batch.
 
 use std::time::Duration;
 
-use mysql_async::{Error, Opts};
-
 use super::connection::{Connection, ConnectionId};
-use super::error::{Failure, is_passing, said_of_connecting};
+use super::error::{Failure, Unconnected, is_passing, said_of_connecting};
 use forebay_remote::connections::{self, NotKilled, Readiness};
 use forebay_remote::settings::Settings;
 
@@ -18,32 +16,33 @@ pub(super) type Lease = connections::Lease<Connector>;
 
 /// Makes connections.
 pub(super) struct Connector {
-    pub(super) options: Opts,
+    pub(super) link: forebay_mysql_link::Connector,
     pub(super) settings: Settings,
     pub(super) connect_timeout: Duration,
 }
 
 impl connections::Connector for Connector {
     type Connection = Connection;
-    type Error = Error;
+    type Error = Unconnected;
 
-    async fn connect(&self) -> Result<Connection, Error> {
-        Connection::open(self.options.clone(), self.settings.clone()).await
+    async fn connect(&self) -> Result<Connection, Unconnected> {
+        let link = self.link.connect().await?;
+        Ok(Connection::set_up(link, self.settings.clone()).await?)
     }
 
     fn connect_timeout(&self) -> Duration {
         self.connect_timeout
     }
 
-    fn timed_out(&self) -> Error {
-        Error::from(std::io::Error::from(std::io::ErrorKind::TimedOut))
+    fn timed_out(&self) -> Unconnected {
+        Unconnected::Silent
     }
 
-    fn is_passing(&self, error: &Error) -> bool {
+    fn is_passing(&self, error: &Unconnected) -> bool {
         is_passing(error)
     }
 
-    fn explain(&self, error: &Error) -> String {
+    fn explain(&self, error: &Unconnected) -> String {
         said_of_connecting(error, self.connect_timeout)
     }
 }
@@ -51,8 +50,8 @@ impl connections::Connector for Connector {
 impl connections::Connection for Connection {
     type Id = ConnectionId;
 
-    fn readiness(&self) -> Readiness {
-        self.readiness()
+    fn readiness(&mut self) -> Readiness {
+        Self::readiness(self)
     }
 
     async fn reset_session(&mut self) -> bool {

@@ -90,20 +90,38 @@ impl Database for MySql {
     fn in_flight(&self) -> InFlight {
         let most = self.inner.connections.each_max();
         InFlight {
-            default: most.min(4),
+            sharing: most.min(4),
             most,
         }
     }
 
-    /// Statements of a batch go one after the other here, unless they are enough for a set; alone they go on several connections,
-    /// whose commits the server puts together.
+    /// Statements of a batch go one after the other here; alone they go on several connections, whose commits the server puts together.
+    /// Those of one text go as one, unless their table is not fit for that.
     fn sharing(&self, sql: &Sql) -> Option<Sharing> {
         let plan = self.inner.plans.of(sql);
         let set = plan.set.as_ref().filter(|_| plan.role == Role::Shares)?;
         // Sets with rows in conflict wait for one another's locks.
         let many = if set.expects_conflicts() { usize::MAX } else { 512 };
-        Some(Sharing { few: 16, many })
+        let few = 16;
+        let few_alike = if set.is_one_by_one() { few } else { 0 };
+        Some(Sharing { few, few_alike, many })
     }
 }
 
 open_transaction!(Transaction);
+
+#[cfg(test)]
+mod tests {
+    use testbed::MariaDb;
+
+    use super::*;
+
+    /// The future of a batch is moved once to where it stays, whatever it will need.
+    #[tokio::test]
+    async fn what_runs_a_batch_has_no_room_for_what_is_seldom_done() {
+        let server = tokio::task::spawn_blocking(MariaDb::start).await.unwrap().unwrap();
+        let mysql = MySql::connect(&server.url()).await.unwrap();
+        let size = size_of_val(&batch::run(&mysql.inner, Vec::new()));
+        assert!(size <= 2048, "{size} bytes");
+    }
+}

@@ -1,13 +1,13 @@
-//! From the server's error numbers, and the driver's errors, to the Writer's.
+//! From the server's error numbers, and the link's errors, to the Writer's.
 //!
 //! Promises: what is told apart here is what a caller or the batch does next, and nothing that would name a password. Knows
-//! numbers that MariaDB and MySQL share, and those that only one of them has; no number means two things to them here.
+//! numbers that MariaDB and MySQL share, and those that only one of them has. From 4000 on each of the two counts for itself: of
+//! those no number is taken here for what it means to one server where it is another error of the other's.
 
 use std::io;
 use std::time::Duration;
 
-use mysql_async::{DriverError, Error, IoError, ServerError};
-
+use forebay_mysql_link::{self as mysql_link, LinkError, Malformed, ServerError};
 use forebay_write::{StatementError, StatementErrorKind as Kind, WriteError};
 
 /// A deadlock: the whole transaction was rolled back.
@@ -24,6 +24,29 @@ pub(super) const NEEDS_PREPARING: u16 = 1615;
 pub(super) const NOT_PREPARABLE: u16 = 1295;
 /// A warning of ROLLBACK: what was done to tables without transactions stays.
 pub(super) const NOT_ROLLED_BACK: u16 = 1196;
+/// The text is no SQL.
+const SYNTAX: u16 = 1064;
+
+/// Why a command has no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// The server says why.
+    Server(ServerError),
+    /// The connection is lost.
+    Lost(LinkError),
+}
+
+impl From<LinkError> for Unanswered {
+    fn from(error: LinkError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl From<Malformed> for Unanswered {
+    fn from(malformed: Malformed) -> Self {
+        Self::Lost(malformed.into())
+    }
+}
 
 /// Why a statement, or one of the transaction's own commands, has no outcome.
 #[derive(Debug, Clone)]
@@ -39,20 +62,29 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What the driver says of a statement that was, or was not yet, sent.
-    pub(super) fn of(error: Error, was_sent: bool) -> Self {
-        match error {
-            Error::Server(error) if ends_connection(error.code) => Self::Lost {
+    /// Why a statement that was, or was not yet, sent has no answer.
+    pub(super) fn of(unanswered: Unanswered, was_sent: bool) -> Self {
+        match unanswered {
+            Unanswered::Server(error) if ends_connection(error.code) => Self::Lost {
                 cause: error.to_string(),
                 // The server answered: it did not do it, and undid what it had done of it.
                 was_sent: false,
             },
-            Error::Server(error) => Self::Server(statement_error(&error)),
-            Error::Driver(DriverError::MixedParams) => Self::Caller(named_parameters()),
-            error => Self::Lost {
+            Unanswered::Server(error) => Self::Server(statement_error(&error)),
+            Unanswered::Lost(error) => Self::Lost {
                 cause: error.to_string(),
                 was_sent,
             },
+        }
+    }
+
+    /// As it is for a text in which the server may have met a parameter with a name.
+    pub(super) fn of_text(self) -> Self {
+        match self {
+            Self::Server(error) if error.code == i32::from(SYNTAX) && error.message.contains("near ':") => {
+                Self::Caller(named_parameters())
+            }
+            failure => failure,
         }
     }
 
@@ -121,37 +153,69 @@ impl Failure {
 
 /// Numbers with which the server ends the connection: shutdown, KILL, what the client library would say.
 fn ends_connection(code: u16) -> bool {
-    matches!(code, 1053 | 1927 | 2006 | 2013 | 3169 | 4031)
+    // Not 4031: MySQL's farewell to a session that was idle is a trigger that is not there to MariaDB. Who is told the farewell as
+    // an error has had no effect, either, and whoever comes next finds the connection closed.
+    matches!(code, 1053 | 1927 | 2006 | 2013 | 3169)
 }
 
-/// Whether a connection that was refused so may be had a moment later: too many of them, of all or of this user's, or the server
-/// is on its way down.
-pub(super) fn is_passing(error: &Error) -> bool {
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Unconnected {
+    /// There is no link.
+    Unlinked(mysql_link::ConnectError),
+    /// There was one, and its session could not be set up.
+    NotSetUp(Unanswered),
+    /// It was not made in time.
+    Silent,
+}
+
+impl From<mysql_link::ConnectError> for Unconnected {
+    fn from(error: mysql_link::ConnectError) -> Self {
+        Self::Unlinked(error)
+    }
+}
+
+impl From<Unanswered> for Unconnected {
+    fn from(unanswered: Unanswered) -> Self {
+        Self::NotSetUp(unanswered)
+    }
+}
+
+/// Whether a connection that was refused so may be had a moment later.
+pub(super) fn is_passing(error: &Unconnected) -> bool {
     match error {
-        Error::Server(error) => matches!(error.code, 1040 | 1053 | 1152 | 1158..=1161 | 1203 | 1226),
-        Error::Io(_) | Error::Driver(DriverError::ConnectionClosed | DriverError::PacketOutOfOrder) => true,
-        Error::Driver(_) | Error::Other(_) | Error::Url(_) => false,
+        Unconnected::Unlinked(error) => error.is_passing(),
+        Unconnected::NotSetUp(Unanswered::Server(error)) => error.is_passing(),
+        Unconnected::NotSetUp(Unanswered::Lost(_)) | Unconnected::Silent => true,
     }
 }
 
 /// Why there is no connection, in words for whoever wrote the URL.
-pub(super) fn said_of_connecting(error: &Error, within: Duration) -> String {
-    match error {
-        Error::Io(IoError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => format!(
+pub(super) fn said_of_connecting(error: &Unconnected, within: Duration) -> String {
+    let too_late = || {
+        format!(
             "no connection was made within {} s (connect_timeout); does a MariaDB or MySQL server listen there?",
             within.as_secs_f32()
-        ),
-        Error::Io(IoError::Io(error)) => error.to_string(),
-        Error::Server(error) => error.to_string(),
-        error => error.to_string(),
+        )
+    };
+    match error {
+        Unconnected::Silent => too_late(),
+        Unconnected::Unlinked(mysql_link::ConnectError::Unreachable(error))
+            if error.kind() == io::ErrorKind::TimedOut =>
+        {
+            too_late()
+        }
+        Unconnected::Unlinked(error) => error.to_string(),
+        Unconnected::NotSetUp(Unanswered::Server(error)) => error.to_string(),
+        Unconnected::NotSetUp(Unanswered::Lost(error)) => error.to_string(),
     }
 }
 
 /// The statement's own error.
 pub(super) fn statement_error(error: &ServerError) -> StatementError {
-    let kind = kind(error.code, &error.state);
+    let kind = kind(error.code, &error.sqlstate);
     let mut told = StatementError::new(kind, i32::from(error.code), &*error.message);
-    told.sqlstate = (!error.state.is_empty()).then(|| error.state.as_str().into());
+    told.sqlstate = Some(error.sqlstate.as_str().into());
     told
 }
 
@@ -160,8 +224,8 @@ pub(super) fn found_here(kind: Kind, message: String) -> WriteError {
     WriteError::Statement(StatementError::new(kind, 0, message))
 }
 
-/// The driver would rewrite the text.
-pub(super) fn named_parameters() -> WriteError {
+/// The server has parameters without names only.
+fn named_parameters() -> WriteError {
     found_here(
         Kind::Text,
         "parameters have no names here: write ? for each, in the order of their values".to_owned(),
@@ -173,7 +237,9 @@ fn kind(code: u16, sqlstate: &str) -> Kind {
         1062 | 1022 | 1169 | 1557 | 1586 | 1761 | 1762 | 1859 => Kind::Unique,
         1048 | 1364 | 1423 | 1121 | 1263 => Kind::NotNull,
         1216 | 1217 | 1451 | 1452 => Kind::ForeignKey,
-        3819 | 4025 => Kind::Check,
+        3819 => Kind::Check,
+        // MySQL's 4025 is about the size of a tablespace.
+        4025 if sqlstate.starts_with("23") => Kind::Check,
         1264 | 1265 | 1292 | 1365 | 1366 | 1367 | 1406 | 1411 | 1416 | 1525 | 1690 | 3140 | 4038 => Kind::Type,
         1054 | 1064 | 1065 | 1046 | 1049 | 1051 | 1052 | 1109 | 1110 | 1136 | 1146 | 1149 | 1176 | 1235 | 1295
         | 1305 | 1630 => Kind::Text,
@@ -201,23 +267,44 @@ fn kind(code: u16, sqlstate: &str) -> Kind {
 mod tests {
     use super::*;
 
-    fn server(code: u16) -> Error {
-        Error::Server(ServerError {
+    fn server_error(code: u16) -> ServerError {
+        ServerError {
             code,
             message: "said so".to_owned(),
-            state: "HY000".to_owned(),
-        })
+            sqlstate: "HY000".to_owned(),
+        }
+    }
+
+    fn server(code: u16) -> Unanswered {
+        Unanswered::Server(server_error(code))
     }
 
     #[test]
     fn why_there_is_no_connection_is_said_once_and_plainly() {
-        let said = |kind| said_of_connecting(&Error::from(io::Error::from(kind)), Duration::from_secs(5));
+        let unlinked = |error: mysql_link::ConnectError| said_of_connecting(&error.into(), Duration::from_secs(5));
+        let said = |kind| unlinked(mysql_link::ConnectError::Unreachable(io::Error::from(kind)));
         assert_eq!(said(io::ErrorKind::ConnectionRefused), "connection refused");
         assert!(said(io::ErrorKind::TimedOut).contains("within 5 s (connect_timeout)"));
+        let silent = said_of_connecting(&Unconnected::Silent, Duration::from_secs(5));
+        assert!(silent.contains("within 5 s (connect_timeout)"));
+        assert_eq!(unlinked(server_error(1045).into()), "ERROR 1045 (HY000): said so");
         assert_eq!(
-            said_of_connecting(&server(1045), Duration::ZERO),
+            said_of_connecting(&server(1045).into(), Duration::ZERO),
             "ERROR 1045 (HY000): said so"
         );
+    }
+
+    #[test]
+    fn a_number_that_the_two_servers_use_for_different_errors_is_nobodys_lost_connection() {
+        // To MariaDB: CREATE TRIGGER … FOLLOWS one that is not there.
+        let failure = Failure::of(server(4031), true);
+        assert!(
+            matches!(&failure, Failure::Server(error) if error.code == 4031),
+            "{failure:?}"
+        );
+        assert!(!failure.leaves_transaction() && !failure.leaves_commit_unknown());
+        assert_eq!(kind(4025, "23000"), Kind::Check);
+        assert_eq!(kind(4025, "HY000"), Kind::Other);
     }
 
     #[test]
@@ -232,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_broke_before_the_statement_was_sent_leaves_nothing_unknown() {
-        let broken = || Error::Driver(DriverError::ConnectionClosed);
+        let broken = || Unanswered::Lost(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         assert!(Failure::of(broken(), true).leaves_commit_unknown());
         let before = Failure::of(broken(), false);
         assert!(!before.leaves_commit_unknown());

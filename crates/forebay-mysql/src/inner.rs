@@ -1,4 +1,4 @@
-//! Inner: what the handles of one database have in common.
+//! Inner: what the handles of one database share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,12 +18,12 @@
 //! `batch` decides what is committed, `set` writes many INSERTs as one, `facts` says where that is safe, `connection` sends and
 //! waits, `connector` makes connections, `plan` reads texts, `value` turns values into the server's and back.
 
+mod answer;
 mod batch;
 mod builder;
 mod connection;
 mod connector;
 mod database;
-mod driver;
 mod error;
 mod facts;
 mod inner;
@@ -41,7 +41,8 @@ pub use self::builder::MySqlBuilder;
 pub use self::database::MySql;
 pub use self::load::{all_rows, one_row};
 pub use self::transaction::Transaction;
-pub use forebay_write::{Answered, Read, ReadError, SqlKey};
 /// For [`MySqlBuilder::tls`].
 #[cfg(feature = "tls")]
-pub use mysql_async::SslOpts;
+pub use forebay_mysql_link::config::{Certificates, TlsOptions};
+pub use forebay_remote::connect_error::ConnectError;
+pub use forebay_write::{Answered, Read, ReadError, SqlKey};

@@ -8,7 +8,7 @@
 //!   have no snapshots.
 //! - An error of one key's execution or rows is that key's; an error of the text, or a table that stays locked, is the whole
 //!   fetch's.
-//! - A fetch that was dropped, at its time limit for one, is ended at the server, with its connection.
+//! - A fetch that was dropped, at its time limit for one, is killed at the server, with its connection.
 //!
 //! ```no_run
 //! # #[tokio::main(flavor = "current_thread")]

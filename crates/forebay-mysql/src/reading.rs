@@ -1,17 +1,17 @@
 //! Reading on a connection: what parameters and columns a text has, and its rows, for one list of parameters after the other.
 //!
-//! Promises: between [`begin`](Reading::begin) and [`end`](Reading::end) nothing is written and all is read in one snapshot, of
-//! the tables that have transactions; should the server have ended it in between, that is told. A read whose future is dropped
-//! is ended at the server, with its connection, which is nobody else's. Knows nothing of keys.
+//! Promises: in a [snapshot](Reading::snapshot) nothing is written and all is read as it was at one moment, of the tables that have
+//! transactions; should the server have ended it in between, that is told. A read whose future is dropped is killed at the server,
+//! with its connection, which is nobody else's. Knows nothing of keys.
 
 use std::sync::Arc;
 
-use mysql_async::consts::ColumnType;
-
-use super::connection::Answered;
+use super::answer::ResultSet;
+use super::connection::Read;
 use super::connector::{Connections, Lease};
 use super::error::{Failure, NEEDS_PREPARING, found_here};
 use super::plan::Plan;
+use forebay_mysql_link::{self as mysql_link, ColumnType};
 use forebay_remote::connections::Purpose;
 use forebay_remote::load::Unread;
 use forebay_sql::{Role, locks_what_it_reads, uses_its_session};
@@ -22,15 +22,14 @@ pub(crate) struct Reading {
     connections: Arc<Connections>,
     /// None once it was dropped.
     lease: Option<Lease>,
-    /// What the rows of what is read may still take.
-    bytes_left: usize,
+    /// What the rows of a snapshot may take.
     bytes_max: usize,
     /// The columns of the last answer.
     columns: Option<Known>,
 }
 
 /// Columns as they came, and what is read off them.
-type Known = (Arc<[mysql_async::Column]>, Arc<[Column]>);
+type Known = (Arc<[mysql_link::Column]>, Arc<[Column]>);
 
 /// What the server says of a text.
 pub(crate) struct Described {
@@ -95,7 +94,6 @@ impl Reading {
         Ok(Self {
             connections: Arc::clone(connections),
             lease: Some(lease),
-            bytes_left: bytes_max,
             bytes_max,
             columns: None,
         })
@@ -120,48 +118,45 @@ impl Reading {
         })
     }
 
-    /// From here on there is one snapshot.
-    pub(crate) async fn begin(&mut self) -> Result<(), Unread> {
-        let begun = self.lease().begin_reading().await;
-        begun.map_err(|failure| self.unread(failure))
-    }
-
-    /// The rows for one list of parameters.
-    pub(crate) async fn rows(&mut self, sql: &str, parameters: &Parameters) -> Result<Rows, Unread> {
-        let (left, most) = (self.bytes_left, self.bytes_max);
+    /// The rows for one list of parameters after the other, all in one snapshot that begins now.
+    pub(crate) async fn snapshot(
+        &mut self,
+        sql: &str,
+        lists: &[Parameters],
+    ) -> Result<Vec<Result<Rows, Unread>>, Unread> {
+        let bytes_max = self.bytes_max;
         let connection = &mut **self.lease();
-        let answered = match connection.prepare(sql).await {
-            Ok(prepared) => connection.read_prepared(sql, &prepared, parameters, left).await,
+        let read = match connection.prepare(sql).await {
+            Ok(prepared) => connection.read_in_snapshot(sql, &prepared, lists, bytes_max).await,
             Err(failure) => Err(failure),
         };
-        let Answered { columns, rows } = match answered {
-            Ok(answered) => answered,
-            Err(Failure::TooMuch(_)) => {
-                let message =
-                    format!("its rows take more than {most} bytes, with those of its neighbours (max_rows_bytes)");
-                return Err(Unread::Failed(found_here(Kind::TooLarge, message)));
-            }
-            Err(failure) => return Err(self.unread(failure)),
-        };
-        if !connection.has_open_transaction() {
-            let message = "the transaction that reads was ended by the database";
-            return Err(Unread::Outdated(StatementError::new(Kind::Conflict, 0, message)));
-        }
-        let bytes = rows
-            .iter()
-            .flatten()
-            .map(|value| size_of::<Value>() + value.heap_bytes());
-        self.bytes_left = left.saturating_sub(bytes.sum());
-        Ok(Rows {
-            columns: self.columns_of(&columns),
-            rows,
-        })
+        let read = read.map_err(|failure| self.unread(failure))?;
+        Ok(read.into_iter().map(|read| self.rows(sql, read)).collect())
     }
 
-    /// The snapshot is not needed any more. What was read is right, however it ends.
-    pub(crate) async fn end(&mut self) {
-        // What fails here is not handed out again.
-        let _ = self.lease().rollback().await;
+    fn rows(&mut self, sql: &str, Read { answer, is_in_snapshot }: Read) -> Result<Rows, Unread> {
+        match answer {
+            Ok(ResultSet { columns, rows, .. }) if is_in_snapshot => Ok(Rows {
+                columns: self.columns_of(&columns),
+                rows,
+            }),
+            Ok(_) => {
+                let message = "the transaction that reads was ended by the database";
+                Err(Unread::Outdated(StatementError::new(Kind::Conflict, 0, message)))
+            }
+            Err(Failure::TooMuch(_)) => {
+                let most = self.bytes_max;
+                let message =
+                    format!("its rows take more than {most} bytes, with those of its neighbours (max_rows_bytes)");
+                Err(Unread::Failed(found_here(Kind::TooLarge, message)))
+            }
+            Err(failure) => {
+                if failure.is(NEEDS_PREPARING) {
+                    self.lease().forget(sql);
+                }
+                Err(self.unread(failure))
+            }
+        }
     }
 
     fn unread(&self, failure: Failure) -> Unread {
@@ -171,7 +166,7 @@ impl Reading {
         unread(failure)
     }
 
-    fn columns_of(&mut self, wire: &Arc<[mysql_async::Column]>) -> Arc<[Column]> {
+    fn columns_of(&mut self, wire: &Arc<[mysql_link::Column]>) -> Arc<[Column]> {
         if let Some((known, columns)) = &self.columns
             && known == wire
         {
@@ -184,7 +179,7 @@ impl Reading {
 }
 
 impl Column {
-    fn of(column: &mysql_async::Column) -> Self {
+    fn of(column: &mysql_link::Column) -> Self {
         let kind = column.column_type();
         Self {
             name: column.name_str().into_owned(),
@@ -217,6 +212,7 @@ impl Drop for Reading {
             });
         } else if lease.is_unanswered() {
             let connections = Arc::clone(&self.connections);
+            // The killing connection takes the killed one's place, so its permit is kept until that is over.
             runtime.spawn(async move { drop(connections.kill(lease).await) });
         }
     }
@@ -235,7 +231,6 @@ mod tests {
         let server = tokio::task::spawn_blocking(MariaDb::start).await.unwrap().unwrap();
         let mysql = MySql::connect(&server.url()).await.unwrap();
         let mut reading = Reading::open(&mysql.inner.connections).await.unwrap();
-        reading.begin().await.unwrap();
         let id = reading.lease().id().unwrap().clone();
         let of_another_server = ConnectionId {
             number: id.number,
@@ -243,11 +238,12 @@ mod tests {
         };
         let mut other = Reading::open(&mysql.inner.connections).await.unwrap();
         let other = other.lease();
-        let one = Parameters::from([1_i64]);
+        let one = [Parameters::from([1_i64])];
         other.kill(&of_another_server).await.unwrap();
-        reading.rows("SELECT ? + 1", &one).await.unwrap();
+        let before = reading.snapshot("SELECT ? + 1", &one).await.unwrap();
+        assert!(before[0].is_ok(), "{before:?}");
         other.kill(&id).await.unwrap();
-        let after = reading.rows("SELECT ? + 1", &one).await;
+        let after = reading.snapshot("SELECT ? + 1", &one).await;
         assert!(matches!(after, Err(Unread::Lost(_))), "{after:?}");
     }
 }

@@ -1,8 +1,5 @@
 //! Server: what the server at the other end of a connection is like, and the session on it, as it says itself.
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
-
 /// SQL modes under which a text means to the server what it means to the parser, and rows of one INSERT are treated as each
 /// would be alone.
 const KNOWN_MODES: [&str; 16] = [
@@ -42,28 +39,24 @@ pub(super) struct Server {
     pub(super) selects_are_whole: bool,
 }
 
+/// What a server is asked, to be [read](Server::read).
+pub(super) const QUESTION: &str = "SELECT VERSION(), @@max_allowed_packet, @@auto_increment_increment, @@sql_mode, \
+     @@unique_checks AND @@foreign_key_checks, @@innodb_flush_log_at_trx_commit, \
+     @@sql_select_limit = 18446744073709551615";
+
 impl Server {
-    pub(super) async fn read(conn: &mut Conn) -> mysql_async::Result<Self> {
-        let row: Option<Row> = conn
-            .query_first(
-                "SELECT VERSION(), @@max_allowed_packet, @@auto_increment_increment, @@sql_mode, \
-                 @@unique_checks AND @@foreign_key_checks, @@innodb_flush_log_at_trx_commit, \
-                 @@sql_select_limit = 18446744073709551615",
-            )
-            .await?;
-        let mut row = row.ok_or(mysql_async::DriverError::ConnectionClosed)?;
-        let name: String = row.take(0).unwrap_or_default();
-        let sql_mode: String = row.take(3).unwrap_or_default();
-        let (major, minor, _) = conn.server_version();
-        Ok(Self {
-            is_mariadb: name.contains("MariaDB"),
+    /// Of its answer to the [question](QUESTION), and its version.
+    pub(super) fn read(row: &[Option<String>], (major, minor, _): (u16, u16, u16)) -> Self {
+        let text = |column: usize| row.get(column).and_then(Option::as_deref).unwrap_or_default();
+        Self {
+            is_mariadb: text(0).contains("MariaDB"),
             version: (major, minor),
-            max_allowed_packet: row.take(1).unwrap_or(1 << 20),
-            increment: row.take(2).unwrap_or(1),
-            rows_are_strict: are_rows_strict(&sql_mode) && row.take::<u8, _>(4) == Some(1),
-            flush_at_commit: row.take(5),
-            selects_are_whole: row.take::<u8, _>(6) == Some(1),
-        })
+            max_allowed_packet: text(1).parse().unwrap_or(1 << 20),
+            increment: text(2).parse().unwrap_or(1),
+            rows_are_strict: are_rows_strict(text(3)) && text(4) == "1",
+            flush_at_commit: text(5).parse().ok(),
+            selects_are_whole: text(6) == "1",
+        }
     }
 
     /// INSERT … RETURNING: MariaDB since 10.5.

@@ -22,6 +22,8 @@ use forebay_write::{Outcome, Value};
 const ROWS_MAX: usize = 1024;
 /// Placeholders of one INSERT: the server describes each when it is prepared.
 const PLACEHOLDERS_MAX: usize = 16_384;
+/// For so many rows it is worth it to look what the table is like.
+const LOOK_ROWS: usize = 8;
 /// For so many runs after a conflict the next is looked for.
 const WARY_RUNS: usize = 64;
 /// Rows that are tried at a time, at least, however often they fail.
@@ -39,6 +41,10 @@ pub(super) struct Set {
     given: Vec<String>,
     /// What is known of the table, as it was when it was last looked at.
     facts: Mutex<Option<Arc<Facts>>>,
+    /// Rows that came while nothing was known of the table.
+    came: AtomicUsize,
+    /// The table was not fit for it when it was last looked at.
+    is_one_by_one: AtomicBool,
     /// How many rows were last inserted at a time without a failure.
     chunk: AtomicUsize,
     /// Runs to come before which rows in conflict are looked for.
@@ -108,6 +114,8 @@ impl Set {
             given,
             insert,
             facts: Mutex::new(None),
+            came: AtomicUsize::new(0),
+            is_one_by_one: AtomicBool::new(false),
             chunk: AtomicUsize::new(ROWS_MAX),
             wary: AtomicUsize::new(0),
             keys: Mutex::new(None),
@@ -129,8 +137,24 @@ impl Set {
         self.facts.lock().clone()
     }
 
+    /// Whether a look at the table, of which nothing is known, is worth it, now that so many more rows have come.
+    pub(super) fn is_worth_a_look(&self, rows: usize) -> bool {
+        self.came.fetch_add(rows, Ordering::Relaxed) + rows >= LOOK_ROWS
+    }
+
     pub(super) fn learn(&self, facts: Option<Facts>) {
+        self.came.store(0, Ordering::Relaxed);
         *self.facts.lock() = facts.map(Arc::new);
+    }
+
+    /// Whether its rows are written one by one, as far as is known.
+    pub(super) fn is_one_by_one(&self) -> bool {
+        self.is_one_by_one.load(Ordering::Relaxed) || self.is_distrusted()
+    }
+
+    /// Whether the table is fit for it, as it was found to be.
+    pub(super) fn note_fitness(&self, is_fit: bool) {
+        self.is_one_by_one.store(!is_fit, Ordering::Relaxed);
     }
 
     /// It is not written as a set again.

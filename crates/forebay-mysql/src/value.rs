@@ -5,10 +5,10 @@
 
 use std::fmt::Write as _;
 
-use mysql_async::consts::ColumnType;
-use mysql_async::{Column, Value as Wire};
+use bytes::{BufMut, BytesMut};
 
 use super::error::found_here;
+use forebay_mysql_link::{Column, ColumnFlags, ColumnType, Malformed, Parameter, put_length_encoded};
 use forebay_write::{StatementErrorKind as Kind, Value, WriteError};
 
 /// The character set that says "these are bytes".
@@ -18,27 +18,43 @@ const OVERHEAD: usize = 2 + 9;
 /// More digits than a second can have: as many as there are.
 const DIGITS: u8 = 6;
 
-/// A parameter as it is sent; `number` counts from 1.
-pub(super) fn parameter(value: &Value, number: usize) -> Result<Wire, WriteError> {
-    Ok(match value {
-        Value::Null => Wire::NULL,
-        Value::Integer(integer) => Wire::Int(*integer),
-        Value::Real(real) if real.is_finite() => Wire::Double(*real),
+/// Whether a parameter can be sent; `number` counts from 1.
+pub(super) fn check(value: &Value, number: usize) -> Result<(), WriteError> {
+    match value {
+        Value::Null | Value::Integer(_) | Value::Text(_) | Value::Blob(_) => Ok(()),
+        Value::Real(real) if real.is_finite() => Ok(()),
+        Value::Real(real) => Err(found_here(
+            Kind::Type,
+            format!("parameter {number} is {real}, and the database has only finite numbers"),
+        )),
+        Value::Array(_) => Err(found_here(
+            Kind::Type,
+            format!("parameter {number} is a list, and the database has no arrays: give it as JSON text"),
+        )),
+    }
+}
+
+/// Writes a parameter that was [checked](check) as it is sent.
+pub(super) fn encode(value: &Value, bytes: &mut BytesMut) -> Parameter {
+    match value {
+        Value::Null | Value::Array(_) => Parameter::Null,
+        Value::Integer(integer) => {
+            bytes.put_i64_le(*integer);
+            Parameter::Of(ColumnType::MYSQL_TYPE_LONGLONG, false)
+        }
         Value::Real(real) => {
-            return Err(found_here(
-                Kind::Type,
-                format!("parameter {number} is {real}, and the database has only finite numbers"),
-            ));
+            bytes.put_f64_le(*real);
+            Parameter::Of(ColumnType::MYSQL_TYPE_DOUBLE, false)
         }
-        Value::Text(text) => Wire::Bytes(text.as_bytes().to_vec()),
-        Value::Blob(bytes) => Wire::Bytes(bytes.clone()),
-        Value::Array(_) => {
-            return Err(found_here(
-                Kind::Type,
-                format!("parameter {number} is a list, and the database has no arrays: give it as JSON text"),
-            ));
+        Value::Text(text) => {
+            put_length_encoded(bytes, text.as_bytes());
+            Parameter::Of(ColumnType::MYSQL_TYPE_VAR_STRING, false)
         }
-    })
+        Value::Blob(blob) => {
+            put_length_encoded(bytes, blob);
+            Parameter::Of(ColumnType::MYSQL_TYPE_VAR_STRING, false)
+        }
+    }
 }
 
 /// The most bytes that these take in a packet.
@@ -46,35 +62,85 @@ pub(super) fn packet_bytes(values: &[Value]) -> usize {
     values.iter().map(|value| OVERHEAD + value.heap_bytes()).sum::<usize>()
 }
 
-/// A value of a row that was returned.
-pub(super) fn value(wire: Wire, column: &Column) -> Value {
-    match wire {
-        Wire::NULL => Value::Null,
-        Wire::Int(integer) => Value::Integer(integer),
-        Wire::UInt(integer) => i64::try_from(integer).map_or_else(|_| Value::Text(integer.to_string()), Value::Integer),
-        Wire::Float(real) => Value::Real(f64::from(real)),
-        Wire::Double(real) => Value::Real(real),
-        Wire::Bytes(bytes) if is_text(column) => {
-            String::from_utf8(bytes).map_or_else(|error| Value::Blob(error.into_bytes()), Value::Text)
+/// A value of a row of a prepared statement.
+pub(super) fn value(bytes: Option<&[u8]>, column: &Column) -> Result<Value, Malformed> {
+    use ColumnType as T;
+    let Some(bytes) = bytes else {
+        return Ok(Value::Null);
+    };
+    let is_unsigned = column.flags().contains(ColumnFlags::UNSIGNED_FLAG);
+    Ok(match column.column_type() {
+        T::MYSQL_TYPE_NULL => Value::Null,
+        T::MYSQL_TYPE_TINY if is_unsigned => Value::Integer(u8::from_le_bytes(whole(bytes)?).into()),
+        T::MYSQL_TYPE_TINY => Value::Integer(i8::from_le_bytes(whole(bytes)?).into()),
+        T::MYSQL_TYPE_SHORT | T::MYSQL_TYPE_YEAR if is_unsigned => {
+            Value::Integer(u16::from_le_bytes(whole(bytes)?).into())
         }
-        Wire::Bytes(bytes) => Value::Blob(bytes),
-        Wire::Date(year, month, day, hour, minute, second, micros) => {
-            let mut text = format!("{year:04}-{month:02}-{day:02}");
-            if column.column_type() != ColumnType::MYSQL_TYPE_DATE {
-                // Writing into a String never fails.
-                let _ = write!(text, " {hour:02}:{minute:02}:{second:02}");
-                push_fraction(&mut text, micros, column.decimals());
-            }
-            Value::Text(text)
+        T::MYSQL_TYPE_SHORT | T::MYSQL_TYPE_YEAR => Value::Integer(i16::from_le_bytes(whole(bytes)?).into()),
+        T::MYSQL_TYPE_LONG | T::MYSQL_TYPE_INT24 if is_unsigned => {
+            Value::Integer(u32::from_le_bytes(whole(bytes)?).into())
         }
-        Wire::Time(is_negative, days, hours, minutes, seconds, micros) => {
-            let hours = days * 24 + u32::from(hours);
-            let sign = if is_negative { "-" } else { "" };
-            let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
-            push_fraction(&mut text, micros, column.decimals());
-            Value::Text(text)
+        T::MYSQL_TYPE_LONG | T::MYSQL_TYPE_INT24 => Value::Integer(i32::from_le_bytes(whole(bytes)?).into()),
+        T::MYSQL_TYPE_LONGLONG if is_unsigned => {
+            let integer = u64::from_le_bytes(whole(bytes)?);
+            i64::try_from(integer).map_or_else(|_| Value::Text(integer.to_string()), Value::Integer)
         }
+        T::MYSQL_TYPE_LONGLONG => Value::Integer(i64::from_le_bytes(whole(bytes)?)),
+        T::MYSQL_TYPE_FLOAT => Value::Real(f32::from_le_bytes(whole(bytes)?).into()),
+        T::MYSQL_TYPE_DOUBLE => Value::Real(f64::from_le_bytes(whole(bytes)?)),
+        T::MYSQL_TYPE_DATE | T::MYSQL_TYPE_DATETIME | T::MYSQL_TYPE_TIMESTAMP => date(bytes, column)?,
+        T::MYSQL_TYPE_TIME => time(bytes, column)?,
+        _ => text(Some(bytes), column),
+    })
+}
+
+/// A value of a row that was asked for in text.
+pub(super) fn text(bytes: Option<&[u8]>, column: &Column) -> Value {
+    let Some(bytes) = bytes else {
+        return Value::Null;
+    };
+    if !is_text(column) {
+        return Value::Blob(bytes.to_vec());
     }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::Text(text.to_owned()),
+        Err(_) => Value::Blob(bytes.to_vec()),
+    }
+}
+
+fn whole<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Malformed> {
+    bytes.try_into().map_err(|_| Malformed)
+}
+
+/// So many bytes, and zeros where the server has left them out.
+fn padded<const N: usize>(bytes: &[u8], lengths: &[usize]) -> Result<[u8; N], Malformed> {
+    if !lengths.contains(&bytes.len()) {
+        return Err(Malformed);
+    }
+    let mut all = [0; N];
+    all[..bytes.len()].copy_from_slice(bytes);
+    Ok(all)
+}
+
+fn date(bytes: &[u8], column: &Column) -> Result<Value, Malformed> {
+    let [y, ear, month, day, hour, minute, second, micros @ ..] = padded::<11>(bytes, &[0, 4, 7, 11])?;
+    let year = u16::from_le_bytes([y, ear]);
+    let mut text = format!("{year:04}-{month:02}-{day:02}");
+    if column.column_type() != ColumnType::MYSQL_TYPE_DATE {
+        // Writing into a String never fails.
+        let _ = write!(text, " {hour:02}:{minute:02}:{second:02}");
+        push_fraction(&mut text, u32::from_le_bytes(micros), column.decimals());
+    }
+    Ok(Value::Text(text))
+}
+
+fn time(bytes: &[u8], column: &Column) -> Result<Value, Malformed> {
+    let [is_negative, d, a, y, s, hours, minutes, seconds, micros @ ..] = padded::<12>(bytes, &[0, 8, 12])?;
+    let hours = u64::from(u32::from_le_bytes([d, a, y, s])) * 24 + u64::from(hours);
+    let sign = if is_negative == 1 { "-" } else { "" };
+    let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
+    push_fraction(&mut text, u32::from_le_bytes(micros), column.decimals());
+    Ok(Value::Text(text))
 }
 
 /// As many digits as the column has.
@@ -108,9 +174,14 @@ mod tests {
         Column::new(kind).with_decimals(decimals).with_character_set(BINARY)
     }
 
+    fn of(bytes: &[u8], kind: ColumnType, decimals: u8) -> Value {
+        value(Some(bytes), &column(kind, decimals)).unwrap()
+    }
+
     #[test]
     fn times_are_written_as_the_server_writes_them() {
-        let at = Wire::Date(2024, 2, 29, 1, 2, 3, 45_600);
+        let [a, b, c, d] = 45_600_u32.to_le_bytes();
+        let at = [0xe8, 0x07, 2, 29, 1, 2, 3, a, b, c, d];
         for (kind, decimals, expected) in [
             (ColumnType::MYSQL_TYPE_DATE, 0, "2024-02-29"),
             (ColumnType::MYSQL_TYPE_DATETIME, 0, "2024-02-29 01:02:03"),
@@ -118,21 +189,39 @@ mod tests {
             (ColumnType::MYSQL_TYPE_TIMESTAMP, 6, "2024-02-29 01:02:03.045600"),
             (ColumnType::MYSQL_TYPE_TIMESTAMP, 39, "2024-02-29 01:02:03.045600"),
         ] {
+            assert_eq!(of(&at, kind, decimals), Value::Text(expected.to_owned()));
+        }
+        for (bytes, expected) in [
+            (&at[..7], "2024-02-29 01:02:03.000"),
+            (&at[..4], "2024-02-29 00:00:00.000"),
+            (&at[..0], "0000-00-00 00:00:00.000"),
+        ] {
+            let read = of(bytes, ColumnType::MYSQL_TYPE_DATETIME, 3);
+            assert_eq!(read, Value::Text(expected.to_owned()));
+        }
+        let time = [1, 34, 0, 0, 0, 22, 59, 59, 0, 0, 0, 0];
+        for (bytes, expected) in [(&time[..], "-838:59:59"), (&time[..8], "-838:59:59"), (&[], "00:00:00")] {
             assert_eq!(
-                value(at.clone(), &column(kind, decimals)),
+                of(bytes, ColumnType::MYSQL_TYPE_TIME, 0),
                 Value::Text(expected.to_owned())
             );
         }
-        let time = Wire::Time(true, 34, 22, 59, 59, 0);
-        let expected = Value::Text("-838:59:59".to_owned());
-        assert_eq!(value(time, &column(ColumnType::MYSQL_TYPE_TIME, 0)), expected);
+        for odd in [&at[..3], &at[..8]] {
+            assert!(value(Some(odd), &column(ColumnType::MYSQL_TYPE_DATETIME, 0)).is_err());
+            assert!(value(Some(odd), &column(ColumnType::MYSQL_TYPE_LONG, 0)).is_err());
+        }
     }
 
     #[test]
     fn what_does_not_fit_an_integer_is_text() {
-        let column = column(ColumnType::MYSQL_TYPE_LONGLONG, 0);
-        assert_eq!(value(Wire::UInt(5), &column), Value::Integer(5));
-        assert_eq!(value(Wire::UInt(u64::MAX), &column), Value::Text(u64::MAX.to_string()));
+        let unsigned = column(ColumnType::MYSQL_TYPE_LONGLONG, 0).with_flags(ColumnFlags::UNSIGNED_FLAG);
+        let read = |number: u64, column: &Column| value(Some(&number.to_le_bytes()), column).unwrap();
+        assert_eq!(read(5, &unsigned), Value::Integer(5));
+        assert_eq!(read(u64::MAX, &unsigned), Value::Text(u64::MAX.to_string()));
+        assert_eq!(
+            read(u64::MAX, &column(ColumnType::MYSQL_TYPE_LONGLONG, 0)),
+            Value::Integer(-1)
+        );
     }
 
     #[test]
@@ -142,7 +231,7 @@ mod tests {
             Value::Real(f64::INFINITY),
             Value::Array(Vec::new()),
         ] {
-            let error = parameter(&bad, 7).unwrap_err();
+            let error = check(&bad, 7).unwrap_err();
             assert!(error.to_string().contains("parameter 7"), "{error}");
         }
     }

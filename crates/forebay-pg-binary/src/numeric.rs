@@ -97,12 +97,13 @@ pub fn put_integer(integer: i64, out: &mut impl BufMut) {
         left /= u64::from(BASE);
         count += 1;
     }
-    let used = groups[..count].iter().rev();
+    // Groups of zeros at the end are the weight's to tell.
+    let lowest = groups[..count].iter().take_while(|group| **group == 0).count();
     let sign = if integer < 0 { NEGATIVE } else { POSITIVE };
-    let length = u16::try_from(count).expect("at most 5");
+    let length = u16::try_from(count - lowest).expect("at most 5");
     let weight = i16::try_from(count).expect("at most 5") - i16::from(count > 0);
     put_header(length, weight, sign, 0, out);
-    for group in used {
+    for group in groups[lowest..count].iter().rev() {
         out.put_u16(*group);
     }
 }
@@ -410,7 +411,8 @@ mod tests {
         }
 
         #[test]
-        fn an_integer_is_written_as_its_text_is(integer: i64) {
+        fn an_integer_is_written_as_its_text_is(any: i64, zeros in 0_u32..19) {
+            let integer = any - any % 10_i64.pow(zeros);
             let mut out = Vec::new();
             put_integer(integer, &mut out);
             prop_assert_eq!(Some(out), binary(&integer.to_string()));

@@ -27,14 +27,16 @@ use self::prepared::PreparedTexts;
 use self::sets::Set;
 use self::state::{Batch, Group, Mode};
 use self::subtransaction::STATEMENTS_MAX;
-use super::connection::{Connection, Prepared, Whose, answer};
+use super::connection::Connection;
 use super::connector::Lease;
 use super::error::{Failure, failure, had_no_effect};
 use super::inner::Inner;
+use super::pipeline::Whose;
+use super::prepared::Prepared;
 use super::session::milliseconds;
 use super::statement::{misfit, outcome, sent, unsendable};
+use forebay_remote::backoff::Backoff;
 use forebay_remote::connections::Purpose;
-use forebay_remote::retry::Backoff;
 use forebay_remote::settled::{self, Settled, WriteResult};
 use forebay_sql::Role;
 use forebay_write::database::Answer;
@@ -42,7 +44,7 @@ use forebay_write::{StatementError, Write, WriteError};
 
 /// From so many rows on a set is cheaper than its parts (measured; `docs/decisions/0006-databases-over-the-network.md`).
 const SET_MIN: usize = 4;
-/// No lock is waited for for less than this.
+/// No lock is waited for for less than this, but where deadlocks are looked for as soon.
 const LOCK_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Alone, what is deferred is looked at after the statement; so it is here. Else a neighbour could mend what a statement has
 /// broken, and a trigger would see the neighbours' rows. What is left of a difference: among one statement's triggers a deferred
@@ -131,28 +133,28 @@ impl Batch<'_> {
             Ok(()) if lease.is_usable() => {}
             // What became of it is not known. Nobody has his answer before it is settled, and nothing comes before it that was to
             // come after.
-            Ok(()) => drop(self.inner.connections.kill(lease).await),
-            Err(Interruption::Lost(cause)) => {
-                drop(self.inner.connections.kill(lease).await);
-                self.recover(group, Interruption::Lost(cause)).await;
-            }
+            Ok(()) => drop(Box::pin(self.inner.connections.kill(lease)).await),
             Err(interruption) => {
-                if !lease.is_usable() {
-                    // At best; a connection that does not come back from this is not used again.
-                    if lease.command("ROLLBACK").await.is_ok() {
-                        lease.ended();
-                    }
+                // Known before anything is killed, however long that takes: who was lost in time is tried again.
+                let next_try = match interruption {
+                    Interruption::Lost(_) | Interruption::Conflict(_) => self.next_try(),
+                    _ => None,
+                };
+                let is_lost = matches!(interruption, Interruption::Lost(_));
+                // At best; a connection that does not come back from this is not used again.
+                if !is_lost && !lease.is_usable() {
+                    drop(lease.command("ROLLBACK").await);
                 }
                 if let Interruption::Outdated(_) = interruption {
                     lease.forget_statements();
                 }
                 // Nobody waits with a connection in hand.
-                if lease.is_usable() {
-                    drop(lease);
+                if is_lost || !lease.is_usable() {
+                    drop(Box::pin(self.inner.connections.kill(lease)).await);
                 } else {
-                    drop(self.inner.connections.kill(lease).await);
+                    drop(lease);
                 }
-                self.recover(group, interruption).await;
+                Box::pin(self.recover(group, interruption, next_try)).await;
             }
         }
     }
@@ -178,7 +180,8 @@ impl Batch<'_> {
             {
                 self.run_alone(connection, index, &prepared).await
             }
-            _ => self.transaction(connection, group.mode, &indices, &prepared).await,
+            // Much larger than what runs one statement, which is not to be moved about with room for it.
+            _ => Box::pin(self.transaction(connection, group.mode, &indices, &prepared)).await,
         }
     }
 
@@ -252,23 +255,17 @@ impl Batch<'_> {
     ) -> Result<(), Interruption> {
         let (write, plan) = (&self.writes[index], &self.plans[index]);
         let prepared = texts.ready(plan);
-        // Dropped in the middle, nobody may use the connection before the statement has ended.
-        connection.begins();
         let answered = connection
-            .all(answer(
-                Whose::Callers,
-                connection,
-                &prepared.statement,
-                sent(write.parameters()),
-            ))
-            .await;
+            .pipeline(|pipeline| pipeline.execute(Whose::Callers, prepared, sent(write.parameters())))
+            .await
+            .map(|mut answers| answers.pop().expect("one answer a statement"));
         let was_executed = matches!(answered, Ok(Ok(_)));
         let result = match answered {
             Ok(Ok(answered)) => Ok(outcome(prepared, &answered, plan.changes_rows)),
             Ok(Err(error)) => {
                 let is_whole = plan.role == Role::Shares || !plan.may_commit_within;
                 let had_no_effect = had_no_effect(&error);
-                match failure(&error, &plan.sql) {
+                match failure(error, &plan.sql) {
                     Failure::Lost(cause) if is_whole && had_no_effect => return Err(Interruption::Lost(cause)),
                     Failure::Lost(cause) => Ok(Err(WriteError::OutcomeUnknown { cause })),
                     other if !is_whole => Ok(Err(other.statement().into())),
@@ -283,7 +280,6 @@ impl Batch<'_> {
             Err(_) => unreachable!("only silence is a failure of all"),
         };
         if !matches!(result, Ok(Err(WriteError::OutcomeUnknown { .. }))) {
-            connection.ended();
             // Also after an error: what it locked in the session is not given back by that.
             if plan.changes_session {
                 connection.reset_session().await;
@@ -318,8 +314,7 @@ impl Batch<'_> {
     ) -> Result<(), Interruption> {
         let steps = self.steps(connection, indices, texts).await?;
         let mut results: Vec<(usize, WriteResult)> = Vec::with_capacity(indices.len());
-        connection.begins();
-        let mut begin = Some(self.begin(mode));
+        let mut begin = Some(self.begin(connection, mode));
         for step in &steps {
             match (step, mode) {
                 (Step::Singles(indices), Mode::Careful) => {
@@ -332,7 +327,7 @@ impl Batch<'_> {
                     let answers = self.singles(connection, begin.take(), indices, texts).await?;
                     for (&index, answer) in indices.iter().zip(answers) {
                         let outcome =
-                            answer.map_err(|error| interruption(failure(&error, &self.plans[index].sql), index))?;
+                            answer.map_err(|refusal| interruption(failure(refusal, &self.plans[index].sql), index))?;
                         results.push((index, self.outcome(index, texts, &outcome)));
                         if results.last().is_some_and(|(_, result)| result.is_err()) {
                             return Err(Interruption::Guilty);
@@ -363,8 +358,8 @@ impl Batch<'_> {
         let written = results.iter().filter(|(_, result)| result.is_ok()).count();
         if written > 0 {
             self.commit(connection, written, &mut results).await?;
-        } else if connection.command("ROLLBACK").await.is_ok() {
-            connection.ended();
+        } else {
+            drop(connection.command("ROLLBACK").await);
         }
         for (index, result) in results {
             self.settle(index, result);
@@ -373,20 +368,15 @@ impl Batch<'_> {
     }
 
     /// What a transaction begins with.
-    fn begin(&self, mode: Mode) -> String {
+    fn begin(&self, connection: &Connection, mode: Mode) -> String {
         let lock_timeout = if self.is_lock_waiter || mode == Mode::LockWaiter {
-            Some(self.until().saturating_duration_since(Instant::now()))
-        } else if self.locks > 0 {
-            // However many rows are locked, their neighbours do not wait much longer than for one.
-            Some((self.inner.lock_timeout / 2_u32.saturating_pow(self.locks)).max(LOCK_TIMEOUT_MIN))
+            self.until().saturating_duration_since(Instant::now())
         } else {
-            None
+            let most = connection.lock_timeout_in_batch();
+            // However many rows are locked, their neighbours do not wait much longer than for one.
+            (most / 2_u32.saturating_pow(self.locks)).max(LOCK_TIMEOUT_MIN.min(most))
         };
-        let mut begin = BEGIN.to_owned();
-        if let Some(lock_timeout) = lock_timeout {
-            begin.push_str(&format!("; SET LOCAL lock_timeout = {}", milliseconds(lock_timeout)));
-        }
-        begin
+        format!("{BEGIN}; SET LOCAL lock_timeout = {}", milliseconds(lock_timeout))
     }
 
     /// Commits. Whose connection is lost meanwhile, cannot know.
@@ -397,21 +387,15 @@ impl Batch<'_> {
         results: &mut [(usize, WriteResult)],
     ) -> Result<(), Interruption> {
         match connection.command("COMMIT").await {
-            Ok(()) => connection.ended(),
+            Ok(()) => {}
             Err(Failure::Lost(cause)) => {
                 for (_, result) in results.iter_mut().filter(|(_, result)| result.is_ok()) {
                     *result = Err(WriteError::OutcomeUnknown { cause: cause.clone() });
                 }
             }
             // PostgreSQL has rolled back.
-            Err(Failure::Conflict(error)) => {
-                connection.ended();
-                return Err(Interruption::Conflict(error));
-            }
-            Err(other) => {
-                connection.ended();
-                return Err(Interruption::Refused(other.statement(), written));
-            }
+            Err(Failure::Conflict(error)) => return Err(Interruption::Conflict(error)),
+            Err(other) => return Err(Interruption::Refused(other.statement(), written)),
         }
         Ok(())
     }

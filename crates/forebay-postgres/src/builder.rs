@@ -4,19 +4,19 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_postgres::Config;
-use tokio_postgres::config::Host;
-#[cfg(feature = "tls")]
-use tokio_rustls::rustls;
-
 use super::connector::{Connections, Connector};
 use super::database::Postgres;
 use super::inner::Inner;
+#[cfg(feature = "tls")]
+use forebay_pg_link::config::SslMode;
+use forebay_pg_link::config::{Config, Endpoint};
+#[cfg(feature = "tls")]
+use forebay_pg_link::rustls;
 use forebay_remote::address;
+use forebay_remote::backoff::Backoff;
+use forebay_remote::connect_error::{ConnectError, unconnected};
 use forebay_remote::connections::Purpose;
-use forebay_remote::retry::Backoff;
 use forebay_remote::settings::Settings;
-use forebay_write::WriteError;
 
 /// Chooses settings of connections that are to be made; see [`Postgres::builder`].
 #[must_use = "a builder does nothing until it connects"]
@@ -24,7 +24,7 @@ pub struct PostgresBuilder {
     config: Config,
     settings: Settings,
     #[cfg(feature = "tls")]
-    tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
+    tls: Option<rustls::ClientConfig>,
 }
 
 impl Postgres {
@@ -33,27 +33,20 @@ impl Postgres {
     /// has of `@ / : # ?` is percent-encoded in the first form.
     ///
     /// # Errors
-    /// [`WriteError::InvalidUrl`]; [`WriteError::Unavailable`] if the server cannot be reached or refuses the user.
-    pub async fn connect(url: &str) -> Result<Self, WriteError> {
+    /// [`ConnectError::InvalidUrl`]; [`ConnectError::Unavailable`] if the server cannot be reached or refuses the user.
+    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
         Self::builder(url)?.connect().await
     }
 
     /// Settings other than the defaults.
     ///
     /// # Errors
-    /// [`WriteError::InvalidUrl`].
-    pub fn builder(url: &str) -> Result<PostgresBuilder, WriteError> {
-        let mut config = Config::from_str(url).map_err(|error| {
-            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            address::invalid(url, cause)
-        })?;
-        address::check(url, hosts(&config).chain(config.get_dbname()))?;
-        if config.get_application_name().is_none() {
-            config.application_name("forebay");
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(5));
-        }
+    /// [`ConnectError::InvalidUrl`].
+    pub fn builder(url: &str) -> Result<PostgresBuilder, ConnectError> {
+        let mut config = Config::from_str(url).map_err(|error| address::invalid(url, error))?;
+        address::check(url, hosts(&config).chain(config.dbname.as_deref()))?;
+        config.application_name.get_or_insert_with(|| "forebay".to_owned());
+        config.connect_timeout.get_or_insert(Duration::from_secs(5));
         Ok(PostgresBuilder {
             config,
             settings: Settings::default(),
@@ -66,8 +59,9 @@ impl Postgres {
 impl PostgresBuilder {
     forebay_remote::setters!();
 
-    /// How long a statement waits inside a batch for a lock that another transaction holds. One that waits for longer leaves
-    /// the batch and waits on a connection of its own, so that its neighbours need not. Default: 1 s.
+    /// How long a statement waits for a lock that another transaction holds before it leaves its batch and waits on a connection
+    /// of its own, so that its neighbours need not. Default: 1 s. Beside others in a batch it waits for no longer than a quarter
+    /// of the server's `deadlock_timeout`, whatever this is: nobody is to be the victim of a deadlock with strangers' writes.
     pub fn lock_timeout(mut self, lock_timeout: Duration) -> Self {
         self.settings.lock_timeout = lock_timeout;
         self
@@ -75,82 +69,79 @@ impl PostgresBuilder {
 
     /// How long a new connection to one host may take, as `connect_timeout` in the URL says it. Default: 5 s.
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
-        self.config.connect_timeout(connect_timeout);
+        self.config.connect_timeout = Some(connect_timeout);
         self
     }
 
-    /// Speaks TLS, as `sslmode` in the URL says: `require` to insist, while a server that has none is spoken to in clear if it is
-    /// left out. Without this call no TLS is spoken.
+    /// Speaks TLS with these settings, whose verifier says whom to trust. When it is spoken, `sslmode` in the URL says: `require`
+    /// to insist, while a server that has none is spoken to in clear if it is left out. Without this call `sslmode` and
+    /// `sslrootcert` also say whom to trust, as for PostgreSQL's own client.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
-        self.tls = Some(tokio_postgres_rustls::MakeRustlsConnect::new(config));
+        self.tls = Some(config);
         self
     }
 
     /// Connects, to see that the server is there and takes the user.
     ///
     /// # Errors
-    /// [`WriteError::Unavailable`], at once.
-    pub async fn connect(self) -> Result<Postgres, WriteError> {
+    /// [`ConnectError::Unavailable`], at once.
+    pub async fn connect(self) -> Result<Postgres, ConnectError> {
         let server = name_of(&self.config);
+        let unusable = |error: forebay_pg_link::ConnectError| ConnectError::Unavailable {
+            cause: format!("{server}: {error}"),
+        };
         #[cfg(feature = "tls")]
-        if self.tls.is_none() && !is_local(&self.config) {
-            address::warn_of_listeners(&server, "PostgresBuilder::tls, with sslmode=require in the URL,");
+        let link = match &self.tls {
+            Some(tls) => forebay_pg_link::Connector::tls(self.config, tls),
+            None => forebay_pg_link::Connector::new(self.config),
+        };
+        #[cfg(not(feature = "tls"))]
+        let link = forebay_pg_link::Connector::new(self.config);
+        let link = link.map_err(unusable)?;
+        #[cfg(feature = "tls")]
+        if link.config().sslmode < SslMode::Require && !is_local(link.config()) {
+            address::warn_of_listeners(&server, "sslmode=verify-full in the URL");
         }
-        let lock_timeout = self.settings.lock_timeout;
         let limits = self.settings.limits();
         let connector = Connector {
-            config: self.config,
-            #[cfg(feature = "tls")]
-            tls: self.tls,
+            link,
             settings: self.settings,
         };
         let connections = Connections::new(connector, limits, server);
         let at_once = &mut Backoff::new(Duration::ZERO);
-        drop(connections.take(Purpose::Read, at_once).await?);
+        let first = connections.take(Purpose::Read, at_once).await;
+        drop(first.map_err(unconnected)?);
         Ok(Postgres {
-            inner: Arc::new(Inner::new(connections, lock_timeout)),
+            inner: Arc::new(Inner::new(connections)),
         })
     }
 }
 
 /// The hosts that are reached over a network.
 fn hosts(config: &Config) -> impl Iterator<Item = &str> {
-    config.get_hosts().iter().filter_map(|host| match host {
-        Host::Tcp(name) => Some(name.as_str()),
-        #[cfg(unix)]
-        Host::Unix(_) => None,
+    config.hosts.iter().filter_map(|host| match &host.endpoint {
+        Endpoint::Tcp { name, .. } => Some(name.as_str()),
+        Endpoint::Unix(_) => None,
     })
 }
 
 #[cfg(feature = "tls")]
 fn is_local(config: &Config) -> bool {
-    hosts(config).all(address::is_this_machine) && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
+    config.hosts.iter().all(|host| match &host.endpoint {
+        Endpoint::Tcp {
+            address: Some(address), ..
+        } => address.is_loopback(),
+        Endpoint::Tcp { name, .. } => address::is_this_machine(name),
+        Endpoint::Unix(_) => true,
+    })
 }
 
 /// Who is asked, and what for; never with a password.
 fn name_of(config: &Config) -> String {
-    let port = |at: usize| {
-        config
-            .get_ports()
-            .get(at)
-            .or(config.get_ports().first())
-            .copied()
-            .unwrap_or(5432)
-    };
-    let named = config.get_hosts().iter().enumerate().map(|(at, host)| match host {
-        Host::Tcp(name) => format!("{name}:{}", port(at)),
-        #[cfg(unix)]
-        Host::Unix(folder) => format!("{}:{}", folder.display(), port(at)),
-    });
-    let numbered = config.get_hostaddrs().iter().enumerate();
-    let numbered = numbered.map(|(at, address)| format!("{address}:{}", port(at)));
-    let mut addresses: Vec<String> = named.collect();
-    if addresses.is_empty() {
-        addresses = numbered.collect();
-    }
-    let user = config.get_user().unwrap_or("(none)");
-    let database = config.get_dbname().unwrap_or(user);
+    let addresses: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+    let user = config.user.as_deref().unwrap_or("(none)");
+    let database = config.dbname.as_deref().unwrap_or(user);
     format!("PostgreSQL {user}@{}/{database}", addresses.join(","))
 }
 

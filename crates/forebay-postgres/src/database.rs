@@ -94,7 +94,7 @@ impl Database for Postgres {
     fn in_flight(&self) -> InFlight {
         let most = self.inner.connections.each_max();
         InFlight {
-            default: most.min(4),
+            sharing: most.min(4),
             most,
         }
     }
@@ -103,8 +103,27 @@ impl Database for Postgres {
     fn sharing(&self, sql: &Sql) -> Option<Sharing> {
         let plan = self.inner.plans.of(sql);
         let is_one_row = plan.role == Role::Shares && plan.insert.is_some();
-        is_one_row.then_some(Sharing { few: 4, many: 512 })
+        is_one_row.then_some(Sharing {
+            few: 4,
+            few_alike: 4,
+            many: 512,
+        })
     }
 }
 
 open_transaction!(Transaction);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_server;
+
+    /// The future of a batch is moved once to where it stays, whatever it will need.
+    #[tokio::test]
+    async fn what_runs_a_batch_has_no_room_for_what_is_seldom_done() {
+        let (_connection, server) = test_server::connection().await;
+        let postgres = Postgres::connect(&server.url()).await.unwrap();
+        let size = size_of_val(&batch::run(&postgres.inner, Vec::new()));
+        assert!(size <= 4096, "{size} bytes");
+    }
+}

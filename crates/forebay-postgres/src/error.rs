@@ -3,11 +3,9 @@
 //! Decided by SQLSTATE, by severity and by the server's routine, none of which a server's language changes; never by the
 //! words of a message. Does not know what was tried before: how often to try again is the caller's.
 
-use std::io;
-
-use tokio_postgres::error::{DbError, ErrorPosition, Severity};
-
+use super::pipeline::Refusal;
 use super::types::Misfit;
+use forebay_pg_link::{LinkError, ServerError, Severity, Unsendable};
 use forebay_write::{StatementError, StatementErrorKind as Kind};
 
 /// What an error of a statement means for it and for its neighbours.
@@ -31,6 +29,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The link has ended.
+    pub(crate) fn lost(error: &LinkError) -> Self {
+        Self::Lost(error.to_string())
+    }
+
     /// What the statement's own caller is told, where nothing else is done about it.
     pub(crate) fn statement(self) -> StatementError {
         match self {
@@ -47,31 +50,35 @@ impl Failure {
 
 /// Whether the server ended the connection in good order instead of the statement, so that the statement had no effect. A PANIC
 /// is no such thing: it may come of a commit that is already in the log.
-pub(crate) fn had_no_effect(error: &tokio_postgres::Error) -> bool {
-    let severity = error.as_db_error().and_then(DbError::parsed_severity);
-    severity == Some(Severity::Fatal)
-}
-
-/// What an error of a statement with that text means.
-pub(crate) fn failure(error: &tokio_postgres::Error, sql: &str) -> Failure {
-    match error.as_db_error() {
-        Some(told) => of_server(told, sql),
-        None => of_client(error),
+pub(crate) fn had_no_effect(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Server(error) => error.severity == Some(Severity::Fatal),
+        Refusal::Unsendable(_) | Refusal::Skipped => true,
+        Refusal::Lost(_) => false,
     }
 }
 
-fn of_server(told: &DbError, sql: &str) -> Failure {
-    let code = told.code().code();
-    // The server hangs up after FATAL and PANIC, whatever they are about, and after nothing else: an ERROR of class 08 is one
-    // that a function or a foreign table had with a connection of its own. Before 9.6 severities came in any language.
-    let hung_up = match told.parsed_severity() {
-        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
-        None => code.starts_with("08") || matches!(code, "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "53300"),
-    };
-    let raised_by = |routine| told.routine() == Some(routine);
+/// What it means that a statement with that text was refused.
+pub(crate) fn failure(refusal: Refusal, sql: &str) -> Failure {
+    match refusal {
+        Refusal::Server(told) => of_server(&told, sql),
+        Refusal::Unsendable(error) => of_client(*error),
+        Refusal::Lost(cause) => Failure::Lost(cause),
+        Refusal::Skipped => Failure::Skipped(StatementError::new(
+            Kind::Other,
+            0,
+            "it was not executed, as one before it had failed",
+        )),
+    }
+}
+
+fn of_server(told: &ServerError, sql: &str) -> Failure {
+    let code = &*told.code;
+    // An ERROR of class 08 is one that a function or a foreign table had with a connection of its own.
+    let raised_by = |routine| told.routine.as_deref() == Some(routine);
     let statement = || statement_error(told, sql);
     match code {
-        _ if hung_up => Failure::Lost(format!("{} (SQLSTATE {code})", told.message())),
+        _ if told.ends_the_session() => Failure::Lost(told.to_string()),
         "40001" | "40P01" => Failure::Conflict(statement()),
         "55P03" => Failure::Lock(statement()),
         // Not inside a transaction; a COMMIT inside a procedure; a table that has trigger events pending, or a value of an
@@ -86,43 +93,31 @@ fn of_server(told: &DbError, sql: &str) -> Failure {
     }
 }
 
-/// Errors that the client made itself.
-fn of_client(error: &tokio_postgres::Error) -> Failure {
-    let source = std::error::Error::source(error);
+/// What could not be sent.
+fn of_client(error: Unsendable) -> Failure {
     let own = |kind, message: String| Failure::Statement(StatementError::new(kind, 0, message));
-    if let Some(misfit) = source.and_then(|source| source.downcast_ref::<Misfit>()) {
-        return own(Kind::Type, format!("{error}: {misfit}"));
+    match error {
+        Unsendable::Parameter(error) => match error.downcast::<Misfit>() {
+            Ok(misfit) => own(Kind::Type, format!("a parameter cannot be sent: {misfit}")),
+            Err(error) => own(Kind::Type, format!("a parameter cannot be sent: {error}")),
+        },
+        error => own(Kind::Text, format!("the statement cannot be sent: {error}")),
     }
-    // The client keeps its own kinds of error to itself; these two are about the call, and leave the connection as it was. The
-    // words are the library's, in one language, and a test holds them.
-    let words = error.to_string();
-    if words.starts_with("expected ") && words.contains(" parameters but got ") {
-        return own(Kind::ParameterCount, words);
-    }
-    if let Some(cause) = source.and_then(|source| source.downcast_ref::<io::Error>())
-        && words == "error encoding message to server"
-    {
-        return own(Kind::Text, format!("the statement cannot be sent: {cause}"));
-    }
-    Failure::Lost(source.map_or_else(|| words.clone(), |source| format!("{words}: {source}")))
 }
 
 /// The error as the statement's caller sees it.
-pub(crate) fn statement_error(told: &DbError, sql: &str) -> StatementError {
-    let code = told.code().code();
+fn statement_error(told: &ServerError, sql: &str) -> StatementError {
+    let code = &*told.code;
     // The detail names the key or the row, which the message leaves out.
-    let message = match told.detail() {
-        Some(detail) => format!("{} ({detail})", told.message()),
-        None => told.message().to_owned(),
+    let message = match &told.detail {
+        Some(detail) => format!("{} ({detail})", told.message),
+        None => told.message.clone(),
     };
     let mut error = StatementError::new(kind(code), 0, message);
     error.sqlstate = Some(code.into());
-    error.constraint = told.constraint().map(Into::into);
-    error.offset = match told.position() {
-        Some(ErrorPosition::Original(position)) => byte_offset(sql, *position),
-        // In a text that is not the caller's.
-        Some(ErrorPosition::Internal { .. }) | None => None,
-    };
+    error.constraint = told.constraint.as_deref().map(Into::into);
+    // An internal one is in a text that is not the caller's.
+    error.offset = told.position.and_then(|position| byte_offset(sql, position));
     error
 }
 

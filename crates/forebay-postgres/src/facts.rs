@@ -5,29 +5,41 @@
 //! user's; no foreign key points at the table itself (it would be checked when all rows are there). The facts are read again
 //! inside the transaction that relied on them: the INSERT's lock keeps all of them as they are until its end.
 
-use tokio_postgres::types::Type;
-
-use super::connection::{Answered, Connection};
+use super::answered::Answered;
+use super::connection::Connection;
 use super::error::Failure;
+use super::pipeline::Whose;
 
-/// What is asked of the catalog, `$1` being the table as it stands in the statement.
-pub(super) const QUERY: &str = "\
-SELECT c.oid,
+/// What makes a table plain. Its storage is the server's own heap, whose number is 2 everywhere. What the table's row says of
+/// triggers and CHECKs may be more than there is, never less.
+macro_rules! plain {
+    () => {
+        "\
   c.relkind = 'r' AND c.relpersistence IN ('p', 'u') AND NOT c.relispartition AND NOT c.relrowsecurity AND NOT c.relhasrules
-  AND c.relam = (SELECT a.oid FROM pg_catalog.pg_am a WHERE a.amname = 'heap')
-  AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
+  AND c.relam = 2
+  AND (NOT c.relhastriggers
+    OR NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal))
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.confrelid = c.oid)
-  AND NOT EXISTS (
+  AND (c.relchecks = 0 OR NOT EXISTS (
     SELECT FROM pg_catalog.pg_constraint k
     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid = k.oid
-    WHERE k.conrelid = c.oid AND k.contype = 'c' AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
+    WHERE k.conrelid = c.oid AND k.contype = 'c' AND d.refclassid = 'pg_catalog.pg_proc'::regclass))
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_attrdef e
     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = e.oid
     WHERE e.adrelid = c.oid AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype NOT IN ('b', 'e')),
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype NOT IN ('b', 'e'))"
+    };
+}
+
+/// All facts; behind it comes the table as it stands in the statement, and a parenthesis.
+const ALL: &str = concat!(
+    "SELECT c.oid,
+",
+    plain!(),
+    ",
   s.attname::text, s.sequence, s.is_identity, u.indexes, u.columns
 FROM pg_catalog.pg_class c
 LEFT JOIN LATERAL (
@@ -56,7 +68,18 @@ CROSS JOIN LATERAL (
   WHERE i.indrelid = c.oid AND i.indisunique
     AND k.place <= i.indnkeyatts
 ) u
-WHERE c.oid = pg_catalog.to_regclass($1)";
+WHERE c.oid = pg_catalog.to_regclass("
+);
+
+/// Whether the table is plain; as above.
+const PLAIN: &str = concat!(
+    "SELECT c.oid,
+",
+    plain!(),
+    "
+FROM pg_catalog.pg_class c
+WHERE c.oid = pg_catalog.to_regclass("
+);
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,27 +117,63 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// What a set relies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reliance {
+    /// That the table is plain.
+    Plain,
+    /// Its serial column or its unique indexes, too.
+    All,
+}
+
+impl Reliance {
+    /// What is asked of the catalog to know whether it is so. The table is part of the text: what has no parameters the server plans
+    /// once, and not anew for the first five times.
+    pub(super) fn query(self, table: &str) -> String {
+        let query = match self {
+            Self::Plain => PLAIN,
+            Self::All => ALL,
+        };
+        let table = table.replace('\\', r"\\").replace('\'', "''");
+        format!("{query}E'{table}')")
+    }
+
+    /// Whether the answer is what these facts say.
+    pub(super) fn holds(self, facts: &Facts, answered: &Answered) -> bool {
+        match self {
+            Self::Plain => {
+                let is = (answered.first(0), answered.first(1));
+                is == (Some(facts.table), Some(facts.is_plain))
+            }
+            Self::All => found(answered).as_ref() == Some(facts),
+        }
+    }
+}
+
 /// Reads the facts; none if there is no such table.
 pub(super) async fn read(connection: &mut Connection, table: &str) -> Result<Option<Facts>, Failure> {
-    let prepared = connection.prepare(QUERY, &[Type::TEXT]).await?;
-    let answered = connection.execute(&prepared, [table], QUERY).await?;
+    let query = Reliance::All.query(table);
+    let prepared = connection.prepare(&query, &[]).await?;
+    let answered = connection.execute(Whose::Ours, &prepared, [0_i32; 0], &query).await?;
     Ok(found(&answered))
 }
 
-/// What the query has found.
-pub(super) fn found(answered: &Answered) -> Option<Facts> {
-    let row = answered.rows.first()?;
-    let serial = row.get::<_, Option<String>>(2).map(|column| Serial {
-        column,
-        sequence: row.get(3),
-        is_identity: row.get(4),
-    });
-    let indexes: Vec<u32> = row.get(5);
-    let columns: Vec<String> = row.get(6);
+/// What the query for all of them has found.
+fn found(answered: &Answered) -> Option<Facts> {
+    let serial = match answered.first::<Option<String>>(2)? {
+        Some(column) => Some(Serial {
+            column,
+            sequence: answered.first(3)?,
+            is_identity: answered.first(4)?,
+        }),
+        None => None,
+    };
+    let indexes: Vec<u32> = answered.first(5)?;
+    let columns: Vec<String> = answered.first(6)?;
     let columns: Vec<(u32, String)> = indexes.into_iter().zip(columns).collect();
     Some(Facts {
-        table: row.get(0),
-        is_plain: row.get(1),
+        table: answered.first(0)?,
+        is_plain: answered.first(1)?,
         serial,
         unique: columns
             .chunk_by(|(one, _), (other, _)| one == other)

@@ -8,8 +8,9 @@
 //! What a batch changes for a statement, and when not to batch: `guide/src/guarantees.md`.
 //!
 //! `batch` decides what is committed, `set` writes many INSERTs as one, `facts` says where that is safe,
-//! `connection` sends and waits, `connector` makes connections, `types` turns values into PostgreSQL's and back.
+//! `pipeline` sends and takes answers, `connection` keeps what is prepared, `connector` makes connections, `types` turns values into PostgreSQL's and back.
 
+mod answered;
 mod batch;
 mod builder;
 mod connection;
@@ -19,7 +20,9 @@ mod error;
 mod facts;
 mod inner;
 mod load;
+mod pipeline;
 mod plan;
+mod prepared;
 mod reading;
 mod session;
 mod set;
@@ -27,13 +30,15 @@ mod statement;
 #[cfg(test)]
 mod test_server;
 mod transaction;
+mod type_catalog;
 mod types;
 
 pub use self::builder::PostgresBuilder;
 pub use self::database::Postgres;
 pub use self::load::{all_rows, one_row};
 pub use self::transaction::Transaction;
-pub use forebay_write::{Answered, Read, ReadError, SqlKey};
 /// For [`PostgresBuilder::tls`]: the rustls that is spoken here.
 #[cfg(feature = "tls")]
-pub use tokio_rustls::rustls;
+pub use forebay_pg_link::rustls;
+pub use forebay_remote::connect_error::ConnectError;
+pub use forebay_write::{Answered, Read, ReadError, SqlKey};

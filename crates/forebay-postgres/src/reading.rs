@@ -5,11 +5,15 @@
 
 use std::sync::Arc;
 
-use tokio_postgres::types::Type;
+use postgres_types::Type;
 
-use super::connection::{Answered, Connection, Message, Prepared, Whose, answer, pipeline};
+use super::answered::Answered;
+use super::connection::Connection;
 use super::connector::{Connections, Lease};
 use super::error::{Failure, failure};
+use super::pipeline::{Answer, Pipeline, Whose};
+use super::prepared::Prepared;
+use super::statement::returnable;
 use super::types;
 use forebay_remote::connections::Purpose;
 use forebay_remote::load::Unread;
@@ -20,6 +24,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const SAVE: &str = "SAVEPOINT forebay_read";
 const UNDO: &str = "ROLLBACK TO forebay_read";
 const COMMIT: &str = "COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
 /// Statements that are sent together: what waits for its answer in memory is bounded by this.
 const PIPELINE_MAX: usize = 256;
 /// Bytes of rows that one call takes.
@@ -76,12 +81,13 @@ impl Reading {
     /// Asks what parameters and columns a text has.
     pub(crate) async fn describe(&mut self, sql: &str) -> Result<Described, Unread> {
         let prepared = self.connection().prepare(sql, &[]).await.map_err(unread)?;
-        let columns = prepared.statement.columns().iter().map(|column| Column {
-            name: column.name().to_owned(),
-            kind: column.type_().clone(),
+        let columns = prepared.column_names.iter().zip(&*prepared.columns);
+        let columns = columns.map(|(name, kind)| Column {
+            name: name.clone(),
+            kind: kind.clone(),
         });
         Ok(Described {
-            parameters: prepared.statement.params().into(),
+            parameters: (*prepared.parameters).into(),
             columns: columns.collect(),
         })
     }
@@ -95,9 +101,7 @@ impl Reading {
     /// The rows for each list of parameters; the error of one is that one's.
     pub(crate) async fn each(&mut self, sql: &str, lists: &[&[Value]]) -> Result<Vec<Result<Rows, Unread>>, Unread> {
         let prepared = self.ready(sql).await?;
-        let checks = lists
-            .iter()
-            .map(|values| types::check(prepared.statement.params(), values));
+        let checks = lists.iter().map(|values| types::check(&prepared.parameters, values));
         let mut outcomes: Vec<Result<Rows, Unread>> = Vec::with_capacity(lists.len());
         let mut sound: Vec<usize> = Vec::with_capacity(lists.len());
         for (index, check) in checks.enumerate() {
@@ -106,10 +110,8 @@ impl Reading {
             }
             outcomes.push(check.map(|()| Rows::new()).map_err(failed));
         }
-        let connection = self.connection();
-        connection.begins();
-        let read = Transaction {
-            connection,
+        let ran = Transaction {
+            connection: self.connection(),
             prepared: &prepared,
             sql,
             lists,
@@ -117,27 +119,18 @@ impl Reading {
         }
         .run(&sound, &mut outcomes)
         .await;
-        match read {
-            Ok(()) => connection.ended(),
-            Err(lost) => return Err(lost),
-        }
-        let outdated = outcomes
-            .iter()
-            .any(|outcomes| matches!(outcomes, Err(Unread::Outdated(_))));
-        if outdated {
+        let is_outdated = |unread: &Unread| matches!(unread, Unread::Outdated(_));
+        if ran.as_ref().is_err_and(is_outdated) || outcomes.iter().any(|one| one.as_ref().is_err_and(is_outdated)) {
             self.connection().forget_statements();
         }
+        ran?;
         Ok(outcomes)
     }
 
     /// The statement, if its columns can be read.
     async fn ready(&mut self, sql: &str) -> Result<Prepared, Unread> {
         let prepared = self.connection().prepare(sql, &[]).await.map_err(unread)?;
-        let columns = prepared.statement.columns();
-        match columns.iter().find(|column| !types::returnable(column.type_())) {
-            Some(column) => Err(failed(types::unreturnable(column.name(), column.type_()))),
-            None => Ok(prepared),
-        }
+        returnable(&prepared).map_err(failed).map(|()| prepared)
     }
 }
 
@@ -159,23 +152,18 @@ impl Drop for Reading {
 
 /// A transaction that reads.
 struct Transaction<'a> {
-    connection: &'a Connection,
+    connection: &'a mut Connection,
     prepared: &'a Prepared,
     sql: &'a str,
     lists: &'a [&'a [Value]],
     bytes_left: usize,
 }
 
-impl<'a> Transaction<'a> {
+impl Transaction<'_> {
     /// Executes for these indices. An error is of the connection: then nobody knows where the transaction is.
     async fn run(mut self, indices: &[usize], outcomes: &mut [Result<Rows, Unread>]) -> Result<(), Unread> {
         if let [only] = indices {
-            // Alone there is nothing to be kept from an error, and everything goes in one pipeline.
-            let mut answers = self.send(&[Command(BEGIN), Execute(*only), Command(COMMIT)]).await?;
-            answers.pop().expect("an answer a message").map_err(unread)?;
-            let answer = answers.pop().expect("an answer a message");
-            answers.pop().expect("an answer a message").map_err(unread)?;
-            outcomes[*only] = self.rows(answer)?;
+            outcomes[*only] = self.alone(self.lists[*only]).await?;
             return Ok(());
         }
         let mut waiting = indices;
@@ -216,30 +204,60 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    async fn send(&self, messages: &[Step]) -> Result<Vec<Result<Answered, Failure>>, Unread> {
-        let client = self.connection.client();
-        let messages = messages
-            .iter()
-            .map(|message| -> Message<'_, Result<Answered, Failure>> {
+    /// Executes once. There is nothing to be kept from an error, so everything goes in one flight and is answered at once.
+    async fn alone(&mut self, values: &[Value]) -> Result<Result<Rows, Unread>, Unread> {
+        let begin = self.connection.prepare(BEGIN, &[]).await.map_err(unread)?;
+        let commit = self.connection.prepare(COMMIT, &[]).await.map_err(unread)?;
+        let ask = |pipeline: &mut Pipeline<'_>| {
+            pipeline.together(|together| {
+                together.execute(Whose::Ours, &begin, [0_i32; 0]);
+                together.execute(Whose::Callers, self.prepared, values.iter().map(types::Parameter));
+                together.execute(Whose::Ours, &commit, [0_i32; 0]);
+            });
+        };
+        let answers = self.connection.pipeline(ask).await.map_err(unread)?;
+        let [begun, answer, committed] = <[Answer; 3]>::try_from(answers).expect("an answer a statement");
+        begun.map_err(|refusal| unread(failure(refusal, BEGIN)))?;
+        match answer {
+            Ok(answered) => {
+                committed.map_err(|refusal| unread(failure(refusal, COMMIT)))?;
+                self.rows(Ok(answered))
+            }
+            Err(refusal) => {
+                let read = self.rows(Err(failure(refusal, self.sql)))?;
+                self.connection.command(ROLLBACK).await.map_err(unread)?;
+                Ok(read)
+            }
+        }
+    }
+
+    async fn send(&mut self, messages: &[Step]) -> Result<Vec<Result<Answered, Failure>>, Unread> {
+        let Self {
+            connection,
+            prepared,
+            lists,
+            ..
+        } = self;
+        let ask = |pipeline: &mut Pipeline<'_>| {
+            for message in messages {
                 match *message {
-                    Command(command) => Box::pin(async move {
-                        let done = client.batch_execute(command).await;
-                        done.map(|()| Answered::nothing())
-                            .map_err(|error| failure(&error, command))
-                    }),
+                    Command(command) => pipeline.command(command),
                     Execute(index) => {
-                        let parameters: Vec<types::Parameter<'_>> =
-                            self.lists[index].iter().map(types::Parameter).collect();
-                        Box::pin(async move {
-                            answer(Whose::Callers, self.connection, &self.prepared.statement, parameters)
-                                .await
-                                .map_err(|error| failure(&error, self.sql))
-                        })
+                        let parameters = lists[index].iter().map(types::Parameter);
+                        pipeline.execute(Whose::Callers, prepared, parameters);
                     }
                 }
-            })
-            .collect();
-        self.connection.all(pipeline(messages)).await.map_err(unread)
+            }
+        };
+        let answers = connection.pipeline(ask).await.map_err(unread)?;
+        let texts = messages.iter().map(|message| match message {
+            Command(command) => command,
+            Execute(_) => self.sql,
+        });
+        let answers = answers.into_iter().zip(texts);
+        Ok(answers
+            .map(|(answer, sql)| answer.map_err(|refusal| failure(refusal, sql)))
+            .collect())
     }
 
     /// The rows of one execution. The outer error is of the connection.
@@ -252,12 +270,9 @@ impl<'a> Transaction<'a> {
         if let Some(too_many) = answered.too_many {
             return Ok(Err(failed(too_many.into())));
         }
-        let columns = self.prepared.columns.len();
-        let mut rows = Rows::with_capacity(answered.rows.len());
-        for row in &answered.rows {
-            let values: Result<Vec<Value>, StatementError> =
-                (0..columns).map(|column| types::value(row, column)).collect();
-            let values = match values {
+        let mut rows = Rows::with_capacity(answered.row_count());
+        for row in answered.rows() {
+            let values = match types::row(row) {
                 Ok(values) => values,
                 Err(error) => return Ok(Err(failed(error))),
             };

@@ -12,7 +12,7 @@
 //! conflict can be asked before ([`sift`]), so that a few of them do not fail all; the answer is a hint, and what it misses
 //! fails the set.
 
-use tokio_postgres::types::Type;
+use postgres_types::Type;
 
 use super::facts::{Facts, is_named, quoted};
 use super::types::array_of;

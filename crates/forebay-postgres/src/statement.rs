@@ -1,13 +1,14 @@
-//! Statement: one, from its parameters to its outcome.
+//! A single statement, from its parameters to its outcome.
 //!
 //! Promises: what would end the connection is not sent; what was prepared for types that columns had before is prepared anew;
 //! rows are a caller's as the server told them. Knows no batch.
 
-use tokio_postgres::Client;
-
-use super::connection::{Answered, Connection, Message, Prepared, Whose, answer, pipeline};
+use super::answered::Answered;
+use super::connection::Connection;
 use super::error::{Failure, failure};
+use super::pipeline::Whose;
 use super::plan::Plan;
+use super::prepared::Prepared;
 use super::types::{self, Parameter};
 use forebay_remote::settled::WriteResult;
 use forebay_write::{Outcome, Parameters, Sql, StatementError, StatementErrorKind, Value, WriteError};
@@ -27,7 +28,9 @@ pub(super) async fn execute(connection: &mut Connection, plan: &Plan, parameters
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
-        let answered = connection.execute(&prepared, sent(parameters), &plan.sql).await?;
+        let answered = connection
+            .execute(Whose::Callers, &prepared, sent(parameters), &plan.sql)
+            .await?;
         Ok(outcome(&prepared, &answered, plan.changes_rows))
     };
     let result = executed.await;
@@ -44,26 +47,16 @@ pub(super) async fn query(connection: &mut Connection, sql: &Sql, parameters: &P
         if let Some(error) = misfit(&prepared, parameters) {
             return Ok(Err(error));
         }
-        connection.begins();
-        let client = connection.client();
-        let messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = vec![
-            control(client, "BEGIN READ ONLY".to_owned()),
-            Box::pin(answer(
-                Whose::Callers,
-                connection,
-                &prepared.statement,
-                sent(parameters),
-            )),
-            // Of a transaction that is broken it makes a ROLLBACK.
-            control(client, "COMMIT".to_owned()),
-        ];
-        let mut answers = connection.all(pipeline(messages)).await?;
-        let ended = answers.pop().expect("one answer a message");
-        let answered = answers.pop().expect("one answer a message");
-        if ended.is_ok() {
-            connection.ended();
-        }
-        let answered = answered.map_err(|error| failure(&error, sql))?;
+        let mut answers = connection
+            .pipeline(|pipeline| {
+                pipeline.command("BEGIN READ ONLY");
+                pipeline.execute(Whose::Callers, &prepared, sent(parameters));
+                // Of a transaction that is broken it makes a ROLLBACK.
+                pipeline.command("COMMIT");
+            })
+            .await?;
+        let answered = answers.swap_remove(1);
+        let answered = answered.map_err(|refusal| failure(refusal, sql))?;
         Ok(outcome(&prepared, &answered, false))
     };
     let result = read.await;
@@ -117,14 +110,6 @@ fn bytes_sent(value: &Value) -> usize {
         }
 }
 
-/// A statement that only steers the transaction.
-pub(super) fn control(client: &Client, sql: String) -> Message<'_, Result<Answered, tokio_postgres::Error>> {
-    Box::pin(async move {
-        client.batch_execute(&sql).await?;
-        Ok(Answered::nothing())
-    })
-}
-
 /// The statement; prepared anew if these parameters do not fit it, as a column may have another type since it was prepared.
 pub(super) async fn ready(
     connection: &mut Connection,
@@ -139,20 +124,26 @@ pub(super) async fn ready(
 }
 
 /// The parameters as they are sent.
-pub(super) fn sent(parameters: &Parameters) -> impl ExactSizeIterator<Item = Parameter<'_>> + Send {
+pub(super) fn sent(parameters: &Parameters) -> impl Iterator<Item = Parameter<'_>> + Clone {
     parameters.values().iter().map(Parameter)
 }
 
 /// Why the statement cannot be executed with these parameters, found without asking.
 pub(super) fn misfit(prepared: &Prepared, parameters: &Parameters) -> Option<WriteError> {
-    let unreadable = |column: &&tokio_postgres::Column| !types::returnable(column.type_());
-    let fits = types::check(prepared.statement.params(), parameters.values()).and_then(|()| {
-        match prepared.statement.columns().iter().find(unreadable) {
-            Some(column) => Err(types::unreturnable(column.name(), column.type_())),
-            None => Ok(()),
-        }
-    });
+    let fits = types::check(&prepared.parameters, parameters.values()).and_then(|()| returnable(prepared));
     fits.err().map(WriteError::from)
+}
+
+/// Whether all columns that a statement returns can be read.
+///
+/// # Errors
+/// Which one cannot.
+pub(super) fn returnable(prepared: &Prepared) -> Result<(), StatementError> {
+    let mut columns = prepared.column_names.iter().zip(&*prepared.columns);
+    match columns.find(|(_, column)| !types::returnable(column)) {
+        Some((name, column)) => Err(types::unreturnable(name, column)),
+        None => Ok(()),
+    }
 }
 
 /// The outcome of a statement that was executed.
@@ -160,13 +151,9 @@ pub(super) fn outcome(prepared: &Prepared, answered: &Answered, changes_rows: bo
     if let Some(too_many) = answered.too_many {
         return Err(StatementError::from(too_many).into());
     }
-    let columns = &prepared.columns;
-    let row = |row| -> Result<Vec<Value>, StatementError> {
-        (0..columns.len()).map(|column| types::value(row, column)).collect()
-    };
-    let rows: Result<Vec<Vec<Value>>, StatementError> = answered.rows.iter().map(row).collect();
+    let rows: Result<Vec<Vec<Value>>, StatementError> = answered.rows().map(types::row).collect();
     let count = if changes_rows { answered.count } else { 0 };
-    Ok(Outcome::counted(count, None).returning(columns.to_vec(), rows?))
+    Ok(Outcome::counted(count, None).returning(prepared.column_names.to_vec(), rows?))
 }
 
 /// Whether types did not fit, or there is no operator, function or cast for them.

@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use super::connection::Connection;
+use forebay_remote::settings::Settings;
 use testbed::Postgres;
 use tokio_postgres::{Client, NoTls};
 
@@ -42,4 +44,13 @@ pub(super) async fn session() -> Session {
         client,
         _server: server,
     }
+}
+
+/// A connection as the Writer has them.
+pub(super) async fn connection() -> (Connection, Arc<Postgres>) {
+    let server = tokio::task::spawn_blocking(server).await.expect("it starts");
+    let config = server.url().parse().expect("a URL of ours");
+    let link = forebay_pg_link::connect(&config).await.expect("it answers");
+    let connection = Connection::set_up(link, Settings::default()).await;
+    (connection.expect("it is set up"), server)
 }

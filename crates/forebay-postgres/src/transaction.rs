@@ -33,7 +33,6 @@ impl Transaction {
         plans: &Arc<Plans>,
         mut lease: Lease,
     ) -> Result<Self, WriteError> {
-        lease.begins();
         // It waits for locks as the server is set to: nobody waits behind it but its own caller.
         let begun = lease.command("BEGIN; SET LOCAL lock_timeout TO DEFAULT").await;
         let transaction = Self {
@@ -162,7 +161,6 @@ impl Transaction {
     }
 
     async fn ended(&mut self) {
-        self.lease.ended();
         if self.is_changed {
             self.lease.reset_session().await;
         }

@@ -3,13 +3,13 @@
 //! Promises: a URL in which a part of a password would be taken for the host or the database is refused, and the error repeats
 //! nothing of it; a connection that others could listen to is warned of. Knows no database: each reads its URL by itself.
 
-use forebay_write::WriteError;
+use crate::connect_error::ConnectError;
 
 /// What stands for itself in a password must not be taken for the end of it.
 const ESCAPES: &str = "of a user or password write @ as %40, / as %2F, : as %3A, # as %23 and ? as %3F";
 
 /// The URL cannot be understood.
-pub fn invalid(url: &str, cause: impl std::fmt::Display) -> WriteError {
+pub fn invalid(url: &str, cause: impl std::fmt::Display) -> ConnectError {
     let cause = match url.rsplit_once('@') {
         // Perhaps not the reason, but the most frequent one.
         Some((before, _)) if before.matches(['@', '/', '#', '?']).count() > "//".len() => {
@@ -17,16 +17,16 @@ pub fn invalid(url: &str, cause: impl std::fmt::Display) -> WriteError {
         }
         _ => format!("the URL cannot be understood: {cause}"),
     };
-    WriteError::InvalidUrl { cause }
+    ConnectError::InvalidUrl { cause }
 }
 
 /// Refuses a URL whose hosts or database have an @ that is not meant: it is the one before the host, and what is between is
 /// the rest of a password.
-pub fn check<'u>(url: &str, named: impl IntoIterator<Item = &'u str>) -> Result<(), WriteError> {
+pub fn check<'u>(url: &str, named: impl IntoIterator<Item = &'u str>) -> Result<(), ConnectError> {
     let is_url = url.contains("://") && !url.contains("%40");
     if is_url && named.into_iter().any(|name| name.contains('@')) {
         let cause = format!("the URL has an @ after the one before its host: {ESCAPES}");
-        return Err(WriteError::InvalidUrl { cause });
+        return Err(ConnectError::InvalidUrl { cause });
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Connections: those to one database, and who may have one.
+//! Connections: the pool of connections to one database, and who may have one.
 //!
 //! Promises: never more connections than asked for; waiters are served first come, first served; readers leave at least one
 //! connection to writers and writers one to readers, where there are two; a connection that is handed out has no transaction
@@ -11,11 +11,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult};
+use deadpool::managed::{self, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::backoff::Backoff;
 use crate::latest::Latest;
-use crate::retry::Backoff;
 use forebay_write::WriteError;
 
 /// A connection that was handed out longer ago is asked whether it still is one, before a statement is entrusted to it.
@@ -52,7 +52,7 @@ pub trait Connection: Send {
     type Id: Clone + Send + Sync;
 
     /// Who may have it next.
-    fn readiness(&self) -> Readiness;
+    fn readiness(&mut self) -> Readiness;
 
     /// Makes its session what it was when it was new; whether that was done.
     fn reset_session(&mut self) -> impl Future<Output = bool> + Send;
@@ -153,7 +153,8 @@ impl<C: Connector> managed::Manager for Manager<C> {
     type Error = C::Error;
 
     async fn create(&self) -> Result<Self::Type, C::Error> {
-        let connecting = self.connector.connect();
+        // Large and seldom wanted: whoever takes a connection has no room for it.
+        let connecting = Box::pin(self.connector.connect());
         match tokio::time::timeout(self.connector.connect_timeout(), connecting).await {
             Ok(connected) => connected.map(Box::new),
             Err(_) => Err(self.connector.timed_out()),
@@ -172,12 +173,12 @@ impl<C: Connector> managed::Manager for Manager<C> {
         if !is_trusted && self.silence.is_after(metrics.created) {
             return Err(RecycleError::message("it was made before one that died without a word"));
         }
-        let making_fit = async {
+        let making_fit = Box::pin(async {
             match readiness {
                 Readiness::Changed => connection.reset_session().await,
                 _ => connection.answers().await,
             }
-        };
+        });
         match tokio::time::timeout(self.connector.connect_timeout(), making_fit).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(RecycleError::message("it cannot be used again")),
@@ -224,6 +225,8 @@ impl<C: Connector> Connections<C> {
             .max_size(limits.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .wait_timeout(Some(limits.busy_for))
+            // The one that was used last: its server's process and what it has planned are warm, and it is still trusted.
+            .queue_mode(QueueMode::Lifo)
             .build()
             .expect("the runtime that a timeout wants is set");
         let connections = Self {
@@ -446,7 +449,7 @@ mod tests {
     impl Connection for Numbered {
         type Id = usize;
 
-        fn readiness(&self) -> Readiness {
+        fn readiness(&mut self) -> Readiness {
             Readiness::Unusable
         }
 

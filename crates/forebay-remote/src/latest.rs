@@ -1,6 +1,6 @@
 //! Latest: when something last happened, read by many, recorded by few.
 //!
-//! Promises: to ask costs no lock. Knows nothing of what it is.
+//! Promises: asking takes no lock. Knows nothing of what happened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Load: a query for one key makes a fetch for a batch of keys.
+//! Loaders: a query for one key becomes the fetch of a batch of keys.
 //!
 //! Promises: one outcome a key, in the order of the keys; a fetch that was lost with its connection, or found what it knew of
 //! the query outdated, is begun again a few times before its error is told. Does not know how a query is run for many keys: its

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::retry::Backoff;
+use crate::backoff::Backoff;
 use forebay_write::{StatementError, StatementErrorKind as Kind, WriteError};
 
 /// Those of one database.

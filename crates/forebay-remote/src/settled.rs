@@ -28,7 +28,7 @@ pub fn answers(
         .map(
             |(settled, write)| match settled.expect("every write of every group is settled") {
                 Settled::Outcome(result) => Answer::Outcome(result),
-                Settled::Deferred => Answer::Later(deferred(write)),
+                Settled::Deferred => Answer::Deferred(deferred(write)),
             },
         )
         .collect()

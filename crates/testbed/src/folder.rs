@@ -1,5 +1,6 @@
 //! A folder of a server's own, removed with it, readable by the account the server runs as.
 
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use crate::{Account, Error};
@@ -29,11 +30,27 @@ impl Folder {
     /// # Errors
     /// When this process may not.
     pub fn give_to(&self, account: Account) -> Result<(), Error> {
-        std::os::unix::fs::chown(self.path(), Some(account.user), Some(account.group)).map_err(Error::system(format!(
+        chown(self.path(), Some(account.user), Some(account.group)).map_err(Error::system(format!(
             "give {} to user {}",
             self.path().display(),
             account.user
         )))
+    }
+
+    /// Puts a file into it that only its owner can read: that account, or the one of this process.
+    ///
+    /// # Errors
+    /// When this process may not.
+    pub fn place(&self, name: &str, text: &str, owner: Option<Account>) -> Result<(), Error> {
+        let path = self.file(name);
+        let placed = std::fs::write(&path, text).and_then(|()| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+            match owner {
+                Some(account) => chown(&path, Some(account.user), Some(account.group)),
+                None => Ok(()),
+            }
+        });
+        placed.map_err(Error::system(format!("write {}", path.display())))
     }
 
     /// Where it is.

@@ -1,10 +1,12 @@
 //! Starts and stops real servers for tests and the lab.
 //!
-//! Promises, for every server here: it listens on loopback only, on a free port; it keeps its files in a folder of its own
-//! that is removed with it; `start` returns once the server answers, or fails within a bound and shows what the server said;
-//! dropping it stops it; and it dies with this process, however this process ends.
+//! Promises, for every server here: it listens on loopback only, on a free port; it keeps its files in a folder of its own that
+//! is removed with it (a database path that the caller gives is the caller's); `start` returns once the server answers, or
+//! fails within a bound and shows what the server said; dropping it stops it; and it dies with this process, however this
+//! process ends.
 //!
-//! Does not know: any client library, async runtime or SQL. A server is reached by its `url()`, as a user would reach it.
+//! Does not know: any client library or async runtime, nor what tests do with a server. A server is reached by its `url()`, as
+//! a user would reach it.
 //!
 //! Between a client and a server a [`Proxy`] may stand, which cuts, stalls, delays, slows and garbles, also at a moment that it
 //! tells by the bytes.

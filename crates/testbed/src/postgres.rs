@@ -17,6 +17,8 @@ use crate::{
     start::{account_unless_root, start_on_a_free_port},
 };
 
+/// Names the folder of another version's programs, to run all tests on that.
+const PROGRAMS: &str = "FOREBAY_POSTGRES_PROGRAMS";
 /// initdb writes some 40 MB.
 const PREPARED_WITHIN: Duration = Duration::from_secs(120);
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -32,6 +34,10 @@ pub struct PostgresBuilder {
     settings: Vec<(String, String)>,
     parent: Option<PathBuf>,
     locale: Option<String>,
+    host_based_authentication: Option<String>,
+    tls: Option<(String, String)>,
+    client_roots_pem: Option<String>,
+    is_standby: bool,
 }
 
 impl PostgresBuilder {
@@ -54,6 +60,34 @@ impl PostgresBuilder {
     #[must_use]
     pub fn locale(mut self, locale: &str) -> Self {
         self.locale = Some(locale.to_owned());
+        self
+    }
+
+    /// Whom it lets in how, as lines of `pg_hba.conf`; before them stands one that trusts the superuser at 127.0.0.1.
+    #[must_use]
+    pub fn host_based_authentication(mut self, lines: &str) -> Self {
+        self.host_based_authentication = Some(lines.to_owned());
+        self
+    }
+
+    /// Has it speak TLS with this certificate chain and this key, in PEM.
+    #[must_use]
+    pub fn tls(mut self, certificate_pem: &str, key_pem: &str) -> Self {
+        self.tls = Some((certificate_pem.to_owned(), key_pem.to_owned()));
+        self.setting("ssl", "on")
+    }
+
+    /// Has it take client certificates that these roots, in PEM, have signed.
+    #[must_use]
+    pub fn client_roots(mut self, roots_pem: &str) -> Self {
+        self.client_roots_pem = Some(roots_pem.to_owned());
+        self.setting("ssl_ca_file", "root.crt")
+    }
+
+    /// Starts it as a standby: of nobody, but nothing can be written to it.
+    #[must_use]
+    pub fn standby(mut self) -> Self {
+        self.is_standby = true;
         self
     }
 
@@ -82,12 +116,31 @@ impl PostgresBuilder {
         prepare.folder = Some(folder.path().to_path_buf());
         prepare.account = account;
         prepare.run(PREPARED_WITHIN)?;
+        let place = |name: &str, text: &str| folder.place(&format!("data/{name}"), text, account);
+        if let Some(lines) = &self.host_based_authentication {
+            let trusted = format!("host all {USER} 127.0.0.1/32 trust\n{lines}\n");
+            place("pg_hba.conf", &trusted)?;
+        }
+        if let Some((certificate_pem, key_pem)) = &self.tls {
+            place("server.crt", certificate_pem)?;
+            place("server.key", key_pem)?;
+        }
+        if let Some(roots_pem) = &self.client_roots_pem {
+            place("root.crt", roots_pem)?;
+        }
+        if self.is_standby {
+            place("standby.signal", "")?;
+        }
 
         let mut program = Program::new(programs.join("postgres"), ["-D".into(), data.into_os_string()]);
         program.folder = Some(folder.path().to_path_buf());
         program.account = account;
         // An immediate shutdown: the data is thrown away, so no checkpoint is written for it.
         program.stop_signal = libc::SIGQUIT;
+        // Unless a setting says otherwise.
+        program
+            .arguments
+            .extend(["-c".into(), "unix_socket_directories=".into()]);
         for (name, value) in &self.settings {
             program
                 .arguments
@@ -190,8 +243,11 @@ impl Postgres {
     }
 }
 
-/// The folder with `initdb` and `postgres` of the newest version.
+/// The folder with `initdb` and `postgres` that [`PROGRAMS`] names, or of the newest version that is installed.
 fn find_programs() -> Result<PathBuf, Error> {
+    if let Some(named) = std::env::var_os(PROGRAMS) {
+        return Ok(named.into());
+    }
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
@@ -221,11 +277,7 @@ fn find_programs() -> Result<PathBuf, Error> {
 fn start_and_wait(program: &Program) -> Result<(u16, Process), Error> {
     let launch = |port: u16| {
         let mut on_port = program.clone();
-        let settings = [
-            format!("port={port}"),
-            "listen_addresses=127.0.0.1".into(),
-            "unix_socket_directories=".into(),
-        ];
+        let settings = [format!("port={port}"), "listen_addresses=127.0.0.1".into()];
         for setting in settings {
             on_port.arguments.extend(["-c".into(), setting.into()]);
         }

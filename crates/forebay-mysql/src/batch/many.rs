@@ -1,15 +1,22 @@
-//! Many: a run of INSERTs of one text, written many rows at a time inside the batch's transaction.
+//! Multi-row INSERTs: neighbouring INSERTs of one text are written many rows at a time, inside the batch's transaction.
 //!
-//! Promises: as one by one, but faster. A row that fails is settled by being executed alone, for its own error; its neighbours'
-//! rows are written all the same, in order. What was relied on of the table is read again before the commit, while the
-//! transaction keeps the table's definition from being changed.
+//! Promises: the same outcomes as one by one. A row that fails is executed by itself, so that its caller gets its own error;
+//! its neighbours' rows are written all the same, in order.
+//!
+//! What a set is known by, its table's facts, may have changed since they were read. Of a set that the server has inserted whole, in
+//! the order in which its rows came, the answer itself tells enough. Whatever the table has become, row after row was inserted, with
+//! triggers and checks between, as by one INSERT after the other; there was no warning, so nothing was stored that alone would have
+//! been refused; there are as many rows as were given; and the column whose values are told as ids is, by its description, the one
+//! that the server numbers. In all other cases (a row has failed and others are written again, the order is another one, there was a
+//! warning) the facts are relied on. They are read again before the commit then, while the transaction keeps the table's definition
+//! from being changed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::interruption::Interruption;
 use super::state::Batch;
-use crate::connection::Connection;
+use crate::connection::{Connection, Inserted};
 use crate::error::Failure;
 use crate::facts::{self, Facts};
 use crate::plan::Plan;
@@ -20,20 +27,29 @@ use forebay_remote::alike::Alike;
 use forebay_remote::settled::Settled;
 use forebay_write::{Outcome, Parameters};
 
-/// From so many rows on a set is cheaper than its parts and the look at the table.
-pub(super) const ROWS_MIN: usize = 8;
-/// Below so many rows, one by one.
-const PART_MIN: usize = 2;
+/// From so many rows on a set is cheaper than its parts.
+pub(super) const ROWS_MIN: usize = 2;
 /// After so many transactions whose sets were not what they must be, a batch writes none.
 const MISTAKES_MAX: u32 = 3;
 
 /// Rows that are asked for at a time: more would make the server look through them all.
 const ROWS_ASKED_MAX: usize = 512;
 const PLACEHOLDERS_MAX: usize = 16_384;
+/// Below so many rows, parts are of more sizes than powers of two.
+const FINE_ROWS: usize = 256;
 
 /// What is undone where the order made a difference.
 const SAVE: &str = "SAVEPOINT forebay_set";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT forebay_set";
+
+/// How the sets of one text are written.
+struct Form<'a> {
+    plan: &'a Arc<Plan>,
+    set: &'a Set,
+    /// What is known of the table.
+    facts: Arc<Facts>,
+    returned: Returned,
+}
 
 /// A run, by what is to be expected of its rows.
 struct Sifted {
@@ -93,34 +109,44 @@ impl Batch<'_> {
         let set = plan.set.as_ref().expect("a run is of a text that has a set");
         let facts = match set.facts() {
             Some(facts) => facts,
+            None if !set.is_worth_a_look(run.len()) => return Ok(Wrote::None),
             None => match Facts::read(connection, set.schema.as_deref(), &set.table).await {
                 Ok(facts) => {
                     set.learn(Some(facts));
                     set.facts().ok_or(Interruption::Again)?
                 }
                 Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
-                Err(_) => return Ok(Wrote::None),
+                Err(_) => {
+                    set.note_fitness(false);
+                    return Ok(Wrote::None);
+                }
             },
         };
         let server = Arc::clone(connection.server());
-        let Some(returned) = set.returned(&facts, &server) else {
+        let returned = set.returned(&facts, &server);
+        set.note_fitness(returned.is_some());
+        let Some(returned) = returned else {
             if *facts == Facts::Unfit {
                 // Looked at again with the next batch: the table may not be there yet.
                 set.learn(None);
             }
             return Ok(Wrote::None);
         };
-        if !self.sets.iter().any(|(other, _)| Arc::ptr_eq(other, plan)) {
-            self.sets.push((Arc::clone(plan), Arc::clone(&facts)));
-        }
+        let form = Form {
+            plan,
+            set,
+            facts,
+            returned,
+        };
         let sifted = self.sift(connection, set, run).await?;
         if sifted.clear.len() == run.len() {
-            self.write_parts(connection, plan, &returned, run).await?;
+            self.write_parts(connection, &form, run).await?;
             return Ok(Wrote::All);
         }
+        self.rely_on_facts(&form);
         connection.command(SAVE, false).await.map_err(Interruption::of)?;
         let executed_before = self.executed.len();
-        let rest = match self.write_sifted(connection, plan, &returned, &sifted).await? {
+        let rest = match self.write_sifted(connection, &form, &sifted).await? {
             Sorted::Well => return Ok(Wrote::All),
             // What has failed of a row that is there, fails whatever its neighbours do.
             Sorted::ButForSecond => {
@@ -134,8 +160,15 @@ impl Batch<'_> {
         for &index in &rest {
             self.settled[index] = None;
         }
-        self.write_parts(connection, plan, &returned, &rest).await?;
+        self.write_parts(connection, &form, &rest).await?;
         Ok(Wrote::All)
+    }
+
+    /// What is known of the table has to be true when the transaction is committed.
+    fn rely_on_facts(&mut self, form: &Form<'_>) {
+        if !self.relied_on.iter().any(|(plan, _)| Arc::ptr_eq(plan, form.plan)) {
+            self.relied_on.push((Arc::clone(form.plan), Arc::clone(&form.facts)));
+        }
     }
 
     /// Writes rows in another order than they came in, where that makes no difference: those in conflict with rows that are
@@ -143,10 +176,10 @@ impl Batch<'_> {
     async fn write_sifted(
         &mut self,
         connection: &mut Connection,
-        plan: &Arc<Plan>,
-        returned: &Returned,
+        form: &Form<'_>,
         sifted: &Sifted,
     ) -> Result<Sorted, Interruption> {
+        let plan = form.plan;
         for &index in &sifted.there {
             match self.execute_one(connection, plan, index).await {
                 // What has kept its place in front of a lock does so behind those before it.
@@ -157,7 +190,7 @@ impl Batch<'_> {
                 return Ok(Sorted::Not);
             }
         }
-        match self.write_parts(connection, plan, returned, &sifted.clear).await {
+        match self.write_parts(connection, form, &sifted.clear).await {
             Err(Interruption::Blocked(..)) if !sifted.second.is_empty() => return Ok(Sorted::ButForSecond),
             done => done?,
         }
@@ -267,11 +300,10 @@ impl Batch<'_> {
     async fn write_parts(
         &mut self,
         connection: &mut Connection,
-        plan: &Arc<Plan>,
-        returned: &Returned,
+        form: &Form<'_>,
         run: &[usize],
     ) -> Result<(), Interruption> {
-        let set = plan.set.as_ref().expect("a run is of a text that has a set");
+        let Form { plan, set, .. } = *form;
         let server = Arc::clone(connection.server());
         let mut at = 0;
         // Where the next row that fails is known to be.
@@ -285,7 +317,7 @@ impl Batch<'_> {
                 continue;
             }
             let part = self.part(set, &server, &run[at..until]);
-            if part.len() < PART_MIN {
+            if part.len() < ROWS_MIN {
                 self.execute_one(connection, plan, run[at]).await?;
                 at += 1;
                 continue;
@@ -298,14 +330,24 @@ impl Batch<'_> {
             };
             let executed_before = self.executed.len();
             self.executed.extend_from_slice(&part);
-            match self.write_part(connection, set, returned, &part).await {
-                Ok(outcome) => {
-                    let Some(outcomes) = set.outcomes(part.len(), returned, server.increment, outcome) else {
-                        tracing::warn!(
-                            table = set.table,
-                            "an INSERT of many rows did not return what it must; written one by one"
-                        );
-                        set.distrust();
+            match self.write_part(connection, form, &part).await {
+                Ok(inserted) => {
+                    if inserted.warns {
+                        self.rely_on_facts(form);
+                    }
+                    let Some(outcomes) = outcomes(form, part.len(), server.increment, inserted) else {
+                        self.rely_on_facts(form);
+                        match self.are_facts_true(connection).await {
+                            Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
+                            Ok(true) => {
+                                tracing::warn!(
+                                    table = set.table,
+                                    "an INSERT of many rows did not return what it must; written one by one"
+                                );
+                                set.distrust();
+                            }
+                            Ok(false) | Err(_) => {}
+                        }
                         return Err(Interruption::Again);
                     };
                     for (&index, outcome) in part.iter().zip(outcomes) {
@@ -317,6 +359,7 @@ impl Batch<'_> {
                 Err(Failure::Lost { cause, .. }) => return Err(Interruption::Lost(cause)),
                 Err(failure) if failure.is_deadlock() => return Err(Interruption::Conflict(failure)),
                 Err(failure) => {
+                    self.rely_on_facts(form);
                     // First of all: the next statement makes the server forget it.
                     let row = connection.row_of_error().await.map_err(Interruption::of)?;
                     // 0 where it was none of them.
@@ -362,7 +405,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// As many of them, a power of two, as are tried at a time and fit into a packet.
+    /// As many of them as are tried at a time and fit into a packet.
     fn part(&self, set: &Set, server: &Server, run: &[usize]) -> Vec<usize> {
         // Half a packet: the text and the parameters are sent in packets of their own.
         let bytes_max = server.max_allowed_packet / 2;
@@ -375,8 +418,7 @@ impl Batch<'_> {
                 bytes <= bytes_max
             })
             .count();
-        let rows = if fit == 0 { 0 } else { 1 << fit.ilog2() };
-        run[..rows].to_vec()
+        run[..part_rows(fit)].to_vec()
     }
 
     /// The part, if all of it may be executed; a caller who has cancelled is not in it.
@@ -386,8 +428,8 @@ impl Batch<'_> {
             None => Some(part),
             Some(0) => None,
             Some(some) => {
-                let rows = 1 << some.ilog2();
-                (rows >= PART_MIN).then(|| part[..rows].to_vec())
+                let rows = part_rows(some);
+                (rows >= ROWS_MIN).then(|| part[..rows].to_vec())
             }
         }
     }
@@ -395,21 +437,20 @@ impl Batch<'_> {
     async fn write_part(
         &self,
         connection: &mut Connection,
-        set: &Set,
-        returned: &Returned,
+        form: &Form<'_>,
         part: &[usize],
-    ) -> Result<Outcome, Failure> {
-        let text = set.text(part.len(), returned);
+    ) -> Result<Inserted, Failure> {
+        let text = form.set.text(part.len(), &form.returned);
         let values = part
             .iter()
             .flat_map(|&index| self.writes[index].parameters().values().iter().cloned());
         let parameters = Parameters::from(values.collect::<Vec<_>>());
-        connection.execute(&text, &parameters).await
+        connection.insert_many(&text, &parameters).await
     }
 
-    /// Whether the tables that sets were written to are still as they were known to be. The transaction holds their definitions.
+    /// Whether the tables of sets that rely on it are still as they were known to be. The transaction holds their definitions.
     pub(super) async fn are_facts_true(&mut self, connection: &mut Connection) -> Result<bool, Failure> {
-        for (plan, known) in std::mem::take(&mut self.sets) {
+        for (plan, known) in std::mem::take(&mut self.relied_on) {
             let set = plan.set.as_ref().expect("only such plans are noted");
             let now = Facts::read(connection, set.schema.as_deref(), &set.table).await?;
             if now != *known {
@@ -419,5 +460,42 @@ impl Batch<'_> {
             }
         }
         Ok(true)
+    }
+}
+
+/// How many rows of so many are written by one statement, so that few texts have to be prepared and few statements are left for the
+/// rest: each is a round trip, which costs more than the rows of a small one.
+fn part_rows(rows: usize) -> usize {
+    match rows.checked_ilog2() {
+        None => 0,
+        // Three binary digits of it: 7, 8, 10, 12, 14, 16, 20, …
+        Some(digits) if rows < FINE_ROWS => rows & (7 << digits.saturating_sub(2)),
+        Some(digits) => 1 << digits,
+    }
+}
+
+/// Each row's own outcome; none if the answer does not tell them.
+fn outcomes(form: &Form<'_>, rows: usize, increment: u64, inserted: Inserted) -> Option<Vec<Outcome>> {
+    let are_ids = matches!(form.returned, Returned::Id(_));
+    if are_ids && !inserted.returns_numbered {
+        return None;
+    }
+    form.set.outcomes(rows, &form.returned, increment, inserted.outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_of_few_sizes_and_leave_little() {
+        let sizes: HashSet<usize> = (1..=1024).map(part_rows).collect();
+        assert!(sizes.len() <= 32, "{} sizes", sizes.len());
+        assert_eq!(part_rows(0), 0);
+        for rows in 1..FINE_ROWS {
+            let part = part_rows(rows);
+            assert!(part <= rows && rows - part <= rows / 5, "{part} of {rows}");
+        }
+        assert_eq!((part_rows(1023), part_rows(1024)), (512, 1024));
     }
 }

@@ -1,6 +1,6 @@
-//! One: a statement by itself, in the transaction that is open.
+//! A single statement, executed by itself in the open transaction.
 //!
-//! Promises: one that fails undoes only itself, or says that it took the transaction with it.
+//! Promises: one that fails undoes only itself, or the caller is told that the whole transaction is gone.
 
 use super::interruption::Interruption;
 use super::state::{Batch, unknown};

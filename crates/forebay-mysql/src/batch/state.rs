@@ -1,13 +1,13 @@
-//! State: a batch while it is run: which of its writes are settled, and the groups that come next.
+//! State: a batch while it runs: which of its writes are settled, and the groups that come next.
 //!
-//! Promises: who is settled is not run again, unless what they did was rolled back. Knows nothing of how a group is run.
+//! Promises: a settled write is not run again, unless what it did was rolled back. Knows nothing of how a group is run.
 
 use std::sync::Arc;
 
 use crate::facts::Facts;
 use crate::inner::Inner;
 use crate::plan::Plan;
-use forebay_remote::retry::Backoff;
+use forebay_remote::backoff::Backoff;
 use forebay_remote::settled::{Settled, WriteResult};
 use forebay_write::{Write, WriteError};
 
@@ -30,8 +30,8 @@ pub(super) struct Batch<'a> {
     pub(super) is_lock_waiter: bool,
     /// What the open transaction has executed.
     pub(super) executed: Vec<usize>,
-    /// Plans of the sets that the open transaction has written, with what was known of their tables.
-    pub(super) sets: Vec<(Arc<Plan>, Arc<Facts>)>,
+    /// Plans of sets of the open transaction that rely on what was known of their tables, with that.
+    pub(super) relied_on: Vec<(Arc<Plan>, Arc<Facts>)>,
     /// Transactions that were rolled back because of a set.
     pub(super) mistakes: u32,
 }
@@ -49,7 +49,7 @@ impl<'a> Batch<'a> {
             backoff: inner.connections.backoff(),
             is_lock_waiter,
             executed: Vec::new(),
-            sets: Vec::new(),
+            relied_on: Vec::new(),
             mistakes: 0,
         }
     }

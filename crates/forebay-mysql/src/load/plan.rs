@@ -50,7 +50,6 @@ impl Query {
             return Err(parameter_count(alone.parameters, other.len()));
         }
         let many = self.many(reading, keys).await?;
-        reading.begin().await?;
         let together = match many {
             Some(many) => self.together(reading, many, keys.len()).await?,
             None => None,
@@ -59,7 +58,6 @@ impl Query {
             Some(each) => each,
             None => one_by_one(reading, &self.sql, keys).await?,
         };
-        reading.end().await;
         Ok(each)
     }
 
@@ -93,13 +91,21 @@ impl Query {
         let mut each: Vec<Vec<Vec<Value>>> = vec![Vec::new(); keys];
         let mut columns = Columns::default();
         let mut own: Arc<[Column]> = Arc::new([]);
-        for numbers in many.numbers.chunks(KEYS_MAX) {
-            let sql = many.listed.sql(placeholders(numbers.len()));
+        let count = placeholders(many.numbers.len().min(KEYS_MAX));
+        let list = |numbers: &[i64]| {
             // The last one as often as there are placeholders left: it is one of the list all the same.
             let last = numbers.last().copied().unwrap_or_default();
             let values = numbers.iter().copied().chain(std::iter::repeat(last));
-            let parameters: Vec<Value> = values.take(placeholders(numbers.len())).map(Value::Integer).collect();
-            let read = match reading.rows(&sql, &parameters.into()).await {
+            Parameters::from(values.take(count).map(Value::Integer).collect::<Vec<_>>())
+        };
+        let lists: Vec<Parameters> = many.numbers.chunks(KEYS_MAX).map(list).collect();
+        let answers = match reading.snapshot(&many.listed.sql(count), &lists).await {
+            Ok(answers) => answers,
+            Err(Unread::Failed(error)) if !is_of_the_moment(&error) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        for read in answers {
+            let read = match read {
                 Ok(read) => read,
                 Err(Unread::Failed(error)) if !is_of_the_moment(&error) => return Ok(None),
                 Err(other) => return Err(other),
@@ -220,8 +226,8 @@ impl Columns {
 async fn one_by_one(reading: &mut Reading, sql: &str, keys: &[Parameters]) -> Result<Each, Unread> {
     let mut outcomes = Vec::with_capacity(keys.len());
     let mut columns = Columns::default();
-    for key in keys {
-        outcomes.push(match reading.rows(sql, key).await {
+    for read in reading.snapshot(sql, keys).await? {
+        outcomes.push(match read {
             Ok(read) => Ok(Rows {
                 columns: columns.named(&read.columns, read.columns.len()),
                 rows: read.rows,

@@ -15,6 +15,17 @@ fn insert(n: i64) -> Write {
     Write::new("INSERT INTO t (n) VALUES (?)", [n])
 }
 
+/// A database on a server of the test's own, and a proxy before it, with the URL that leads through it.
+async fn behind_a_proxy() -> (MariaDb, Proxy, Database, String) {
+    let server = MariaDb::start().unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let database = Database::on(&server.url(), SCHEMA).await;
+    let url = database
+        .url
+        .replace(&server.address().to_string(), &proxy.address().to_string());
+    (server, proxy, database, url)
+}
+
 /// Ends all of Forebay's connections to that database.
 async fn kill_all(database: &Database) {
     let mut conn = database.plain().await;
@@ -80,12 +91,7 @@ async fn a_batch_whose_connection_is_killed_is_written_again_and_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_cut_off_is_an_unknown_outcome_and_never_written_twice() {
-    let server = MariaDb::start().unwrap();
-    let proxy = Proxy::start(server.address()).unwrap();
-    let database = Database::on(&server.url(), SCHEMA).await;
-    let url = database
-        .url
-        .replace(&server.address().to_string(), &proxy.address().to_string());
+    let (server, proxy, database, url) = behind_a_proxy().await;
     let mysql = MySql::builder(&url)
         .unwrap()
         .retry_for(Duration::from_secs(2))
@@ -133,12 +139,7 @@ async fn a_commit_that_is_cut_off_is_an_unknown_outcome_and_never_written_twice(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stays_away_is_told_and_nothing_was_written() {
-    let server = MariaDb::start().unwrap();
-    let proxy = Proxy::start(server.address()).unwrap();
-    let database = Database::on(&server.url(), SCHEMA).await;
-    let url = database
-        .url
-        .replace(&server.address().to_string(), &proxy.address().to_string());
+    let (_server, proxy, database, url) = behind_a_proxy().await;
     let mysql = MySql::builder(&url)
         .unwrap()
         .retry_for(Duration::from_millis(300))
@@ -280,12 +281,7 @@ async fn what_could_not_be_undone_is_not_written_again_after_a_loss() {
 /// executed again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_have_stayed_is_unknown_where_the_server_cannot_be_asked() {
-    let server = MariaDb::start().unwrap();
-    let proxy = Proxy::start(server.address()).unwrap();
-    let database = Database::on(&server.url(), SCHEMA).await;
-    let url = database
-        .url
-        .replace(&server.address().to_string(), &proxy.address().to_string());
+    let (_server, proxy, database, url) = behind_a_proxy().await;
     let builder = MySql::builder(&url).unwrap().retry_for(Duration::from_millis(300));
     let builder = builder.lock_timeout(Duration::from_secs(60));
     let mysql = builder.connect().await.unwrap();

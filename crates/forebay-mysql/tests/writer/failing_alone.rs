@@ -1,6 +1,6 @@
 //! A statement that fails fails alone: its neighbours are written all the same, in the order of their arrival.
 
-use forebay_write::{CancelToken, StatementErrorKind as Kind, Value, Write, WriteError};
+use forebay_write::{CancelToken, StatementErrorKind as Kind, Value, Write, WriteError, Writer};
 
 use crate::{Database, assert_ok, kind, together};
 
@@ -109,9 +109,24 @@ async fn who_is_cancelled_or_late_has_no_effect() {
 
 /// As `together`, where some leave before the batch goes.
 async fn together_or_withdrawn(mysql: &forebay_mysql::MySql, writes: Vec<Write>) -> Vec<crate::Answer> {
-    let writer = forebay_write::Writer::builder()
+    let writer = Writer::builder()
         .max_in_flight(1)
         .max_wait(std::time::Duration::from_millis(50))
         .build(mysql.clone());
     futures_util::future::join_all(writes.into_iter().map(|write| writer.submit(write))).await
+}
+
+/// The server describes what comes back before it fails, and does not describe it again.
+#[tokio::test]
+async fn what_a_statement_returns_is_understood_also_when_it_has_failed_before() {
+    let database = Database::new("CREATE TABLE t (k INT UNIQUE); INSERT INTO t VALUES (7)").await;
+    let writer = Writer::new(database.builder().max_connections(1).connect().await.unwrap());
+    let insert = async |k: i64| writer.execute("INSERT INTO t VALUES (?) RETURNING k, k + 1", [k]).await;
+    for _ in 0..2 {
+        assert_eq!(kind(&insert(7).await), Kind::Unique);
+    }
+    for k in [8, 9] {
+        let outcome = insert(k).await.unwrap();
+        assert_eq!(outcome.rows, [[Value::Integer(k), Value::Integer(k + 1)]]);
+    }
 }

@@ -35,6 +35,12 @@ async fn many_rows_are_few_statements_and_one_commit() {
     assert!(after.0 - before.0 < 20, "{} statements", after.0 - before.0);
     assert_eq!(after.1 - before.1, 1);
     assert_eq!(database.read("SELECT COUNT(*), SUM(n) FROM t").await, ["1000|499500"]);
+    // What the table is like is known: 20 rows are a statement and a commit.
+    let before = (executed(&database).await, commits().await);
+    let answers = together(&mysql, (1000..1020).map(insert).collect()).await;
+    assert!(answers.iter().all(Result::is_ok));
+    let after = (executed(&database).await, commits().await);
+    assert_eq!((after.0 - before.0, after.1 - before.1), (1, 1));
 }
 
 #[tokio::test]
@@ -346,6 +352,48 @@ async fn a_table_that_is_changed_between_batches_is_looked_at_again() {
     }
     database.run("DROP TABLE t").await;
     assert!(batch().await.iter().all(|answer| kind(answer) == Kind::Text));
+}
+
+/// What the server returns of a column is an id only as long as the server numbers that column.
+#[tokio::test]
+async fn what_is_told_as_an_id_is_numbered_by_the_server() {
+    let database = Database::new(
+        "CREATE SEQUENCE s START WITH 1000; CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)",
+    )
+    .await;
+    let mysql = database.open().await;
+    let batch = async || -> Vec<Option<i64>> {
+        let answers = together(&mysql, (0..40).map(insert).collect()).await;
+        answers.iter().map(|answer| assert_ok(answer).last_insert_id).collect()
+    };
+    let those = async |column: &str, from: &str| -> Vec<Option<i64>> {
+        let rows = database
+            .read(&format!("SELECT {column} FROM t WHERE id >= {from} ORDER BY {column}"))
+            .await;
+        rows.iter().map(|row| Some(row.parse().unwrap())).collect()
+    };
+    assert_eq!(batch().await, those("id", "1").await);
+    database.run("ALTER TABLE t MODIFY id BIGINT DEFAULT NEXTVAL(s)").await;
+    assert_eq!(batch().await, [None; 40]);
+    database
+        .run("CREATE OR REPLACE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)")
+        .await;
+    assert_eq!(batch().await, those("id", "1").await);
+    let moved = "CREATE OR REPLACE TABLE t (id BIGINT DEFAULT NEXTVAL(s) PRIMARY KEY, n INT, other BIGINT AUTO_INCREMENT UNIQUE)";
+    database.run(moved).await;
+    assert_eq!(batch().await, those("other", "1").await);
+}
+
+/// Without transactions, a server that is not strict with them stores what it should refuse, but for the first row of many.
+#[tokio::test]
+async fn a_row_that_would_be_refused_alone_is_not_told_as_written_where_the_table_became_another_one() {
+    let database = Database::new("CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, n TINYINT)").await;
+    let mysql = database.open().await;
+    let answers = together(&mysql, (0..40).map(insert).collect()).await;
+    assert!(answers.iter().all(Result::is_ok));
+    database.run("ALTER TABLE t ENGINE = MyISAM").await;
+    let answers = together(&mysql, (0..40).map(|n| insert(if n == 7 { 1000 } else { n })).collect()).await;
+    assert!(answers[7].is_err(), "{:?}", answers[7]);
 }
 
 #[tokio::test]

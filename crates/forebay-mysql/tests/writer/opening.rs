@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use forebay_mysql::MySql;
+use forebay_mysql::{ConnectError, MySql};
 use forebay_write::{ReadError, WriteError, Writer};
 
 use crate::Database;
@@ -21,7 +21,7 @@ async fn a_wrong_password_is_told_at_once_with_user_and_host_but_no_password() {
     };
     assert!(begun.elapsed() < Duration::from_secs(5));
     let told = format!("{error} {error:?}");
-    assert!(matches!(error, WriteError::Unavailable { .. }));
+    assert!(matches!(error, ConnectError::Unavailable { .. }));
     // Who, where, and which database.
     let place = url.rsplit_once('@').unwrap().1;
     assert!(told.contains(&format!("{name}@{place}:")), "{told}");
@@ -38,7 +38,7 @@ async fn nobody_there_or_no_such_database_is_told_at_once() {
     ] {
         let refused = MySql::connect(&url).await.err();
         assert!(
-            matches!(refused, Some(WriteError::Unavailable { .. })),
+            matches!(refused, Some(ConnectError::Unavailable { .. })),
             "{url}: {refused:?}"
         );
     }
@@ -46,7 +46,7 @@ async fn nobody_there_or_no_such_database_is_told_at_once() {
     for url in ["postgres://localhost", "mysql://root@127.0.0.1/test?what=this"] {
         let refused = MySql::connect(url).await.err();
         assert!(
-            matches!(refused, Some(WriteError::InvalidUrl { .. })),
+            matches!(refused, Some(ConnectError::InvalidUrl { .. })),
             "{url}: {refused:?}"
         );
     }
@@ -69,7 +69,7 @@ async fn a_password_that_has_to_be_encoded_is_told_and_not_repeated() {
         let Err(error) = MySql::builder(url) else {
             panic!("it was understood")
         };
-        assert!(matches!(error, WriteError::InvalidUrl { .. }));
+        assert!(matches!(error, ConnectError::InvalidUrl { .. }));
         let told = format!("{error} {error:?}");
         assert!(told.contains("%40") && !told.contains("word@"), "{told}");
     }

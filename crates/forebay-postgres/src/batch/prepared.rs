@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::connection::Prepared;
 use crate::plan::Plan;
+use crate::prepared::Prepared;
 use forebay_write::StatementError;
 
 /// The statements of a group, prepared on the connection that it runs on.

@@ -1,14 +1,14 @@
 //! Recovery: what follows when a transaction was rolled back or lost.
 //!
-//! Promises: a loss, a conflict and a plan that is outdated are tried again for as long as is tried at all, and in halves where
-//! the whole fails again; who waits for a lock is separated from those who do not; whoever cannot be tried again is told why.
-//! Knows nothing of how a transaction is run.
+//! Promises: after a lost connection, a conflict or an outdated plan a group is tried again until the batch's deadline, in
+//! halves if the whole of it fails again; a statement that waits for a lock is parted from the others; one that is not tried
+//! again gets its error. Knows nothing of how a transaction is run.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::interruption::Interruption;
-use super::state::{Batch, Group, Mode};
+use super::state::{Batch, Group, Mode, wait_for};
 use forebay_remote::settled::Settled;
 use forebay_write::StatementError;
 
@@ -18,12 +18,12 @@ const CONFLICTS_MAX: u32 = 2;
 const REPLANS_MAX: u32 = 3;
 
 impl Batch<'_> {
-    /// What to do after a transaction that left nothing.
-    pub(super) async fn recover(&mut self, mut group: Group, interruption: Interruption) {
+    /// What to do after a transaction that left nothing; after a loss or a conflict, at `next_try`, if there is one.
+    pub(super) async fn recover(&mut self, mut group: Group, interruption: Interruption, next_try: Option<Instant>) {
         match interruption {
             Interruption::Lost(cause) => {
                 group.losses += 1;
-                if self.may_wait().await {
+                if wait_for(next_try).await {
                     if group.losses > 1 && group.indices.len() > 1 {
                         // Twice: it may be one of them that does it.
                         let halves = group.halves().map(|half| Group { losses: 1, ..half });
@@ -38,7 +38,7 @@ impl Batch<'_> {
             }
             Interruption::Conflict(error) => {
                 group.conflicts += 1;
-                if !self.may_wait().await {
+                if !wait_for(next_try).await {
                     self.settle_all(&group.indices, &error.into());
                 } else if group.conflicts > CONFLICTS_MAX && group.indices.len() > 1 {
                     let halves = group.halves();

@@ -1,31 +1,34 @@
 //! The steps of a batch that are sets: many INSERTs of one text as one statement.
 //!
-//! Promises: a set is all written or not at all, and each of its callers is told its own. Where rows in conflict are to be
-//! expected they are looked for first and executed by themselves, to fail: those in conflict with what is there before the
-//! others, those in conflict with one another after them. What was not found fails the set, and is found by splitting the set; where
-//! a set does not fail, all are written in the order of their arrival.
+//! Promises: a set is all written or not at all, and each of its callers is told its own. Where conflicts are likely, rows in
+//! conflict are looked for first and executed by themselves, so that they alone fail: those in conflict with what is there
+//! before the others, those in conflict with one another after them. What was not found fails the set, and is found by
+//! splitting the set; where a set does not fail, all are written in the order of their arrival.
 //!
 //! Does not know: how a set is spelled ([`set`]), when it runs and what follows if it fails.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tokio_postgres::types::{ToSql, Type};
+use postgres_types::{ToSql, Type};
 
 use super::interruption::{Interruption, general, interruption};
 use super::prepared::PreparedTexts;
 use super::state::Batch;
 use super::subtransaction::{RELEASE, SAVE, STATEMENTS_MAX, UNDO};
-use crate::connection::{Answered, Connection, Message, Prepared, Whose, answer, pipeline};
+use crate::answered::{Answered, own};
+use crate::connection::Connection;
 use crate::error::{Failure, failure};
-use crate::facts::{self, Facts, QUERY as FACTS};
+use crate::facts::{self, Facts, Reliance};
+use crate::pipeline::{Answer, Refusal, Whose};
 use crate::plan::Plan;
+use crate::prepared::Prepared;
 use crate::set::{self, Form, Sift};
-use crate::statement::{control, sent};
+use crate::statement::sent;
 use crate::types::{self, Column};
 use forebay_remote::alike::Alike;
 use forebay_remote::settled::WriteResult;
-use forebay_write::{Outcome, StatementError, StatementErrorKind, Value};
+use forebay_write::{Outcome, StatementError, StatementErrorKind};
 
 /// One list of a set's, ready to be sent.
 type List<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -42,7 +45,8 @@ pub(super) struct Set {
     draw: Option<Prepared>,
     /// Asked first, where rows in conflict are to be expected.
     sift: Option<(Sift, Prepared)>,
-    /// Reads the facts again.
+    /// What of them, and what asks for it again.
+    reliance: Reliance,
     asked: Prepared,
     /// The names of the columns that each caller is told.
     columns: Arc<[String]>,
@@ -72,7 +76,7 @@ impl Batch<'_> {
             plan.learn(facts);
         }
         let Some(facts) = plan.facts() else { return Ok(None) };
-        let types = texts.ready(plan).statement.params();
+        let types = &*texts.ready(plan).parameters;
         let Some(form) = set::form(insert, &facts, types) else {
             return Ok(None);
         };
@@ -106,7 +110,6 @@ impl Batch<'_> {
                 return Ok(None);
             }
         };
-        let asked = connection.prepare(FACTS, &[Type::TEXT]).await.map_err(general)?;
         let mut sift = None;
         if plan.is_wary()
             && let Some(wanted) = set::sift(insert, &facts, types)
@@ -117,8 +120,15 @@ impl Batch<'_> {
                 Err(_) => plan.stop_sifting(),
             }
         }
+        let reliance = if draw.is_some() || sift.is_some() {
+            Reliance::All
+        } else {
+            Reliance::Plain
+        };
+        let asked = connection.prepare(&reliance.query(&insert.table), &[]).await;
+        let asked = asked.map_err(general)?;
         let columns = if insert.returning.is_some() {
-            Arc::clone(&texts.ready(plan).columns)
+            Arc::clone(&texts.ready(plan).column_names)
         } else {
             Arc::default()
         };
@@ -130,6 +140,7 @@ impl Batch<'_> {
             prepared,
             draw,
             sift,
+            reliance,
             asked,
             columns,
         }))
@@ -139,7 +150,7 @@ impl Batch<'_> {
     /// there, or with one another. It is a hint in both directions.
     pub(super) async fn sift(
         &self,
-        connection: &Connection,
+        connection: &mut Connection,
         begin: &mut Option<String>,
         set: &Set,
     ) -> Result<Sifted, Interruption> {
@@ -150,30 +161,24 @@ impl Batch<'_> {
                 second: Vec::new(),
             });
         };
-        let client = connection.client();
-        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
-        let begins = begin.is_some();
-        if let Some(begin) = begin.take() {
-            messages.push(control(client, begin));
-        }
         let lists = self.lists(&sift.sources, &set.indices);
-        messages.push(Box::pin(answer(Whose::Ours, connection, &prepared.statement, lists)));
-        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
-        if begins {
-            let begun = answers.next().expect("one answer a message");
-            begun.map_err(|error| general(failure(&error, "BEGIN")))?;
-        }
-        let found = match answers.next().expect("one answer a message") {
+        let found = self
+            .behind(connection, begin.take(), |together| {
+                together.execute(Whose::Ours, prepared, sent_lists(&lists));
+            })
+            .await?;
+        let found = match first(found) {
             Ok(found) => found,
-            Err(error) => {
+            Err(refusal) => {
                 // It may write where it may not read. The transaction is broken; the next does not ask.
                 set.plan.stop_sifting();
-                return Err(general(failure(&error, &sift.sql)));
+                return Err(general(failure(refusal, &sift.sql)));
             }
         };
         let mut is_there = vec![false; set.indices.len()];
-        for row in &found.rows {
-            let index: i64 = row.get(0);
+        for mut row in found.rows() {
+            let (kind, value) = row.next().expect("it is of one column");
+            let index: i64 = own(kind, value);
             let index = usize::try_from(index - 1).expect("indices are counted from 1");
             is_there[index] = true;
         }
@@ -222,26 +227,20 @@ impl Batch<'_> {
     /// Draws a number for each of so many rows. None, and the transaction is broken: their statements tell why.
     async fn draw(
         &self,
-        connection: &Connection,
-        first: Option<String>,
+        connection: &mut Connection,
+        begin: Option<String>,
         (set, draw): (&Set, &Prepared),
         rows: usize,
     ) -> Result<Option<Vec<i64>>, Interruption> {
-        let client = connection.client();
-        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(2);
-        let begins = first.is_some();
-        if let Some(first) = first {
-            messages.push(control(client, first));
-        }
         let wanted = i32::try_from(rows).expect("a batch has fewer rows than that");
-        messages.push(Box::pin(answer(Whose::Ours, connection, &draw.statement, [wanted])));
-        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
-        if begins && let Some(Err(error)) = answers.next() {
-            return Err(general(failure(&error, "BEGIN")));
-        }
-        match answers.next().expect("one answer a message") {
+        let drawn = self
+            .behind(connection, begin, |together| {
+                together.execute(Whose::Ours, draw, [wanted]);
+            })
+            .await?;
+        match first(drawn) {
             Ok(drawn) => {
-                let numbers: Vec<i64> = drawn.rows.first().map(|row| row.get(0)).unwrap_or_default();
+                let numbers: Vec<i64> = drawn.first(0).unwrap_or_default();
                 if numbers.len() != rows {
                     // Something between us and the sequence.
                     set.plan.distrust_sets();
@@ -249,7 +248,7 @@ impl Batch<'_> {
                 }
                 Ok(Some(numbers))
             }
-            Err(error) => failed(set, &error).map(|()| None),
+            Err(refusal) => failed(set, refusal).map(|()| None),
         }
     }
 
@@ -257,24 +256,20 @@ impl Batch<'_> {
     /// tell why.
     pub(super) async fn set(
         &self,
-        connection: &Connection,
-        first: Option<String>,
+        connection: &mut Connection,
+        mut begin: Option<String>,
         set: &Set,
         indices: &[usize],
         results: &mut Vec<(usize, WriteResult)>,
     ) -> Result<bool, Interruption> {
-        let insert = set.plan.insert.as_ref().expect("a set is made of INSERTs");
-        let client = connection.client();
         if indices.is_empty() {
             // BEGIN, if that was not said yet.
-            if let Some(first) = first {
-                connection.command(&first).await.map_err(general)?;
-            }
+            self.begin_first(connection, &mut begin).await?;
             return Ok(true);
         }
-        let (mut first, mut numbers) = (first, Vec::new());
+        let mut numbers = Vec::new();
         if let Some(draw) = &set.draw {
-            match self.draw(connection, first.take(), (set, draw), indices.len()).await? {
+            match self.draw(connection, begin.take(), (set, draw), indices.len()).await? {
                 Some(drawn) => numbers = drawn,
                 None => return Ok(false),
             }
@@ -283,43 +278,25 @@ impl Batch<'_> {
         if set.draw.is_some() {
             lists.push(Box::new(numbers.as_slice()));
         }
-        let begins = first.is_some();
-        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> = Vec::with_capacity(3);
-        if let Some(first) = first {
-            messages.push(control(client, first));
-        }
-        messages.push(Box::pin(answer(
-            Whose::Callers,
-            connection,
-            &set.prepared.statement,
-            lists,
-        )));
-        messages.push(Box::pin(answer(
-            Whose::Callers,
-            connection,
-            &set.asked.statement,
-            [insert.table.as_str()],
-        )));
-        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
-        if begins && let Some(Err(error)) = answers.next() {
-            return Err(general(failure(&error, "BEGIN")));
-        }
-        let (written, facts) = (answers.next(), answers.next());
-        let written = match written.expect("one answer a message") {
+        let answers = self
+            .behind(connection, begin, |together| {
+                together.execute(Whose::Callers, &set.prepared, sent_lists(&lists));
+                together.execute(Whose::Ours, &set.asked, [0_i32; 0]);
+            })
+            .await?;
+        let [written, facts] = <[Answer; 2]>::try_from(answers).expect("one answer a statement");
+        let written = match written {
             Ok(written) => written,
-            Err(error) => return failed(set, &error).map(|()| false),
+            Err(refusal) => return failed(set, refusal).map(|()| false),
         };
         if written.too_many.is_some() {
             // It is for one statement that there is a limit.
             return Ok(false);
         }
-        let facts = facts
-            .expect("one answer a message")
-            .map_err(|error| general(failure(&error, FACTS)))?;
-        let facts = facts::found(&facts);
+        let facts = facts.map_err(|refusal| general(failure(refusal, "")))?;
         // What the plan knows by now may be newer than what the form was made of.
-        if facts.as_ref() != Some(&set.facts) {
-            set.plan.learn(facts);
+        if !set.reliance.holds(&set.facts, &facts) {
+            set.plan.learn(None);
             return Err(Interruption::Outdated(StatementError::new(
                 StatementErrorKind::Conflict,
                 0,
@@ -371,7 +348,7 @@ impl Batch<'_> {
     /// them does not fail, nobody is told: in its place it may be in the way of those after it.
     pub(super) async fn are_in_conflict(
         &self,
-        connection: &Connection,
+        connection: &mut Connection,
         indices: &[usize],
         texts: &PreparedTexts,
         results: &mut Vec<(usize, WriteResult)>,
@@ -379,39 +356,34 @@ impl Batch<'_> {
         if indices.is_empty() {
             return Ok(true);
         }
-        let client = connection.client();
-        let mut messages = Vec::with_capacity(2 * indices.len() + 2);
-        messages.push(control(client, SAVE.to_owned()));
-        for &index in indices {
-            let statement = &texts.ready(&self.plans[index]).statement;
-            messages.push(Box::pin(answer(
-                Whose::Callers,
-                connection,
-                statement,
-                sent(self.writes[index].parameters()),
-            )));
-            messages.push(control(client, "ROLLBACK TO forebay_batch".to_owned()));
-        }
-        messages.push(control(client, RELEASE.to_owned()));
-        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?.into_iter();
+        let answers = connection
+            .pipeline(|pipeline| {
+                pipeline.command(SAVE);
+                for &index in indices {
+                    let prepared = texts.ready(&self.plans[index]);
+                    pipeline.execute(Whose::Callers, prepared, sent(self.writes[index].parameters()));
+                    pipeline.command("ROLLBACK TO forebay_batch");
+                }
+                pipeline.command(RELEASE);
+            })
+            .await
+            .map_err(general)?;
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().expect("one answer a statement");
         let mut failed = Vec::with_capacity(indices.len());
-        let check = |answer: Option<Result<Answered, tokio_postgres::Error>>| {
-            answer
-                .expect("one answer a message")
-                .map_err(|error| general(failure(&error, SAVE)))
-        };
-        check(answers.next())?;
+        let check = |answer: Answer| answer.map_err(|refusal| general(failure(refusal, SAVE)));
+        check(next())?;
         for &index in indices {
-            match answers.next().expect("one answer a message") {
+            match next() {
                 Ok(_) => {}
-                Err(error) => match failure(&error, &self.plans[index].sql) {
+                Err(refusal) => match failure(refusal, &self.plans[index].sql) {
                     Failure::Statement(error) => failed.push((index, Err(error.into()))),
                     other => return Err(interruption(other, index)),
                 },
             }
-            check(answers.next())?;
+            check(next())?;
         }
-        check(answers.next())?;
+        check(next())?;
         let all = failed.len() == indices.len();
         if all {
             results.append(&mut failed);
@@ -420,9 +392,19 @@ impl Batch<'_> {
     }
 }
 
+/// The lists as they are sent.
+fn sent_lists<'b>(lists: &'b [List<'_>]) -> impl Iterator<Item = &'b (dyn ToSql + Sync)> + Clone {
+    lists.iter().map(|list| &**list as &(dyn ToSql + Sync))
+}
+
+/// The only answer.
+fn first(mut answers: Vec<Answer>) -> Answer {
+    answers.pop().expect("one answer a statement")
+}
+
 /// What it means that a set failed: whose row it was is not known, and its statements tell why, each by itself.
-fn failed(set: &Set, error: &tokio_postgres::Error) -> Result<(), Interruption> {
-    match failure(error, &set.plan.sql) {
+fn failed(set: &Set, refusal: Refusal) -> Result<(), Interruption> {
+    match failure(refusal, &set.plan.sql) {
         Failure::Statement(error) => {
             if error.kind == StatementErrorKind::Unique {
                 set.plan.expect_conflicts();
@@ -448,7 +430,7 @@ fn share_out(
         Interruption::Guilty
     };
     let rows = if set.draw.is_some() {
-        written.rows.len() as u64
+        written.row_count() as u64
     } else {
         written.count
     };
@@ -465,18 +447,18 @@ fn share_out(
     owners.sort_unstable_by_key(|(number, _)| *number);
     // The number, and then what was asked for.
     let names = &set.columns;
-    for row in &written.rows {
-        let number = types::value(row, 0).ok().and_then(|number| number.as_integer());
+    for row in written.rows() {
+        let mut values = types::row(row).unwrap_or_default().into_iter();
+        let number = values.next().and_then(|number| number.as_integer());
         let owner = number.and_then(|number| {
             let owner = owners.binary_search_by_key(&number, |(number, _)| *number).ok()?;
             owners[owner].1.take()
         });
-        let values: Result<Vec<Value>, _> = (1..=names.len()).map(|column| types::value(row, column)).collect();
         // Each by itself is told why.
-        let (Some(index), Ok(values)) = (owner, values) else {
+        let Some(index) = owner else {
             return Err(distrust());
         };
-        results.push((index, Ok(one(names.to_vec(), vec![values]))));
+        results.push((index, Ok(one(names.to_vec(), vec![values.collect()]))));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! State: a batch while it is run: which of its writes are settled, and the groups that come next.
+//! State: a batch while it runs: which of its writes are settled, and the groups that come next.
 //!
-//! Promises: who is settled is not run again. Knows nothing of how a group is run.
+//! Promises: a settled write is not run again. Knows nothing of how a group is run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::inner::Inner;
 use crate::plan::Plan;
-use forebay_remote::retry::Backoff;
+use forebay_remote::backoff::Backoff;
 use forebay_remote::settled::{Settled, WriteResult};
 use forebay_write::{Write, WriteError};
 
@@ -43,7 +43,7 @@ pub(super) struct Batch<'a> {
     pub(super) groups: VecDeque<Group>,
     pub(super) backoff: Backoff,
     pub(super) is_lock_waiter: bool,
-    /// How many statements were put off because of a lock.
+    /// How many statements were deferred because of a lock.
     pub(super) locks: u32,
     /// What is prepared was forgotten once, as it may have been outdated.
     pub(super) is_renewed: bool,
@@ -116,15 +116,15 @@ impl<'a> Batch<'a> {
         self.backoff.deadline()
     }
 
+    /// When to try again; none if there is no time for that.
+    pub(super) fn next_try(&mut self) -> Option<Instant> {
+        Some(Instant::now() + self.backoff.next_delay()?)
+    }
+
     /// Waits a little; whether there is time to try again.
     pub(super) async fn may_wait(&mut self) -> bool {
-        match self.backoff.next_delay() {
-            Some(delay) => {
-                tokio::time::sleep(delay).await;
-                true
-            }
-            None => false,
-        }
+        let next_try = self.next_try();
+        wait_for(next_try).await
     }
 }
 
@@ -155,4 +155,11 @@ impl Group {
             Self::new(after.to_vec(), self.mode),
         ]
     }
+}
+
+/// Waits until then; whether there is something to wait for.
+pub(super) async fn wait_for(next_try: Option<Instant>) -> bool {
+    let Some(next_try) = next_try else { return false };
+    tokio::time::sleep_until(next_try.into()).await;
+    true
 }

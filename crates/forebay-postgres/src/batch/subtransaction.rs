@@ -1,4 +1,5 @@
-//! Subtransaction: statements of a transaction by themselves, not as a set: all sent at once, or so many behind a savepoint.
+//! Subtransaction: statements of a transaction by themselves, not as a set: all sent at once, or a number of them behind each
+//! savepoint.
 //!
 //! Promises: those that stand have their outcomes; one that fails behind a savepoint undoes only itself. Knows nothing of
 //! the commit.
@@ -8,9 +9,11 @@ use std::collections::VecDeque;
 use super::interruption::{Interruption, general, interruption};
 use super::prepared::PreparedTexts;
 use super::state::Batch;
-use crate::connection::{Answered, Connection, Message, Whose, answer, pipeline};
+use crate::answered::Answered;
+use crate::connection::Connection;
 use crate::error::{Failure, failure};
-use crate::statement::{control, is_of_types, outcome, sent};
+use crate::pipeline::{Answer, Together, Whose};
+use crate::statement::{is_of_types, outcome, sent};
 use forebay_remote::settled::WriteResult;
 use forebay_write::StatementError;
 
@@ -25,7 +28,7 @@ impl Batch<'_> {
     /// Begins, if that was not done yet.
     pub(super) async fn begin_first(
         &self,
-        connection: &Connection,
+        connection: &mut Connection,
         begin: &mut Option<String>,
     ) -> Result<(), Interruption> {
         match begin.take() {
@@ -34,34 +37,45 @@ impl Batch<'_> {
         }
     }
 
-    /// Executes each by itself, all in one pipeline.
+    /// Executes each by itself, all in one pipeline. What comes after one that fails is not executed.
     pub(super) async fn singles(
         &self,
-        connection: &Connection,
+        connection: &mut Connection,
         first: Option<String>,
         indices: &[usize],
         texts: &PreparedTexts,
-    ) -> Result<Vec<Result<Answered, tokio_postgres::Error>>, Interruption> {
-        let client = connection.client();
-        let mut messages: Vec<Message<'_, Result<Answered, tokio_postgres::Error>>> =
-            Vec::with_capacity(indices.len() + 1);
-        let begins = first.is_some();
-        if let Some(first) = first {
-            messages.push(control(client, first));
-        }
-        for &index in indices {
-            let statement = &texts.ready(&self.plans[index]).statement;
-            let parameters = self.writes[index].parameters();
-            messages.push(Box::pin(answer(
-                Whose::Callers,
-                connection,
-                statement,
-                sent(parameters),
-            )));
-        }
-        let mut answers = connection.all(pipeline(messages)).await.map_err(general)?;
-        if begins && let Err(error) = answers.remove(0) {
-            return Err(general(failure(&error, "BEGIN")));
+    ) -> Result<Vec<Answer>, Interruption> {
+        self.behind(connection, first, |together| {
+            for &index in indices {
+                let prepared = texts.ready(&self.plans[index]);
+                together.execute(Whose::Callers, prepared, sent(self.writes[index].parameters()));
+            }
+        })
+        .await
+    }
+
+    /// The answers of what `ask` asks, which is executed behind what is `first` to be said, if there is something. Everything goes in one
+    /// flight; what comes after one that fails is not executed.
+    pub(super) async fn behind(
+        &self,
+        connection: &mut Connection,
+        first: Option<String>,
+        ask: impl FnOnce(&mut Together<'_, '_>),
+    ) -> Result<Vec<Answer>, Interruption> {
+        let first: Vec<&str> = first.iter().flat_map(|first| first.split("; ")).collect();
+        let mut answers = connection
+            .pipeline(|pipeline| {
+                pipeline.together(|together| {
+                    for sql in &first {
+                        together.command(sql);
+                    }
+                    ask(together);
+                });
+            })
+            .await
+            .map_err(general)?;
+        for (answer, sql) in answers.drain(..first.len()).zip(first) {
+            answer.map_err(|refusal| general(failure(refusal, sql)))?;
         }
         Ok(answers)
     }
@@ -69,7 +83,7 @@ impl Batch<'_> {
     /// Statements that share a savepoint. Those that fail have their errors; what is left of them goes on.
     pub(super) async fn subtransaction(
         &self,
-        connection: &Connection,
+        connection: &mut Connection,
         indices: &[usize],
         texts: &PreparedTexts,
         results: &mut Vec<(usize, WriteResult)>,
@@ -84,7 +98,7 @@ impl Batch<'_> {
                 let index = part[position];
                 let result = match answer {
                     Ok(answered) => self.outcome(index, texts, &answered),
-                    Err(error) => match failure(&error, &self.plans[index].sql) {
+                    Err(refusal) => match failure(refusal, &self.plans[index].sql) {
                         Failure::Statement(error) if self.may_be_outdated(&error) => {
                             return Err(Interruption::Outdated(error));
                         }

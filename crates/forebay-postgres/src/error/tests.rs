@@ -2,7 +2,9 @@
 
 use postgres_types::ToSql;
 
-use super::{super::test_server::session, *};
+use super::{super::test_server::connection, *};
+use crate::connection::Connection;
+use crate::pipeline::Whose;
 use crate::types::{Column, Parameter};
 use forebay_write::Value;
 
@@ -24,8 +26,8 @@ const TABLES: &str = "
 
 #[tokio::test]
 async fn every_kind_is_told_by_its_state() {
-    let session = session().await;
-    session.batch_execute(TABLES).await.unwrap();
+    let (mut session, _server) = connection().await;
+    session.command(TABLES).await.unwrap();
     let cases = [
         (
             "INSERT INTO things VALUES (1)",
@@ -125,9 +127,9 @@ async fn every_kind_is_told_by_its_state() {
         ("DO $$ BEGIN RAISE SQLSTATE '0A000'; END $$", "0A000", Kind::Text, None),
     ];
     for (sql, state, kind, constraint) in cases {
-        let error = session.batch_execute(sql).await.unwrap_err();
-        let Failure::Statement(told) = failure(&error, sql) else {
-            panic!("{sql}: {:?}", failure(&error, sql));
+        let told = match session.command(sql).await.unwrap_err() {
+            Failure::Statement(told) => told,
+            other => panic!("{sql}: {other:?}"),
         };
         assert_eq!(told.sqlstate.as_deref(), Some(state), "{sql}");
         assert_eq!(told.kind, kind, "{sql}");
@@ -138,14 +140,14 @@ async fn every_kind_is_told_by_its_state() {
 
 #[tokio::test]
 async fn the_message_has_the_detail_and_the_offset_is_in_bytes() {
-    let session = session().await;
-    session.batch_execute(TABLES).await.unwrap();
-    let told = |error: tokio_postgres::Error, sql| match failure(&error, sql) {
+    let (mut session, _server) = connection().await;
+    session.command(TABLES).await.unwrap();
+    let told = |failure: Failure| match failure {
         Failure::Statement(told) => told,
         other => panic!("{other:?}"),
     };
     let sql = "INSERT INTO things VALUES (1)";
-    let unique = told(session.execute(sql, &[]).await.unwrap_err(), sql);
+    let unique = told(session.command(sql).await.unwrap_err());
     assert_eq!(
         unique.message,
         "duplicate key value violates unique constraint \"things_key\" (Key (id)=(1) already exists.)"
@@ -153,14 +155,14 @@ async fn the_message_has_the_detail_and_the_offset_is_in_bytes() {
     assert_eq!(unique.offset, None);
     // Characters of two, three and four bytes stand before it.
     let sql = "SELECT 'ä€😀', absent FROM things";
-    let column = told(session.prepare(sql).await.unwrap_err(), sql);
+    let column = told(session.prepare(sql, &[]).await.err().unwrap());
     assert_eq!(column.offset, sql.find("absent"));
     let sql = "SELECT 'ä' +";
-    let end = told(session.prepare(sql).await.unwrap_err(), sql);
+    let end = told(session.prepare(sql, &[]).await.err().unwrap());
     assert_eq!(end.offset, Some(sql.len()));
     // A text that the caller did not write.
     let sql = "DO $$ BEGIN EXECUTE 'SELEC 1'; END $$";
-    let internal = told(session.batch_execute(sql).await.unwrap_err(), sql);
+    let internal = told(session.command(sql).await.unwrap_err());
     assert_eq!(internal.kind, Kind::Text);
     assert_eq!(internal.offset, None);
     // A text shorter than the server's own.
@@ -170,9 +172,9 @@ async fn the_message_has_the_detail_and_the_offset_is_in_bytes() {
 
 #[tokio::test]
 async fn what_cannot_run_in_a_transaction_runs_alone() {
-    let session = session().await;
+    let (mut session, _server) = connection().await;
     session
-        .batch_execute(
+        .command(
             "CREATE TEMP TABLE parents (id int PRIMARY KEY);
              CREATE TEMP TABLE things (parent int REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
              CREATE OR REPLACE PROCEDURE pg_temp.commits() LANGUAGE plpgsql AS 'BEGIN COMMIT; END';
@@ -195,125 +197,187 @@ async fn what_cannot_run_in_a_transaction_runs_alone() {
         ),
     ];
     for (before, sql, state) in cases {
-        session.batch_execute(&format!("BEGIN; {before}")).await.unwrap();
-        let error = session.batch_execute(sql).await.unwrap_err();
-        match failure(&error, sql) {
+        session.command(&format!("BEGIN; {before}")).await.unwrap();
+        let error = session.command(sql).await.unwrap_err();
+        match error {
             Failure::Alone(told) => assert_eq!(told.sqlstate.as_deref(), Some(state)),
             other => panic!("{sql}: {other:?}"),
         }
-        let next = session.batch_execute("SELECT 1").await.unwrap_err();
-        assert!(matches!(failure(&next, "SELECT 1"), Failure::Skipped(_)));
-        session.batch_execute("ROLLBACK").await.unwrap();
+        let next = session.command("SELECT 1").await.unwrap_err();
+        assert!(matches!(next, Failure::Skipped(_)));
+        session.command("ROLLBACK").await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn conflicts_and_locks_are_told_apart() {
-    let (one, other) = (session().await, session().await);
-    one.batch_execute("DROP TABLE IF EXISTS contended; CREATE TABLE contended (id int PRIMARY KEY, n int)")
+async fn a_statement_whose_commit_fails_has_failed() {
+    let (mut session, _server) = connection().await;
+    session
+        .command(
+            "CREATE TEMP TABLE things (id int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+             CREATE FUNCTION pg_temp.ends() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
+             CREATE TEMP TABLE ending (id int);
+             CREATE CONSTRAINT TRIGGER ends AFTER INSERT ON ending DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION pg_temp.ends()",
+        )
         .await
         .unwrap();
-    one.batch_execute("INSERT INTO contended VALUES (1, 0), (2, 0)")
+    let insert = "INSERT INTO things VALUES ($1)";
+    let prepared = session.prepare(insert, &[]).await;
+    let prepared = prepared.unwrap_or_else(|_| panic!("it is prepared"));
+    for is_new in [true, false] {
+        let inserted = session.execute(Whose::Callers, &prepared, [7_i32], insert).await;
+        match inserted {
+            Ok(_) => assert!(is_new),
+            Err(Failure::Statement(told)) => assert_eq!((is_new, told.sqlstate.as_deref()), (false, Some("23505"))),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    // Those that commit together fail together.
+    let answers = session
+        .pipeline(|pipeline| {
+            pipeline.together(|together| {
+                for id in [8_i32, 7] {
+                    together.execute(Whose::Callers, &prepared, [id]);
+                }
+            });
+            pipeline.execute(Whose::Callers, &prepared, [9_i32]);
+        })
+        .await
+        .unwrap();
+    let kinds: Vec<bool> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(kinds, [false, false, true]);
+
+    let insert = "INSERT INTO ending VALUES ($1)";
+    let prepared = session.prepare(insert, &[]).await;
+    let prepared = prepared.unwrap_or_else(|_| panic!("it is prepared"));
+    let answers = session
+        .pipeline(|pipeline| pipeline.execute(Whose::Callers, &prepared, [7_i32]))
+        .await
+        .unwrap();
+    // It was executed, so nothing less can be said of it.
+    assert!(
+        matches!(&answers[..], [Err(Refusal::Lost(cause))] if cause.contains("57P01")),
+        "{answers:?}"
+    );
+}
+
+#[tokio::test]
+async fn conflicts_and_locks_are_told_apart() {
+    let ((mut one, _server), (mut other, _)) = (connection().await, connection().await);
+    one.command("DROP TABLE IF EXISTS contended; CREATE TABLE contended (id int PRIMARY KEY, n int)")
+        .await
+        .unwrap();
+    one.command("INSERT INTO contended VALUES (1, 0), (2, 0)")
         .await
         .unwrap();
 
-    one.batch_execute("BEGIN; UPDATE contended SET n = 1 WHERE id = 1")
+    one.command("BEGIN; UPDATE contended SET n = 1 WHERE id = 1")
         .await
         .unwrap();
     let sql = "SET lock_timeout = '10ms'; UPDATE contended SET n = 2 WHERE id = 1";
-    let error = other.batch_execute(sql).await.unwrap_err();
-    assert!(matches!(failure(&error, sql), Failure::Lock(told) if told.kind == Kind::LockTimeout));
+    let error = other.command(sql).await.unwrap_err();
+    assert!(matches!(error, Failure::Lock(told) if told.kind == Kind::LockTimeout));
     let sql = "SELECT 1 FROM contended WHERE id = 1 FOR UPDATE NOWAIT";
-    let error = other.batch_execute(sql).await.unwrap_err();
-    assert!(matches!(failure(&error, sql), Failure::Lock(told) if told.kind == Kind::LockTimeout));
-    other.batch_execute("RESET lock_timeout").await.unwrap();
+    let error = other.command(sql).await.unwrap_err();
+    assert!(matches!(error, Failure::Lock(told) if told.kind == Kind::LockTimeout));
+    for session in [&mut one, &mut other] {
+        session.command("SET lock_timeout = 0").await.unwrap();
+    }
 
     // Each waits for the other; the server ends one of them.
     other
-        .batch_execute("BEGIN; UPDATE contended SET n = 2 WHERE id = 2")
+        .command("BEGIN; UPDATE contended SET n = 2 WHERE id = 2")
         .await
         .unwrap();
     let (first, second) = tokio::join!(
-        one.batch_execute("UPDATE contended SET n = 1 WHERE id = 2; COMMIT"),
-        other.batch_execute("UPDATE contended SET n = 2 WHERE id = 1; COMMIT"),
+        one.command("UPDATE contended SET n = 1 WHERE id = 2; COMMIT"),
+        other.command("UPDATE contended SET n = 2 WHERE id = 1; COMMIT"),
     );
     let error = match (first, second) {
         (Err(error), Ok(())) | (Ok(()), Err(error)) => error,
         both => panic!("{both:?}"),
     };
-    assert!(matches!(failure(&error, ""), Failure::Conflict(told) if told.sqlstate.as_deref() == Some("40P01")));
-    let _ = tokio::join!(one.batch_execute("ROLLBACK"), other.batch_execute("ROLLBACK"));
+    assert!(matches!(error, Failure::Conflict(told) if told.sqlstate.as_deref() == Some("40P01")));
+    let _ = tokio::join!(one.command("ROLLBACK"), other.command("ROLLBACK"));
 
-    one.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM contended")
+    one.command("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM contended")
         .await
         .unwrap();
-    other.batch_execute("UPDATE contended SET n = 3").await.unwrap();
-    let error = one.batch_execute("UPDATE contended SET n = 4").await.unwrap_err();
-    assert!(matches!(failure(&error, ""), Failure::Conflict(told) if told.kind == Kind::Conflict));
-    one.batch_execute("ROLLBACK; DROP TABLE contended").await.unwrap();
+    other.command("UPDATE contended SET n = 3").await.unwrap();
+    let error = one.command("UPDATE contended SET n = 4").await.unwrap_err();
+    assert!(matches!(error, Failure::Conflict(told) if told.kind == Kind::Conflict));
+    one.command("ROLLBACK; DROP TABLE contended").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_plan_that_no_longer_holds_is_made_again() {
-    let session = session().await;
-    session
-        .batch_execute("CREATE TEMP TABLE things (id int)")
-        .await
-        .unwrap();
+    let (mut session, _server) = connection().await;
+    session.command("CREATE TEMP TABLE things (id int)").await.unwrap();
     let sql = "SELECT * FROM things";
-    let statement = session.prepare(sql).await.unwrap();
-    session
-        .batch_execute("ALTER TABLE things ADD COLUMN more int")
+    let statement = session
+        .prepare(sql, &[])
         .await
-        .unwrap();
-    let error = session.query(&statement, &[]).await.unwrap_err();
-    assert!(matches!(failure(&error, sql), Failure::Replan(told) if told.sqlstate.as_deref() == Some("0A000")));
-    let statement = session.prepare(sql).await.unwrap();
-    session.batch_execute("DEALLOCATE ALL").await.unwrap();
-    let error = session.query(&statement, &[]).await.unwrap_err();
-    assert!(matches!(failure(&error, sql), Failure::Replan(told) if told.sqlstate.as_deref() == Some("26000")));
+        .unwrap_or_else(|_| panic!("it is prepared"));
+    session.command("ALTER TABLE things ADD COLUMN more int").await.unwrap();
+    let none = [0_i32; 0];
+    let error = session
+        .execute(Whose::Callers, &statement, none, sql)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Failure::Replan(told) if told.sqlstate.as_deref() == Some("0A000")));
+    session.forget(sql);
+    let statement = session
+        .prepare(sql, &[])
+        .await
+        .unwrap_or_else(|_| panic!("it is prepared"));
+    session.command("DEALLOCATE ALL").await.unwrap();
+    let error = session
+        .execute(Whose::Callers, &statement, none, sql)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Failure::Replan(told) if told.sqlstate.as_deref() == Some("26000")));
 }
 
 #[tokio::test]
 async fn a_connection_that_ends_is_lost() {
-    let session = session().await;
+    let (mut session, _server) = connection().await;
     let sql = "SELECT pg_terminate_backend(pg_backend_pid())";
-    let error = session.batch_execute(sql).await.unwrap_err();
-    assert!(matches!(failure(&error, sql), Failure::Lost(cause) if cause.contains("57P01")));
-    // How long the client takes to notice is its own; afterwards it says so at once.
-    let error = session.batch_execute("SELECT 1").await.unwrap_err();
-    assert!(error.is_closed() || error.as_db_error().is_none());
-    assert!(matches!(failure(&error, "SELECT 1"), Failure::Lost(_)));
+    let error = session.command(sql).await.unwrap_err();
+    assert!(matches!(error, Failure::Lost(cause) if cause.contains("57P01")));
+    let error = session.command("SELECT 1").await.unwrap_err();
+    assert!(matches!(error, Failure::Lost(_)));
 }
 
 #[tokio::test]
 async fn what_the_client_refuses_is_the_statements_own() {
-    let session = session().await;
-    let own = |error: tokio_postgres::Error| match failure(&error, "") {
+    let (mut session, _server) = connection().await;
+    let own = |failure: Failure| match failure {
         Failure::Statement(told) => told,
         other => panic!("{other:?}"),
     };
-    let statement = session.prepare("SELECT $1::bool").await.unwrap();
+    async fn told(session: &mut Connection, sql: &str, parameter: &(dyn ToSql + Sync)) -> Failure {
+        let statement = session
+            .prepare(sql, &[])
+            .await
+            .unwrap_or_else(|_| panic!("it is prepared"));
+        let executed = session.execute(Whose::Callers, &statement, [parameter], sql).await;
+        executed.expect_err("it is refused")
+    }
     let seven = Value::from(7);
-    let misfit = own(session.query(&statement, &[&Parameter(&seven)]).await.unwrap_err());
+    let misfit = own(told(&mut session, "SELECT $1::bool", &Parameter(&seven)).await);
     assert_eq!(misfit.kind, Kind::Type);
     assert!(
         misfit.message.contains("the integer 7 cannot be of type bool"),
         "{}",
         misfit.message
     );
-    let column = session.prepare("SELECT $1::bool[]").await.unwrap();
-    let misfit = own(session
-        .query(&column, &[&Column::new([&seven].into_iter())])
-        .await
-        .unwrap_err());
+    let column = Column::new([&seven].into_iter());
+    let misfit = own(told(&mut session, "SELECT $1::bool[]", &column).await);
     assert_eq!(misfit.kind, Kind::Type);
-    // Of the slice's length; the client panics or errs by its version, the call below errs.
-    let none: [&(dyn ToSql + Sync); 0] = [];
-    let count = own(session.execute(&statement, &none).await.unwrap_err());
-    assert_eq!(count.kind, Kind::ParameterCount);
-    let text = own(session.batch_execute("SELECT '\0'").await.unwrap_err());
+    let text = own(session.command("SELECT '\0'").await.unwrap_err());
     assert_eq!(text.kind, Kind::Text);
     // The connection is as it was.
-    session.batch_execute("SELECT 1").await.unwrap();
+    session.command("SELECT 1").await.unwrap();
 }

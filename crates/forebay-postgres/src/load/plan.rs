@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio_postgres::types::{Kind, Type};
+use postgres_types::{Kind, Type};
 
 use crate::connector::Connections;
 use crate::database::Postgres;

@@ -70,7 +70,7 @@ impl Element {
             Self::Int2 => integer::<i16>(value).is_some(),
             Self::Int4 => integer::<i32>(value).is_some(),
             Self::Int8 => integer::<i64>(value).is_some(),
-            Self::Oid => integer::<u32>(value).is_some(),
+            Self::Oid => oid(value).is_some(),
             Self::Float4 => float4(value).is_some(),
             Self::Float8 => float8(value).is_some(),
             Self::Numeric => numeric::fits(value),
@@ -103,7 +103,7 @@ impl Element {
             Self::Int2 => out.put_i16(integer(value)?),
             Self::Int4 => out.put_i32(integer(value)?),
             Self::Int8 => out.put_i64(integer(value)?),
-            Self::Oid => out.put_u32(integer(value)?),
+            Self::Oid => out.put_u32(oid(value)?),
             Self::Float4 => out.put_f32(float4(value)?),
             Self::Float8 => out.put_f64(float8(value)?),
             Self::Numeric => numeric::write(value, out)?,
@@ -214,6 +214,15 @@ fn integer<T: TryFrom<i64> + FromStr>(value: &Value) -> Option<T> {
         Value::Text(text) => text.parse().ok(),
         _ => None,
     }
+}
+
+/// As [`integer`], but for texts that begin with a zero: to servers from version 16 on those are octal.
+fn oid(value: &Value) -> Option<u32> {
+    let is_octal = |text: &str| {
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        digits.len() > 1 && digits.starts_with('0')
+    };
+    integer(value).filter(|_| !value.as_text().is_some_and(is_octal))
 }
 
 fn whole(real: f64) -> Option<i64> {

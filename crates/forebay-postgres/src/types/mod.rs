@@ -36,4 +36,4 @@ pub(crate) use kind::Misfit;
 #[cfg(test)]
 pub(crate) use parameter::{PARAMETERS_BYTES_MAX, takes};
 pub(crate) use parameter::{Parameter, check};
-pub(crate) use read::{returnable, unreturnable, value};
+pub(crate) use read::{returnable, row, unreturnable};

@@ -4,10 +4,7 @@
 //! the server would print under its default settings, except moments (timestamptz), which are RFC 3339 in UTC whatever the
 //! session's zone. Lost: the lower bounds of arrays that do not begin at 1. A domain's values are its base type's.
 
-use std::error::Error;
-
-use postgres_types::{FromSql, Kind, Type};
-use tokio_postgres::Row;
+use postgres_types::{Kind, Type};
 
 use super::kind::{base_of, is_text, member_of, name_of};
 use super::{moment, network, numeric};
@@ -70,38 +67,27 @@ pub(crate) fn unreturnable(name: &str, column: &Type) -> StatementError {
     StatementError::new(StatementErrorKind::Type, 0, message)
 }
 
-/// The value of a row's column; the first is 0.
+/// The values of a row: of each column its type and what came, none for NULL.
 ///
 /// # Errors
-/// When the column is not [`returnable`], or holds text that is not UTF-8, which a database without an encoding (SQL_ASCII)
+/// When a column is not [`returnable`], or holds text that is not UTF-8, which a database without an encoding (SQL_ASCII)
 /// may. The row has been made by then: whoever wants no effect must roll back.
-///
-/// # Panics
-/// Never; a column that is not there is an error too.
-pub(crate) fn value(row: &Row, index: usize) -> Result<Value, StatementError> {
-    row.try_get::<_, Read>(index).map(|read| read.0).map_err(|error| {
-        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+pub(crate) fn row<'r>(
+    columns: impl Iterator<Item = (&'r Type, Option<&'r [u8]>)>,
+) -> Result<Vec<Value>, StatementError> {
+    columns
+        .enumerate()
+        .map(|(index, (column, raw))| value(index, column, raw))
+        .collect()
+}
+
+/// One value of a row.
+fn value(index: usize, column: &Type, raw: Option<&[u8]>) -> Result<Value, StatementError> {
+    let Some(raw) = raw else { return Ok(Value::Null) };
+    decode(column, raw).map_err(|cause| {
         let message = format!("column {} of a returned row: {cause}", index + 1);
         StatementError::new(StatementErrorKind::Type, 0, message)
     })
-}
-
-/// A value of whichever type.
-struct Read(Value);
-
-impl<'a> FromSql<'a> for Read {
-    fn from_sql(column: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Self(decode(column, raw)?))
-    }
-
-    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Self(Value::Null))
-    }
-
-    fn accepts(_: &Type) -> bool {
-        // `decode` says what is wrong in better words.
-        true
-    }
 }
 
 /// Why a value was not read.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay_postgres::Postgres;
+use forebay_postgres::{ConnectError, Postgres};
 use forebay_write::{StatementErrorKind as Kind, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use futures_util::poll;
@@ -16,17 +16,17 @@ use crate::{Database, assert_ok, kind, together};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_or_refuses_is_told_at_once() {
     let nobody = Postgres::connect("postgresql://postgres@127.0.0.1:1/postgres").await;
-    assert!(matches!(nobody.err(), Some(WriteError::Unavailable { .. })));
+    assert!(matches!(nobody.err(), Some(ConnectError::Unavailable { .. })));
     let database = Database::new("").await;
     let url = database.url.replace("postgres@", "nobody:secret@");
-    let Some(WriteError::Unavailable { cause }) = Postgres::connect(&url).await.err() else {
+    let Some(ConnectError::Unavailable { cause }) = Postgres::connect(&url).await.err() else {
         panic!("a user that is not there was let in")
     };
     // Who, where, and which database.
     let place = database.url.split(['@', '?']).nth(1).unwrap();
     assert!(cause.contains(&format!("nobody@{place}:")), "{cause}");
     assert!(!cause.contains("secret"), "{cause}");
-    let Some(WriteError::InvalidUrl { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
+    let Some(ConnectError::InvalidUrl { cause }) = Postgres::builder("postgresql://app:p@ss/word@h/app").err() else {
         panic!("it was understood")
     };
     assert!(cause.contains("%40") && !cause.contains("word@"), "{cause}");
@@ -202,6 +202,42 @@ async fn many_that_wait_for_locks_keep_their_neighbours_hardly_longer_than_one()
         assert_ok(&answer);
     }
     assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|35", "2|1"]);
+}
+
+/// Whoever waits for a row of a batch's looks for a deadlock after `deadlock_timeout`, and would be its victim.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_gives_way_before_who_waits_for_it_looks_for_a_deadlock() {
+    let database =
+        Database::new("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let url = format!("{}%20-c%20deadlock_timeout%3D1600", database.url);
+    // Longer than anybody looks for deadlocks after.
+    let postgres = Postgres::builder(&url).unwrap().lock_timeout(Duration::from_secs(60));
+    let writer = Writer::builder()
+        .max_items(2)
+        .max_wait(Duration::from_secs(600))
+        .build(postgres.connect().await.unwrap());
+    let plain = &database.plain;
+    plain
+        .batch_execute("SET deadlock_timeout = 1200; BEGIN; UPDATE t SET n = 5 WHERE id = 1")
+        .await
+        .unwrap();
+    let update = |id: i64| writer.execute("UPDATE t SET n = n + 1 WHERE id = $1", [id]);
+    let mut ours = Box::pin(join_all([2, 1].map(update)));
+    assert!(poll!(&mut ours).is_pending());
+    let in_its_way = "count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
+    while database.read(in_its_way).await != ["1"] {
+        tokio::task::yield_now().await;
+    }
+    // The batch has the second row and wants the first.
+    plain
+        .batch_execute("UPDATE t SET n = 5 WHERE id = 2")
+        .await
+        .expect("no deadlock");
+    plain.batch_execute("COMMIT").await.unwrap();
+    for answer in ours.await {
+        assert_ok(&answer);
+    }
+    assert_eq!(database.read("id, n FROM t ORDER BY id").await, ["1|6", "2|6"]);
 }
 
 /// What may have committed in its middle is not run again.

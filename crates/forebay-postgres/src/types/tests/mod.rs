@@ -6,10 +6,36 @@ mod readings;
 mod round_trip;
 mod speed;
 
-use postgres_types::{ToSql, Type};
+use std::error::Error;
+
+use postgres_types::{FromSql, ToSql, Type};
 
 use super::{super::test_server::Session, *};
-use forebay_write::Value;
+use forebay_write::{StatementError, Value};
+
+/// A value as it came.
+struct Raw(Option<Vec<u8>>);
+
+impl<'a> FromSql<'a> for Raw {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(Some(raw.to_vec())))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// The value of a column of a plain client's row.
+fn value(row: &tokio_postgres::Row, column: usize) -> Result<Value, StatementError> {
+    let raw: Raw = row.get(column);
+    let column = row.columns()[column].type_();
+    super::row(std::iter::once((column, raw.0.as_deref()))).map(|mut values| values.remove(0))
+}
 
 fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
