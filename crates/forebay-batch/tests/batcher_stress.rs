@@ -307,7 +307,7 @@ fn every_call_ends_once_with_its_own_outcome_and_nothing_is_kept() {
             report(panic);
         }
     }));
-    // Calls arrive by the lane of their thread: on a few, and on more threads than there are lanes.
+    // Calls arrive by the inbox of their thread: on a few, and on more threads than there are inboxes.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let runtimes = [4, 2 * cores.next_power_of_two() + 1].map(|threads| {
         tokio::runtime::Builder::new_multi_thread()

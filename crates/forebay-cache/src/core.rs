@@ -2,7 +2,7 @@
 //!
 //! Promises: no user code runs while a lock is held, but for `Hash`, `Eq` and `Clone` of keys.
 //!
-//! Lookups are told in `lookup`, fetches in `fetch`, changes in `changes`; this knows none of them.
+//! Lookups are in `lookup`, fetches in `fetch`, changes in `changes`; this knows none of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! How a flight goes: through the tiers, in line for its turn, to the source, and what it brings into memory.
+//! What a flight does: it asks the tiers, waits for its turn, asks the source, and puts what it brings into memory.
 //!
 //! Promises:
 //! - A trip runs in tasks of its own: nobody's cancellation ends it. However it ends (a panic, the hard timeout, a runtime that

@@ -1,9 +1,9 @@
-//! One flight: the one running fetch of a key, and those who wait for it.
+//! A flight: a running fetch of a key, and those who wait for it.
 //!
 //! Promises: it ends once, with one outcome for all who wait; a reader who leaves earlier affects no other. Whoever looks
 //! after the end sees the outcome at once.
 //!
-//! Does not know sources, keys or the other flights.
+//! Does not know sources, keys or other flights, of the same key neither.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

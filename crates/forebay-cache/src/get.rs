@@ -1,7 +1,7 @@
-//! A get as a future: on its first poll it looks into memory, and that is most often its last.
+//! A get as a future: its first poll looks into memory, and is usually its last.
 //!
-//! Promises: a get that hits allocates nothing (but for the sample of hot keys) and is small enough to be inlined into its caller;
-//! one that misses keeps its state on the heap. Dropping it leaves the flight.
+//! Promises: a hit allocates nothing (unless it is sampled for the hot keys), and the future is small enough to be inlined into
+//! its caller; a miss keeps its state on the heap. Dropping the future leaves the flight.
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -3,8 +3,8 @@
 //! Promises:
 //! - One entry per key, which says the value or that there is none (*missing*). By age it is fresh (served), stale (served, and
 //!   refreshed in the background) or expired (not served, unless the source fails: stale-if-error).
-//! - One flight per key: readers of a key that is not there join the one fetch of it, which runs in a task of its own. A reader who
-//!   leaves affects no other.
+//! - One flight per key (or as many as [`max_fetches_per_key`](CacheBuilder::max_fetches_per_key) allows): readers of a key
+//!   that is not there join the fetch of it, which runs in a task of its own. A reader who leaves affects no other.
 //! - What is inserted, invalidated, marked stale or cleared wins over every fetch that began before.
 //! - The capacity is never exceeded. A hit takes no lock, allocates nothing and makes no system call; but for one in 256, on
 //!   average, which is recorded for [`hot_keys`](Cache::hot_keys) unless none are watched: it never waits for a lock either.

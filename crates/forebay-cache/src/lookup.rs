@@ -3,7 +3,7 @@
 //! Promises: by a fresh or stale entry at once, and otherwise by the flight that it joins or begins; if that fails, by an expired
 //! entry that may still rescue, or with the flight's error.
 //!
-//! How a flight goes is told in `fetch`.
+//! What a flight does is in `fetch`.
 
 use std::borrow::Borrow;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! What a flight takes along: its key, and what goes to the source together. Knows nothing of how it goes.
+//! A trip: the keys that the source is asked for together, each with its flight. Knows nothing of what is done on it.
 
 use std::sync::Arc;
 

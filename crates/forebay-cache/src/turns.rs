@@ -32,15 +32,15 @@ pub(super) struct Turns<T> {
 
 struct State<T> {
     out: usize,
-    /// An item is in `line` exactly if its number is in `places`.
-    line: BTreeMap<Place, T>,
-    places: HashMap<u64, Place>,
+    /// An item is in `line` exactly if its number is in `ranks`.
+    line: BTreeMap<Rank, T>,
+    ranks: HashMap<u64, Rank>,
     asked: u64,
 }
 
 /// Ordered so that of the same waiters who has waited longest comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Rank {
     weight: i64,
     /// The negative of c, in microseconds.
     handicap: i64,
@@ -55,7 +55,7 @@ impl<T> Turns<T> {
             state: Mutex::new(State {
                 out: 0,
                 line: BTreeMap::new(),
-                places: HashMap::new(),
+                ranks: HashMap::new(),
                 asked: 0,
             }),
         }
@@ -69,16 +69,16 @@ impl<T> Turns<T> {
             state.out += 1;
             return Some(item);
         }
-        let place = Place {
+        let rank = Rank {
             weight: weight(waiters),
             handicap: 0,
             asked: state.asked,
         };
-        let place = place.with(0, place.weight, now_us);
+        let rank = rank.with(0, rank.weight, now_us);
         state.asked += 1;
-        let before = state.places.insert(number, place);
+        let before = state.ranks.insert(number, rank);
         debug_assert!(before.is_none(), "two items with one number");
-        state.line.insert(place, item);
+        state.line.insert(rank, item);
         None
     }
 
@@ -86,16 +86,16 @@ impl<T> Turns<T> {
     pub(super) fn waiters(&self, number: u64, waiters: usize) {
         let now_us = self.now_us();
         let mut state = self.state.lock();
-        let Some(place) = state.places.get_mut(&number) else {
+        let Some(rank) = state.ranks.get_mut(&number) else {
             return;
         };
-        let (before, weight) = (*place, weight(waiters));
+        let (before, weight) = (*rank, weight(waiters));
         let mut waited_us = before.waited_us(now_us);
         if weight < before.weight {
             waited_us = waited_us / before.weight * weight;
         }
-        *place = before.with(waited_us, weight, now_us);
-        let after = *place;
+        *rank = before.with(waited_us, weight, now_us);
+        let after = *rank;
         if let Some(item) = state.line.remove(&before) {
             state.line.insert(after, item);
         }
@@ -104,34 +104,34 @@ impl<T> Turns<T> {
     /// Takes it out of the line, if it waits there.
     pub(super) fn withdraw(&self, number: u64) -> Option<T> {
         let mut state = self.state.lock();
-        let place = state.places.remove(&number)?;
-        state.line.remove(&place)
+        let rank = state.ranks.remove(&number)?;
+        state.line.remove(&rank)
     }
 
     /// A turn is given back: whose it is now. `number` tells the number of an item.
     pub(super) fn give_back(&self, number: impl FnOnce(&T) -> u64) -> Option<T> {
         let now_us = self.now_us();
         let mut state = self.state.lock();
-        let mut chosen: Option<Place> = None;
-        let mut next = state.line.first_key_value().map(|(place, _)| *place);
-        while let Some(place) = next {
+        let mut chosen: Option<Rank> = None;
+        let mut next = state.line.first_key_value().map(|(rank, _)| *rank);
+        while let Some(rank) = next {
             // From little weight to much: of equals the later is the better.
-            if chosen.is_none_or(|best| place.waited_us(now_us) >= best.waited_us(now_us)) {
-                chosen = Some(place);
+            if chosen.is_none_or(|best| rank.waited_us(now_us) >= best.waited_us(now_us)) {
+                chosen = Some(rank);
             }
-            let more = Place {
-                weight: place.weight + 1,
+            let more = Rank {
+                weight: rank.weight + 1,
                 handicap: i64::MIN,
                 asked: 0,
             };
-            next = state.line.range(more..).next().map(|(place, _)| *place);
+            next = state.line.range(more..).next().map(|(rank, _)| *rank);
         }
-        let Some(place) = chosen else {
+        let Some(rank) = chosen else {
             state.out -= 1;
             return None;
         };
-        let item = state.line.remove(&place).expect("it was found there");
-        state.places.remove(&number(&item));
+        let item = state.line.remove(&rank).expect("it was found there");
+        state.ranks.remove(&number(&item));
         Some(item)
     }
 
@@ -146,7 +146,7 @@ impl<T> Turns<T> {
     }
 }
 
-impl Place {
+impl Rank {
     /// What all its waiters together have waited.
     fn waited_us(self, now_us: i64) -> i64 {
         self.weight.saturating_mul(now_us).saturating_sub(self.handicap)

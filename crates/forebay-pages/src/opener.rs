@@ -40,6 +40,9 @@ impl Opener {
         let fits = |known: &&Arc<Mapping>, identity: &Identity| {
             known.identity() == *identity && known.is_checked_by(checksums)
         };
+        // The one that was in the way of the last try. Some file systems tell another identity of a path than of the file that is
+        // opened by it, so that it is not found by the path's.
+        let mut met = None;
         loop {
             let identity = self.identify(path)?;
             let before = {
@@ -70,8 +73,9 @@ impl Opener {
                 if fits(&now, &identity) {
                     return Ok(Arc::clone(now));
                 }
-                if Some(now.id) != before {
+                if Some(now.id) != before && Some(now.id) != met {
                     // Another has opened it meanwhile, perhaps when it had changed once more: what was opened here may be older.
+                    met = Some(now.id);
                     continue;
                 }
             }
@@ -172,5 +176,47 @@ mod tests {
         let newer = storage.opened_by_other.get().expect("opened in between");
         assert!(!newer.is_retired(), "by what the file was before");
         assert!(Arc::ptr_eq(&mapping, newer));
+    }
+
+    /// A storage that tells another file of a path than of the open file, and a newer version each time it is opened.
+    #[derive(Default)]
+    struct TwoFaced {
+        opened: AtomicI64,
+    }
+
+    impl Storage for TwoFaced {
+        fn identify(&self, _path: &Path) -> io::Result<Identity> {
+            Ok(Identity {
+                file: (7, 1),
+                length: 4096,
+                version: (0, 0),
+            })
+        }
+
+        fn open(&self, _path: &Arc<Path>) -> io::Result<Arc<dyn StoredFile>> {
+            let opened = self.opened.fetch_add(1, Ordering::Relaxed);
+            assert!(opened < 10, "opened again and again");
+            Ok(Arc::new(Unreadable(Identity {
+                file: (7, 2),
+                length: 4096,
+                version: (opened, 0),
+            })))
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_where_path_and_open_file_tell_different_identities() {
+        let pool = SmallPool::start(16);
+        let files = Arc::<RwLock<Files>>::default();
+        let opener = Opener {
+            storage: Arc::new(TwoFaced::default()),
+            context: pool.context.clone(),
+            files: Arc::clone(&files),
+            evictor: Arc::new(Evictor::new(&pool.context, files, Arc::default())),
+        };
+        let path: Arc<Path> = Path::new("/two-faced").into();
+        let first = opener.open(&path, None).expect("opened");
+        let second = opener.open(&path, None).expect("opened");
+        assert!(first.is_retired() && !second.is_retired());
     }
 }

@@ -217,7 +217,7 @@ impl PagePoolBuilder {
                 Io::Threads => Kind::Threads,
             },
             depth: self.depth,
-            depth_per_reader: self.depth_per_read,
+            depth_per_read: self.depth_per_read,
             faults: self.faults.clone(),
             ..Settings::default()
         })

@@ -1,7 +1,8 @@
 //! What statements may not do to a connection that many callers share, enforced by SQLite's authorizer.
 //!
-//! The authorizer is asked while a statement is compiled, before anything of it takes effect (a PRAGMA may take effect
-//! while it is compiled). Transactions are begun and ended here alone; settings of the connection stay as they are.
+//! The authorizer is asked while a statement is compiled, before anything of it takes effect (a PRAGMA may take effect while it
+//! is compiled). Statements of callers begin and end no transaction: this crate alone does. Nor do they change the connection's
+//! settings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

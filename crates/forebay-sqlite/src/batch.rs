@@ -11,7 +11,7 @@
 use std::rc::Rc;
 
 use super::program::Program;
-use super::session::{Prepared, Session, Transaction, Uncommitted};
+use super::session::{Failure, Prepared, Session, Transaction, Uncommitted};
 use forebay_write::{Outcome, Sql, Write, WriteError};
 
 type Outcomes = Vec<Option<Result<Outcome, WriteError>>>;
@@ -19,18 +19,39 @@ type Outcomes = Vec<Option<Result<Outcome, WriteError>>>;
 /// Runs the batch; one outcome a write, in order.
 pub(super) fn run(session: &mut Session, batch: &[Write]) -> Vec<Result<Outcome, WriteError>> {
     let mut outcomes: Outcomes = vec![None; batch.len()];
-    // Groups still to be run, the next one last.
-    let mut groups: Vec<Vec<usize>> = vec![(0..batch.len()).collect()];
+    run_groups(session, batch, vec![(0..batch.len()).collect()], &mut outcomes);
+    outcomes.into_iter().map(answered).collect()
+}
+
+/// Runs one write by itself; none if another process has the file's lock: it is not waited for, and nothing was done.
+pub(super) fn run_unless_locked(session: &mut Session, write: &Write) -> Option<Result<Outcome, WriteError>> {
+    match session.begin_unless_locked() {
+        Ok(()) => {}
+        Err(Failure {
+            error: WriteError::Busy { .. },
+            ..
+        }) => return None,
+        Err(failure) => return Some(Err(failure.error)),
+    }
+    let batch = std::slice::from_ref(write);
+    let (mut outcomes, mut groups) = (vec![None], Vec::new());
+    run_begun(session, batch, &[0], &mut outcomes, &mut groups);
+    run_groups(session, batch, groups, &mut outcomes);
+    outcomes.pop().map(answered)
+}
+
+fn answered(outcome: Option<Result<Outcome, WriteError>>) -> Result<Outcome, WriteError> {
+    outcome.expect("every write of every group is answered")
+}
+
+/// Runs all groups, the last one first, and those that come of them.
+fn run_groups(session: &mut Session, batch: &[Write], mut groups: Vec<Vec<usize>>, outcomes: &mut Outcomes) {
     while let Some(group) = groups.pop() {
         if !group.is_empty() {
-            run_group(session, batch, &group, &mut outcomes, &mut groups);
+            run_group(session, batch, &group, outcomes, &mut groups);
         }
         debug_assert!(session.is_autocommit(), "a group ends with its transaction");
     }
-    outcomes
-        .into_iter()
-        .map(|outcome| outcome.expect("every write of every group is answered"))
-        .collect()
 }
 
 /// How a group's statements went before its commit.
@@ -56,6 +77,17 @@ fn run_group(
         }
         return;
     }
+    run_begun(session, batch, group, outcomes, groups);
+}
+
+/// Runs a group in the transaction that was begun for it.
+fn run_begun(
+    session: &mut Session,
+    batch: &[Write],
+    group: &[usize],
+    outcomes: &mut Outcomes,
+    groups: &mut Vec<Vec<usize>>,
+) {
     let ran = execute(session, batch, group, outcomes);
     let executed = match &ran {
         Ran::Whole => group,

@@ -1,7 +1,7 @@
 //! SQLite as the Writer sees it.
 
 use forebay_write::database::{Answer, Database, InFlight, Running};
-use forebay_write::{Write, WriteError, open_transaction};
+use forebay_write::{Outcome, Write, WriteError, open_transaction};
 
 use crate::{Sqlite, Transaction};
 
@@ -14,9 +14,13 @@ impl Database for Sqlite {
         Box::pin(async move { self.begin().await.map(forebay_write::Transaction::new) })
     }
 
+    fn write_in_place(&self, write: Write) -> Result<Result<Outcome, WriteError>, Write> {
+        self.write_in_place(write)
+    }
+
     /// It has one writer.
     fn in_flight(&self) -> InFlight {
-        InFlight { default: 1, most: 1 }
+        InFlight { sharing: 1, most: 1 }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Writer's SQLite: one writing connection on a thread of its own, a pool of reading connections.
+//! The Writer's SQLite: one writing connection with a thread of its own, a pool of reading connections.
 //!
 //! WAL, so that readers and the writer do not wait for each other; `synchronous=FULL` by default, so that a commit is on
 //! the disk before it is acknowledged. Writes from other processes are waited for, up to the busy timeout.
@@ -12,8 +12,8 @@ mod database;
 mod error;
 mod health;
 mod load;
+mod location;
 mod open_error;
-mod place;
 mod program;
 mod readers;
 mod session;
@@ -33,7 +33,7 @@ pub use open_error::OpenError;
 pub use transaction::Transaction;
 
 use self::health::Health;
-use self::place::Place;
+use self::location::Location;
 use self::readers::{Reader, Readers};
 use self::session::{Session, Settings};
 use self::thread::SqliteThread;
@@ -76,7 +76,7 @@ struct Inner {
     readers: Arc<Readers>,
     read_only: bool,
     /// None where files cannot be told apart.
-    place: Option<Arc<Place>>,
+    location: Option<Arc<Location>>,
     health: Arc<Health>,
 }
 
@@ -135,8 +135,8 @@ impl Sqlite {
     ///
     /// # Errors
     /// A [`StatementErrorKind::Io`](forebay_write::StatementErrorKind::Io) that names the file and says what happened to it.
-    pub fn check_place(&self) -> Result<(), WriteError> {
-        self.inner.place.as_ref().map_or(Ok(()), |place| place.look())
+    pub fn check_file(&self) -> Result<(), WriteError> {
+        self.inner.location.as_ref().map_or(Ok(()), |location| location.look())
     }
 
     /// What the last write failed with, if it was the disk's fault (full, failing, damaged) and nothing was written since.
@@ -218,14 +218,24 @@ impl Sqlite {
                 (outcomes, batch)
             })
             .await;
-        ran.unwrap_or_else(|error| {
-            let error = match error {
-                // Some groups of the batch may have been committed before the panic.
-                WriteError::Internal { cause } => WriteError::OutcomeUnknown { cause },
-                other => other,
-            };
-            vec![Err(error); count]
-        })
+        ran.unwrap_or_else(|error| vec![Err(unknown_after_panic(error)); count])
+    }
+
+    /// Writes one on this thread, if nobody has the right to write, here or in another process; otherwise it comes back, and nothing
+    /// was done.
+    fn write_in_place(&self, write: Write) -> Result<Result<Outcome, WriteError>, Write> {
+        let writing = &self.inner.writing;
+        let Some(_permit) = writing.turn_at_once() else {
+            return Err(write);
+        };
+        match writing
+            .thread
+            .run_here(|session| batch::run_unless_locked(session, &write))
+        {
+            Ok(Some(outcome)) => Ok(outcome),
+            Ok(None) => Err(write),
+            Err(error) => Ok(Err(unknown_after_panic(error))),
+        }
     }
 
     /// Takes no more work: what waits or comes gets [`WriteError::Closed`]. Waits for the transaction or batch that runs, and
@@ -320,7 +330,7 @@ impl SqliteBuilder {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let health = Arc::new(Health::default());
         let (opened, told) = (path.clone(), Arc::clone(&health));
-        let (writer, (read_only, place)) =
+        let (writer, (read_only, location)) =
             SqliteThread::start_blocking("forebay-write", path.clone(), flags, settings.clone(), move |session| {
                 set_up_writer(session, synchronous, &opened, told)
             })
@@ -328,24 +338,32 @@ impl SqliteBuilder {
         Ok(Sqlite {
             inner: Arc::new(Inner {
                 writing: Arc::new(WritingConnection::new(writer)),
-                readers: Readers::new(path.clone(), settings, place.clone(), max_readers),
+                readers: Readers::new(path.clone(), settings, location.clone(), max_readers),
                 path,
                 read_only,
-                place,
+                location,
                 health,
             }),
         })
     }
 }
 
-/// Makes the file a WAL database with the durability that was asked for. Tells whether it can only be read, and its place.
+/// What a panic ended may have been committed before, in part.
+fn unknown_after_panic(error: WriteError) -> WriteError {
+    match error {
+        WriteError::Internal { cause } => WriteError::OutcomeUnknown { cause },
+        other => other,
+    }
+}
+
+/// Makes the file a WAL database with the durability that was asked for. Tells whether it can only be read, and its location.
 fn set_up_writer(
     session: &mut Session,
     synchronous: Synchronous,
     path: &Path,
     health: Arc<Health>,
-) -> rusqlite::Result<(bool, Option<Arc<Place>>)> {
-    let (read_only, place) = session.trust_set_up(|connection| {
+) -> rusqlite::Result<(bool, Option<Arc<Location>>)> {
+    let (read_only, location) = session.trust_set_up(|connection| {
         // Fails here, not at the first write, if the file is no database.
         connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
         let read_only = connection.is_readonly("main")?;
@@ -353,8 +371,8 @@ fn set_up_writer(
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", synchronous.as_str())?;
         }
-        Ok((read_only, Place::of(path, connection)?.map(Arc::new)))
+        Ok((read_only, Location::of(path, connection)?.map(Arc::new)))
     })?;
-    session.mind(place.clone(), health);
-    Ok((read_only, place))
+    session.mind(location.clone(), health);
+    Ok((read_only, location))
 }

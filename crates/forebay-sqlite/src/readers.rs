@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::location::Location;
 use super::open_error::OpenError;
-use super::place::Place;
 use super::session::{Session, Settings};
 use super::thread::SqliteThread;
 use forebay_write::{CancelToken, WriteError};
@@ -24,7 +24,7 @@ pub(super) struct Readers {
     path: PathBuf,
     settings: Settings,
     /// What a new connection must have opened.
-    place: Option<Arc<Place>>,
+    location: Option<Arc<Location>>,
     idle: Mutex<Vec<SqliteThread>>,
     /// One permit a connection that may be in use.
     permits: Arc<Semaphore>,
@@ -34,11 +34,16 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, settings: Settings, place: Option<Arc<Place>>, max_readers: usize) -> Arc<Self> {
+    pub(super) fn new(
+        path: PathBuf,
+        settings: Settings,
+        location: Option<Arc<Location>>,
+        max_readers: usize,
+    ) -> Arc<Self> {
         Arc::new(Self {
             path,
             settings,
-            place,
+            location,
             idle: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(max_readers)),
             aside: Arc::new(Semaphore::new(max_readers)),
@@ -72,7 +77,9 @@ impl Readers {
         match started.await {
             Ok((thread, ())) => {
                 // Another file of the same name is another database: nobody is to read half from one and half from the other.
-                self.place.as_ref().map_or(Ok(()), |place| place.look_at_database())?;
+                self.location
+                    .as_ref()
+                    .map_or(Ok(()), |location| location.look_at_database())?;
                 Ok(thread)
             }
             Err(error) => Err(OpenError::new(&self.path, error).into()),

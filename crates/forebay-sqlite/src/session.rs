@@ -1,31 +1,35 @@
-//! Session: one SQLite connection with what belongs to it, on the one thread that owns it.
+//! Session: one SQLite connection with what belongs to it, used by one thread at a time.
 //!
 //! Executes a statement so that it has either its whole effect or none, and reports what it alone did. Keeps cursors that
 //! are read step by step. Knows nothing of batches, threads or who waits.
 
+mod cursors;
 mod each;
 mod edit;
+mod native;
+mod values;
 
 pub use edit::SchemaEdit;
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Deref, DerefMut};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ffi};
 
+use self::native::{LOOKASIDE_SLOTS, data_version, forget_last_rowid, last_rowid, set_lookaside_slots};
+use self::values::{bind, gather};
 use super::authorizer::Authorizer;
 use super::error::{is_disk_failure, write_error};
 use super::health::Health;
-use super::place::Place;
+use super::location::Location;
 use super::program::Program;
 use forebay_write::Acceptance;
-use forebay_write::{CancelToken, Outcome, Parameters, Sql, StatementError, StatementErrorKind, Value, WriteError};
+use forebay_write::{CancelToken, Outcome, Parameters, Sql, StatementError, StatementErrorKind, WriteError};
 
 /// How many virtual-machine steps SQLite takes between two looks at the cancel token: some tens of microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 2_000;
@@ -33,11 +37,6 @@ const STEPS_BETWEEN_LOOKS: i32 = 2_000;
 /// Longer texts are compiled anew each time: they are bulk that rarely comes again, and what is kept of each is several times its
 /// length.
 const KEPT_TEXT_BYTES_MAX: usize = 64 * 1024;
-
-/// Memory of a connection's own for small things that statements need ("lookaside"): a slot's bytes, which is SQLite's default, and how
-/// many there are: 120 KB for each connection.
-const LOOKASIDE_BYTES: std::ffi::c_int = 1_200;
-const LOOKASIDE_SLOTS: std::ffi::c_int = 100;
 
 /// What a connection is opened with.
 #[derive(Clone)]
@@ -51,7 +50,7 @@ pub(super) struct Settings {
 /// Called on every new connection, to register functions and the like.
 pub(super) type Prepare = dyn Fn(&mut Connection) -> rusqlite::Result<()> + Send + Sync;
 
-/// One connection, its compiled statements and its open cursors. Never leaves its thread.
+/// One connection, its compiled statements and its open cursors.
 pub struct Session {
     // Before `connection`: cursors borrow from it and go first.
     cursors: HashMap<u64, Cursor>,
@@ -70,9 +69,15 @@ pub struct Session {
     guard: Option<Guard>,
 }
 
+// SAFETY: what keeps it from being sent are counted references (`Rc`) and what borrows through them. All that point to one connection or
+// program are inside one session while no job runs on it: a job may copy them, and ends without its copies, for it can neither return
+// what is not `Send` nor keep what it borrowed. So they move together. SQLite lets a connection that was opened without its mutex be
+// used by one thread after the other, and rusqlite has what is registered on one be `Send`.
+unsafe impl Send for Session {}
+
 /// What the writing connection minds beside its statements.
 struct Guard {
-    place: Option<Arc<Place>>,
+    location: Option<Arc<Location>>,
     health: Arc<Health>,
     /// Rows changed on this connection when the open transaction began.
     changes_before: u64,
@@ -184,17 +189,17 @@ impl Session {
     }
 
     /// From now on every commit looks at the place of the file, and tells how it went.
-    pub(super) fn mind(&mut self, place: Option<Arc<Place>>, health: Arc<Health>) {
+    pub(super) fn mind(&mut self, location: Option<Arc<Location>>, health: Arc<Health>) {
         self.guard = Some(Guard {
-            place,
+            location,
             health,
             changes_before: 0,
         });
     }
 
     fn look_at_place(&self) -> Result<(), WriteError> {
-        match self.guard.as_ref().and_then(|guard| guard.place.as_ref()) {
-            Some(place) => place.look(),
+        match self.guard.as_ref().and_then(|guard| guard.location.as_ref()) {
+            Some(location) => location.look(),
             None => Ok(()),
         }
     }
@@ -421,6 +426,22 @@ impl Session {
             self.rollback();
             failure
         })
+    }
+
+    /// As [`begin`](Self::begin), but does not wait where another process has the file's lock.
+    pub(super) fn begin_unless_locked(&mut self) -> Result<(), Failure> {
+        self.wait_for_locks(Duration::ZERO)?;
+        let begun = self.begin();
+        if let Err(failure) = self.wait_for_locks(self.settings.busy_timeout) {
+            self.rollback();
+            return Err(failure);
+        }
+        begun
+    }
+
+    fn wait_for_locks(&self, longest: Duration) -> Result<(), Failure> {
+        let set = self.connection.busy_timeout(longest);
+        set.map_err(|error| Failure::clean(self.explain(&error)))
     }
 
     /// Commits. After an error the transaction is rolled back, or lost with its file.
@@ -665,90 +686,6 @@ impl Session {
         .map_err(|failure| failure.error)
     }
 
-    /// Opens a cursor over a statement that reads. `cursor` is the caller's own number for it; one that is open under
-    /// that number is closed first.
-    ///
-    /// # Errors
-    /// The statement's own; [`WriteError::Refused`] if it would write.
-    pub fn open_cursor(&mut self, cursor: u64, sql: &Sql, parameters: &Parameters) -> Result<(), WriteError> {
-        self.close_cursor(cursor);
-        let mut opened = Cursor::try_new(Rc::clone(&self.connection), |connection| {
-            self.prepare(connection, sql).map_err(|failure| failure.error)
-        })?;
-        opened.with_dependent_mut(|_, statement| {
-            if !statement.readonly() {
-                return Err(WriteError::Refused {
-                    reason: "a cursor reads; this statement writes".to_owned(),
-                });
-            }
-            let program = self.program(sql, statement).map_err(|failure| failure.error)?;
-            bind(statement, &program, parameters)
-        })?;
-        self.cursors.insert(cursor, opened);
-        Ok(())
-    }
-
-    /// Gives rows to `visit` until it breaks or there are no more.
-    ///
-    /// # Errors
-    /// The statement's own, [`WriteError::Cancelled`] or [`WriteError::TimedOut`]; the cursor is closed then.
-    pub fn fetch(
-        &mut self,
-        cursor: u64,
-        token: Option<&CancelToken>,
-        visit: &mut dyn FnMut(&rusqlite::Row<'_>) -> ControlFlow<()>,
-    ) -> Result<Progress, WriteError> {
-        let Some(open) = self.cursors.get_mut(&cursor) else {
-            return Ok(Progress::Done);
-        };
-        let watching = Watching::start(&self.watch, token);
-        let result = open.with_dependent_mut(|_, statement| {
-            // A statement that is stepped again after its last row would start anew; a closed cursor never is.
-            let mut rows = statement.raw_query();
-            while let Some(row) = rows.next()? {
-                if visit(row).is_break() {
-                    // Dropped, it would reset the statement; the cursor goes on from here.
-                    std::mem::forget(rows);
-                    return Ok(Progress::Paused);
-                }
-            }
-            Ok(Progress::Done)
-        });
-        drop(watching);
-        match result {
-            Ok(Progress::Paused) => Ok(Progress::Paused),
-            Ok(Progress::Done) => {
-                self.close_cursor(cursor);
-                Ok(Progress::Done)
-            }
-            Err(error) => {
-                self.close_cursor(cursor);
-                Err(match token {
-                    Some(token) if statement_code(&error) == ffi::SQLITE_INTERRUPT && token.interrupts() => {
-                        token.reason()
-                    }
-                    _ => self.explain(&error),
-                })
-            }
-        }
-    }
-
-    /// Closes a cursor; nothing if it is not open.
-    pub fn close_cursor(&mut self, cursor: u64) {
-        if let Some(mut open) = self.cursors.remove(&cursor) {
-            // Back to the cache, at its start.
-            open.with_dependent_mut(|_, statement| drop(statement.raw_query()));
-        }
-    }
-
-    /// Closes all cursors.
-    pub fn close_cursors(&mut self) {
-        let open: Vec<u64> = self.cursors.keys().copied().collect();
-        for cursor in open {
-            self.close_cursor(cursor);
-        }
-    }
-
     /// Whether a foreign key is unsatisfied in the open transaction. Outside a shared transaction the statement would have
     /// failed for it, so it fails here too.
     pub fn owes_foreign_keys(&self) -> bool {
@@ -829,119 +766,6 @@ fn undoes_the_statement(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Gathers all rows; false if they take more than `bytes_max`.
-fn gather(statement: &mut Statement<'_>, bytes_max: usize, gathered: &mut Vec<Vec<Value>>) -> rusqlite::Result<bool> {
-    let mut bytes = 0;
-    let mut rows = statement.raw_query();
-    while let Some(row) = rows.next()? {
-        // Known only once it has been stepped: the schema may have changed since it was compiled.
-        let column_count = row.as_ref().column_count();
-        let mut values = Vec::with_capacity(column_count);
-        for column in 0..column_count {
-            let value = value(row.get_ref(column)?)?;
-            bytes += size_of::<Value>() + value.heap_bytes();
-            values.push(value);
-        }
-        if bytes > bytes_max {
-            return Ok(false);
-        }
-        gathered.push(values);
-    }
-    Ok(true)
-}
-
-fn value(value: ValueRef<'_>) -> rusqlite::Result<Value> {
-    Ok(match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(integer) => Value::Integer(integer),
-        ValueRef::Real(real) => Value::Real(real),
-        ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => Value::Text(text.to_owned()),
-            Err(error) => return Err(rusqlite::Error::Utf8Error(0, error)),
-        },
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-    })
-}
-
-/// Binds the parameters by their numbers.
-fn bind(statement: &mut Statement<'_>, program: &Program, parameters: &Parameters) -> Result<(), WriteError> {
-    if parameters.len() != program.parameter_count() {
-        return Err(WriteError::Statement(StatementError::new(
-            StatementErrorKind::ParameterCount,
-            ffi::SQLITE_RANGE,
-            format!(
-                "the statement takes {} parameters, {} were given",
-                program.parameter_count(),
-                parameters.len()
-            ),
-        )));
-    }
-    for (index, number) in program.parameters.iter().enumerate() {
-        let value = ToSqlOutput::Borrowed(match &parameters.values()[number - 1] {
-            Value::Null => ValueRef::Null,
-            Value::Integer(integer) => ValueRef::Integer(*integer),
-            Value::Real(real) => ValueRef::Real(*real),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-            Value::Array(_) => {
-                return Err(WriteError::Statement(StatementError::new(
-                    StatementErrorKind::Type,
-                    ffi::SQLITE_MISMATCH,
-                    format!("parameter {number} is a list, and SQLite has no arrays: give it as JSON text"),
-                )));
-            }
-        });
-        statement
-            .raw_bind_parameter(index + 1, value)
-            .map_err(|error| WriteError::Statement(super::error::statement_error(&error)))?;
-    }
-    Ok(())
-}
-
-/// Gives a connection memory of its own for small things that statements need: at best, for without it they only take longer. Not while
-/// any of it is in use.
-fn set_lookaside_slots(connection: &Connection, slots: std::ffi::c_int) {
-    // SAFETY: the handle is that of an open connection which this thread owns; the operation takes a buffer, null for one that SQLite
-    // allocates itself, and two integers.
-    let _at_best = unsafe {
-        ffi::sqlite3_db_config(
-            connection.handle(),
-            ffi::SQLITE_DBCONFIG_LOOKASIDE,
-            std::ptr::null_mut::<std::ffi::c_void>(),
-            LOOKASIDE_BYTES,
-            slots,
-        )
-    };
-}
-
 fn statement_code(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |failure| failure.extended_code & 0xff)
-}
-
-/// A rowid no table can reach by counting: "this statement has inserted nothing yet".
-const NO_ROWID: i64 = i64::MIN;
-
-/// So that an upsert which updated, or an insert which was ignored, is not given an id from before.
-fn forget_last_rowid(connection: &Connection) {
-    // SAFETY: the handle is that of an open connection which this thread owns; the call only sets an integer in it.
-    unsafe { ffi::sqlite3_set_last_insert_rowid(connection.handle(), NO_ROWID) };
-}
-
-/// Counts the changes of the file that this connection has met: what others have committed, and it itself.
-fn data_version(connection: &Connection) -> u32 {
-    let mut version = 0_u32;
-    // SAFETY: the handle is that of an open connection which this thread owns; the operation writes one unsigned integer.
-    unsafe {
-        ffi::sqlite3_file_control(
-            connection.handle(),
-            c"main".as_ptr(),
-            ffi::SQLITE_FCNTL_DATA_VERSION,
-            (&raw mut version).cast(),
-        );
-    }
-    version
-}
-
-fn last_rowid(connection: &Connection) -> Option<i64> {
-    Some(connection.last_insert_rowid()).filter(|rowid| *rowid != NO_ROWID)
 }

@@ -1,13 +1,14 @@
-//! One OS thread that owns one SQLite connection and does jobs on it, in order.
+//! One SQLite connection and an OS thread that does jobs on it, in order; whoever may block can do one himself, between two of them.
 //!
-//! SQLite's calls block, and a connection's statements and cursors cannot leave the thread they were made on. A job is a
-//! closure over the [`Session`]; its result comes back through a oneshot. A job that panics answers [`WriteError::Internal`]
-//! and leaves the connection rolled back and usable.
+//! SQLite's calls block, and a connection's statements and cursors belong to one thread at a time. A job is a closure over the
+//! [`Session`], under its lock; its result comes back through a oneshot. A job that panics answers [`WriteError::Internal`] and
+//! leaves the connection rolled back and usable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
+use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 use tokio::sync::oneshot;
 
@@ -18,6 +19,8 @@ type Job = Box<dyn FnOnce(&mut Session) + Send>;
 
 /// A handle to the thread. Dropped, the thread ends after the jobs it has.
 pub(super) struct SqliteThread {
+    // Before `jobs`: the thread has the last reference, and closes the connection.
+    session: Arc<Mutex<Session>>,
     jobs: mpsc::Sender<Job>,
 }
 
@@ -32,8 +35,8 @@ impl SqliteThread {
     ) -> Result<(Self, R), StartError> {
         let (opened, opening) = oneshot::channel();
         let jobs = Self::spawn(name, path, flags, settings, set_up, opened)?;
-        let ready = opening.await.map_err(|_| StartError::Stopped)??;
-        Ok((Self { jobs }, ready))
+        let (session, ready) = opening.await.map_err(|_| StartError::Stopped)??;
+        Ok((Self { session, jobs }, ready))
     }
 
     /// As [`start`](Self::start), waiting on the calling thread.
@@ -46,8 +49,8 @@ impl SqliteThread {
     ) -> Result<(Self, R), StartError> {
         let (opened, opening) = mpsc::sync_channel(1);
         let jobs = Self::spawn(name, path, flags, settings, set_up, opened)?;
-        let ready = opening.recv().map_err(|_| StartError::Stopped)??;
-        Ok((Self { jobs }, ready))
+        let (session, ready) = opening.recv().map_err(|_| StartError::Stopped)??;
+        Ok((Self { session, jobs }, ready))
     }
 
     fn spawn<R: Send + 'static>(
@@ -65,14 +68,14 @@ impl SqliteThread {
                 Ok(session) => session,
                 Err(error) => return opened.tell(Err(error)),
             };
-            let ready = set_up(&mut session);
-            let failed = ready.is_err();
-            opened.tell(ready);
-            if failed {
-                return;
-            }
+            let ready = match set_up(&mut session) {
+                Ok(ready) => ready,
+                Err(error) => return opened.tell(Err(error)),
+            };
+            let session = Arc::new(Mutex::new(session));
+            opened.tell(Ok((Arc::clone(&session), ready)));
             for job in queue {
-                job(&mut session);
+                job(&mut session.lock());
             }
         })?;
         Ok(jobs)
@@ -101,14 +104,7 @@ impl SqliteThread {
     {
         let (answer, answered) = oneshot::channel();
         let sent = self.jobs.send(Box::new(move |session| {
-            let ended = catch_unwind(AssertUnwindSafe(|| job(session))).map_err(|panic| {
-                session.close_cursors();
-                session.rollback();
-                WriteError::Internal {
-                    cause: panic_message(&*panic),
-                }
-            });
-            let (result, left) = match ended {
+            let (result, left) = match caught(session, job) {
                 Ok((result, left)) => (Ok(result), Some(left)),
                 Err(error) => (Err(error), None),
             };
@@ -124,11 +120,30 @@ impl SqliteThread {
         }
     }
 
+    /// Does one job on the calling thread, when the one that runs is done.
+    pub(super) fn run_here<R>(&self, job: impl FnOnce(&mut Session) -> R) -> Result<R, WriteError> {
+        caught(&mut self.session.lock(), job)
+    }
+
     /// Does one job without waiting for it.
     pub(super) fn post(&self, job: impl FnOnce(&mut Session) + Send + 'static) {
         drop(self.run(job));
     }
 }
+
+/// Does a job; after a panic nothing of it is left.
+fn caught<R>(session: &mut Session, job: impl FnOnce(&mut Session) -> R) -> Result<R, WriteError> {
+    catch_unwind(AssertUnwindSafe(|| job(session))).map_err(|panic| {
+        session.close_cursors();
+        session.rollback();
+        WriteError::Internal {
+            cause: panic_message(&*panic),
+        }
+    })
+}
+
+/// A session that is open, and what its setting up gave.
+type Open<R> = rusqlite::Result<(Arc<Mutex<Session>>, R)>;
 
 /// Why a thread with its connection did not start.
 #[derive(Debug, thiserror::Error)]
@@ -143,19 +158,19 @@ pub(super) enum StartError {
 
 /// Where the thread tells whether it has opened its connection.
 trait Opened<R>: Send + 'static {
-    fn tell(self, ready: rusqlite::Result<R>);
+    fn tell(self, opened: Open<R>);
 }
 
-impl<R: Send + 'static> Opened<R> for oneshot::Sender<rusqlite::Result<R>> {
-    fn tell(self, ready: rusqlite::Result<R>) {
+impl<R: Send + 'static> Opened<R> for oneshot::Sender<Open<R>> {
+    fn tell(self, opened: Open<R>) {
         // Whoever wanted it may have gone; the thread then ends with its queue.
-        let _ = self.send(ready);
+        let _ = self.send(opened);
     }
 }
 
-impl<R: Send + 'static> Opened<R> for mpsc::SyncSender<rusqlite::Result<R>> {
-    fn tell(self, ready: rusqlite::Result<R>) {
-        let _ = self.send(ready);
+impl<R: Send + 'static> Opened<R> for mpsc::SyncSender<Open<R>> {
+    fn tell(self, opened: Open<R>) {
+        let _ = self.send(opened);
     }
 }
 

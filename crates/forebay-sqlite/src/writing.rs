@@ -1,19 +1,19 @@
 //! The one writing connection, and whose turn it is to use it.
 //!
-//! Promises: one has it at a time, in the order they came; who waits is counted; whoever waits and cannot wait for a transaction
-//! is told of one. Knows nothing of what is written.
+//! Promises: it is used by one at a time, in order of arrival; those who wait are counted; one that must not wait for a
+//! transaction is told when there is one. Knows nothing of what is written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch};
 
 use super::thread::SqliteThread;
 use forebay_write::WriteError;
 
 pub(super) struct WritingConnection {
     pub(super) thread: SqliteThread,
-    /// One permit: the right to use the thread.
+    /// One permit: the right to use the connection.
     permit: Arc<Semaphore>,
     /// Whether a transaction has it, and no batch.
     in_transaction: Arc<watch::Sender<bool>>,
@@ -29,6 +29,11 @@ impl WritingConnection {
             in_transaction: Arc::new(watch::Sender::new(false)),
             waiting: AtomicUsize::new(0),
         }
+    }
+
+    /// The right to write, if nobody has it or waits for it.
+    pub(super) fn turn_at_once(&self) -> Option<SemaphorePermit<'_>> {
+        self.permit.try_acquire().ok()
     }
 
     /// Waits for the right to write.

@@ -19,6 +19,15 @@ pub trait Database: Send + Sync + 'static {
     /// How many batches may be in flight at a time.
     fn in_flight(&self) -> InFlight;
 
+    /// Writes one on the calling thread, which is blocked meanwhile, if it need not wait for anybody; otherwise it comes back as it
+    /// was, and nothing was done.
+    ///
+    /// # Errors
+    /// The write itself.
+    fn write_in_place(&self, write: Write) -> Result<Result<Outcome, WriteError>, Write> {
+        Err(write)
+    }
+
     /// How writes of this text best share commits, if they are in nobody's order: an INSERT of one row without a key, which
     /// neither reads rows nor changes any that are there. Otherwise none.
     fn sharing(&self, _sql: &Sql) -> Option<Sharing> {
@@ -29,9 +38,9 @@ pub trait Database: Send + Sync + 'static {
 /// How many batches may be in flight at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlight {
-    /// If nothing was asked for.
-    pub default: usize,
-    /// More are of no use.
+    /// Of those that many writes share, if nothing was asked for: the fewer there are, the more is in each.
+    pub sharing: usize,
+    /// Of all, with those of writes that are alone: more are of no use.
     pub most: usize,
 }
 
@@ -40,6 +49,8 @@ pub struct InFlight {
 pub struct Sharing {
     /// Fewer are better off alone.
     pub few: usize,
+    /// Fewer are better off alone even where all would be of one text.
+    pub few_alike: usize,
     /// So many share enough, and others can be written at the same time.
     pub many: usize,
 }
@@ -48,6 +59,6 @@ pub struct Sharing {
 pub enum Answer {
     /// Its outcome.
     Outcome(Result<Outcome, WriteError>),
-    /// It stood in its neighbours' way and had no effect; this tries it again, without them.
-    Later(Running<'static, Result<Outcome, WriteError>>),
+    /// It was deferred: it stood in its neighbours' way and had no effect; this tries it again, without them.
+    Deferred(Running<'static, Result<Outcome, WriteError>>),
 }

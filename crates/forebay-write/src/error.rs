@@ -17,12 +17,6 @@ pub enum WriteError {
         /// How long was waited.
         waited: Duration,
     },
-    /// The URL says no place of a database. Mend it; what it has of a password is not repeated.
-    #[error("{cause}")]
-    InvalidUrl {
-        /// What is wrong with it.
-        cause: String,
-    },
     /// The database could not be reached or does not take this user, or was lost before the commit, for as long as is tried.
     /// Nothing was written. Try again later, or mend the URL.
     #[error("the database cannot be used: {cause}")]

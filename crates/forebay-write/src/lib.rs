@@ -1,8 +1,9 @@
 //! Writer: concurrent writes share a commit; each caller gets its own true outcome.
 //!
-//! The contract: an acknowledged write is committed with the database's full durability; an error means no effect
-//! (except [`WriteError::OutcomeUnknown`], which says so); a statement that fails fails alone, and its neighbours commit
-//! in the order of their arrival; counts, ids and RETURNING rows are the caller's own, told by the database.
+//! Promises: an acknowledged write is committed with the database's full durability; an error means no effect (except
+//! [`WriteError::OutcomeUnknown`], which says so, and what a procedure had committed before it failed); a statement that fails
+//! fails alone, and its neighbours commit; writes of one key ([`Write::ordered_by`]) commit in the order of their arrival;
+//! counts, ids and RETURNING rows are the caller's own, told by the database.
 //!
 //! Knows statements, values, outcomes, and what a [`database`] is; no database itself. Stands on the Batcher.
 //!

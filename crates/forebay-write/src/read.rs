@@ -61,9 +61,8 @@ impl From<WriteError> for ReadError {
             WriteError::Refused { reason } => Self::Refused { reason },
             WriteError::Closed => Self::Closed,
             WriteError::Internal { cause } => Self::Internal { cause },
-            // What only a write, a transaction or a URL can meet.
-            WriteError::InvalidUrl { .. }
-            | WriteError::SchemaChanged
+            // What only a write or a transaction can meet.
+            WriteError::SchemaChanged
             | WriteError::Cancelled
             | WriteError::TimedOut
             | WriteError::TransactionLost

@@ -1,4 +1,4 @@
-//! What runs in a database, for traits that every database implements. Knows nothing of what it is.
+//! A future that runs in a database, as the traits that every database implements return it. Knows nothing of what runs.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,14 +1,15 @@
-//! The Writer itself: a [`Batcher`] whose batches are transactions.
+//! The Writer itself: lanes ([`Lanes`]), each of them a [`Batcher`] whose batches are transactions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_batch::batch::{self, Batcher, CallError};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::{JoinError, JoinHandle, block_in_place};
 use tokio_util::task::TaskTracker;
 
 use super::database::{Answer, Database};
-use super::lanes::{Lanes, Place};
+use super::lanes::{Affinity, Lanes};
 use super::{CancelToken, Outcome, Parameters, Sql, Transaction, Write, WriteError};
 
 /// Writes for many callers at once. Clones are handles to the same writer.
@@ -33,7 +34,7 @@ use super::{CancelToken, Outcome, Parameters, Sql, Transaction, Write, WriteErro
 /// ```
 #[derive(Clone)]
 pub struct Writer {
-    lanes: Lanes<Told>,
+    lanes: Lanes<Reply>,
     target: Target,
     /// The window of writes that bring none of their own.
     max_wait: Duration,
@@ -43,33 +44,33 @@ pub struct Writer {
 #[derive(Clone)]
 struct Target {
     database: Arc<dyn Database>,
-    /// Those that stood in their neighbours' way.
-    put_off: TaskTracker,
+    /// Those that are deferred, and run again without their neighbours.
+    deferred: TaskTracker,
 }
 
 /// What the caller of a write gets.
-enum Told {
-    Now(Result<Outcome, WriteError>),
+enum Reply {
+    Outcome(Result<Outcome, WriteError>),
     /// Whether he waits for it or not.
-    Later(JoinHandle<Result<Outcome, WriteError>>),
+    Deferred(JoinHandle<Result<Outcome, WriteError>>),
 }
 
 impl Target {
     /// Writes a batch; one answer a write, in order. What stands in its neighbours' way is on its way when this returns.
-    async fn write(&self, batch: Vec<Write>) -> Vec<Told> {
+    async fn write(&self, batch: Vec<Write>) -> Vec<Reply> {
         let answers = self.database.write(batch).await;
         answers.into_iter().map(|answer| self.follow(answer)).collect()
     }
 
-    fn follow(&self, answer: Answer) -> Told {
+    fn follow(&self, answer: Answer) -> Reply {
         match answer {
-            Answer::Outcome(outcome) => Told::Now(outcome),
-            Answer::Later(writing) => Told::Later(self.put_off.spawn(writing)),
+            Answer::Outcome(outcome) => Reply::Outcome(outcome),
+            Answer::Deferred(writing) => Reply::Deferred(self.deferred.spawn(writing)),
         }
     }
 
     /// As [`write`](Self::write), to its end also if whoever waits for it is dropped.
-    async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Told>, WriteError> {
+    async fn write_to_the_end(&self, batch: Vec<Write>) -> Result<Vec<Reply>, WriteError> {
         let target = self.clone();
         let writing = tokio::spawn(async move { target.write(batch).await });
         writing.await.map_err(|error| ended_early(&error))
@@ -77,16 +78,16 @@ impl Target {
 
     /// Waits for those that stood in others' way.
     async fn finish(&self) {
-        self.put_off.close();
-        self.put_off.wait().await;
+        self.deferred.close();
+        self.deferred.wait().await;
     }
 }
 
-impl Told {
+impl Reply {
     async fn outcome(self) -> Result<Outcome, WriteError> {
         match self {
-            Self::Now(outcome) => outcome,
-            Self::Later(writing) => writing.await.unwrap_or_else(|error| Err(ended_early(&error))),
+            Self::Outcome(outcome) => outcome,
+            Self::Deferred(writing) => writing.await.unwrap_or_else(|error| Err(ended_early(&error))),
         }
     }
 }
@@ -164,8 +165,8 @@ impl WriterBuilder {
 
     /// The most batches in flight at a time, each on a connection of its own. With 1, all writes are committed in the order of
     /// their arrival; with more, those of one [key](Write::ordered_by), or without a key of one text that is more than a plain
-    /// INSERT of one row: such INSERTs go wherever there is room. Default: 4, or what the database's pool has room for; with
-    /// SQLite always 1, as it has one writer.
+    /// INSERT of one row: such INSERTs go wherever there is room. Default: 4 that share, and beside them, while there are few such
+    /// INSERTs, as many that are alone as the database's pool has room for; with SQLite always 1, as it has one writer.
     ///
     /// # Panics
     ///
@@ -203,21 +204,24 @@ impl WriterBuilder {
     /// Outside a tokio runtime.
     pub fn build(self, database: impl Database) -> Writer {
         let in_flight = database.in_flight();
-        let lanes = self.max_in_flight.unwrap_or(in_flight.default).min(in_flight.most);
+        let (shared, lanes) = match self.max_in_flight {
+            Some(asked) => (asked.min(in_flight.most), asked.min(in_flight.most)),
+            None => (in_flight.sharing.min(in_flight.most), in_flight.most),
+        };
         let target = Target {
             database: Arc::new(database),
-            put_off: TaskTracker::new(),
+            deferred: TaskTracker::new(),
         };
         Writer {
-            lanes: Lanes::new((0..lanes).map(|_| self.lane(&target))),
+            lanes: Lanes::new((0..lanes).map(|_| self.lane(&target)), shared),
             target,
             max_wait: self.max_wait,
         }
     }
 
-    fn lane(&self, target: &Target) -> Batcher<Write, Told> {
+    fn lane(&self, target: &Target) -> Batcher<Write, Reply> {
         let target = target.clone();
-        let mut batcher = Batcher::<Write, Told>::builder()
+        let mut batcher = Batcher::<Write, Reply>::builder()
             .max_items(self.max_items)
             .max_weight(self.max_weight, Write::weight)
             .max_queued(self.max_queued)
@@ -266,7 +270,7 @@ impl Writer {
     /// As [`execute`](Self::execute).
     pub async fn submit(&self, write: Write) -> Result<Outcome, WriteError> {
         let token = write.cancel.clone();
-        let lane = self.lanes.enter(self.place_of(&write));
+        let lane = self.lanes.enter(self.affinity_of(&write));
         let call = match write.max_wait {
             None => lane.batcher().call(write),
             Some(max_wait) => lane.batcher().call_within(write, max_wait),
@@ -288,6 +292,41 @@ impl Writer {
                 cause: error.to_string(),
             }),
         }
+    }
+
+    /// As [`submit`](Self::submit), for a task that does nothing else meanwhile. Where nobody writes at the same time, and nobody
+    /// has of late, the statement is executed and committed on the calling thread, which is blocked for as long as that takes: no
+    /// other thread has to be woken, and woken back. The runtime's other tasks go on. Only SQLite is written to like this, in a runtime
+    /// of several threads; elsewhere, and in company, it is the same as [`submit`](Self::submit).
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Panics
+    /// Where [`tokio::task::block_in_place`] does in a runtime of several threads: in a `LocalSet`.
+    ///
+    /// # Cancel safety
+    /// As [`execute`](Self::execute).
+    pub async fn submit_in_place(&self, write: Write) -> Result<Outcome, WriteError> {
+        match self.write_in_place(write) {
+            Ok(outcome) => outcome,
+            Err(write) => self.submit(write).await,
+        }
+    }
+
+    /// The write comes back where it would have to wait for somebody, or may not block.
+    fn write_in_place(&self, write: Write) -> Result<Result<Outcome, WriteError>, Write> {
+        let waits_for_company = !write.max_wait.unwrap_or(self.max_wait).is_zero();
+        let may_block = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+        if waits_for_company || !may_block {
+            return Err(write);
+        }
+        let Some(alone) = self.lanes.alone() else {
+            return Err(write);
+        };
+        let outcome = block_in_place(|| self.target.database.write_in_place(write))?;
+        alone.processed();
+        Ok(outcome)
     }
 
     /// As [`submit`](Self::submit), sharing the commit with nobody, and in no order with what was submitted otherwise.
@@ -312,23 +351,23 @@ impl Writer {
     }
 
     /// In which lane it must be, or may be.
-    fn place_of(&self, write: &Write) -> Place {
+    fn affinity_of(&self, write: &Write) -> Affinity {
         if self.lanes.is_one() {
             // No need to look at it.
-            return Place::Ordered(0);
+            return Affinity::Ordered(0);
         }
         let number = write.order();
         if write.is_ordered() {
-            return Place::Ordered(number);
+            return Affinity::Ordered(number);
         }
         let Some(mut sharing) = self.target.database.sharing(write.sql()) else {
-            return Place::Ordered(number);
+            return Affinity::Ordered(number);
         };
         if !write.max_wait.unwrap_or(self.max_wait).is_zero() {
             // It waits for company.
-            sharing.few = 0;
+            (sharing.few, sharing.few_alike) = (0, 0);
         }
-        Place::Free(number, sharing)
+        Affinity::Free(number, sharing)
     }
 
     /// Begins a transaction of the caller's own. On SQLite nobody else writes while it is open, so keep it short.

@@ -19,8 +19,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::error::{CallError, Rejected};
+use super::inbox::Queued;
 use super::intake::{Refusal, Todo};
-use super::lane::Queued;
 use super::line::{InOrder, Line};
 use super::runner::Shared;
 use super::slot::{Outcome, Ticket};
@@ -103,7 +103,7 @@ impl<I, O, E, L: Line<I, O, E>> Unpin for Pending<'_, I, O, E, L> {}
 
 thread_local!(static THREAD: Cell<usize> = const { Cell::new(usize::MAX) });
 
-/// A number for this thread, by which it finds its lane. Neighbours have neighbouring numbers.
+/// A number for this thread, by which it finds its inbox. Neighbours have neighbouring numbers.
 #[inline]
 fn thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);

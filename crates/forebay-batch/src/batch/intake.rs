@@ -1,4 +1,4 @@
-//! The intake: the lanes, the line and the rules of who runs when.
+//! The intake: the inboxes, the line and the rules of who runs when.
 //!
 //! Promises:
 //! - A line with items always has someone who will take them: a gatherer, or `max_in_flight` runners who look again when
@@ -6,7 +6,7 @@
 //! - There is one gatherer at most, so that pending calls make full batches; it takes what is there when it starts.
 //! - After `close` nothing enters, and the gatherer waits for no window.
 //!
-//! A call enters by its thread's lane and looks no further, unless the lane is on watch: then it comes here, to the centre,
+//! A call enters by its thread's inbox and looks no further, unless the inbox is on watch: then it comes here, to the centre,
 //! whose lock is otherwise taken once or twice per batch. A runner is either the gatherer (has no batch yet) or running (has
 //! one). Knows no runtime: it neither spawns nor sleeps, which is what lets the model checker run it.
 
@@ -15,7 +15,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 
 use super::dispatch::Batch;
-use super::lane::{Arrival, Lanes, Queued, Watch};
+use super::inbox::{Arrival, Inboxes, Queued, Watch};
 use super::line::{BatchLimits, Collected, InOrder, Line};
 use super::slot::{Displaced, Ticket};
 use super::stats::Stats;
@@ -78,19 +78,25 @@ struct Centre<I, O, E, L> {
     collected: Collected<I, O, E>,
     line: L,
     gatherer: Gatherer,
-    /// Runners that have a batch. With the gatherer never more than `max_in_flight`.
+    /// Runners that have a batch, and a caller that is [alone](Intake::try_alone). With the gatherer never more than `max_in_flight`.
     running: usize,
     closed: bool,
     /// Calls that wait in line no more: their items were dispatched, or cancelled before.
     gone: u64,
     batches: u64,
+    /// Items that were processed without entering, each a batch of its own.
+    alone: u64,
+    /// Calls that had arrived when the last batch was cut.
+    arrived: u64,
+    /// How many batches in a row, up to the last one, were cut after the arrival of a single call.
+    lonely: u32,
     cancelled: u64,
     /// Cancelled since their places were last swept.
     unswept: u64,
 }
 
 pub(crate) struct Intake<I, O, E, L = InOrder> {
-    lanes: Lanes<I, O, E>,
+    inboxes: Inboxes<I, O, E>,
     centre: OwnCacheLine<Mutex<Centre<I, O, E, L>>>,
     limits: Limits,
 }
@@ -98,25 +104,31 @@ pub(crate) struct Intake<I, O, E, L = InOrder> {
 /// Fewer cancelled calls than this are left in line until the next batch is cut.
 const UNSWEPT_MAX: u64 = 256;
 
+/// After so many batches for which a single call had arrived, the next call is expected to be alone, too. A model begins there.
+const LONELY_FROM: u32 = if cfg!(forebay_loom) { 0 } else { 16 };
+
 impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     pub(crate) fn new(limits: Limits, line: L) -> Self {
-        Self::with(limits, line, Lanes::new())
+        Self::with(limits, line, Inboxes::new())
     }
 
-    pub(crate) fn with(limits: Limits, line: L, lanes: Lanes<I, O, E>) -> Self {
+    pub(crate) fn with(limits: Limits, line: L, inboxes: Inboxes<I, O, E>) -> Self {
         Self {
             centre: OwnCacheLine(Mutex::new(Centre {
-                collected: Collected::new(lanes.count()),
+                collected: Collected::new(inboxes.count()),
                 line,
                 gatherer: Gatherer::None,
                 running: 0,
                 closed: false,
                 gone: 0,
                 batches: 0,
+                alone: 0,
+                arrived: 0,
+                lonely: 0,
                 cancelled: 0,
                 unswept: 0,
             })),
-            lanes,
+            inboxes,
             limits,
         }
     }
@@ -130,10 +142,10 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         queued: Queued<I>,
         waker: Option<Waker>,
     ) -> Result<(Ticket<I, O, E>, Todo), (I, Option<Waker>)> {
-        match self.lanes.enter(thread, queued, waker) {
+        match self.inboxes.enter(thread, queued, waker) {
             Arrival::Entered(ticket, None) => Ok((ticket, Todo::default())),
-            Arrival::Entered(ticket, Some(lane)) => {
-                let todo = self.centre.0.lock().arrival(lane, &self.lanes, &self.limits);
+            Arrival::Entered(ticket, Some(inbox)) => {
+                let todo = self.centre.0.lock().arrival(inbox, &self.inboxes, &self.limits);
                 Ok((ticket, todo))
             }
             Arrival::Closed(item, waker) => Err((item, waker)),
@@ -147,16 +159,50 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         if centre.closed {
             return Err((Refusal::Closed, queued.item));
         }
-        if centre.waiting(&self.lanes) >= self.limits.max_queued as u64 {
+        if centre.waiting(&self.inboxes) >= self.limits.max_queued as u64 {
             return Err((Refusal::Full, queued.item));
         }
-        match self.lanes.enter(thread, queued, None) {
+        match self.inboxes.enter(thread, queued, None) {
             Arrival::Entered(ticket, None) => Ok((ticket, Todo::default())),
-            Arrival::Entered(ticket, Some(lane)) => {
-                let todo = centre.arrival(lane, &self.lanes, &self.limits);
+            Arrival::Entered(ticket, Some(inbox)) => {
+                let todo = centre.arrival(inbox, &self.inboxes, &self.limits);
                 Ok((ticket, todo))
             }
             Arrival::Closed(item, _) => Err((Refusal::Closed, item)),
+        }
+    }
+
+    /// Whether a call that is in line by itself may have neighbours that are about to arrive.
+    pub(crate) fn expects_company(&self) -> bool {
+        let centre = self.centre.0.lock();
+        centre.lonely < LONELY_FROM || centre.waiting(&self.inboxes) > 1
+    }
+
+    /// Takes a runner's place for one item that need not enter: only where nothing waits, runs or is about to, and no company is
+    /// expected. Given back by [`end_alone`](Self::end_alone).
+    pub(crate) fn try_alone(&self) -> bool {
+        let mut centre = self.centre.0.lock();
+        let is_at_rest =
+            centre.running == 0 && matches!(centre.gatherer, Gatherer::None) && centre.waiting(&self.inboxes) == 0;
+        let may = is_at_rest && !centre.closed && centre.lonely >= LONELY_FROM;
+        if may {
+            centre.running += 1;
+        }
+        may
+    }
+
+    /// Gives the place back. `processed`: there was a batch of that one item.
+    pub(crate) fn end_alone(&self, processed: bool) -> Todo {
+        let mut centre = self.centre.0.lock();
+        centre.running -= 1;
+        if processed {
+            centre.alone += 1;
+            centre.batches += 1;
+        }
+        Todo {
+            start_runner: centre.look_out(&self.inboxes, &self.limits),
+            drained: centre.is_drained(&self.inboxes),
+            wake: None,
         }
     }
 
@@ -172,17 +218,17 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
             centre.gone += 1;
         }
         centre.unswept += 1;
-        let waiting = centre.waiting(&self.lanes);
+        let waiting = centre.waiting(&self.inboxes);
         let mut todo = Todo::default();
         // Dead keys in line count as waiting, until they are swept.
         if centre.unswept > UNSWEPT_MAX + waiting.max(centre.line.places().1) / 2 {
-            todo.wake = centre.sweep(&self.lanes, &self.limits);
+            todo.wake = centre.sweep(&self.inboxes, &self.limits);
         }
         let is_last = waiting == 0 || (L::KEEPS_WAITING && centre.sleeps_for_nobody(&self.limits));
         if is_last {
             // A gatherer that slept out a window for nobody would keep the batcher alive, and a drain waiting.
             todo.wake = todo.wake.or_else(|| centre.rouse());
-            todo.drained = centre.is_drained(&self.lanes);
+            todo.drained = centre.is_drained(&self.inboxes);
         }
         (displaced, todo)
     }
@@ -200,11 +246,11 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         let mut centre = self.centre.0.lock();
         _previous = std::mem::replace(&mut centre.gatherer, Gatherer::Coming);
         loop {
-            centre.collect(&self.lanes, Watch::Off);
+            centre.collect(&self.inboxes, Watch::Off);
             if waker.is_some()
                 && let Some(until) = centre.time_to_wait(&self.limits, &clock)
             {
-                if !centre.watch_room(&self.lanes, &self.limits, until) {
+                if !centre.watch_room(&self.inboxes, &self.limits, until) {
                     continue;
                 }
                 let waker = waker.take().expect("just seen");
@@ -215,18 +261,18 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
             if !batch.items.is_empty() {
                 centre.gatherer = Gatherer::None;
                 centre.running += 1;
-                centre.batches += 1;
+                centre.count_batch(&self.inboxes);
                 let todo = Todo {
-                    start_runner: centre.look_out(&self.lanes, &self.limits),
+                    start_runner: centre.look_out(&self.inboxes, &self.limits),
                     ..Todo::default()
                 };
                 return (Next::Run, todo);
             }
             // Whatever was in line had been cancelled.
-            if centre.stand_down(&self.lanes) {
+            if centre.stand_down(&self.inboxes) {
                 centre.gatherer = Gatherer::None;
                 let todo = Todo {
-                    drained: centre.is_drained(&self.lanes),
+                    drained: centre.is_drained(&self.inboxes),
                     ..Todo::default()
                 };
                 return (Next::Leave, todo);
@@ -238,10 +284,10 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     /// comes for it, it is cut into `batch`: the runner goes on with that one, in the place of the one that ended.
     pub(crate) fn go_on(&self, ended: &mut Batch<I, O, E>, batch: &mut Batch<I, O, E>) -> (bool, Todo) {
         let mut centre = self.centre.0.lock();
-        centre.collect(&self.lanes, Watch::Off);
+        centre.collect(&self.inboxes, Watch::Off);
         centre.line.end(ended);
         let mut todo = Todo {
-            wake: centre.reconsider(&self.lanes, &self.limits),
+            wake: centre.reconsider(&self.inboxes, &self.limits),
             ..Todo::default()
         };
         if !matches!(centre.gatherer, Gatherer::None) || !centre.is_full(&self.limits.batch) {
@@ -251,8 +297,8 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         if batch.items.is_empty() {
             return (false, todo);
         }
-        centre.batches += 1;
-        todo.start_runner = centre.look_out(&self.lanes, &self.limits);
+        centre.count_batch(&self.inboxes);
+        todo.start_runner = centre.look_out(&self.inboxes, &self.limits);
         (true, todo)
     }
 
@@ -260,9 +306,9 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     pub(crate) fn finish(&self) -> (bool, Todo) {
         let mut centre = self.centre.0.lock();
         centre.running -= 1;
-        let gathers = centre.look_out(&self.lanes, &self.limits);
+        let gathers = centre.look_out(&self.inboxes, &self.limits);
         let todo = Todo {
-            drained: centre.is_drained(&self.lanes),
+            drained: centre.is_drained(&self.inboxes),
             ..Todo::default()
         };
         (gathers, todo)
@@ -278,9 +324,9 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         match running {
             Some(batch) => {
                 centre.running -= 1;
-                centre.collect(&self.lanes, Watch::Off);
+                centre.collect(&self.inboxes, Watch::Off);
                 centre.line.end(batch);
-                todo.wake = centre.reconsider(&self.lanes, &self.limits);
+                todo.wake = centre.reconsider(&self.inboxes, &self.limits);
             }
             None => _previous = std::mem::replace(&mut centre.gatherer, Gatherer::None),
         }
@@ -290,20 +336,20 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
                 max_weight: u128::MAX,
             };
             loop {
-                centre.collect(&self.lanes, Watch::Off);
+                centre.collect(&self.inboxes, Watch::Off);
                 centre.cut(&unbounded, stranded);
-                if centre.stand_down(&self.lanes) {
+                if centre.stand_down(&self.inboxes) {
                     break;
                 }
             }
             centre.line.end(stranded);
         } else if matches!(centre.gatherer, Gatherer::None) && centre.has_place(&self.limits) {
             // Others run, but may do so for long: the next who arrives starts a gatherer, in a runtime that is there.
-            for lane in 0..self.lanes.count() {
-                self.lanes.watch(lane, Watch::Any);
+            for inbox in 0..self.inboxes.count() {
+                self.inboxes.watch(inbox, Watch::Any);
             }
         }
-        todo.drained = centre.is_drained(&self.lanes);
+        todo.drained = centre.is_drained(&self.inboxes);
         todo
     }
 
@@ -311,7 +357,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     pub(crate) fn close(&self) -> Todo {
         let mut centre = self.centre.0.lock();
         centre.closed = true;
-        self.lanes.close();
+        self.inboxes.close();
         Todo {
             wake: centre.rouse(),
             ..Todo::default()
@@ -320,13 +366,13 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
 
     /// Whether nothing enters any more, nothing waits and nothing runs.
     pub(crate) fn is_drained(&self) -> bool {
-        self.centre.0.lock().is_drained(&self.lanes)
+        self.centre.0.lock().is_drained(&self.inboxes)
     }
 
     pub(crate) fn stats(&self) -> Stats {
         let centre = self.centre.0.lock();
-        let calls = self.lanes.arrived();
-        let in_line = centre.waiting(&self.lanes);
+        let calls = self.inboxes.arrived() + centre.alone;
+        let in_line = centre.waiting(&self.inboxes);
         let queued = in_line.min(self.limits.max_queued as u64);
         Stats {
             calls,
@@ -347,15 +393,15 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     pub(crate) fn with_all_in_line<R>(&self, look: impl FnOnce(&mut L) -> R) -> (R, Todo) {
         let mut guard = self.centre.0.lock();
         let centre = &mut *guard;
-        centre.collect(&self.lanes, Watch::Off);
-        if centre.unswept > 0 && centre.waiting(&self.lanes) >= self.limits.max_queued as u64 {
+        centre.collect(&self.inboxes, Watch::Off);
+        if centre.unswept > 0 && centre.waiting(&self.inboxes) >= self.limits.max_queued as u64 {
             // Some of what is in line may be wanted by nobody, and is in nobody's way.
             centre.line.sweep(&mut centre.collected);
             centre.unswept = 0;
         }
         let seen = look(&mut centre.line);
         let todo = Todo {
-            wake: centre.reconsider(&self.lanes, &self.limits),
+            wake: centre.reconsider(&self.inboxes, &self.limits),
             ..Todo::default()
         };
         (seen, todo)
@@ -370,7 +416,7 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
         let allowed = self.limits.max_in_flight;
         assert!(centre.running + gatherers <= allowed);
         assert!(
-            centre.waiting(&self.lanes) == 0 || gatherers == 1 || centre.running >= allowed,
+            centre.waiting(&self.inboxes) == 0 || gatherers == 1 || centre.running >= allowed,
             "items in line and nobody to take them"
         );
     }
@@ -378,14 +424,14 @@ impl<I, O, E, L: Line<I, O, E>> Intake<I, O, E, L> {
     /// Chunks of slots in memory; for tests.
     #[cfg(all(test, not(forebay_loom)))]
     pub(crate) fn chunks(&self) -> usize {
-        self.lanes.chunks()
+        self.inboxes.chunks()
     }
 }
 
 impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
     /// Calls in line. A call that is just leaving is counted until it has been here.
-    fn waiting(&self, lanes: &Lanes<I, O, E>) -> u64 {
-        lanes.arrived().saturating_sub(self.gone) + self.line.kept()
+    fn waiting(&self, inboxes: &Inboxes<I, O, E>) -> u64 {
+        inboxes.arrived().saturating_sub(self.gone) + self.line.kept()
     }
 
     fn sleeps_for_nobody(&self, limits: &Limits) -> bool {
@@ -395,18 +441,29 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
             && self.line.survey(&self.collected, &limits.batch).due.is_none()
     }
 
-    fn is_drained(&self, lanes: &Lanes<I, O, E>) -> bool {
-        self.closed && self.waiting(lanes) == 0 && self.running == 0 && matches!(self.gatherer, Gatherer::None)
+    fn is_drained(&self, inboxes: &Inboxes<I, O, E>) -> bool {
+        self.closed && self.waiting(inboxes) == 0 && self.running == 0 && matches!(self.gatherer, Gatherer::None)
     }
 
     fn has_place(&self, limits: &Limits) -> bool {
         self.running < limits.max_in_flight
     }
 
-    fn collect(&mut self, lanes: &Lanes<I, O, E>, watch: Watch) -> bool {
-        let any = self.collected.collect(lanes, watch);
+    fn collect(&mut self, inboxes: &Inboxes<I, O, E>, watch: Watch) -> bool {
+        let any = self.collected.collect(inboxes, watch);
         self.gone += self.line.take_over(&mut self.collected);
         any
+    }
+
+    fn count_batch(&mut self, inboxes: &Inboxes<I, O, E>) {
+        self.batches += 1;
+        let arrived = inboxes.arrived();
+        self.lonely = if arrived - self.arrived == 1 {
+            self.lonely.saturating_add(1)
+        } else {
+            0
+        };
+        self.arrived = arrived;
     }
 
     fn is_full(&self, limits: &BatchLimits) -> bool {
@@ -417,26 +474,26 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
         self.gone += self.line.cut(&mut self.collected, limits, batch);
     }
 
-    /// Leaves an empty line to the lanes' watch. Says whether it was one.
-    fn stand_down(&mut self, lanes: &Lanes<I, O, E>) -> bool {
+    /// Leaves an empty line to the inboxes' watch. Says whether it was one.
+    fn stand_down(&mut self, inboxes: &Inboxes<I, O, E>) -> bool {
         if !self.line.is_empty(&self.collected) {
             return false;
         }
-        let stood_down = self.collected.stand_down(lanes);
+        let stood_down = self.collected.stand_down(inboxes);
         if !stood_down {
             self.gone += self.line.take_over(&mut self.collected);
         }
         stood_down
     }
 
-    /// Sees to it that the line is looked after when nobody gathers and there is a place for one more: by the lanes' watch if
+    /// Sees to it that the line is looked after when nobody gathers and there is a place for one more: by the inboxes' watch if
     /// nothing is in line. Otherwise whoever asks becomes, or starts, the gatherer.
-    fn look_out(&mut self, lanes: &Lanes<I, O, E>, limits: &Limits) -> bool {
+    fn look_out(&mut self, inboxes: &Inboxes<I, O, E>, limits: &Limits) -> bool {
         if !matches!(self.gatherer, Gatherer::None) || !self.has_place(limits) {
             return false;
         }
         while self.line.is_empty(&self.collected) {
-            if self.stand_down(lanes) {
+            if self.stand_down(inboxes) {
                 return false;
             }
         }
@@ -444,15 +501,15 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
         true
     }
 
-    /// A lane has reported an arrival.
-    fn arrival(&mut self, lane: usize, lanes: &Lanes<I, O, E>, limits: &Limits) -> Todo {
-        self.collected.activate(lane);
+    /// An inbox has reported an arrival.
+    fn arrival(&mut self, inbox: usize, inboxes: &Inboxes<I, O, E>, limits: &Limits) -> Todo {
+        self.collected.activate(inbox);
         let mut todo = Todo::default();
         if matches!(self.gatherer, Gatherer::Asleep { .. }) {
-            todo.wake = self.reconsider(lanes, limits);
+            todo.wake = self.reconsider(inboxes, limits);
         } else {
             // Someone comes and looks, now or when a batch has ended.
-            lanes.watch(lane, Watch::Off);
+            inboxes.watch(inbox, Watch::Off);
             if matches!(self.gatherer, Gatherer::None) && self.has_place(limits) {
                 self.gatherer = Gatherer::Coming;
                 todo.start_runner = true;
@@ -461,28 +518,28 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
         todo
     }
 
-    /// Whether a sleeping gatherer has to leave earlier; otherwise the lanes' watch is set anew.
-    fn reconsider(&mut self, lanes: &Lanes<I, O, E>, limits: &Limits) -> Option<Waker> {
+    /// Whether a sleeping gatherer has to leave earlier; otherwise the inboxes' watch is set anew.
+    fn reconsider(&mut self, inboxes: &Inboxes<I, O, E>, limits: &Limits) -> Option<Waker> {
         let Gatherer::Asleep { until, .. } = self.gatherer else {
             return None;
         };
         loop {
-            self.collect(lanes, Watch::Off);
+            self.collect(inboxes, Watch::Off);
             let survey = self.line.survey(&self.collected, &limits.batch);
             if survey.is_full || survey.due.is_some_and(|due| due.is_before(until)) {
                 return self.rouse();
             }
-            if self.watch_room(lanes, limits, until) {
+            if self.watch_room(inboxes, limits, until) {
                 return None;
             }
         }
     }
 
-    /// Shares the room that is left in the next batch out among the lanes, so that one of them reports when it may be full.
+    /// Shares the room that is left in the next batch out among the inboxes, so that one of them reports when it may be full.
     /// Says whether nothing has arrived meanwhile that was not taken into account.
-    fn watch_room(&mut self, lanes: &Lanes<I, O, E>, limits: &Limits, until: Instant) -> bool {
+    fn watch_room(&mut self, inboxes: &Inboxes<I, O, E>, limits: &Limits, until: Instant) -> bool {
         let survey = self.line.survey(&self.collected, &limits.batch);
-        let active = self.collected.active_lanes().max(1);
+        let active = self.collected.active_inboxes().max(1);
         let room = Watch::Room {
             items: limits.batch.max_items.saturating_sub(survey.items).div_ceil(active),
             weight: limits
@@ -492,15 +549,15 @@ impl<I, O, E, L: Line<I, O, E>> Centre<I, O, E, L> {
                 .div_ceil(active as u128),
             until,
         };
-        !self.collect(lanes, room)
+        !self.collect(inboxes, room)
     }
 
     /// Ends the places of cancelled calls.
-    fn sweep(&mut self, lanes: &Lanes<I, O, E>, limits: &Limits) -> Option<Waker> {
-        self.collect(lanes, Watch::Off);
+    fn sweep(&mut self, inboxes: &Inboxes<I, O, E>, limits: &Limits) -> Option<Waker> {
+        self.collect(inboxes, Watch::Off);
         self.line.sweep(&mut self.collected);
         self.unswept = 0;
-        self.reconsider(lanes, limits)
+        self.reconsider(inboxes, limits)
     }
 
     /// The sleeping gatherer's waker, to be woken outside the lock.

@@ -2,7 +2,8 @@
 //!
 //! Promises:
 //! - When n calls are pending together, exactly ⌈n / max_items⌉ batches run, whichever threads the callers are on.
-//! - An idle processor is called at once; callers gather while it is busy. A window is an upper bound that is asked for.
+//! - An idle processor is called at once; callers gather while it is busy. A call waits for company only where a window was
+//!   asked for, and never for longer than that.
 //! - Every accepted call ends with exactly one outcome, its own: also when the processor panics or returns too few or too
 //!   many outcomes, when the batcher is drained, when neighbours are cancelled, when the runtime shuts down.
 //! - Items enter batches in arrival order; with `max_in_flight = 1` batches run in order.
@@ -10,17 +11,18 @@
 //!
 //! Does not know keys, SQL or caches.
 //!
-//! How it is built: a [`Call`] puts its item and waker into a `slot` of its core's `lane`. Unless the lane is on watch, that is
-//! all; otherwise it tells the `intake`, the centre, which starts a `runner` if there is none to come. The runner's task
-//! collects the lanes into the `line`, cuts a batch off its front, hands it to the processor and answers its slots
-//! (`dispatch`). What is `pub(crate)` is for the Loader, which brings a line of its own.
+//! How it is built: a [`Call`] puts its item and waker into a `slot` of its core's `inbox`. Unless the inbox is on watch, that is
+//! all; otherwise it tells the `intake`, the centre, which starts a `runner` if none is on its way. The runner's task collects
+//! the inboxes into the `line`, cuts a batch off its front, hands it to the processor and answers its slots (`dispatch`). What is
+//! `pub(crate)` is for the Loader, which brings a line of its own.
 
+mod alone;
 mod builder;
 pub(crate) mod call;
 pub(crate) mod dispatch;
 mod error;
+mod inbox;
 pub(crate) mod intake;
-mod lane;
 pub(crate) mod line;
 pub(crate) mod runner;
 pub(crate) mod slot;
@@ -33,6 +35,7 @@ mod model;
 #[cfg(all(test, not(forebay_loom)))]
 mod user_code;
 
+pub use alone::Alone;
 pub use builder::BatcherBuilder;
 pub use call::Call;
 pub use error::{CallError, Rejected};
@@ -80,8 +83,8 @@ use runner::Shared;
 ///
 /// # Cost
 ///
-/// A call takes its lane's lock once, for which other cores do not contend, and writes one counter that all share; it allocates
-/// nothing. A batch costs the vectors of its items and callers, a look at each lane, and now and then a task and a chunk of slots.
+/// A call takes its inbox's lock once, for which other cores do not contend, and writes one counter that all share; it allocates
+/// nothing. A batch costs the vectors of its items and callers, a look at each inbox, and now and then a task and a chunk of slots.
 pub struct Batcher<I, O, E = Infallible> {
     shared: Arc<Shared<I, O, E>>,
 }
@@ -132,6 +135,12 @@ where
     /// Like [`try_call`](Self::try_call), as a future that keeps the batcher itself.
     pub fn try_call_owned(&self, item: I) -> Result<Call<'static, I, O, E>, Rejected<I>> {
         Call::entered(Handle::Owned(Arc::clone(&self.shared)), item)
+    }
+
+    /// Leave to process one item here and now, without the processor: if no item waits, no batch runs, and calls have long come one by
+    /// one. None otherwise, and after [`drain`](Self::drain). What arrives until [`Alone`] is dropped waits, as for a batch.
+    pub fn alone(&self) -> Option<Alone<'_, I, O, E>> {
+        Alone::of(&self.shared)
     }
 
     /// Stops the intake, sends what is in the queue without waiting for its window, and waits until all of it is answered.

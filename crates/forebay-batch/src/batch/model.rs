@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use super::dispatch::Batch;
 use super::error::CallError;
+use super::inbox::{Inboxes, Queued};
 use super::intake::{Intake, Limits, Next, Todo};
-use super::lane::{Lanes, Queued};
 use super::line::{BatchLimits, InOrder};
 use super::slot::{Chunk, Delivered, Note, Outcome, Place, Ticket};
 use super::window::Due;
@@ -39,7 +39,7 @@ enum Processor {
     IsDropped,
 }
 
-/// Two lanes: a call names its own, and the order of the two does not depend on chunks.
+/// Two inboxes: a call names its own, and the order of the two does not depend on chunks.
 fn intake(max_items: usize, max_in_flight: usize) -> Arc<Model> {
     let limits = Limits {
         batch: BatchLimits {
@@ -49,7 +49,7 @@ fn intake(max_items: usize, max_in_flight: usize) -> Arc<Model> {
         max_in_flight,
         max_queued: 10,
     };
-    Arc::new(Model::with(limits, InOrder, Lanes::with(2)))
+    Arc::new(Model::with(limits, InOrder, Inboxes::with(2)))
 }
 
 fn carry_out(intake: &Arc<Model>, todo: Todo, processor: Processor) {
@@ -159,7 +159,7 @@ impl Bell {
     }
 }
 
-/// Puts an item in the lane of its number.
+/// Puts an item in the inbox of its number.
 fn enter(intake: &Arc<Model>, item: u64, due: Due, waker: Option<Waker>, processor: Processor) -> Option<ModelTicket> {
     let queued = Queued { item, weight: 0, due };
     match intake.enter(item as usize, queued, waker) {
@@ -298,6 +298,51 @@ fn loom_spurious_polls_with_other_wakers_lose_no_wake_up() {
     });
 }
 
+/// Two callers, each alone if it may be: otherwise in line behind the other, which forgets nobody when it ends.
+#[test]
+fn loom_one_that_is_alone_is_alone_and_forgets_nobody() {
+    fn alone_or_in_line(intake: &Arc<Model>, busy: &Mutex<()>, item: u64) -> u64 {
+        if !intake.try_alone() {
+            return call(intake, item, Processor::Answers).unwrap();
+        }
+        let alone = busy.try_lock().expect("nobody else is");
+        thread::yield_now();
+        drop(alone);
+        let todo = intake.end_alone(true);
+        carry_out(intake, todo, Processor::Answers);
+        item * 10
+    }
+    explore(|| {
+        let intake = intake(2, 1);
+        let busy = Arc::new(Mutex::new(()));
+        let (others, theirs) = (Arc::clone(&intake), Arc::clone(&busy));
+        let other = thread::spawn(move || alone_or_in_line(&others, &theirs, 2));
+        assert_eq!(alone_or_in_line(&intake, &busy, 1), 10);
+        assert_eq!(other.join().unwrap(), 20);
+        at_rest(&intake);
+        assert_eq!((intake.stats().calls, intake.stats().batches), (2, 2));
+    });
+}
+
+#[test]
+fn loom_who_is_alone_when_the_intake_closes_ends_it() {
+    explore(|| {
+        let intake = intake(2, 1);
+        let others = Arc::clone(&intake);
+        let other = thread::spawn(move || {
+            if others.try_alone() {
+                others.end_alone(true).drained
+            } else {
+                false
+            }
+        });
+        carry_out(&intake, intake.close(), Processor::Answers);
+        let drained = intake.is_drained();
+        assert!(other.join().unwrap() || drained, "nobody would tell that it is drained");
+        assert!(intake.is_drained());
+    });
+}
+
 #[test]
 fn loom_close_ends_every_call_once() {
     explore(|| {
@@ -327,7 +372,7 @@ fn loom_three_callers_across_a_chunk_border() {
     });
 }
 
-/// An arrival on another lane while the centre stands down after the first: found, or reported.
+/// An arrival on another inbox while the centre stands down after the first: found, or reported.
 #[test]
 fn loom_an_arrival_while_the_centre_stands_down_is_not_missed() {
     explore(|| {
@@ -340,10 +385,10 @@ fn loom_an_arrival_while_the_centre_stands_down_is_not_missed() {
     });
 }
 
-/// Under a window that never ends, the one that fills the batch wakes the gatherer, whichever lane it comes by.
+/// Under a window that never ends, the one that fills the batch wakes the gatherer, whichever inbox it comes by.
 #[test]
 fn loom_a_full_batch_wakes_the_sleeping_gatherer() {
-    // By another lane than the first, and by the same.
+    // By another inbox than the first, and by the same.
     for second in [2, 3] {
         explore(move || {
             let intake = intake(2, 1);
@@ -384,9 +429,9 @@ fn loom_the_last_that_leaves_and_close_wake_the_sleeping_gatherer() {
     });
 }
 
-/// What arrives after another arrival has returned goes after it, though its lane is collected before the other's.
+/// What arrives after another arrival has returned goes after it, though its inbox is collected before the other's.
 #[test]
-fn loom_order_holds_across_lanes() {
+fn loom_order_holds_across_inboxes() {
     explore(|| {
         let intake = intake(8, 2);
         // Nobody is started for them: the other thread looks by itself.
@@ -404,7 +449,7 @@ fn loom_order_holds_across_lanes() {
             order.append(&mut batch.items);
             next
         };
-        // Now both lanes are looked at, one after the other.
+        // Now both inboxes are looked at, one after the other.
         [4, 3].into_iter().for_each(arrive);
         let others = Arc::clone(&intake);
         let other = thread::spawn(move || {

@@ -115,10 +115,13 @@ where
     F: Fn(Vec<I>) -> Fut,
     Fut: Future<Output = Result<Vec<O>, E>>,
 {
-    // A runner is often started by the first of many callers that are ready on this thread: they share its batch.
-    yield_now().await;
-    if runner.shared.intake.stats().queued > 1 {
-        let_others_run().await;
+    // A runner is often started by the first of many callers that are ready on this thread: they share its batch. Those that one
+    // task makes together are in line by now in any case.
+    if runner.shared.intake.expects_company() {
+        yield_now().await;
+        if runner.shared.intake.stats().queued > 1 {
+            let_others_run().await;
+        }
     }
     while runner.gather().await {
         let answered = runner.run_batches(&*process).await;

@@ -7,7 +7,7 @@
 //! - While the state gives a cell to one half, nothing of the user's (item, outcome, waker) is run or dropped.
 //! - It never blocks: one atomic word per slot says whose turn it is, and both sides always have something to do.
 //!
-//! All of the batcher's unsafe code is in this file. It rests on two rules:
+//! The batcher's unsafe code is in this file, and in `inbox` where it hands out slots and frees chunks. It rests on two rules:
 //! 1. *Two halves.* A filled slot has one [`Ticket`] (the call's half) and one [`Place`] (the line's, later the batch's).
 //!    Each half ends itself once, and whichever ends last frees the slot. Only the owner of the chunk fills free slots.
 //! 2. *The chunk outlives the halves.* Chunks are freed when all of their slots are free, or with the batcher that made them;

@@ -18,8 +18,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::dispatch::Batch;
+use super::inbox::{Inboxes, Queued};
 use super::intake::{Intake, Limits, Next};
-use super::lane::{Lanes, Queued};
 use super::line::{BatchLimits, InOrder};
 use super::sync::locks_held;
 use super::window::Due;
@@ -170,7 +170,7 @@ async fn no_lock_is_held_while_user_code_runs() {
 /// The gatherer's waker is the runtime's, which is somebody's code too.
 #[test]
 fn no_lock_is_held_while_a_gatherers_waker_is_dropped() {
-    for lanes in [1, 2, 4] {
+    for inboxes in [1, 2, 4] {
         let limits = Limits {
             batch: BatchLimits {
                 max_items: 2,
@@ -179,7 +179,7 @@ fn no_lock_is_held_while_a_gatherers_waker_is_dropped() {
             max_in_flight: 1,
             max_queued: 1,
         };
-        let intake = Intake::<u64, u64, ()>::with(limits, InOrder, Lanes::with(lanes));
+        let intake = Intake::<u64, u64, ()>::with(limits, InOrder, Inboxes::with(inboxes));
         let now = Instant::now();
         let queued = Queued {
             item: 0,
@@ -206,7 +206,7 @@ fn no_lock_is_held_while_a_gatherers_waker_is_dropped() {
 /// Items, wakers and outcomes that the intake returns, refuses or strands, looked at one by one.
 #[test]
 fn no_lock_is_held_while_the_intake_hands_something_back() {
-    for lanes in [1, 2, 4] {
+    for inboxes in [1, 2, 4] {
         let limits = Limits {
             batch: BatchLimits {
                 max_items: 2,
@@ -215,7 +215,7 @@ fn no_lock_is_held_while_the_intake_hands_something_back() {
             max_in_flight: 1,
             max_queued: 3,
         };
-        let intake = Intake::<Noting, Noting, ()>::with(limits, InOrder, Lanes::with(lanes));
+        let intake = Intake::<Noting, Noting, ()>::with(limits, InOrder, Inboxes::with(inboxes));
         let queued = || Queued {
             item: Noting("item drop"),
             weight: 0,
@@ -261,7 +261,7 @@ fn no_lock_is_held_while_a_lost_runner_brings_the_line_back() {
         max_in_flight: 1,
         max_queued: 3,
     };
-    let intake = Intake::<Noting, Noting, ()>::with(limits, InOrder, Lanes::with(2));
+    let intake = Intake::<Noting, Noting, ()>::with(limits, InOrder, Inboxes::with(2));
     let arrive = |thread: usize| {
         let queued = Queued {
             item: Noting("stranded item drop"),

@@ -1,4 +1,4 @@
-//! The engine: two ways on which keys come to the fetch, each with a line of its own.
+//! The engine: two ways for keys to reach the fetch, each with a line of its own.
 //!
 //! Promises:
 //! - A load that is made inside a fetch, of this loader or another, never waits for one that waits for it: it takes the inner

@@ -11,8 +11,8 @@
 //!
 //! Does not know SQL or caches: fetches that read a database come with the database.
 //!
-//! How it is built: a [`Load`] puts its key into a slot of the [`Batcher`](crate::batch::Batcher)'s lanes, by one of the two ways
-//! of the `engine`. A runner collects the lanes into the `line`, where equal keys meet, and takes a batch of keys to `fetch`,
+//! How it is built: a [`Load`] puts its key into a slot of the [`Batcher`](crate::batch::Batcher)'s inboxes, by one of the two ways
+//! of the `engine`. A runner collects the inboxes into the `line`, where equal keys meet, and takes a batch of keys to `fetch`,
 //! whose `answer` becomes one outcome per key.
 //!
 //! # Over a database

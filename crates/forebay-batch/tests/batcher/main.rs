@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
+mod alone;
 mod bounds;
 mod dispatch;
 mod endings;

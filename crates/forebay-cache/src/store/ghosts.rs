@@ -1,7 +1,8 @@
 //! Fingerprints of what was evicted lately.
 //!
-//! Promises: what was evicted within the last 0.9 capacities of evicted weight is remembered, as far as its bucket reaches; what
-//! is older counts as forgotten. Eight to ten bytes for each entry that there is when evictions happen, none before.
+//! Promises: an evicted entry is remembered until entries of 0.9 times the capacity have been evicted after it, or until its
+//! bucket is full; then it is forgotten. Takes eight to ten bytes for each entry in the store once evictions begin, none
+//! before.
 //!
 //! Buckets of eight, a cache line, each fingerprint with the time of its eviction; a full bucket forgets its oldest. The clock is
 //! the weight evicted so far. No queue, no links. Knows nothing of entries.

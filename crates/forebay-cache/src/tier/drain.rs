@@ -1,8 +1,9 @@
 //! The task that empties one tier's queue, for as long as there is something in it.
 //!
-//! Promises: what is owed is tried until it is acknowledged, with pauses that grow; a tier that hangs, errs or panics costs its
-//! own queue only. When the last handle to the tiers is gone, each thing that waits is tried once more and then given up. When the
-//! task is dropped (a runtime that shuts down), what it had out waits again for the next one.
+//! Promises: a change that is owed is tried again, with growing pauses, until the tier acknowledges it; a tier that hangs,
+//! fails or panics holds up its own queue only. When the last handle to the tiers is dropped, each change in the queue is tried
+//! once more and then given up. When the task itself is dropped (its runtime shuts down), the changes that it was sending go
+//! back into the queue, for the next task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -43,12 +44,12 @@ pub(super) fn begin<K: Key, V: Clone + Send + Sync + 'static>(shared: &Arc<Share
 async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<K, V>) {
     let (shared, at) = (Arc::clone(&draining.shared), draining.at);
     let mut is_last_try = false;
-    let lane = &shared.lanes[at];
+    let level = &shared.levels[at];
     loop {
-        let woken = lane.wake.notified();
+        let woken = level.wake.notified();
         let mut dropped = Vec::new();
         let work = shared.state.lock().queues[at].take(Instant::now(), &mut dropped);
-        add(&lane.counters.dropped, dropped.len());
+        add(&level.counters.dropped, dropped.len());
         if !dropped.is_empty() {
             shared.settling.notify_waiters();
         }
@@ -74,8 +75,8 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
             }
             Work::Clear => {
                 let begun = Instant::now();
-                let cleared = guarded(shared.settings.clear_timeout, async || lane.tier.clear().await).await;
-                lane.counters.change_latency.add(begun.elapsed());
+                let cleared = guarded(shared.settings.clear_timeout, async || level.tier.clear().await).await;
+                level.counters.change_latency.add(begun.elapsed());
                 note(&shared, at, "clear", cleared.as_ref().err());
                 shared.state.lock().queues[at].cleared(cleared.is_ok(), Instant::now());
             }
@@ -88,40 +89,40 @@ async fn drain<K: Key, V: Clone + Send + Sync + 'static>(mut draining: Draining<
 }
 
 async fn send<K: Key, V: Clone + Send + Sync + 'static>(shared: &Shared<K, V>, at: usize, batch: &Batch<K, V>) {
-    let lane = &shared.lanes[at];
+    let level = &shared.levels[at];
     let timeout = shared.settings.change_timeout;
     let (mut deletes, mut puts) = (None, None);
     if !batch.deletes.is_empty() {
         let begun = Instant::now();
-        let deleted = guarded(timeout, async || lane.tier.delete_many(&batch.deletes).await).await;
-        lane.counters.change_latency.add(begun.elapsed());
+        let deleted = guarded(timeout, async || level.tier.delete_many(&batch.deletes).await).await;
+        level.counters.change_latency.add(begun.elapsed());
         note(shared, at, "delete", deleted.as_ref().err());
         if deleted.is_ok() {
-            add(&lane.counters.deletes, batch.deletes.len());
+            add(&level.counters.deletes, batch.deletes.len());
         }
         deletes = Some(deleted.is_ok());
     }
     // A tier that just failed is not asked again at once.
     if !batch.puts.is_empty() && deletes != Some(false) {
         let begun = Instant::now();
-        let put = guarded(timeout, async || lane.tier.put_many(&batch.puts).await).await;
-        lane.counters.change_latency.add(begun.elapsed());
+        let put = guarded(timeout, async || level.tier.put_many(&batch.puts).await).await;
+        level.counters.change_latency.add(begun.elapsed());
         note(shared, at, "put", put.as_ref().err());
         if put.is_ok() {
-            add(&lane.counters.puts, batch.puts.len());
+            add(&level.counters.puts, batch.puts.len());
         }
         puts = Some(put.is_ok());
     }
     let dropped = shared.state.lock().queues[at].finished(batch, deletes, puts, Instant::now());
-    add(&lane.counters.dropped, dropped);
+    add(&level.counters.dropped, dropped);
 }
 
 fn note<K: Key, V: 'static>(shared: &Shared<K, V>, at: usize, what: &str, error: Option<&TierError>) {
-    let lane = &shared.lanes[at];
+    let level = &shared.levels[at];
     let Some(error) = error else { return };
     match error {
-        TierError::TimedOut { .. } => lane.counters.timeouts.fetch_add(1, Relaxed),
-        _ => lane.counters.errors.fetch_add(1, Relaxed),
+        TierError::TimedOut { .. } => level.counters.timeouts.fetch_add(1, Relaxed),
+        _ => level.counters.errors.fetch_add(1, Relaxed),
     };
-    tracing::debug!(tier = lane.tier.name(), %error, "the tier did not {what}");
+    tracing::debug!(tier = level.tier.name(), %error, "the tier did not {what}");
 }

@@ -49,7 +49,7 @@ pub mod redis;
 #[cfg(feature = "tier-sqlite")]
 pub mod sqlite;
 
-#[cfg(test)]
+#[cfg(all(test, not(forebay_loom)))]
 mod tests;
 
 use std::time::{Duration, SystemTime};

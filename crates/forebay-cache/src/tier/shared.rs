@@ -21,7 +21,7 @@ use super::stripes::Stripes;
 pub(crate) type FindRuntime = Arc<dyn Fn() -> Option<Handle> + Send + Sync>;
 
 pub(super) struct Shared<K, V> {
-    pub(super) lanes: Vec<Lane<K, V>>,
+    pub(super) levels: Vec<Level<K, V>>,
     pub(super) state: Mutex<State<K, V>>,
     pub(super) settings: TierSettings,
     /// Told whenever something was acknowledged or given up.
@@ -32,7 +32,7 @@ pub(super) struct Shared<K, V> {
 }
 
 /// One tier.
-pub(super) struct Lane<K, V> {
+pub(super) struct Level<K, V> {
     pub(super) tier: Arc<dyn Tier<K, V>>,
     pub(super) counters: Counters,
     /// Ends the pause of the task that empties its queue.
@@ -41,7 +41,7 @@ pub(super) struct Lane<K, V> {
 }
 
 pub(super) struct State<K, V> {
-    /// One a lane.
+    /// One a level.
     pub(super) queues: Vec<Queue<K, V>>,
     pub(super) stripes: Stripes,
 }

@@ -13,7 +13,7 @@ use super::drain;
 use super::guarded::guarded;
 use super::queue::{Offer, Queue, Taken};
 use super::settings::TierSettings;
-use super::shared::{FindRuntime, Lane, Shared, State};
+use super::shared::{FindRuntime, Level, Shared, State};
 use super::stats::{Counters, TierStats, add};
 use super::stripes::Stripes;
 use super::{Kept, Put, Tier, TierError};
@@ -55,8 +55,8 @@ impl<K, V> Clone for Tiers<K, V> {
 impl<K, V> Drop for Handles<K, V> {
     fn drop(&mut self) {
         self.shared.is_closed.store(true, SeqCst);
-        for lane in &self.shared.lanes {
-            lane.wake.notify_one();
+        for level in &self.shared.levels {
+            level.wake.notify_one();
         }
     }
 }
@@ -68,14 +68,14 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             .iter()
             .map(|_| Queue::new(settings.max_owed, settings.retry_after))
             .collect();
-        let lanes = tiers.into_iter().map(|tier| Lane {
+        let levels = tiers.into_iter().map(|tier| Level {
             tier,
             counters: Counters::default(),
             wake: Notify::new(),
             breaker: Breaker::new(settings.failures_to_open, settings.pause),
         });
         let shared = Arc::new(Shared {
-            lanes: lanes.collect(),
+            levels: levels.collect(),
             state: Mutex::new(State {
                 queues,
                 stripes: Stripes::new(),
@@ -91,7 +91,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
 
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.shared().lanes.is_empty()
+        self.shared().levels.is_empty()
     }
 
     /// What the tiers have of these keys, in their order: the uppermost tier that has something. Whatever is wrong with a tier
@@ -107,12 +107,12 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
             return keys.iter().map(|_| None).collect();
         }
         let begun = shared.state.lock().stripes.now();
-        for (at, lane) in shared.lanes.iter().enumerate() {
+        for (at, level) in shared.levels.iter().enumerate() {
             let wanted: Vec<usize> = (0..keys.len()).filter(|place| found[*place].is_none()).collect();
             if wanted.is_empty() {
                 break;
             }
-            for (place, kept) in shared.read(at, lane, keys, wanted).await {
+            for (place, kept) in shared.read(at, level, keys, wanted).await {
                 found[place] = Some((at, kept));
             }
         }
@@ -129,7 +129,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         let shared = self.shared();
         let (now, wall) = (Instant::now(), (shared.settings.wall_clock)());
         // Clones of values are made outside the lock, and dropped there.
-        let mut upwards: Vec<Vec<(usize, Offer<V>)>> = shared.lanes.iter().map(|_| Vec::new()).collect();
+        let mut upwards: Vec<Vec<(usize, Offer<V>)>> = shared.levels.iter().map(|_| Vec::new()).collect();
         for (place, entry) in found.iter().enumerate() {
             let Some((from, kept)) = entry else { continue };
             let keep_for = shared.settings.keep_for_from_here(kept, wall);
@@ -156,7 +156,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
                 match queues[at].offer(key.clone(), offer, now) {
                     Taken::Waits(before) => left.extend(before),
                     Taken::Dropped(offer) => {
-                        add(&shared.lanes[at].counters.dropped, 1);
+                        add(&shared.levels[at].counters.dropped, 1);
                         left.push(offer);
                     }
                     Taken::Overflowed(_) => unreachable!("an offer is dropped rather"),
@@ -171,7 +171,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         found
             .map(|(entry, holds)| {
                 let (at, kept) = entry?;
-                let counters = &shared.lanes[at].counters;
+                let counters = &shared.levels[at].counters;
                 add(if holds { &counters.hits } else { &counters.misses }, 1);
                 holds.then_some(kept)
             })
@@ -184,7 +184,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         // A century is for ever, and can be added.
         let until = Instant::now() + keep_for.min(Duration::from_secs(100 * 365 * 86_400));
         let offer = |kept| Offer { kept, until };
-        let offers = std::iter::repeat_n(kept, self.shared().lanes.len())
+        let offers = std::iter::repeat_n(kept, self.shared().levels.len())
             .map(offer)
             .collect();
         Prepared { key, offers }
@@ -266,20 +266,20 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
     pub(crate) fn stats(&self) -> Vec<TierStats> {
         let shared = self.shared();
         let owed: Vec<usize> = shared.state.lock().queues.iter().map(Queue::owed).collect();
-        let lanes = shared.lanes.iter().zip(owed);
-        lanes
-            .map(|(lane, owed)| {
-                let mut stats = lane.counters.read(lane.tier.name());
+        let levels = shared.levels.iter().zip(owed);
+        levels
+            .map(|(level, owed)| {
+                let mut stats = level.counters.read(level.tier.name());
                 stats.owed = owed;
-                stats.undecodable += lane.tier.undecodable();
-                stats.breaker = lane.breaker.state();
+                stats.undecodable += level.tier.undecodable();
+                stats.breaker = level.breaker.state();
                 stats
             })
             .collect()
     }
 
     /// What must hold between calls.
-    #[cfg(test)]
+    #[cfg(all(test, not(forebay_loom)))]
     pub(super) fn validate(&self) {
         self.shared().state.lock().queues.iter().for_each(Queue::validate);
     }
@@ -301,7 +301,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Tiers<K, V> {
         stripes.changed(&key);
         let keys = std::iter::repeat_n(key, queues.len());
         for (at, (queue, key)) in queues.iter_mut().zip(keys).enumerate() {
-            let counters = &shared.lanes[at].counters;
+            let counters = &shared.levels[at].counters;
             match change(queue, key) {
                 Taken::Waits(before) => dropped.extend(before),
                 Taken::Dropped(offer) => {
@@ -364,8 +364,8 @@ impl TierSettings {
 
 impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
     /// What one tier has of the wanted keys and may be used, by their places.
-    async fn read(&self, at: usize, lane: &Lane<K, V>, keys: &[K], mut wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
-        let counters = &lane.counters;
+    async fn read(&self, at: usize, level: &Level<K, V>, keys: &[K], mut wanted: Vec<usize>) -> Vec<(usize, Kept<V>)> {
+        let counters = &level.counters;
         add(&counters.gets, wanted.len());
         let all = wanted.len();
         let watermark = {
@@ -377,7 +377,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         if wanted.is_empty() {
             return Vec::new();
         }
-        let Some(leave) = lane.breaker.admit() else {
+        let Some(leave) = level.breaker.admit() else {
             add(&counters.skipped, 1);
             return Vec::new();
         };
@@ -390,7 +390,7 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
         };
         let begun = Instant::now();
         let answers = guarded(self.settings.timeout, async || {
-            let answers = lane.tier.get_many(asked).await?;
+            let answers = level.tier.get_many(asked).await?;
             let (asked, answered) = (asked.len(), answers.len());
             let is_whole = asked == answered;
             is_whole
@@ -407,13 +407,13 @@ impl<K: Key, V: Clone + Send + Sync + 'static> Shared<K, V> {
                     TierError::TimedOut { .. } => counters.timeouts.fetch_add(1, Relaxed),
                     _ => counters.errors.fetch_add(1, Relaxed),
                 };
-                tracing::debug!(tier = lane.tier.name(), %error, "the tier was not read");
+                tracing::debug!(tier = level.tier.name(), %error, "the tier was not read");
                 return Vec::new();
             }
         };
         // What waits for the tier to work again need not wait longer.
         if leave.succeeded() && self.state.lock().queues[at].recovered() {
-            lane.wake.notify_one();
+            level.wake.notify_one();
         }
         let latest = (self.settings.wall_clock)() + self.settings.max_clock_skew;
         let is_usable = |kept: &Kept<V>| {

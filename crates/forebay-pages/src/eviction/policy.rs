@@ -1,9 +1,9 @@
 //! Which page is evicted when room is needed.
 //!
-//! Promises: what is read once, in however many small pieces, does not push out what is read again and again. A part of a loop that
-//! is larger than the pool stays. A call that frees less than it was asked for has found every page that is left pinned. Of the pages
-//! that stay pinned a call asks about a few only, unless there is nothing else. It takes eight bytes a page in memory, and none for
-//! an evicted one, whose word remembers a stamp.
+//! Promises: what is read once, in however many small pieces, does not push out what is read again and again. Of a loop that is
+//! larger than the pool, a part stays in memory. A call frees fewer pages than it was asked for only if all that are left are
+//! pinned. A call looks at only a few pages that stay pinned, unless there are no others. It takes eight bytes for each page in
+//! memory, and none for an evicted one, whose own word keeps the time of the eviction.
 //!
 //! Works under its user's lock. Knows the names of pages; it asks a judge for their states, and knows nothing of memory, files and
 //! readers.

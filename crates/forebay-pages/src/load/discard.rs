@@ -1,4 +1,4 @@
-//! The discard buffer: where bytes are read to that nobody wants, so that one I/O can read on over a gap.
+//! The discard buffer: the bytes of gaps are read into it, so that one I/O can read on over a gap.
 //!
 //! Promises: it takes a bounded amount of memory, however long the gaps are. All runs of a pool read into it at once, over each
 //! other: nobody looks at what is in it.

@@ -1,9 +1,9 @@
 //! A run: neighbouring pages that one I/O brings, and what becomes of them when it has ended.
 //!
-//! Promises: the run belongs to the pool, and ends for all who wait for its pages, whichever of them are still there. If its I/O
-//! fails, it is tried once more page by page, so that only those who want a bad page get the error. A page becomes resident after
-//! all of its bytes are in memory and match its checksum; a page that fails is absent again, its memory given back, before anybody
-//! is told. A run that nobody wants any more before its I/O begins is cancelled, and costs no I/O.
+//! Promises: the run belongs to the pool, not to a reader, and all who still wait for its pages are told when it ends. If its
+//! I/O fails, it is tried once more page by page, so that only those who want a bad page get the error. A page becomes resident
+//! after all of its bytes are in memory and match its checksum; a page that fails is absent again, its memory given back,
+//! before anybody is told. A run that nobody wants any more before its I/O begins is cancelled, and costs no I/O.
 //!
 //! Knows nothing of who waits, and of other runs.
 

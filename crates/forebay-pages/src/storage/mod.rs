@@ -1,8 +1,9 @@
 //! Where a pool's files are kept: the traits that a kind of storage implements.
 //!
-//! A storage finds files by their paths, and the files that it opened read their bytes into memory that they are given. `local` is
-//! the one kind there is: files of this machine, read by io_uring or by threads. Another kind (an object store, say) is a module
-//! beside `local`, and a line in `pool`, where a pool is given its storage.
+//! A storage finds files by their paths, and the files that it opened read their bytes into memory that they are given. `local`
+//! is the one kind there is: files of this machine, read by io_uring or by threads. Another kind (an object store, say) is a
+//! module beside `local`, and a line in `pool`, where a pool is given its storage. New files (`create`) are local ones,
+//! whichever storage files are read from, and `monitor` shows the local engine's figures.
 //!
 //! Knows nothing of pages, nor of which bytes are in memory already.
 

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use rusqlite::{Row, ffi};
 
-use super::{Session, Watching, bind, statement_code};
+use super::values::bind;
+use super::{Session, Watching, statement_code};
 use forebay_write::{CancelToken, Parameters, Sql, WriteError};
 
 impl Session {

@@ -55,7 +55,7 @@ async fn nothing_is_acknowledged_that_nobody_will_find() {
         let sqlite = database.open();
         let writer = Writer::new(sqlite.clone());
         writer.execute(INSERT, (1,)).await.unwrap();
-        sqlite.check_place().unwrap();
+        sqlite.check_file().unwrap();
         let mut transaction = sqlite.begin().await.unwrap();
         transaction.execute(INSERT, (2,)).await.unwrap();
         harm(&database.path);
@@ -69,7 +69,7 @@ async fn nothing_is_acknowledged_that_nobody_will_find() {
             assert_refused(writer.execute(INSERT, (number,)).await, &gone, what);
         }
         assert_refused(writer.execute("VACUUM", ()).await, &gone, what);
-        assert!(sqlite.check_place().is_err());
+        assert!(sqlite.check_file().is_err());
     }
 }
 

@@ -15,6 +15,7 @@ mod closing;
 mod durable;
 mod failing_alone;
 mod gone;
+mod in_place;
 mod kill;
 mod many;
 mod model;

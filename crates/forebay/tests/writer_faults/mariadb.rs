@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay::mysql::MySql;
-use forebay::write::{Outcome, ReadError, WriteError};
+use forebay::mysql::{ConnectError, MySql};
+use forebay::write::{Outcome, ReadError};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 use testbed::{ForTests, MariaDb, Shared, is_left_over};
@@ -67,7 +67,7 @@ impl Site for Maria {
             .await;
     }
 
-    async fn open(url: &str, settings: &Settings) -> Result<MySql, WriteError> {
+    async fn open(url: &str, settings: &Settings) -> Result<MySql, ConnectError> {
         MySql::builder(url)?
             .max_connections(settings.connections)
             .answer_timeout(settings.answer_timeout)

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use forebay::postgres::ConnectError;
 use forebay::write::{ReadError, Write, WriteError, Writer};
 use futures_util::future::join_all;
 use testbed::{Behaviour, Deed, Ending, Moment, Side};
@@ -12,6 +13,7 @@ use crate::{Ledger, Place, Settings, Site, batch, together, within};
 
 on_both!(
     what_is_cut_before_its_commit_is_written_once,
+    what_is_lost_in_time_is_written_also_when_the_kill_takes_longer,
     a_commit_that_is_cut_is_unknown_and_never_written_twice,
     one_statement_that_is_cut_is_unknown_or_written_once,
     what_is_unknown_is_settled_when_it_is_told,
@@ -55,6 +57,32 @@ async fn what_is_cut_before_its_commit_is_written_once<S: Site>() {
         }
     }
     all.holds(&place).await;
+}
+
+/// To kill what was lost takes a connection, and that takes longer here than there is time for tries. The server is there.
+async fn what_is_lost_in_time_is_written_also_when_the_kill_takes_longer<S: Site>() {
+    let place = Place::<S>::own(&[], SCHEMA).await;
+    let settings = Settings {
+        retry_for: Duration::from_millis(600),
+        ..Settings::default()
+    };
+    let handle = place.open(&settings).await;
+    place.proxy.trap(Moment::Asked(b"row 2".to_vec()), Deed::Stall, 1);
+    let writing = tokio::spawn(async move {
+        let writes = (0..3).map(|n| Write::new(S::INSERT_WORDS, (n, format!("row {n}"))));
+        batch::<S>(&handle, writes.collect()).await
+    });
+    while place.proxy.sprung() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let lost = Instant::now();
+    place.proxy.set(Behaviour::Delay(Duration::from_millis(150)));
+    place.proxy.cut();
+    let told: Ledger = (0..).zip(within(settings.retry_for, writing).await.unwrap()).collect();
+    assert!(lost.elapsed() > settings.retry_for, "the kill took no longer");
+    assert!(told.is_all_acknowledged(), "{told:?}");
+    place.proxy.set(Behaviour::Pass);
+    told.holds(&place).await;
 }
 
 async fn a_commit_that_is_cut_is_unknown_and_never_written_twice<S: Site>() {
@@ -292,7 +320,7 @@ async fn a_server_that_takes_connections_and_says_nothing_is_unavailable_in_time
     place.proxy.set(Behaviour::Stall);
     assert!(matches!(
         within(limit, place.try_open(&settings)).await.err(),
-        Some(WriteError::Unavailable { .. })
+        Some(ConnectError::Unavailable { .. })
     ));
     let writer = Writer::new(handle.clone());
     let (told, read, begun) = within(limit, async {

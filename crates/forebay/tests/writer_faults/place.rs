@@ -4,7 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::write::{Database, Outcome, ReadError, WriteError, Writer};
+use forebay::postgres::ConnectError;
+use forebay::write::{Database, Outcome, ReadError, Writer};
 use testbed::{ForTests, Proxy, scratch_name};
 
 /// What this binary's databases and schemas are called after.
@@ -31,7 +32,7 @@ pub(crate) trait Site: Sized + Send + Sync + 'static {
     fn url_of(server: &str, name: &str, options: &str) -> String;
     /// Makes the database or schema; drops those that are left over from runs before.
     async fn make(server: &str, name: &str);
-    async fn open(url: &str, settings: &Settings) -> Result<Self::Handle, WriteError>;
+    async fn open(url: &str, settings: &Settings) -> Result<Self::Handle, ConnectError>;
     async fn query(handle: &Self::Handle, sql: &'static str) -> Result<Outcome, ReadError>;
     async fn plain(url: &str) -> Option<Self::Plain>;
 }
@@ -129,7 +130,7 @@ impl<S: Site> Place<S> {
         S::url_of(&there, &self.name, options)
     }
 
-    pub(crate) async fn try_open(&self, settings: &Settings) -> Result<S::Handle, WriteError> {
+    pub(crate) async fn try_open(&self, settings: &Settings) -> Result<S::Handle, ConnectError> {
         S::open(&self.url_through(&settings.options), settings).await
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay::postgres::Postgres;
-use forebay::write::{Outcome, ReadError, WriteError};
+use forebay::postgres::{ConnectError, Postgres};
+use forebay::write::{Outcome, ReadError};
 use testbed::{ForTests, Shared, is_left_over};
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -68,7 +68,7 @@ impl Site for Pg {
         plain.say(&format!("CREATE SCHEMA {name}")).await;
     }
 
-    async fn open(url: &str, settings: &Settings) -> Result<Postgres, WriteError> {
+    async fn open(url: &str, settings: &Settings) -> Result<Postgres, ConnectError> {
         Postgres::builder(url)?
             .max_connections(settings.connections)
             .answer_timeout(settings.answer_timeout)

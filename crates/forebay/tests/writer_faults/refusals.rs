@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use forebay::postgres::ConnectError;
 use forebay::write::{WriteError, Writer};
 
 use crate::{Maria, Pg, Place, SLACK, Settings, Site, together, within};
@@ -28,7 +29,10 @@ async fn a_host_that_is_not_there_and_a_database_that_is_not_there_are_told_at_o
     for url in bad {
         let begun = Instant::now();
         let told = within(Duration::ZERO, S::open(&url, &Settings::default())).await.err();
-        assert!(matches!(told, Some(WriteError::Unavailable { .. })), "{url}: {told:?}");
+        assert!(
+            matches!(told, Some(ConnectError::Unavailable { .. })),
+            "{url}: {told:?}"
+        );
         assert!(begun.elapsed() < SLACK, "{url}: {:?}", begun.elapsed());
     }
 }
@@ -94,15 +98,19 @@ async fn a_password_is_told<S: Site>(place: &Place<S>, user: &str, change: &str)
         let url = place.url_through("").replace(user, &format!("writer:{password}@"));
         within(Duration::ZERO, S::open(&url, &settings)).await
     };
-    let is_told = |error: WriteError| {
-        let told = format!("{error} {error:?}");
-        assert!(matches!(error, WriteError::Unavailable { .. }), "{told}");
+    let names_no_password = |told: String| {
         assert!(
             told.contains("writer") && !told.contains("wr0ng") && !told.contains("right"),
             "{told}"
         );
     };
-    is_told(open("wr0ng").await.err().unwrap());
+    let is_told = |error: WriteError| {
+        names_no_password(format!("{error} {error:?}"));
+        assert!(matches!(error, WriteError::Unavailable { .. }), "{error:?}");
+    };
+    let refused = open("wr0ng").await.err().unwrap();
+    names_no_password(format!("{refused} {refused:?}"));
+    assert!(matches!(refused, ConnectError::Unavailable { .. }), "{refused:?}");
     let handle = open("right").await.unwrap();
     let mut all = together::<S>(&handle, 0..8).await;
     assert!(all.is_all_acknowledged());

@@ -1,4 +1,4 @@
-//! Tests of the intake: who is told to come for what is in line, and when; with one, two and four lanes, on one thread. Knows
+//! Tests of the intake: who is told to come for what is in line, and when; with one, two and four inboxes, on one thread. Knows
 //! no runtime: a waker that is handed back is all there is of a gatherer.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
@@ -25,18 +25,18 @@ type Small = Intake<u64, u64, ()>;
 type SmallTicket = Ticket<u64, u64, ()>;
 type SmallBatch = Batch<u64, u64, ()>;
 
-fn small(limits: Limits, lanes: usize) -> Small {
-    Small::with(limits, InOrder, Lanes::with(lanes))
+fn small(limits: Limits, inboxes: usize) -> Small {
+    Small::with(limits, InOrder, Inboxes::with(inboxes))
 }
 
-/// With each number of lanes.
-fn for_each_number_of_lanes(limits: Limits, test: impl Fn(&Small)) {
-    for lanes in [1, 2, 4] {
-        test(&small(limits, lanes));
+/// With each number of inboxes.
+fn for_each_number_of_inboxes(limits: Limits, test: impl Fn(&Small)) {
+    for inboxes in [1, 2, 4] {
+        test(&small(limits, inboxes));
     }
 }
 
-/// An arrival on the lane of the item's number.
+/// An arrival on the inbox of the item's number.
 fn enter(intake: &Small, item: u64, due: Due) -> (SmallTicket, Todo) {
     enter_weighed(intake, item as usize, item, 0, due)
 }
@@ -71,7 +71,7 @@ fn outcome(ticket: &mut SmallTicket) -> Option<u64> {
 
 #[test]
 fn one_gatherer_at_most_and_the_next_is_started_when_it_has_its_batch() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let mut starts = Vec::new();
         let mut tickets = Vec::new();
         for item in 0..5 {
@@ -103,7 +103,7 @@ fn one_gatherer_at_most_and_the_next_is_started_when_it_has_its_batch() {
 
 #[test]
 fn a_sleeping_gatherer_is_woken_only_to_leave_earlier() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let now = Instant::now();
         let end = now + Duration::from_secs(1);
         let mut batch = Batch::new();
@@ -131,7 +131,7 @@ fn a_sleeping_gatherer_is_woken_only_to_leave_earlier() {
 
 #[test]
 fn a_sleeping_gatherer_is_woken_by_a_sooner_window_and_not_by_a_later_one() {
-    for_each_number_of_lanes(
+    for_each_number_of_inboxes(
         Limits {
             batch: BatchLimits {
                 max_items: 100,
@@ -145,7 +145,7 @@ fn a_sleeping_gatherer_is_woken_by_a_sooner_window_and_not_by_a_later_one() {
             let mut batch = Batch::new();
             let _first = enter(intake, 0, Due::By(end));
             assert_eq!(next(intake, &mut batch, now).0, Next::Wait(end));
-            // On each lane, also one that was not looked at before.
+            // On each inbox, also one that was not looked at before.
             for item in 1..9 {
                 let (_, todo) = enter(intake, item, Due::By(end + Duration::from_secs(item)));
                 assert!(todo.is_nothing(), "it sleeps on");
@@ -165,13 +165,13 @@ fn a_sleeping_gatherer_is_woken_by_a_sooner_window_and_not_by_a_later_one() {
     );
 }
 
-/// How the arrivals of a window are spread over lanes, in order: `lanes` choices each.
-fn spreads(lanes: usize, arrivals: u32) -> impl Iterator<Item = Vec<usize>> {
-    (0..lanes.pow(arrivals)).map(move |mut number| {
+/// How the arrivals of a window are spread over inboxes, in order: `inboxes` choices each.
+fn spreads(inboxes: usize, arrivals: u32) -> impl Iterator<Item = Vec<usize>> {
+    (0..inboxes.pow(arrivals)).map(move |mut number| {
         let digits = (0..arrivals).map(|_| {
-            let lane = number % lanes;
-            number /= lanes;
-            lane
+            let inbox = number % inboxes;
+            number /= inboxes;
+            inbox
         });
         digits.collect()
     })
@@ -179,13 +179,13 @@ fn spreads(lanes: usize, arrivals: u32) -> impl Iterator<Item = Vec<usize>> {
 
 /// Gathers under a window, and checks after each arrival that the gatherer was roused when the batch became full, not
 /// earlier and not later.
-fn roused_when_full(spread: &[(usize, usize)], lanes: usize, batch_limits: BatchLimits) {
+fn roused_when_full(spread: &[(usize, usize)], inboxes: usize, batch_limits: BatchLimits) {
     let limits = Limits {
         batch: batch_limits,
         max_in_flight: 1,
         max_queued: 1,
     };
-    let intake = small(limits, lanes);
+    let intake = small(limits, inboxes);
     let now = Instant::now();
     let end = now + Duration::from_secs(1);
     let mut batch = Batch::new();
@@ -205,7 +205,7 @@ fn roused_when_full(spread: &[(usize, usize)], lanes: usize, batch_limits: Batch
             assert_eq!(
                 todo.wake.is_some(),
                 is_full,
-                "{spread:?} over {lanes} lanes at {items}, {batch_limits:?}"
+                "{spread:?} over {inboxes} inboxes at {items}, {batch_limits:?}"
             );
             assert!(!todo.start_runner);
         }
@@ -220,19 +220,19 @@ fn roused_when_full(spread: &[(usize, usize)], lanes: usize, batch_limits: Batch
     }
 }
 
-/// Every way to spread up to six arrivals over up to four lanes.
+/// Every way to spread up to six arrivals over up to four inboxes.
 #[test]
 fn a_sleeping_gatherer_is_roused_exactly_when_the_batch_is_full_however_the_items_are_spread() {
-    for lanes in [1, 2, 3, 4] {
+    for inboxes in [1, 2, 3, 4] {
         for max_items in 1..=6 {
-            for spread in spreads(lanes, max_items) {
-                let spread: Vec<_> = spread.into_iter().map(|lane| (lane, 1)).collect();
+            for spread in spreads(inboxes, max_items) {
+                let spread: Vec<_> = spread.into_iter().map(|inbox| (inbox, 1)).collect();
                 for (max_items, max_weight) in [
                     (max_items as usize, u128::MAX),
                     (usize::MAX, u128::from(max_items)),
                     (max_items as usize, u128::from(max_items)),
                 ] {
-                    roused_when_full(&spread, lanes, BatchLimits { max_items, max_weight });
+                    roused_when_full(&spread, inboxes, BatchLimits { max_items, max_weight });
                 }
             }
         }
@@ -245,11 +245,11 @@ proptest! {
     #[test]
     fn a_sleeping_gatherer_is_roused_exactly_when_full_by_any_weights(
         spread in prop::collection::vec((0..8_usize, 0..20_usize), 1..80),
-        lanes in 1..9_usize,
+        inboxes in 1..9_usize,
         max_items in 1..70_usize,
         max_weight in prop_oneof![Just(u128::MAX), 1..400_u128],
     ) {
-        roused_when_full(&spread, lanes, BatchLimits { max_items, max_weight });
+        roused_when_full(&spread, inboxes, BatchLimits { max_items, max_weight });
     }
 
     /// Any mix of arrivals, cancellations, looks, ends and losses: the books are right, somebody always comes, every call
@@ -257,12 +257,12 @@ proptest! {
     #[test]
     fn somebody_always_comes_for_what_is_in_line(
         steps in prop::collection::vec((0..12_u8, 0..usize::MAX), 0..300),
-        lanes in prop_oneof![Just(1_usize), Just(2), Just(4)],
+        inboxes in prop_oneof![Just(1_usize), Just(2), Just(4)],
         max_items in 1..8_usize,
         max_in_flight in 1..4_usize,
     ) {
         let limits = Limits { batch: BatchLimits { max_items, max_weight: u128::MAX }, max_in_flight, max_queued: 10 };
-        let intake = small(limits, lanes);
+        let intake = small(limits, inboxes);
         let now = Instant::now();
         let mut tickets: Vec<(u64, SmallTicket)> = Vec::new();
         let mut gatherers = 0;
@@ -337,7 +337,7 @@ fn a_runner_goes_on_with_a_full_batch_only() {
         max_in_flight: 1,
         ..LIMITS
     };
-    for_each_number_of_lanes(limits, |intake| {
+    for_each_number_of_inboxes(limits, |intake| {
         let mut tickets: Vec<_> = (0..5).map(|item| enter(intake, item, Due::AtOnce).0).collect();
         let mut batch = Batch::new();
         assert_eq!(next(intake, &mut batch, Instant::now()).0, Next::Run);
@@ -362,7 +362,7 @@ fn a_runner_goes_on_with_a_full_batch_only() {
 
 #[test]
 fn a_runner_leaves_a_full_batch_to_the_gatherer_that_is_coming() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let _first: Vec<_> = (0..2).map(|item| enter(intake, item, Due::AtOnce)).collect();
         assert_eq!(next(intake, &mut Batch::new(), Instant::now()).0, Next::Run);
         let (_third, todo) = enter(intake, 2, Due::AtOnce);
@@ -376,7 +376,7 @@ fn a_runner_leaves_a_full_batch_to_the_gatherer_that_is_coming() {
 
 #[test]
 fn the_end_of_a_window_sends_the_batch() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let end = Instant::now();
         let mut batch = Batch::new();
         let (_ticket, _) = enter(intake, 0, Due::By(end));
@@ -387,7 +387,7 @@ fn the_end_of_a_window_sends_the_batch() {
 
 #[test]
 fn a_lost_runner_leaves_the_line_to_others_and_the_last_one_brings_it_back() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let _tickets: Vec<_> = (0..9).map(|item| enter(intake, item, Due::AtOnce)).collect();
         let mut batches = [Batch::new(), Batch::new()];
         for batch in &mut batches {
@@ -407,7 +407,7 @@ fn a_lost_runner_leaves_the_line_to_others_and_the_last_one_brings_it_back() {
 
 #[test]
 fn a_lost_gatherer_brings_the_line_back_and_is_forgotten() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let now = Instant::now();
         let end = now + Duration::from_secs(1);
         for sleeps in [false, true] {
@@ -426,7 +426,7 @@ fn a_lost_gatherer_brings_the_line_back_and_is_forgotten() {
 
 #[test]
 fn a_line_that_everybody_left_makes_no_batch() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let mut tickets: Vec<_> = (0..3).map(|item| enter(intake, item, Due::AtOnce).0).collect();
         for ticket in &mut tickets {
             let (displaced, _) = intake.cancel(ticket);
@@ -446,7 +446,7 @@ fn a_line_that_everybody_left_makes_no_batch() {
 
 #[test]
 fn a_call_cancelled_before_the_cut_never_reaches_the_processor_and_after_it_only_its_outcome_is_dropped() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let mut tickets: Vec<_> = (0..3).map(|item| enter(intake, item, Due::AtOnce).0).collect();
         assert!(intake.cancel(&mut tickets[0]).0.was_queued);
         let mut batch = Batch::new();
@@ -466,17 +466,17 @@ fn a_runner_that_finishes_looks_again_before_it_leaves() {
         max_in_flight: 1,
         ..LIMITS
     };
-    for_each_number_of_lanes(limits, |intake| {
-        for lane in 0..4 {
-            let _first = enter(intake, lane, Due::AtOnce);
+    for_each_number_of_inboxes(limits, |intake| {
+        for inbox in 0..4 {
+            let _first = enter(intake, inbox, Due::AtOnce);
             let mut batch = Batch::new();
             assert_eq!(next(intake, &mut batch, Instant::now()).0, Next::Run);
             answer(&mut batch);
-            let (_second, todo) = enter(intake, lane, Due::AtOnce);
+            let (_second, todo) = enter(intake, inbox, Due::AtOnce);
             assert!(todo.is_nothing(), "whoever finishes looks");
-            assert!(intake.finish().0, "an item in lane {lane}");
+            assert!(intake.finish().0, "an item in inbox {inbox}");
             assert_eq!(next(intake, &mut batch, Instant::now()).0, Next::Run);
-            assert_eq!(batch.items, [lane]);
+            assert_eq!(batch.items, [inbox]);
             answer(&mut batch);
             assert!(!intake.finish().0);
             intake.validate();
@@ -485,7 +485,7 @@ fn a_runner_that_finishes_looks_again_before_it_leaves() {
 }
 
 #[test]
-fn batches_are_cut_in_order_of_arrival_across_lanes() {
+fn batches_are_cut_in_order_of_arrival_across_inboxes() {
     let limits = Limits {
         batch: BatchLimits {
             max_items: 3,
@@ -494,15 +494,15 @@ fn batches_are_cut_in_order_of_arrival_across_lanes() {
         max_in_flight: 1,
         max_queued: 1,
     };
-    for lanes in [1, 2, 4] {
-        for spread in spreads(lanes, 5) {
-            let intake = small(limits, lanes);
+    for inboxes in [1, 2, 4] {
+        for spread in spreads(inboxes, 5) {
+            let intake = small(limits, inboxes);
             let arrive = |item: usize| enter_weighed(&intake, spread[item], item as u64, 0, Due::AtOnce);
             let _before: Vec<_> = (0..4).map(arrive).collect();
             let mut batch = Batch::new();
             assert_eq!(next(&intake, &mut batch, Instant::now()).0, Next::Run);
             assert_eq!(batch.items, [0, 1, 2]);
-            // Into whichever lane: behind the one that waits.
+            // Into whichever inbox: behind the one that waits.
             let _last = arrive(4);
             assert!(intake.finish().0);
             let mut batch = Batch::new();
@@ -513,12 +513,12 @@ fn batches_are_cut_in_order_of_arrival_across_lanes() {
 }
 
 #[test]
-fn pending_calls_make_full_batches_whichever_lanes_they_are_in() {
+fn pending_calls_make_full_batches_whichever_inboxes_they_are_in() {
     let limits = Limits {
         max_in_flight: 1,
         ..LIMITS
     };
-    for_each_number_of_lanes(limits, |intake| {
+    for_each_number_of_inboxes(limits, |intake| {
         let _tickets: Vec<_> = (0..101)
             .map(|item| enter(intake, item * item / 3, Due::AtOnce))
             .collect();
@@ -539,13 +539,13 @@ fn pending_calls_make_full_batches_whichever_lanes_they_are_in() {
 }
 
 #[test]
-fn the_bound_holds_across_lanes() {
+fn the_bound_holds_across_inboxes() {
     let limits = Limits {
         max_queued: 3,
         max_in_flight: 1,
         ..LIMITS
     };
-    for_each_number_of_lanes(limits, |intake| {
+    for_each_number_of_inboxes(limits, |intake| {
         let try_enter = |item: u64| {
             let queued = Queued {
                 item,
@@ -578,7 +578,7 @@ fn the_bound_holds_across_lanes() {
 
 #[test]
 fn after_close_nothing_enters_and_nobody_waits_for_a_window() {
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let now = Instant::now();
         let end = now + Duration::from_secs(1);
         let _ticket = enter(intake, 0, Due::By(end));
@@ -608,7 +608,7 @@ fn whoever_brings_a_closed_batcher_to_rest_is_told() {
     let now = Instant::now();
     let end = now + Duration::from_secs(1);
     // The last call leaves, and the gatherer finds nothing.
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let (mut ticket, _) = enter(intake, 1, Due::By(end));
         drop(intake.close());
         let (_, todo) = intake.cancel(&mut ticket);
@@ -617,7 +617,7 @@ fn whoever_brings_a_closed_batcher_to_rest_is_told() {
         assert!(found == Next::Leave && todo.drained);
     });
     // The last runner is lost.
-    for_each_number_of_lanes(LIMITS, |intake| {
+    for_each_number_of_inboxes(LIMITS, |intake| {
         let _ticket = enter(intake, 1, Due::By(end));
         drop(intake.close());
         let todo = intake.lose_runner(None, &mut Batch::new());
@@ -637,7 +637,7 @@ fn places_of_cancelled_calls_do_not_pile_up() {
         max_queued: 10,
     };
     for sleeps in [false, true] {
-        for_each_number_of_lanes(limits, |intake| {
+        for_each_number_of_inboxes(limits, |intake| {
             let now = Instant::now();
             let end = now + Duration::from_secs(1);
             let mut batch = Batch::new();

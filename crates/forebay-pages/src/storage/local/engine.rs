@@ -1,7 +1,7 @@
 //! The engine: takes transfers and has a backend run them, on threads of its own.
 //!
 //! Promises: each transfer that is submitted ends exactly once, by its handler, on a thread of the engine, and never before the
-//! kernel has finished with its memory. At most `depth` transfers run at once, and at most `depth_per_reader` of those submitted
+//! kernel has finished with its memory. At most `depth` transfers run at once, and at most `depth_per_read` of those submitted
 //! together; readers who submit many take turns with the others. The results are the same whichever backend runs. Short transfers are
 //! continued: a read that ends with fewer bytes than asked for has met the end of the file.
 //!
@@ -51,7 +51,7 @@ impl Engine {
         let depth = settings.depth.clamp(1, DEPTH_MAX);
         let dispatch = Arc::new(Dispatch {
             state: Mutex::new(State {
-                queue: Queue::new(depth, settings.depth_per_reader.clamp(1, DEPTH_MAX)),
+                queue: Queue::new(depth, settings.depth_per_read.clamp(1, DEPTH_MAX)),
                 handed_back: Vec::new(),
                 backend: Backend::Threads,
                 why_not_uring: None,

@@ -1,6 +1,6 @@
 //! The queue of what waits to begin: in fair turns between readers, within limits.
 //!
-//! Promises: no more than `depth` items run at once, and no more than `depth_per_reader` of one reader. Readers who have items waiting,
+//! Promises: no more than `depth` items run at once, and no more than `depth_per_read` of one reader. Readers who have items waiting,
 //! and may begin one more, take turns, one item at a time; the items of a reader begin in the order in which they came. None is
 //! lost: each is given out once, either by `next` or by `drain`.
 //!
@@ -15,7 +15,7 @@ pub(super) struct ReaderNumber(usize);
 /// One reader: what was submitted together.
 struct Reader<T> {
     waiting: VecDeque<T>,
-    /// <= `depth_per_reader`.
+    /// <= `depth_per_read`.
     running: usize,
     /// Whether its number is in `turns`: when it has something waiting and runs less than it may, and only then.
     in_turns: bool,
@@ -24,7 +24,7 @@ struct Reader<T> {
 /// The queue.
 pub(super) struct Queue<T> {
     depth: usize,
-    depth_per_reader: usize,
+    depth_per_read: usize,
     /// By number; those in `free` are empty.
     readers: Vec<Reader<T>>,
     free: Vec<usize>,
@@ -37,14 +37,14 @@ pub(super) struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    pub(super) fn new(depth: usize, depth_per_reader: usize) -> Self {
+    pub(super) fn new(depth: usize, depth_per_read: usize) -> Self {
         assert!(
-            depth > 0 && depth_per_reader > 0,
+            depth > 0 && depth_per_read > 0,
             "with no depth nothing would ever begin"
         );
         Self {
             depth,
-            depth_per_reader,
+            depth_per_read,
             readers: Vec::new(),
             free: Vec::new(),
             turns: VecDeque::new(),
@@ -91,7 +91,7 @@ impl<T> Queue<T> {
         reader.running += 1;
         self.running += 1;
         self.waiting -= 1;
-        reader.in_turns = !reader.waiting.is_empty() && reader.running < self.depth_per_reader;
+        reader.in_turns = !reader.waiting.is_empty() && reader.running < self.depth_per_read;
         if reader.in_turns {
             self.turns.push_back(number);
         }
@@ -164,8 +164,8 @@ impl<T> Queue<T> {
             free[number] += 1;
         }
         for (number, reader) in self.readers.iter().enumerate() {
-            assert!(reader.running <= self.depth_per_reader);
-            let may_begin = !reader.waiting.is_empty() && reader.running < self.depth_per_reader;
+            assert!(reader.running <= self.depth_per_read);
+            let may_begin = !reader.waiting.is_empty() && reader.running < self.depth_per_read;
             assert_eq!(reader.in_turns, may_begin, "reader {number}");
             assert_eq!(in_turns[number], usize::from(may_begin), "reader {number} in turns");
             let is_over = reader.waiting.is_empty() && reader.running == 0;
@@ -234,11 +234,11 @@ mod tests {
         #[test]
         fn none_is_lost(
             depth in 1_usize..6,
-            depth_per_reader in 1_usize..6,
+            depth_per_read in 1_usize..6,
             events in prop::collection::vec((0_u8..8, 0_usize..9), 1..200),
             drains in any::<bool>(),
         ) {
-            let mut queue = Queue::new(depth, depth_per_reader);
+            let mut queue = Queue::new(depth, depth_per_read);
             let mut handed_over = Vec::new();
             let mut given_out: Vec<Vec<usize>> = Vec::new();
             let mut running = Vec::new();
@@ -266,7 +266,7 @@ mod tests {
                 queue.validate();
                 assert_eq!(queue.running(), running.len());
                 for reader in 0..handed_over.len() {
-                    assert!(running.iter().filter(|(_, of)| *of == reader).count() <= depth_per_reader);
+                    assert!(running.iter().filter(|(_, of)| *of == reader).count() <= depth_per_read);
                 }
             }
             if drains {

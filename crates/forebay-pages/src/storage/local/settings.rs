@@ -1,4 +1,4 @@
-//! How an engine is to be.
+//! The settings of an engine.
 //!
 //! Knows nothing of engines.
 
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     /// How many transfers run at once, 1 to 4096.
     pub(crate) depth: usize,
     /// How many of those that were submitted together run at once.
-    pub(crate) depth_per_reader: usize,
+    pub(crate) depth_per_read: usize,
     /// The most threads, where threads run transfers; each runs one at a time.
     pub(crate) max_threads: usize,
     /// What goes wrong, in tests.
@@ -42,7 +42,7 @@ impl Default for Settings {
         Self {
             kind: Kind::Auto,
             depth: 64,
-            depth_per_reader: 32,
+            depth_per_read: 32,
             max_threads: 64,
             faults: None,
             uring_is_forbidden: false,

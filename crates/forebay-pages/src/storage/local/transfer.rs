@@ -1,4 +1,4 @@
-//! What the engine is given to do with a file.
+//! A transfer: what the engine is to read from a file, write to it, or sync.
 //!
 //! Knows nothing of how it is done.
 

@@ -132,7 +132,7 @@ fn a_handler_that_panics_harms_nobody() {
         let engine = Engine::start(Settings {
             kind,
             depth: 2,
-            depth_per_reader: 1,
+            depth_per_read: 1,
             max_threads: 1,
             ..Settings::default()
         });

@@ -57,7 +57,7 @@ fn a_ring_smaller_than_the_depth_loses_nothing() {
         let engine = Engine::start(Settings {
             kind,
             depth: 50,
-            depth_per_reader: 50,
+            depth_per_read: 50,
             ring_entries: Some(2),
             ..Settings::default()
         });

@@ -26,7 +26,7 @@ fn round(kind: Kind, place: &Place, seed: u64) {
     let engine = Engine::start(Settings {
         kind,
         depth: random.random_range(1..20),
-        depth_per_reader: random.random_range(1..8),
+        depth_per_read: random.random_range(1..8),
         max_threads: random.random_range(1..8),
         faults: Some(faults),
         uring_is_forbidden: false,

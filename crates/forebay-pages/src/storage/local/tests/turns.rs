@@ -9,7 +9,7 @@ fn the_limits_hold_and_are_used() {
         let engine = Engine::start(Settings {
             kind,
             depth: 8,
-            depth_per_reader: 3,
+            depth_per_read: 3,
             faults: Some(Arc::new(script(|_, _, _| Some(Fault::Delay(Duration::from_millis(1)))))),
             ..Settings::default()
         });
@@ -81,7 +81,7 @@ fn a_reader_with_a_thousand_does_not_starve_one_with_one() {
         let engine = Engine::start(Settings {
             kind,
             depth: 4,
-            depth_per_reader: 4,
+            depth_per_read: 4,
             faults: Some(Arc::new(script(|_, _, _| {
                 Some(Fault::Delay(Duration::from_micros(300)))
             }))),

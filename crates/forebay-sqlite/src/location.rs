@@ -1,11 +1,12 @@
-//! Whether the file that is open is still the one that its name names.
+//! Whether the open file is still the one that its path leads to.
 //!
 //! A file that was deleted, renamed or replaced while it is open goes on taking writes, which nobody will find again: neither
 //! SQLite in WAL mode nor the kernel says a word. So its place is looked at beside every commit, and that of its write-ahead
 //! log too: by device and inode, which belong to the open file for as long as it is open. A look is one `stat` a file; it never
-//! opens the file, for closing it again would drop the locks that SQLite has on it.
+//! opens the file, for closing it again would drop the locks that SQLite has on it. Nor does it ask when the file was changed: Linux
+//! (6.13 and later) gives a file whose time was asked for a new one at the next write, where it would otherwise do so once in a tick
+//! of the clock, and each commit then writes the log's inode to the disk as well.
 
-use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -23,7 +24,7 @@ struct FileId {
 
 /// Where the open files of a database belong.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     database: PathBuf,
     log: PathBuf,
     database_id: FileId,
@@ -31,8 +32,8 @@ pub(super) struct Place {
     log_id: OnceLock<FileId>,
 }
 
-impl Place {
-    /// The place of the database that `connection` has just opened.
+impl Location {
+    /// The location of the database that `connection` has just opened.
     ///
     /// # Errors
     /// If the file is gone again already. None on systems that do not tell one file from another.
@@ -45,8 +46,7 @@ impl Place {
         };
         // The process may change its folder: what is looked at later must be what was opened.
         let database = std::path::absolute(path).map_err(|error| gone(error.to_string()))?;
-        let found = std::fs::metadata(&database).map_err(|error| gone(error.to_string()))?;
-        let Some(database_id) = identity(&found) else {
+        let Some(database_id) = identity(&database).map_err(|error| gone(error.to_string()))? else {
             return Ok(None);
         };
         if has_moved(connection) {
@@ -54,14 +54,14 @@ impl Place {
         }
         let mut log = database.clone().into_os_string();
         log.push("-wal");
-        let place = Self {
+        let location = Self {
             database,
             log: log.into(),
             database_id,
             log_id: OnceLock::new(),
         };
-        place.learn_log();
-        Ok(Some(place))
+        location.learn_log();
+        Ok(Some(location))
     }
 
     /// Whether both files are where they belong; if not, what happened, in words for the one who wrote.
@@ -83,7 +83,7 @@ impl Place {
 
     /// There is a log from the first transaction on, and never where the journal is another.
     fn learn_log(&self) {
-        if let Some(log) = std::fs::metadata(&self.log).ok().as_ref().and_then(identity) {
+        if let Ok(Some(log)) = identity(&self.log) {
             // Whoever was first has seen the same.
             let _ = self.log_id.set(log);
         }
@@ -92,11 +92,9 @@ impl Place {
 
 /// An error if the file of that name is not that one.
 fn differs(path: &Path, expected: FileId, which: &str) -> Result<(), WriteError> {
-    let what = match std::fs::metadata(path) {
-        Ok(found) => match identity(&found) {
-            Some(found) if found != expected => "was replaced by another file while it was open".to_owned(),
-            _ => return Ok(()),
-        },
+    let what = match identity(path) {
+        Ok(Some(found)) if found != expected => "was replaced by another file while it was open".to_owned(),
+        Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => "was deleted or moved while it was open".to_owned(),
         Err(error) => format!("cannot be looked at any more: {error}"),
     };
@@ -111,18 +109,38 @@ fn differs(path: &Path, expected: FileId, which: &str) -> Result<(), WriteError>
     )))
 }
 
+/// Which file has that name. None on systems that do not tell one file from another.
+#[cfg(target_os = "linux")]
+fn identity(path: &Path) -> io::Result<Option<FileId>> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+        Ok(found) => Ok(Some(FileId {
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+        })),
+        // Where this call is not let through, another one is.
+        Err(_) => identity_by_stat(path),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn identity(path: &Path) -> io::Result<Option<FileId>> {
+    identity_by_stat(path)
+}
+
 #[cfg(unix)]
-fn identity(metadata: &Metadata) -> Option<FileId> {
+fn identity_by_stat(path: &Path) -> io::Result<Option<FileId>> {
     use std::os::unix::fs::MetadataExt;
-    Some(FileId {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-    })
+    let found = std::fs::metadata(path)?;
+    Ok(Some(FileId {
+        device: found.dev(),
+        inode: found.ino(),
+    }))
 }
 
 #[cfg(not(unix))]
-fn identity(_: &Metadata) -> Option<FileId> {
-    None
+fn identity_by_stat(path: &Path) -> io::Result<Option<FileId>> {
+    std::fs::metadata(path).map(|_| None)
 }
 
 /// Whether SQLite's own open file has lost its name, as far as it knows.
@@ -139,4 +157,47 @@ fn has_moved(connection: &Connection) -> bool {
         )
     };
     status == ffi::SQLITE_OK && moved != 0
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::Write as _;
+    use std::time::{Duration, SystemTime};
+
+    use rustix::time::{ClockId, clock_gettime};
+
+    use super::*;
+
+    /// When the clock last ticked.
+    fn ticked() -> SystemTime {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let past = "a clock that is behind 1970 is not tested";
+        SystemTime::UNIX_EPOCH + Duration::new(now.tv_sec.try_into().expect(past), now.tv_nsec.try_into().expect(past))
+    }
+
+    #[test]
+    fn a_look_does_not_have_the_next_write_get_a_time_of_its_own() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        // Somebody else's question may raise the time of all files within a tick.
+        let at_a_tick = (0..1_000).any(|_| {
+            file.write_all(b"a").unwrap();
+            identity(file.path()).unwrap();
+            let before = ticked();
+            file.write_all(b"b").unwrap();
+            let after = ticked();
+            before == after && file.as_file().metadata().unwrap().modified().unwrap() == before
+        });
+        assert!(at_a_tick);
+    }
+
+    #[test]
+    fn both_ways_to_look_see_the_same_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let found = identity(file.path()).unwrap();
+        assert!(found.is_some());
+        assert_eq!(found, identity_by_stat(file.path()).unwrap());
+        let path = file.path().to_owned();
+        drop(file);
+        assert_eq!(identity(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 }

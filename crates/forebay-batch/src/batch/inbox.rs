@@ -1,14 +1,14 @@
-//! Lanes: where calls arrive, one lane for each core's threads, so that cores do not contend for every call.
+//! Inboxes: where calls arrive, one inbox for each core's threads, so that cores do not contend for every call.
 //!
 //! Promises:
-//! - An arrival takes a number from one counter under its lane's lock. Numbers grow with time across all lanes: what
+//! - An arrival takes a number from one counter under its inbox's lock. Numbers grow with time across all inboxes: what
 //!   arrives after another arrival has returned has the higher number, whichever threads the two are on.
-//! - Collecting takes what has arrived in all lanes, and says below which number nothing can be missing.
-//! - A lane that is *on watch* says of an arrival that the centre must be told; of a lane that is not, the centre knows. The
-//!   lane's lock decides, so that no arrival falls between the two.
+//! - Collecting takes what has arrived in all inboxes, and says below which number nothing can be missing.
+//! - An inbox that is *on watch* says of an arrival that the centre must be told; of an inbox that is not, the centre knows. The
+//!   inbox's lock decides, so that no arrival falls between the two.
 //! - Memory follows the live calls: a chunk whose slots are all free is filled again, or in time given back.
 //!
-//! Lock order: the centre's lock before a lane's, and one lane's at a time. Knows nothing of limits, windows and runners.
+//! Lock order: the centre's lock before an inbox's, and one inbox's at a time. Knows nothing of limits, windows and runners.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use super::slot::{Chunk, Note, Stretch, Ticket};
 use super::sync::{AtomicU64, Mutex, Ordering, OwnCacheLine};
 use super::window::Due;
 
-/// Most lanes of a batcher; each costs a few hundred bytes. More threads than that share.
-const LANES_MAX: usize = 64;
+/// Most inboxes of a batcher; each costs a few hundred bytes. More threads than that share.
+const INBOXES_MAX: usize = 64;
 
 /// Every this many-th time that a chunk is needed, a second free one is given back.
 const LOOKS_FOR_SURPLUS: u32 = 4;
@@ -29,14 +29,14 @@ pub(crate) struct Queued<I> {
     pub(crate) due: Due,
 }
 
-/// Which arrivals a lane reports to the centre.
+/// Which arrivals an inbox reports to the centre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Watch {
     /// None: someone comes and looks in any case.
     Off,
     /// The next one.
     Any,
-    /// The one that uses up this lane's share of the room in the next batch, or that is due before the gatherer wakes.
+    /// The one that uses up this inbox's share of the room in the next batch, or that is due before the gatherer wakes.
     Room {
         items: usize,
         weight: u128,
@@ -44,7 +44,7 @@ pub(crate) enum Watch {
     },
 }
 
-struct Lane<I, O, E> {
+struct Inbox<I, O, E> {
     /// The chunk that is being filled; `None` before the first arrival.
     chunk: Option<Chunk<I, O, E>>,
     /// Slots of `chunk` that are filled; of those, the ones from `open_from` on are in no stretch yet.
@@ -60,32 +60,32 @@ struct Lane<I, O, E> {
     closed: bool,
 }
 
-type Locked<I, O, E> = OwnCacheLine<Mutex<Lane<I, O, E>>>;
+type Locked<I, O, E> = OwnCacheLine<Mutex<Inbox<I, O, E>>>;
 
-/// All lanes of a batcher.
-pub(crate) struct Lanes<I, O, E> {
-    lanes: Box<[Locked<I, O, E>]>,
+/// All inboxes of a batcher.
+pub(crate) struct Inboxes<I, O, E> {
+    inboxes: Box<[Locked<I, O, E>]>,
     /// The number of the next arrival.
     arrivals: OwnCacheLine<AtomicU64>,
 }
 
 /// What became of an arrival.
 pub(crate) enum Arrival<I, O, E> {
-    /// It is in; with the lane to be reported to the centre, if it must be.
+    /// It is in; with the inbox to be reported to the centre, if it must be.
     Entered(Ticket<I, O, E>, Option<usize>),
-    /// The lanes are closed: the item comes back.
+    /// The inboxes are closed: the item comes back.
     Closed(I, Option<std::task::Waker>),
 }
 
-impl<I, O, E> Lanes<I, O, E> {
-    /// As many lanes as fit the machine.
+impl<I, O, E> Inboxes<I, O, E> {
+    /// As many inboxes as fit the machine.
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        Self::with(cores.next_power_of_two().min(LANES_MAX))
+        Self::with(cores.next_power_of_two().min(INBOXES_MAX))
     }
 
-    pub(crate) fn with(lanes: usize) -> Self {
-        let lane = || Lane {
+    pub(crate) fn with(inboxes: usize) -> Self {
+        let inbox = || Inbox {
             chunk: None,
             filled: 0,
             open_from: 0,
@@ -96,7 +96,7 @@ impl<I, O, E> Lanes<I, O, E> {
             closed: false,
         };
         Self {
-            lanes: (0..lanes).map(|_| OwnCacheLine(Mutex::new(lane()))).collect(),
+            inboxes: (0..inboxes).map(|_| OwnCacheLine(Mutex::new(inbox()))).collect(),
             arrivals: OwnCacheLine(AtomicU64::new(0)),
         }
     }
@@ -107,67 +107,67 @@ impl<I, O, E> Lanes<I, O, E> {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lanes.len()
+        self.inboxes.len()
     }
 
-    /// Puts an item in. `thread` says which lane: any number, the same for calls that come from the same thread.
+    /// Puts an item in. `thread` says which inbox: any number, the same for calls that come from the same thread.
     #[inline]
     pub(crate) fn enter(&self, thread: usize, queued: Queued<I>, waker: Option<std::task::Waker>) -> Arrival<I, O, E> {
-        let index = thread % self.lanes.len();
-        let mut lane = self.lanes[index].0.lock();
-        if lane.closed {
+        let index = thread % self.inboxes.len();
+        let mut inbox = self.inboxes[index].0.lock();
+        if inbox.closed {
             return Arrival::Closed(queued.item, waker);
         }
-        if lane.chunk.as_ref().is_none_or(|chunk| lane.filled == chunk.slots()) {
-            lane.next_chunk();
+        if inbox.chunk.as_ref().is_none_or(|chunk| inbox.filled == chunk.slots()) {
+            inbox.next_chunk();
         }
         let Queued { item, weight, due } = queued;
-        let at = lane.filled;
-        lane.filled += 1;
+        let at = inbox.filled;
+        inbox.filled += 1;
         let note = Note {
             arrival: self.arrivals.0.fetch_add(1, Ordering::AcqRel),
             weight,
             due,
         };
-        let chunk = lane.chunk.as_ref().expect("made just above");
+        let chunk = inbox.chunk.as_ref().expect("made just above");
         // SAFETY: the slot is behind all filled ones of a chunk that was free before the first; the lock keeps others out.
         let ticket = unsafe { chunk.fill(at, item, waker, note) };
-        Arrival::Entered(ticket, lane.reports(weight, due).then_some(index))
+        Arrival::Entered(ticket, inbox.reports(weight, due).then_some(index))
     }
 
-    /// Moves what has arrived in a lane to `line`, and sets its watch. Says how many places it has moved, and the number of the
+    /// Moves what has arrived in an inbox to `line`, and sets its watch. Says how many places it has moved, and the number of the
     /// arrival after the last of them.
     pub(crate) fn collect(&self, index: usize, watch: Watch, line: &mut VecDeque<Stretch<I, O, E>>) -> (usize, u64) {
-        let mut lane = self.lanes[index].0.lock();
-        lane.watch = watch;
-        lane.close_stretch();
-        let places = lane.stretches.iter().map(Stretch::len).sum();
-        let last = lane.stretches.last().and_then(Stretch::last);
-        line.extend(lane.stretches.drain(..));
+        let mut inbox = self.inboxes[index].0.lock();
+        inbox.watch = watch;
+        inbox.close_stretch();
+        let places = inbox.stretches.iter().map(Stretch::len).sum();
+        let last = inbox.stretches.last().and_then(Stretch::last);
+        line.extend(inbox.stretches.drain(..));
         (places, last.map_or(0, |note| note.arrival + 1))
     }
 
-    /// Sets a lane's watch; what has arrived is left there.
+    /// Sets an inbox's watch; what has arrived is left there.
     pub(crate) fn watch(&self, index: usize, watch: Watch) {
-        self.lanes[index].0.lock().watch = watch;
+        self.inboxes[index].0.lock().watch = watch;
     }
 
     /// Lets nothing more in.
     pub(crate) fn close(&self) {
-        for lane in &self.lanes {
-            lane.0.lock().closed = true;
+        for inbox in &self.inboxes {
+            inbox.0.lock().closed = true;
         }
     }
 
     /// Chunks in memory; for tests.
     #[cfg(all(test, not(forebay_loom)))]
     pub(crate) fn chunks(&self) -> usize {
-        let chunks = |lane: &Lane<I, O, E>| lane.used.len() + usize::from(lane.chunk.is_some());
-        self.lanes.iter().map(|lane| chunks(&lane.0.lock())).sum()
+        let chunks = |inbox: &Inbox<I, O, E>| inbox.used.len() + usize::from(inbox.chunk.is_some());
+        self.inboxes.iter().map(|inbox| chunks(&inbox.0.lock())).sum()
     }
 }
 
-impl<I, O, E> Lane<I, O, E> {
+impl<I, O, E> Inbox<I, O, E> {
     /// Whether the centre is to be told of an arrival.
     fn reports(&mut self, weight: usize, due: Due) -> bool {
         match &mut self.watch {
@@ -208,7 +208,7 @@ impl<I, O, E> Lane<I, O, E> {
         if self.started.is_multiple_of(LOOKS_FOR_SURPLUS)
             && let Some(surplus) = self.free_chunk()
         {
-            // SAFETY: free, and nobody but this lane fills it.
+            // SAFETY: free, and nobody but this inbox fills it.
             unsafe { surplus.free() };
         }
     }
@@ -224,7 +224,7 @@ impl<I, O, E> Lane<I, O, E> {
     }
 }
 
-impl<I, O, E> Drop for Lane<I, O, E> {
+impl<I, O, E> Drop for Inbox<I, O, E> {
     fn drop(&mut self) {
         for chunk in self.used.drain(..).chain(self.chunk.take()) {
             // SAFETY: the batcher is gone, and it is kept by every call, line and batch (rule 2 of the slots).
@@ -244,7 +244,7 @@ mod tests {
     use super::super::slot::{Delivered, Place};
     use super::*;
 
-    type Small = Lanes<u64, u64, ()>;
+    type Small = Inboxes<u64, u64, ()>;
     type Line = VecDeque<Stretch<u64, u64, ()>>;
 
     fn queued(item: u64) -> Queued<u64> {
@@ -255,8 +255,8 @@ mod tests {
         }
     }
 
-    fn enter(lanes: &Small, thread: usize, item: u64) -> (Ticket<u64, u64, ()>, Option<usize>) {
-        match lanes.enter(thread, queued(item), None) {
+    fn enter(inboxes: &Small, thread: usize, item: u64) -> (Ticket<u64, u64, ()>, Option<usize>) {
+        match inboxes.enter(thread, queued(item), None) {
             Arrival::Entered(ticket, reports) => (ticket, reports),
             Arrival::Closed(..) => panic!("open"),
         }
@@ -286,31 +286,31 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_across_lanes_and_collecting_takes_all_of_a_lane_in_order() {
+    fn numbers_grow_across_inboxes_and_collecting_takes_all_of_a_inbox_in_order() {
         for count in [1, 2, 4] {
-            let lanes = Small::with(count);
+            let inboxes = Small::with(count);
             let total = if cfg!(miri) { 150 } else { 1_000 };
             for item in 0..total {
                 // Any number of threads, each with any number.
                 let thread = (item * item * 7 + 3) as usize;
-                enter(&lanes, thread, item);
-                assert_eq!(lanes.arrived(), item + 1);
+                enter(&inboxes, thread, item);
+                assert_eq!(inboxes.arrived(), item + 1);
             }
             let mut all = Vec::new();
-            for lane in 0..count {
+            for inbox in 0..count {
                 let mut line = Line::new();
-                let moved = lanes.collect(lane, Watch::Off, &mut line).0;
+                let moved = inboxes.collect(inbox, Watch::Off, &mut line).0;
                 assert_eq!(
-                    lanes.collect(lane, Watch::Off, &mut line).0,
+                    inboxes.collect(inbox, Watch::Off, &mut line).0,
                     0,
-                    "what is collected is not in the lane any more"
+                    "what is collected is not in the inbox any more"
                 );
                 let own = arrivals(&line);
                 assert_eq!(own.len(), moved);
                 assert!(own.is_sorted());
                 // Items were numbered as they arrived.
                 assert_eq!(serve(&mut line), own);
-                assert!(own.iter().all(|item| (item * item * 7 + 3) as usize % count == lane));
+                assert!(own.iter().all(|item| (item * item * 7 + 3) as usize % count == inbox));
                 all.extend(own);
             }
             all.sort_unstable();
@@ -321,28 +321,28 @@ mod tests {
     /// What arrives after another arrival has returned has the higher number, whichever threads the two are on.
     #[test]
     fn numbers_follow_real_time_between_threads() {
-        let lanes = Small::with(4);
+        let inboxes = Small::with(4);
         let (to_second, at_second) = mpsc::channel();
         let (to_first, at_first) = mpsc::channel();
         let rounds = if cfg!(miri) { 20 } else { 2_000 };
         std::thread::scope(|scope| {
-            let lanes = &lanes;
+            let inboxes = &inboxes;
             scope.spawn(move || {
                 for _ in 0..rounds {
-                    enter(lanes, 0, 0);
-                    to_second.send(lanes.arrived()).unwrap();
+                    enter(inboxes, 0, 0);
+                    to_second.send(inboxes.arrived()).unwrap();
                     at_first.recv().unwrap();
                 }
             });
             for _ in 0..rounds {
                 let others: u64 = at_second.recv().unwrap();
-                enter(lanes, 1, others);
+                enter(inboxes, 1, others);
                 to_first.send(()).unwrap();
             }
         });
-        let [mut first, mut second] = [0, 1].map(|lane| {
+        let [mut first, mut second] = [0, 1].map(|inbox| {
             let mut line = Line::new();
-            lanes.collect(lane, Watch::Off, &mut line);
+            inboxes.collect(inbox, Watch::Off, &mut line);
             line
         });
         assert!(arrivals(&first).into_iter().eq((0..rounds).map(|round| 2 * round)));
@@ -352,30 +352,30 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_on_watch_reports_and_another_does_not() {
-        let lanes = Small::with(2);
+    fn a_inbox_on_watch_reports_and_another_does_not() {
+        let inboxes = Small::with(2);
         let mut line = Line::new();
         // On watch from the start, until the centre says otherwise.
-        assert_eq!(enter(&lanes, 1, 0).1, Some(1));
-        assert_eq!(enter(&lanes, 3, 0).1, Some(1));
-        lanes.watch(1, Watch::Off);
-        assert_eq!(enter(&lanes, 1, 0).1, None);
-        assert_eq!(enter(&lanes, 0, 0).1, Some(0), "each lane has its own watch");
-        assert_eq!(lanes.collect(1, Watch::Any, &mut line), (3, 3));
-        assert_eq!(enter(&lanes, 1, 0).1, Some(1), "a collection sets the watch");
+        assert_eq!(enter(&inboxes, 1, 0).1, Some(1));
+        assert_eq!(enter(&inboxes, 3, 0).1, Some(1));
+        inboxes.watch(1, Watch::Off);
+        assert_eq!(enter(&inboxes, 1, 0).1, None);
+        assert_eq!(enter(&inboxes, 0, 0).1, Some(0), "each inbox has its own watch");
+        assert_eq!(inboxes.collect(1, Watch::Any, &mut line), (3, 3));
+        assert_eq!(enter(&inboxes, 1, 0).1, Some(1), "a collection sets the watch");
     }
 
     #[test]
     fn a_watch_for_room_reports_the_arrival_that_uses_up_the_share_or_is_due_sooner() {
         let now = Instant::now();
         let until = now + Duration::from_secs(1);
-        let lanes = Small::with(1);
+        let inboxes = Small::with(1);
         let reports = |weight: usize, due: Due| {
             let queued = Queued { item: 0, weight, due };
-            matches!(lanes.enter(0, queued, None), Arrival::Entered(_, Some(0)))
+            matches!(inboxes.enter(0, queued, None), Arrival::Entered(_, Some(0)))
         };
         let later = Due::By(until);
-        let room = |items: usize, weight: u128| lanes.watch(0, Watch::Room { items, weight, until });
+        let room = |items: usize, weight: u128| inboxes.watch(0, Watch::Room { items, weight, until });
         room(3, u128::MAX);
         assert_eq!(
             [(); 4].map(|()| reports(1, later)),
@@ -398,29 +398,33 @@ mod tests {
     }
 
     #[test]
-    fn closed_lanes_hand_back_what_was_brought() {
-        let lanes = Small::with(2);
-        enter(&lanes, 0, 1);
-        lanes.close();
+    fn closed_inboxes_hand_back_what_was_brought() {
+        let inboxes = Small::with(2);
+        enter(&inboxes, 0, 1);
+        inboxes.close();
         for thread in 0..2 {
-            let Arrival::Closed(item, waker) = lanes.enter(thread, queued(7), Some(Waker::noop().clone())) else {
+            let Arrival::Closed(item, waker) = inboxes.enter(thread, queued(7), Some(Waker::noop().clone())) else {
                 panic!("closed");
             };
             assert_eq!((item, waker.is_some()), (7, true));
         }
-        assert_eq!(lanes.arrived(), 1);
+        assert_eq!(inboxes.arrived(), 1);
         let mut line = Line::new();
-        assert_eq!(lanes.collect(0, Watch::Off, &mut line).0, 1, "what was in before stays");
+        assert_eq!(
+            inboxes.collect(0, Watch::Off, &mut line).0,
+            1,
+            "what was in before stays"
+        );
         assert_eq!(serve(&mut line), [1]);
     }
 
     #[test]
     fn chunks_are_filled_again_and_those_of_a_crowd_are_given_back() {
-        let lanes = Small::with(1);
+        let inboxes = Small::with(1);
         let mut line = Line::new();
         let wave = |size: u64, line: &mut Line| {
-            let mut tickets: Vec<_> = (0..size).map(|item| enter(&lanes, 0, item).0).collect();
-            lanes.collect(0, Watch::Off, line);
+            let mut tickets: Vec<_> = (0..size).map(|item| enter(&inboxes, 0, item).0).collect();
+            inboxes.collect(0, Watch::Off, line);
             serve(line);
             for ticket in &mut tickets {
                 assert!(ticket.poll(Waker::noop()).is_ready());
@@ -428,24 +432,28 @@ mod tests {
         };
         for _ in 0..if cfg!(miri) { 5 } else { 1_000 } {
             wave(100, &mut line);
-            assert!(lanes.chunks() <= 4, "{} chunks for 100 calls at a time", lanes.chunks());
+            assert!(
+                inboxes.chunks() <= 4,
+                "{} chunks for 100 calls at a time",
+                inboxes.chunks()
+            );
         }
         let crowd = if cfg!(miri) { 640 } else { 64_000 };
         wave(crowd, &mut line);
-        assert!(lanes.chunks() as u64 >= crowd / 64);
+        assert!(inboxes.chunks() as u64 >= crowd / 64);
         // One that stays keeps its own chunk and no other.
-        enter(&lanes, 0, 0);
+        enter(&inboxes, 0, 0);
         for _ in 0..crowd / 10 {
             wave(64, &mut line);
         }
-        assert!(lanes.chunks() <= 8, "{} chunks", lanes.chunks());
+        assert!(inboxes.chunks() <= 8, "{} chunks", inboxes.chunks());
     }
 
     #[test]
-    fn the_number_of_lanes_fits_the_machine_and_is_bounded() {
+    fn the_number_of_inboxes_fits_the_machine_and_is_bounded() {
         let cores = std::thread::available_parallelism().unwrap().get();
         let count = Small::new().count();
-        assert!(count >= cores.min(LANES_MAX) && count <= LANES_MAX);
-        const { assert!(LANES_MAX <= 64, "a bit each") };
+        assert!(count >= cores.min(INBOXES_MAX) && count <= INBOXES_MAX);
+        const { assert!(INBOXES_MAX <= 64, "a bit each") };
     }
 }
