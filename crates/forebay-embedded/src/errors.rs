@@ -1,8 +1,9 @@
 //! From what the database and the SQL front end say to PostgreSQL's errors: the right SQLSTATE, and where in the statement.
 //!
-//! The only place that maps SQLite's words and codes. Where drivers and people look for PostgreSQL's wording, the message is that and
-//! SQLite's own is the detail; all other messages stay SQLite's own, so that they can be looked up. Knows no schema: a violated UNIQUE
-//! is named as PostgreSQL names one that was given no name, until the session has looked (`session/violation.rs`).
+//! The only place that maps SQLite's codes and words to SQLSTATEs. Where drivers and people look for PostgreSQL's wording, the
+//! message is that and SQLite's own is the detail; all other messages stay SQLite's own, so that they can be looked up. Knows
+//! no schema: a violated UNIQUE is named as PostgreSQL names one that was given no name, until the session has looked
+//! (`session/violation.rs`).
 
 use forebay_write::{StatementError, StatementErrorKind as Kind, WriteError};
 use rusqlite::ffi;

@@ -1,4 +1,4 @@
-//! parse_ident: a qualified name in the spelling of SQL, apart.
+//! parse_ident: takes a qualified name in SQL's spelling apart.
 
 use crate::text::characters::to_lower;
 use crate::{Arguments, Function, Owned, Result, ValueError};

@@ -1,7 +1,7 @@
 //! What PostgreSQL's values are: its types, how their values are stored here and written as text, and what PostgreSQL's functions,
 //! operators and casts make of them.
 //!
-//! Contract:
+//! Promises:
 //! - Equal to PostgreSQL 15 or an error, never different. Where PostgreSQL gives an error this gives one with the same SQLSTATE; where
 //!   this cannot give PostgreSQL's answer it gives [`ValueError::unsupported`], which names what is missing.
 //! - Functions are found by their *symbol* ([`function()`]): the name of PostgreSQL's own internal function (`pg_proc.prosrc`), or, for

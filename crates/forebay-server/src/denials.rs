@@ -1,6 +1,7 @@
-//! The log of failed logins: who, from where, why; at most so many lines a time, however many fail.
+//! The log of failed logins: who, from where and why, in a bounded number of lines, however many fail.
 //!
-//! Without a bound whoever guesses passwords could fill the disk with the log of it. What was left out is counted and told.
+//! Otherwise whoever guesses passwords could fill the disk with log lines. Those that are left out are counted, and their
+//! number is logged.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,21 +10,21 @@ use parking_lot::Mutex;
 
 use forebay_pg_wire::error::WireError;
 
-/// Lines within one [`WINDOW`].
+/// Lines within one [`PERIOD`].
 const LINES_MAX: u32 = 20;
 
 /// See [`LINES_MAX`].
-const WINDOW: Duration = Duration::from_secs(10);
+const PERIOD: Duration = Duration::from_secs(10);
 
 /// The longest part of a name that is logged, in characters.
 const NAME_MAX: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Denials(Mutex<Window>);
+pub struct Denials(Mutex<Period>);
 
 #[derive(Debug)]
-struct Window {
+struct Period {
     begun: Instant,
     lines: u32,
     left_out: u64,
@@ -40,7 +41,7 @@ enum Line {
 
 impl Default for Denials {
     fn default() -> Self {
-        Self(Mutex::new(Window {
+        Self(Mutex::new(Period {
             begun: Instant::now(),
             lines: 0,
             left_out: 0,
@@ -63,9 +64,9 @@ impl Denials {
     }
 }
 
-impl Window {
+impl Period {
     fn next(&mut self, now: Instant) -> Line {
-        if now.duration_since(self.begun) >= WINDOW {
+        if now.duration_since(self.begun) >= PERIOD {
             (self.begun, self.lines) = (now, 0);
         }
         if self.lines == LINES_MAX {
@@ -84,18 +85,18 @@ mod tests {
     #[test]
     fn lines_are_bounded_and_what_is_left_out_is_told() {
         let begun = Instant::now();
-        let mut window = Window {
+        let mut period = Period {
             begun,
             lines: 0,
             left_out: 0,
         };
         for _ in 0..LINES_MAX {
-            assert_eq!(window.next(begun), Line::Behind(0));
+            assert_eq!(period.next(begun), Line::Behind(0));
         }
         for _ in 0..1_000 {
-            assert_eq!(window.next(begun + WINDOW / 2), Line::None);
+            assert_eq!(period.next(begun + PERIOD / 2), Line::None);
         }
-        assert_eq!(window.next(begun + WINDOW), Line::Behind(1_000));
-        assert_eq!(window.next(begun + WINDOW), Line::Behind(0));
+        assert_eq!(period.next(begun + PERIOD), Line::Behind(1_000));
+        assert_eq!(period.next(begun + PERIOD), Line::Behind(0));
     }
 }

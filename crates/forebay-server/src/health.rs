@@ -1,4 +1,4 @@
-//! Whether the server is to be sent anything: asked by load balancers, through [`http`](crate::http).
+//! Whether load balancers should send the server anything; they ask through [`http`](crate::http).
 //!
 //! Promises: unwell while it drains, while the database's file is not in its place, and from a write that the disk did not take
 //! until one that it takes. Whoever asks brings that one about, at most once in `PROBE_EVERY`: a server that is not sent anything
@@ -42,7 +42,7 @@ impl Health {
             return Some("draining".to_owned());
         }
         let sqlite = &self.shared.sqlite;
-        if let Err(error) = sqlite.check_place() {
+        if let Err(error) = sqlite.check_file() {
             return Some(error.to_string());
         }
         let fault = sqlite.last_fault()?;

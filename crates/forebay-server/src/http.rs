@@ -1,8 +1,8 @@
 //! The HTTP listener: `/metrics` for Prometheus, `/healthz` for load balancers, and a page that names them.
 //!
-//! Promises: `/healthz` is 200 while the server takes statements, and 503 with the reason in words once it drains or cannot write. A client can hold little: at most
-//! [`CONNECTIONS_MAX`] connections, each for at most [`CONNECTION_TIME_MAX`] whatever it sends or does not, and no request has a body
-//! that is read. Does not know what is measured, nor when the server drains.
+//! Promises: `/healthz` is 200 while the server takes statements, and 503, with the reason in words, once it drains or cannot
+//! write. A client can hold little: at most [`CONNECTIONS_MAX`] connections, each for at most [`CONNECTION_TIME_MAX`] whatever
+//! it sends or does not, and no request has a body that is read. Does not know what is measured, nor when the server drains.
 
 use std::io;
 use std::net::SocketAddr;

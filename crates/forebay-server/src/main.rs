@@ -18,9 +18,6 @@ use tracing_subscriber::EnvFilter;
 /// More is no password but a mistake, such as a file piped in.
 const PASSWORD_BYTES_MAX: u64 = 1024;
 
-/// The stack of a thread that parses statements: a debug build takes some 25 KiB a level of nesting.
-const WORKER_STACK_BYTES: usize = 64 << 20;
-
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     let done = match line.command {
@@ -47,12 +44,7 @@ fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(filter)
         .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        // Statements nest as deep as SQLite takes them, and are parsed recursively; memory that is not used costs nothing.
-        .thread_stack_size(WORKER_STACK_BYTES)
-        .build()?;
-    runtime.block_on(server::serve(options))?;
+    server::serve(options)?;
     Ok(())
 }
 

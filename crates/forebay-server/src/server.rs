@@ -35,6 +35,9 @@ use forebay_pg_wire::budget::InputBudget;
 use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::startup::{Client, Handshake, Opening, StartUpError};
 
+/// The stack of a thread that parses statements: a debug build takes some 25 KiB a level of nesting.
+const WORKER_STACK_BYTES: usize = 64 << 20;
+
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
 
@@ -68,6 +71,9 @@ pub enum ServeError {
     /// The emulated catalog could not be made: memory has run out.
     #[error("cannot make the catalog: {0}")]
     Catalog(rusqlite::Error),
+    /// Its threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(std::io::Error),
     /// Signals could not be listened for.
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
@@ -76,11 +82,21 @@ pub enum ServeError {
     Metrics(String),
 }
 
-/// Runs the server until it is told to stop by SIGINT or SIGTERM.
+/// Runs the server, on threads of its own, until it is told to stop by SIGINT or SIGTERM.
 ///
 /// # Errors
 /// [`ServeError`], before any client was let in.
-pub async fn serve(options: Options) -> Result<(), ServeError> {
+pub fn serve(options: Options) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        // Statements nest as deep as SQLite takes them, and are parsed recursively; memory that is not used costs nothing.
+        .thread_stack_size(WORKER_STACK_BYTES)
+        .build()
+        .map_err(ServeError::Threads)?;
+    runtime.block_on(until_told_to_stop(options))
+}
+
+async fn until_told_to_stop(options: Options) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Signals)?;
     let server = Server::start(options).await?;
     server.announce();

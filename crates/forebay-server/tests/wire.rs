@@ -23,8 +23,14 @@ mod errors;
 mod extended;
 #[path = "wire/grammar.rs"]
 mod grammar;
+#[path = "wire/identifiers.rs"]
+mod identifiers;
+#[path = "wire/joins.rs"]
+mod joins;
 #[path = "wire/literals.rs"]
 mod literals;
+#[path = "wire/own_session.rs"]
+mod own_session;
 #[path = "wire/plans.rs"]
 mod plans;
 #[path = "wire/portals.rs"]

@@ -1,8 +1,7 @@
-//! Session: what a statement may leave behind for whoever has its connection next.
+//! Session: whether a statement may change the session that it runs in, so that the connection's next user would notice.
 //!
-//! Promises: told by words of the text, not by those of a comment, but for the names of functions that change a session, which are
-//! looked for everywhere. Does not see what a function of the user's does: such a
-//! thing is known of CALL and DO only, and of what the servers themselves bring.
+//! Promises: told by words of the text outside comments; only the names of functions that change a session are looked for
+//! everywhere. Does not see what a function of the user's own does: of those only CALL and DO are taken to change the session.
 
 use super::bound::uses_its_session;
 use super::dialect::Dialect;

@@ -12,8 +12,9 @@ use rusqlite::config::DbConfig;
 
 use super::directory::Directory;
 use super::error::CatalogError;
+use super::own_session::OwnSession;
 use super::rewrite::{self, Translation};
-use super::{fill, functions, own, source, types};
+use super::{fill, functions, own, own_session, source, types};
 
 /// How many steps of SQLite's virtual machine lie between two looks at whether to stop.
 const STEPS_BETWEEN_LOOKS: i32 = 2_000;
@@ -117,12 +118,27 @@ impl Catalog {
         &self.connection
     }
 
-    /// What `current_setting` answers from now on: the settings of the session that asks, by name in lower case.
-    pub fn answer_settings(&self, settings: BTreeMap<String, String>) {
+    /// What `current_setting` and `pg_backend_pid` answer from now on: the settings of the session that asks, by name in lower case, and
+    /// its number.
+    pub fn answer_settings(&self, settings: BTreeMap<String, String>, process: i32) {
         self.directory
             .write()
-            .follow(settings.get("search_path").map_or("", String::as_str));
+            .follow(settings.get("search_path").map_or("", String::as_str), process);
         *self.settings.write() = settings;
+    }
+
+    /// Whether a translated query reads what a session is shown of itself.
+    pub fn reads_own_session(sql: &str) -> bool {
+        own_session::is_asked_for(sql)
+    }
+
+    /// Lets `pg_prepared_statements`, `pg_cursors` and `pg_stat_activity` show this session, and no other.
+    ///
+    /// # Errors
+    /// When SQLite is out of memory.
+    pub fn show_own_session(&self, session: &OwnSession) -> rusqlite::Result<()> {
+        let directory = self.directory.read();
+        own_session::show(&self.connection, session, &directory.database, &directory.user)
     }
 
     /// Lets `pg_settings` show them.

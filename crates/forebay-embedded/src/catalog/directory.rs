@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::identifier::quote_identifier;
 use super::oids::{NAMESPACES, OWNER};
 use super::relations::RELATIONS;
 use super::schema::{Namespace, Schema};
 use super::types;
+use crate::sql::identifier::{cut, quote_identifier};
 
 /// The lookups of one schema snapshot.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub(super) struct Directory {
     pub(super) database: String,
     pub(super) user: String,
     pub(super) version: String,
+    /// The number of the session that asks.
+    pub(super) process: i32,
     /// Schema and name of every relation and index.
     relations: HashMap<u32, (String, String)>,
     by_name: HashMap<(String, String), u32>,
@@ -106,8 +108,9 @@ impl Directory {
         self.by_name.insert((schema.to_owned(), name.to_owned()), oid);
     }
 
-    /// Looks names up as a session with this `search_path` does.
-    pub(super) fn follow(&mut self, search_path: &str) {
+    /// Looks names up as the session of that number does, with this `search_path`.
+    pub(super) fn follow(&mut self, search_path: &str, process: i32) {
+        self.process = process;
         let is_there = |name: &str| name == "public" || self.namespaces.iter().any(|namespace| namespace.name == name);
         self.path = crate::sql::search_path(search_path, &self.user, is_there);
     }
@@ -144,6 +147,15 @@ impl Directory {
             [schema, name] => self.by_name.get(&(schema.clone(), name.clone())).copied(),
             _ => None,
         }
+    }
+
+    /// The schema that such a name carries, if there is none of that name.
+    pub(super) fn missing_schema(&self, text: &str) -> Option<String> {
+        let mut parts = split_name(text).filter(|parts| parts.len() == 2)?;
+        let schema = parts.swap_remove(0);
+        let is_known = NAMESPACES.iter().any(|(_, known)| *known == schema)
+            || self.namespaces.iter().any(|namespace| namespace.name == schema);
+        (!is_known).then_some(schema)
     }
 
     /// `oid::regclass` as text: the name as one would have to write it.
@@ -277,7 +289,7 @@ fn split_name(text: &str) -> Option<Vec<String>> {
         if part.is_empty() {
             return None;
         }
-        parts.push(part);
+        parts.push(cut(part));
         match letters.next() {
             None => return Some(parts),
             Some('.') => {}

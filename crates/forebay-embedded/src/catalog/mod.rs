@@ -10,8 +10,11 @@
 //! What is knowingly different from a real server: a primary key counts as not null although SQLite lets NULL into most of
 //! them; sizes and row counts are unknown (NULL, or -1 in `reltuples`); an identity column has no sequence of its own.
 //!
-//! What it does not know: sockets, messages, sessions, and the user's data. It reads the schema only.
+//! What it does not know: sockets, messages, and the user's data. It reads the schema only, and of the session that asks what it is told
+//! ([`OwnSession`]).
 
+mod arguments;
+mod array_functions;
 mod arrays;
 mod database;
 mod definition;
@@ -19,9 +22,9 @@ mod directory;
 mod error;
 mod fill;
 mod functions;
-mod identifier;
 mod oids;
 mod own;
+mod own_session;
 mod relations;
 mod rewrite;
 mod schema;
@@ -34,6 +37,7 @@ mod tests;
 pub use database::{Catalog, Identity};
 pub use error::{CatalogError, runtime_error};
 pub(crate) use oids::relation_oid;
+pub use own_session::{Cursor, OwnSession, PreparedStatement};
 pub use rewrite::{ResultColumn, Translation};
 
 /// Whether the catalog has a relation of that name.

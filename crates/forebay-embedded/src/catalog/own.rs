@@ -7,7 +7,6 @@ use postgres_types::Type;
 use rusqlite::Connection;
 
 use super::definition::is_string_literal;
-use super::identifier::spelled;
 use super::oids::Names;
 use super::schema::{
     Column, Constraint, ConstraintKind, Index, Namespace, Owner, Sequence, Table, Timing, action, column_list,
@@ -15,6 +14,7 @@ use super::schema::{
 };
 use super::types;
 use crate::sql::compile::definition::{ColumnDefinition, Definition, Identity, Key};
+use crate::sql::compile::namespace::quote_relation;
 use crate::sql::compile::namespace::{parted, shown, stored};
 use crate::sql::facts::oid;
 
@@ -208,7 +208,7 @@ pub(super) fn foreign_keys(names: &mut Names, tables: &[Table], index: usize, ow
         let mut text = format!(
             "FOREIGN KEY ({}) REFERENCES {}({})",
             column_list(table, &columns),
-            spelled(&parent.name),
+            quote_relation(&parent.name),
             column_list(parent, &targets)
         );
         for (clause, words) in [(" ON UPDATE ", update_words), (" ON DELETE ", delete_words)] {

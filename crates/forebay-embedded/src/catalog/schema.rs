@@ -4,8 +4,8 @@
 
 use postgres_types::Type;
 
-use super::identifier::quote_identifier;
 use super::oids::PUBLIC;
+use crate::sql::identifier::quote_identifier;
 
 /// Everything that clients have made.
 #[derive(Debug, Default)]

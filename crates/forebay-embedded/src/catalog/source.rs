@@ -8,7 +8,6 @@ use postgres_types::Type;
 use rusqlite::Connection;
 
 use super::definition::{self, Named, TableDefinition};
-use super::identifier::quote_identifier;
 use super::oids::Names;
 use super::own;
 use super::schema::{
@@ -17,6 +16,7 @@ use super::schema::{
 };
 use super::types;
 use crate::sql::compile::namespace::{parted, schemas};
+use crate::sql::identifier::{made_of, quote_identifier};
 
 /// Reads the whole schema of `source`'s main database.
 pub(super) fn read(source: &Connection) -> rusqlite::Result<Schema> {
@@ -208,12 +208,11 @@ fn default_text(default: &str, kind: &Type) -> String {
 }
 
 fn default_name(table: &Table, numbers: &[usize], ending: &str) -> String {
-    let mut name = table.name.clone();
-    for number in numbers {
-        name.push('_');
-        name.push_str(&table.columns[*number - 1].name);
-    }
-    format!("{name}_{ending}")
+    let columns: Vec<&str> = numbers
+        .iter()
+        .map(|number| table.columns[*number - 1].name.as_str())
+        .collect();
+    made_of(&table.name, &columns.join("_"), ending)
 }
 
 fn folded_names(table: &Table, numbers: &[usize]) -> Vec<String> {
@@ -244,7 +243,7 @@ fn read_indexes(
             .primary_key
             .as_ref()
             .and_then(|key| key.name.clone())
-            .unwrap_or_else(|| format!("{}_pkey", table.name));
+            .unwrap_or_else(|| made_of(&table.name, "", "pkey"));
         let name = names.relation(&wish);
         let oid = names.oid("relation", "", &name);
         let keys = primary_key.iter().map(|number| plain_key(table, *number)).collect();
@@ -362,7 +361,7 @@ fn add_checks(names: &mut Names, table: &mut Table, declared: &TableDefinition) 
             .collect();
         let wish = check.name.clone().unwrap_or_else(|| match columns.as_slice() {
             [only] => default_name(table, &[*only], "check"),
-            _ => format!("{}_check", table.name),
+            _ => made_of(&table.name, "", "check"),
         });
         let mut name = wish.clone();
         let mut count = 0;

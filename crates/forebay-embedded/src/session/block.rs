@@ -15,7 +15,7 @@ use forebay_write::{CancelToken, WriteError};
 use super::plans::Plans;
 use super::settings::Settings;
 use super::timeouts::{elapsed, lock_timed_out};
-use crate::sql::{Isolation, clock_micros};
+use crate::sql::Isolation;
 
 /// An open transaction block.
 pub(super) struct Block {
@@ -64,7 +64,13 @@ struct Savepoint {
 }
 
 impl Block {
-    pub(super) fn open(implicit: bool, isolation: Isolation, read_only: bool, settings: &Settings) -> Self {
+    pub(super) fn open(
+        implicit: bool,
+        isolation: Isolation,
+        read_only: bool,
+        settings: &Settings,
+        began_micros: i64,
+    ) -> Self {
         Self {
             implicit,
             failed: false,
@@ -78,7 +84,7 @@ impl Block {
             savepoints: Vec::new(),
             emptied: Vec::new(),
             settings_before: settings.clone(),
-            began_micros: clock_micros(),
+            began_micros,
             schema_change: None,
             constraints_are_immediate: false,
             some_constraints_are_immediate: false,

@@ -10,20 +10,19 @@ use forebay_sqlite::connection::Session as Connection;
 use forebay_write::{CancelToken, Parameters, Value};
 use parking_lot::Mutex;
 use postgres_types::Type;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
-use super::prepared::{Field, Shape};
+use super::prepared::{Field, Life, Prepared, Shape};
 use super::rows::{owned, reference};
 use super::stop::Stop;
-use crate::catalog::{self, Catalog, CatalogError, Identity};
-use crate::sql::Statement;
+use crate::catalog::{self, Catalog, CatalogError, Cursor, Identity, OwnSession, PreparedStatement};
+use crate::sql::{Statement, facts, stored_timestamptz};
 use forebay_pg_wire::error::WireError;
 
 /// The most rows of a catalog query: schemas are small, cross products are not.
 const ROWS_MAX: usize = 100_000;
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     pub(super) async fn describe_catalog(&mut self, statement: &Statement, declared: &[u32]) -> Result<Shape, Stop> {
         let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
         // Translated, it may still name what is not there: asked of SQLite before the client is told that it is prepared.
@@ -63,17 +62,62 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     pub(super) async fn query_catalog(
         &mut self,
+        prepared: &Prepared,
         statement: &Statement,
         parameters: &[Value],
-        kinds: &[Type],
         formats: Vec<i16>,
     ) -> Result<Vec<Vec<Value>>, Stop> {
         let translation = Catalog::translate(&statement.sql).map_err(|error| refused(&error))?;
-        let parameters = with_literals(parameters, kinds, &self.value_environment())?;
+        let parameters = with_literals(parameters, &prepared.shape.parameters, &self.value_environment())?;
         let columns: Vec<(Type, i16)> = translation.column_types().into_iter().zip(formats).collect();
         let sql = translation.sql;
-        self.on_catalog(move |catalog| query(catalog, &sql, &parameters, &columns))
-            .await
+        let own = Catalog::reads_own_session(&sql).then(|| self.own_session(&prepared.script));
+        let own = own.transpose().map_err(|error| failed(&error))?;
+        self.on_catalog(move |catalog| {
+            if let Some(own) = &own {
+                catalog.show_own_session(own).map_err(|error| failed(&error))?;
+            }
+            query(catalog, &sql, &parameters, &columns)
+        })
+        .await
+    }
+
+    /// This session, which is carrying out a query of that text.
+    fn own_session(&self, query: &str) -> rusqlite::Result<OwnSession> {
+        let statements = self.statements.iter().filter(|(name, _)| !name.is_empty());
+        let open = self.portals.iter().map(|(name, portal)| Cursor {
+            name: name.clone(),
+            text: portal.prepared.script.to_string(),
+            is_holdable: portal.life != Life::Transaction,
+            is_scrollable: portal.scroll,
+        });
+        let asking = self.executing.iter().map(|name| Cursor {
+            name: name.clone(),
+            text: query.to_owned(),
+            is_holdable: false,
+            is_scrollable: false,
+        });
+        Ok(OwnSession {
+            process: self.registration.process,
+            application_name: self.settings.value("application_name").unwrap_or_default(),
+            query: query.to_owned(),
+            transaction_began: stored_timestamptz(self.now_micros())?,
+            asked: stored_timestamptz(self.asked_micros())?,
+            statements: statements
+                .map(|(name, prepared)| PreparedStatement {
+                    name: name.clone(),
+                    text: prepared.script.to_string(),
+                    parameter_types: prepared
+                        .shape
+                        .parameters
+                        .iter()
+                        .map(|kind| Some(facts::display_name(kind.oid())))
+                        .collect(),
+                    from_sql: prepared.from_sql,
+                })
+                .collect(),
+            cursors: open.chain(asking).collect(),
+        })
     }
 
     /// Does a job on the catalog, as the schema is now.
@@ -95,15 +139,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .all()
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
             .collect();
+        let process = self.registration.process;
         let shared = Arc::clone(&self.shared);
         let watched = token.clone();
         let result = self
             .on_source(&source, &token, move |connection| {
                 if own {
                     let catalog = Catalog::new().map_err(|error| failed(&error))?;
-                    on_refreshed(&Mutex::new(catalog), connection, &identity, settings, &watched, job)
+                    on_refreshed(
+                        &Mutex::new(catalog),
+                        connection,
+                        &identity,
+                        (settings, process),
+                        &watched,
+                        job,
+                    )
                 } else {
-                    on_refreshed(&shared.catalog, connection, &identity, settings, &watched, job)
+                    on_refreshed(
+                        &shared.catalog,
+                        connection,
+                        &identity,
+                        (settings, process),
+                        &watched,
+                        job,
+                    )
                 }
             })
             .await?;
@@ -115,7 +174,7 @@ fn on_refreshed<T>(
     catalog: &Mutex<Catalog>,
     connection: &mut Connection,
     identity: &Identity,
-    settings: BTreeMap<String, String>,
+    (settings, process): (BTreeMap<String, String>, i32),
     token: &CancelToken,
     job: impl FnOnce(&Catalog) -> Result<T, WireError>,
 ) -> Result<T, WireError> {
@@ -123,7 +182,7 @@ fn on_refreshed<T>(
     catalog
         .refresh(connection.connection(), identity)
         .map_err(|error| failed(&error))?;
-    catalog.answer_settings(settings);
+    catalog.answer_settings(settings, process);
     let watched = token.clone();
     catalog
         .interrupt_when(Some(move || watched.interrupts()))

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use forebay_sqlite::connection::Session as Connection;
 use forebay_write::Value;
 use postgres_types::Type;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
 use super::block::Block;
@@ -26,7 +25,7 @@ use forebay_pg_wire::error::WireError;
 /// Statements of one script that are understood before other sessions on the same thread have a turn: about a millisecond.
 const CHECKED_AT_ONCE: usize = 64;
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// What goes in and comes out of a statement, by a look at the schema. `alone`: it is the whole script.
     pub(super) async fn shape(
         &mut self,
@@ -59,6 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             kind => {
                 let columns = super::control::columns(kind, &self.settings);
                 Ok(Arc::new(Shape {
+                    parameters: kinds(declared),
                     columns,
                     read_only: true,
                     ..Shape::default()
@@ -149,12 +149,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// A prepared statement as the schema, the search path and what else it reads of the settings are now.
     pub(super) async fn brought_up_to_date(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         let before = &prepared.shape;
-        let Some(statement) = prepared.statement.as_ref().filter(|_| before.plan.is_some()) else {
+        let Some(statement) = prepared
+            .statement
+            .as_ref()
+            .filter(|_| before.plan.is_some() || before.unresolved)
+        else {
             return Ok(prepared);
         };
         let reads_settings = before.plan.as_ref().is_some_and(|plan| plan.reads_settings);
-        let is_of_now =
-            before.epoch == self.shared.plans.epoch() && *before.search_path == *self.settings.search_path();
+        let is_of_now = !before.unresolved
+            && before.epoch == self.shared.plans.epoch()
+            && *before.search_path == *self.settings.search_path();
         if is_of_now && !reads_settings {
             return Ok(prepared);
         }
@@ -177,6 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             statement: prepared.statement.clone(),
             script: Arc::clone(&prepared.script),
             shape: now,
+            from_sql: prepared.from_sql,
         }))
     }
 
@@ -187,9 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let Some(statement) = &before.statement else {
             return Ok(());
         };
-        if self.block.as_ref().is_none_or(|block| block.snapshot().is_none()) {
-            self.shared.plans.schema_changed();
-        }
+        self.forget_plans();
         let declared: Vec<u32> = before.shape.parameters.iter().map(Type::oid).collect();
         let alone = *statement.sql == *before.script;
         let now = self.compiled_anew(statement, &before.script, &declared, alone).await?;
@@ -200,8 +204,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             statement: before.statement.clone(),
             script: Arc::clone(&before.script),
             shape: now,
+            from_sql: before.from_sql,
         });
         Ok(())
+    }
+
+    /// A plan has met another schema than its own: so would the others. It is nothing to them if this session reads an old one.
+    pub(super) fn forget_plans(&self) {
+        if self.block.as_ref().is_none_or(|block| block.snapshot().is_none()) {
+            self.shared.plans.schema_changed();
+        }
     }
 
     /// Compiles a statement by the schema it meets, unless somebody has done so already.
@@ -222,7 +234,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// Compiles a statement by the schema it meets. Others find it then, unless this session sees a schema of its own.
-    async fn compiled_anew(
+    pub(super) async fn compiled_anew(
         &mut self,
         statement: &Statement,
         script: &Arc<str>,
@@ -346,12 +358,20 @@ fn answering(columns: Option<&Vec<Field>>) -> Arc<Shape> {
     })
 }
 
+fn kind(oid: u32) -> Type {
+    Type::from_oid(oid).unwrap_or(Type::TEXT)
+}
+
+/// The types of these OIDs.
+pub(super) fn kinds(oids: &[u32]) -> Vec<Type> {
+    oids.iter().copied().map(kind).collect()
+}
+
 /// Of a plan that is carried out at once.
 pub(super) fn shape_of(plan: Plan, declared: &[u32], schema: i64) -> Shape {
-    let kind = |oid: u32| Type::from_oid(oid).unwrap_or(Type::TEXT);
-    let mut parameters: Vec<Type> = plan.parameters.iter().map(|oid| kind(*oid)).collect();
+    let mut parameters = kinds(&plan.parameters);
     // A client may declare more than the statement has.
-    parameters.extend(declared.iter().skip(parameters.len()).map(|oid| kind(*oid)));
+    parameters.extend(declared.iter().skip(parameters.len()).copied().map(kind));
     Shape {
         parameters,
         columns: plan

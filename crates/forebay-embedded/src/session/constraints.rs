@@ -6,14 +6,13 @@
 use forebay_sqlite::connection::Session as Connection;
 use forebay_write::CancelToken;
 use rusqlite::ffi;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
 use super::prepared::Source;
 use super::stop::Stop;
 use forebay_pg_wire::error::WireError;
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     pub(super) async fn set_constraints(
         &mut self,
         names: &[String],

@@ -4,7 +4,6 @@
 
 use forebay_write::{CancelToken, Value};
 use postgres_types::Type;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
 use super::block::Block;
@@ -121,7 +120,7 @@ pub(super) enum Controlled {
     NotMine,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// Carries the command out, if it is one for the session itself.
     pub(super) async fn control(
         &mut self,
@@ -237,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     Some((**carried).clone()),
                     &portal.prepared.script,
                     types,
-                    false,
+                    true,
                 )
                 .await?;
             }
@@ -292,7 +291,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             None => {
                 let isolation = isolation.unwrap_or_else(|| default_isolation(&self.settings));
                 let read_only = read_only.unwrap_or_else(|| self.settings.read_only());
-                self.block = Some(Block::open(false, isolation, read_only, &self.settings));
+                self.block = Some(Block::open(
+                    false,
+                    isolation,
+                    read_only,
+                    &self.settings,
+                    self.asked_micros(),
+                ));
             }
         }
         Ok(())
@@ -329,7 +334,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             kept?;
         }
         if chain {
-            self.block = Some(Block::open(false, isolation, read_only, &self.settings));
+            self.block = Some(Block::open(
+                false,
+                isolation,
+                read_only,
+                &self.settings,
+                self.asked_micros(),
+            ));
         }
         Ok(if commits { "COMMIT" } else { "ROLLBACK" })
     }
@@ -504,6 +515,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     pub(super) fn open_implicit_block(&mut self) {
         let isolation = default_isolation(&self.settings);
-        self.block = Some(Block::open(true, isolation, self.settings.read_only(), &self.settings));
+        self.block = Some(Block::open(
+            true,
+            isolation,
+            self.settings.read_only(),
+            &self.settings,
+            self.asked_micros(),
+        ));
     }
 }

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_sqlite::connection::Session as Connection;
-use forebay_write::{CancelToken, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
+use forebay_write::{CancelToken, Value, WriteError};
 
 use super::block::Block;
 use super::compiled::shape_of;
 use super::control::Controlled;
+use super::execute::{COMPILED_AGAIN_MAX, give_back_parameters};
 use super::prepared::{Field, Life, OpenCursor, Portal, PortalState, Prepared, Shape, Source};
 use super::stop::Stop;
 use super::timeouts::too_old;
 use super::{Session, rows};
 use crate::errors;
-use crate::sql::{self, Direction, Kind, Statement};
+use crate::sql::{self, Direction, Kind, Statement, Tag, shown};
 use forebay_pg_wire::error::WireError;
 
 /// Rows of a cursor: themselves if somebody wants to see them, and how many they are.
@@ -36,7 +36,7 @@ impl Found {
     };
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// The portal of an EXECUTE becomes that of the statement it executes. Nothing for any other, and for one that has begun.
     pub(super) async fn stand_in(&mut self, portal: &mut Portal) -> Result<(), Stop> {
         let prepared = Arc::clone(&portal.prepared);
@@ -70,11 +70,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let arguments = Prepared {
                 statement: None,
                 script: Arc::clone(&prepared.script),
-                shape: Arc::new(shape_of(plan, &[], schema)),
+                // They read no table.
+                shape: Arc::new(Shape {
+                    schema: None,
+                    ..shape_of(plan, &[], schema)
+                }),
+                from_sql: false,
             };
             let mut arguments = Portal::new(Arc::new(arguments), Vec::new(), Vec::new());
             let (token, _running) = self.statement_token();
-            values = self.arguments(&mut arguments, statement, &token).await?;
+            let given = self.arguments(&mut arguments, statement, &token).await?;
+            values = given.expect("no schema can be another than theirs");
         }
         portal.prepared = executed;
         portal.parameters = values;
@@ -122,6 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             statement: Some((**query).clone()),
             script,
             shape,
+            from_sql: true,
         };
         let mut cursor = Portal {
             parameter_bytes: asking.parameter_bytes,
@@ -130,13 +137,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             life: if hold { Life::Holdable } else { Life::Transaction },
             ..Portal::new(Arc::new(prepared), std::mem::take(&mut asking.parameters), Vec::new())
         };
-        self.open(&mut cursor, token).await?;
+        self.open(&mut cursor, false, token).await?;
         self.portals.insert(name.to_owned(), cursor);
         Ok(())
     }
 
-    /// Opens a query that reads: from now on it is of no matter to it what is written.
-    async fn open(&mut self, cursor: &mut Portal, token: &CancelToken) -> Result<(), Stop> {
+    /// Opens a query that reads: from now on it is of no matter to it what is written. `described`: its client has been told the columns.
+    async fn open(&mut self, cursor: &mut Portal, described: bool, token: &CancelToken) -> Result<(), Stop> {
+        for _ in 0..COMPILED_AGAIN_MAX {
+            if self.open_as_planned(cursor, token).await? {
+                return Ok(());
+            }
+            self.recompile(cursor, described).await?;
+        }
+        Err(WriteError::SchemaChanged.into())
+    }
+
+    /// [`open`](Self::open) by the plan there is; false if that is for another schema than it meets.
+    async fn open_as_planned(&mut self, cursor: &mut Portal, token: &CancelToken) -> Result<bool, Stop> {
         let prepared = Arc::clone(&cursor.prepared);
         let statement = prepared.statement.as_ref().expect("a cursor has a query");
         if let Some(block) = &mut self.block {
@@ -149,22 +167,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if statement.kind == Kind::Catalog {
             let texts = vec![0; prepared.shape.columns.len()];
             let rows = self
-                .query_catalog(statement, &cursor.parameters, &prepared.shape.parameters, texts)
+                .query_catalog(&prepared, statement, &cursor.parameters, texts)
                 .await?;
-            cursor.state = PortalState::Gathered {
-                rows: rows.into(),
-                count: None,
-            };
-            return Ok(());
+            cursor.state = PortalState::Gathered { rows: rows.into() };
+            return Ok(true);
         }
         if let Some(locks) = prepared.shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
             && !self.lock(locks, &statement.tag, true, token).await?
         {
-            cursor.state = PortalState::Gathered {
-                rows: VecDeque::new(),
-                count: None,
-            };
-            return Ok(());
+            cursor.state = PortalState::Gathered { rows: VecDeque::new() };
+            return Ok(true);
         }
         let source = self.source(token).await?;
         if let Source::Own(reader) = &source {
@@ -174,17 +186,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let number = self.next_cursor;
         let sql = prepared.shape.query(statement);
         let parameters = self.take_parameters(cursor);
-        self.on_source(&source, token, move |connection: &mut Connection| {
-            connection.open_cursor(number, &sql, &parameters)
-        })
-        .await?
-        .map_err(|error| errors::write(error, statement, &prepared.script))?;
+        let (given, schema) = (parameters.clone(), prepared.shape.schema);
+        let opened = self
+            .on_source(&source, token, move |connection: &mut Connection| {
+                let opened = connection.open_cursor(number, &sql, &given);
+                rows::under_schema(connection, number, schema)?;
+                opened
+            })
+            .await?;
+        if matches!(opened, Err(WriteError::SchemaChanged)) {
+            give_back_parameters(cursor, &parameters);
+            return Ok(false);
+        }
+        opened.map_err(|error| errors::write(error, statement, &prepared.script))?;
         cursor.state = PortalState::Open(OpenCursor {
             number,
             source,
             waited: Duration::ZERO,
         });
-        Ok(())
+        Ok(true)
     }
 
     /// FETCH and MOVE: `asking` is their portal.
@@ -238,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 .into());
         }
         if let PortalState::Ready = cursor.state {
-            self.open(cursor, token).await?;
+            self.open(cursor, true, token).await?;
         }
         match direction {
             _ if cursor.scroll => self.scroll(cursor, direction, token).await,
@@ -267,7 +287,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let bytes_max = self.bytes_left(self.portals.values());
         let open = match &mut cursor.state {
             PortalState::Open(open) => open,
-            PortalState::Gathered { rows, .. } => {
+            PortalState::Gathered { rows } => {
                 let end = rows.len().min(usize::try_from(count_max).unwrap_or(usize::MAX));
                 let rows: Vec<Vec<Value>> = rows.drain(..end).collect();
                 return Ok(Found {
@@ -311,7 +331,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn scroll(&mut self, cursor: &mut Portal, direction: Direction, token: &CancelToken) -> Result<Found, Stop> {
         let bytes_left = self.bytes_left(self.portals.values());
         self.gather_rest(cursor, bytes_left, token).await?;
-        if let PortalState::Gathered { rows, .. } = &mut cursor.state {
+        if let PortalState::Gathered { rows } = &mut cursor.state {
             let rows = Vec::from(std::mem::take(rows));
             cursor.state = PortalState::Scrollable { rows, position: 0 };
         }
@@ -351,6 +371,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Closes what does not outlive its transaction.
     pub(super) fn close_portals(&mut self) {
         self.portals.retain(|_, portal| portal.life == Life::Held);
+    }
+
+    /// Their transaction has failed: what they are can still be asked, until it ends.
+    pub(super) fn fail_portals(&mut self) {
+        let lost = self.portals.values_mut().filter(|portal| portal.life != Life::Held);
+        lost.for_each(Portal::fail);
+    }
+
+    /// Refuses to change tables that an open query of this session reads.
+    pub(super) fn refuse_if_read(&self, tables: &[String], tag: &Tag) -> Result<(), WireError> {
+        for portal in self.portals.values().filter(|portal| portal.holds_its_tables()) {
+            let read = portal.prepared.shape.plan.iter().flat_map(|plan| &plan.tables_read);
+            if let Some(table) = read.into_iter().find(|table| tables.contains(table)) {
+                let command = match tag.words() {
+                    "TRUNCATE TABLE" => "TRUNCATE",
+                    words => words,
+                };
+                let message = format!(
+                    "cannot {command} \"{}\" because it is being used by active queries in this session",
+                    shown(table)
+                );
+                return Err(WireError::new("55006", message));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn savepoint_count(&self) -> usize {

@@ -1,23 +1,24 @@
-//! Executing statements: reading in pieces, writing with others or in the session's own transaction.
+//! Executing statements: those that read, up to their first rows ([`reading`](super::reading) goes on), and those that write, with others
+//! or in the session's own transaction.
 //!
 //! Promises: a write is acknowledged when it is durable, or belongs to a transaction that is not committed yet; what cannot be sent to the
 //! client is not committed. Knows no messages but those it answers with.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use forebay_sqlite::connection::{self, Progress, Reader, Session as Connection};
+use forebay_sqlite::connection::{self, Session as Connection};
 use forebay_write::{CancelToken, Outcome, Parameters, Sql, Value, Write, WriteError};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
 use super::control::Controlled;
 use super::plans::Found;
-use super::prepared::{OpenCursor, Portal, PortalState, Prepared, Source};
-use super::rows::{self, Failed, Piece};
+use super::prepared::{OpenCursor, Portal, PortalState, Prepared};
+use super::rows::{self, Piece};
 use super::stop::Stop;
 use super::timeouts::{lock_timed_out, too_old};
 use super::violation;
@@ -26,12 +27,10 @@ use crate::sql::{self, Kind, Locks, Statement, Step, Tag};
 use forebay_pg_wire::backend;
 use forebay_pg_wire::error::WireError;
 
-/// The longest a session that holds a reading connection waits for another one.
-const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(1);
 /// How often a statement is compiled again because the schema changes under it, before it fails.
-const COMPILED_AGAIN_MAX: usize = 100;
+pub(super) const COMPILED_AGAIN_MAX: usize = 100;
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// One statement of a simple query: executed to its end, described if it gives rows. `alone`: it is the whole script.
     pub(super) async fn execute_simple(
         &mut self,
@@ -61,6 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             statement: Some(found.statement),
             script: Arc::clone(script),
             shape: found.shape,
+            from_sql: false,
         };
         let mut portal = Portal::new(Arc::new(prepared), parameters, Vec::new());
         self.stand_in(&mut portal).await?;
@@ -89,12 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     backend::command_complete(&mut self.output.pending, &statement.tag.render(count));
                     return Ok(());
                 }
-                Controlled::Rows(rows) => {
-                    portal.state = PortalState::Gathered {
-                        count: Some(rows.len() as u64),
-                        rows: rows.into(),
-                    }
-                }
+                Controlled::Rows(rows) => portal.state = PortalState::Gathered { rows: rows.into() },
                 Controlled::NotMine => {
                     if let Some(block) = &mut self.block {
                         block.started = true;
@@ -173,16 +168,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let encoding = shape.encoding(&portal.formats, self.value_environment());
             let formats = encoding.columns.iter().map(|(_, format)| *format).collect();
             let rows = self
-                .query_catalog(statement, &portal.parameters, &shape.parameters, formats)
+                .query_catalog(&portal.prepared, statement, &portal.parameters, formats)
                 .await?;
-            portal.state = PortalState::Gathered {
-                rows: rows.into(),
-                count: None,
-            };
+            portal.state = PortalState::Gathered { rows: rows.into() };
             return Ok(true);
-        }
-        if let Some(notice) = shape.plan.as_ref().and_then(|plan| plan.notice.clone()) {
-            self.notice(&notice);
         }
         if let Some(plan) = shape.plan.as_ref().filter(|plan| !plan.session_columns.is_empty()) {
             // What it does lasts until the end of a transaction, or begins there.
@@ -192,19 +181,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let row = self
                 .session_row(portal, statement, &plan.session_columns, token)
                 .await?;
-            portal.state = PortalState::Gathered {
-                rows: vec![row].into(),
-                count: None,
-            };
+            let Some(row) = row else { return Ok(false) };
+            portal.state = PortalState::Gathered { rows: vec![row].into() };
             return Ok(true);
         }
         if let Some(locks) = shape.plan.as_ref().and_then(|plan| plan.locks.as_ref())
             && !self.lock(locks, &statement.tag, shape.read_only, token).await?
         {
-            portal.state = PortalState::Gathered {
-                rows: VecDeque::new(),
-                count: None,
-            };
+            portal.state = PortalState::Gathered { rows: VecDeque::new() };
+            return Ok(true);
+        }
+        if is_lock_table(&statement.tag) {
+            portal.state = PortalState::Done;
+            backend::command_complete(&mut self.output.pending, statement.tag.words());
             return Ok(true);
         }
         if shape.read_only && !statement.runs_alone {
@@ -213,6 +202,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let Some(outcome) = self.write(portal, statement, token).await? else {
             return Ok(false);
         };
+        for notice in shape.plan.iter().flat_map(|plan| &plan.notices) {
+            self.notice(notice);
+        }
         let count = if statement.tag == Tag::Select {
             outcome.rows.len() as u64
         } else {
@@ -230,7 +222,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         } else {
             portal.state = PortalState::Gathered {
                 rows: outcome.rows.into(),
-                count: Some(count),
             };
         }
         Ok(true)
@@ -245,17 +236,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         reads: bool,
         token: &CancelToken,
     ) -> Result<bool, Stop> {
-        let read_only = self
-            .block
-            .as_ref()
-            .map_or(self.settings.read_only(), |block| block.read_only);
+        let read_only = self.is_read_only();
+        if is_lock_table(tag) {
+            if self.block.is_none() {
+                let message = "LOCK TABLE can only be used in transaction blocks";
+                return Err(WireError::new("25P01", message).into());
+            }
+        } else if read_only {
+            if *tag == Tag::Select {
+                let message = "cannot execute SELECT FOR UPDATE in a read-only transaction";
+                return Err(WireError::new("25006", message).into());
+            }
+            return Ok(true);
+        }
         // A statement that writes has its turn, and nobody else's comes before its end.
         let has_its_turn = self.block.is_none() && !reads && !matches!(locks, Locks::Refuse(_));
-        if read_only && *tag == Tag::Select {
-            let message = "cannot execute SELECT FOR UPDATE in a read-only transaction";
-            return Err(WireError::new("25006", message).into());
-        }
-        if read_only || has_its_turn {
+        if has_its_turn {
             return Ok(true);
         }
         if self.block.is_none() {
@@ -277,6 +273,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
+    fn is_read_only(&self) -> bool {
+        self.block
+            .as_ref()
+            .map_or(self.settings.read_only(), |block| block.read_only)
+    }
+
     /// A portal's parameters, with what its statement is told of the session. A portal runs once.
     pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let mut values = std::mem::take(&mut portal.parameters);
@@ -294,14 +296,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// What statements are told of this session.
     pub(super) fn told(&self) -> String {
         let session = u64::from(self.registration.process.unsigned_abs());
-        sql::Told::text(self.now_micros(), session, self.settings.zone_name())
+        sql::SessionContext::text(
+            self.now_micros(),
+            session,
+            self.asked_micros(),
+            self.settings.zone_name(),
+        )
     }
 
     /// When the transaction began, or would begin now.
     pub(super) fn now_micros(&self) -> i64 {
         self.block
             .as_ref()
-            .map_or_else(sql::clock_micros, |block| block.began_micros)
+            .map_or_else(|| self.asked_micros(), |block| block.began_micros)
+    }
+
+    /// When the client asked for what is carried out now; looked up when it is first wanted.
+    pub(super) fn asked_micros(&self) -> i64 {
+        match self.asked_micros.load(Ordering::Relaxed) {
+            0 => {
+                let now = sql::clock_micros();
+                self.asked_micros.store(now, Ordering::Relaxed);
+                now
+            }
+            known => known,
+        }
     }
 
     async fn write(
@@ -323,13 +342,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let defines = matches!(statement.tag, Tag::Words(_)) || steps.len() != 1;
         let parameters = self.take_parameters(portal);
         let shown = parameters.clone();
-        let read_only = self
-            .block
-            .as_ref()
-            .map_or(self.settings.read_only(), |block| block.read_only);
-        if read_only {
+        if self.is_read_only() && !matches!(statement.tag.words(), "ANALYZE" | "VACUUM") {
             let message = format!("cannot execute {} in a read-only transaction", statement.tag.words());
             return Err(WireError::new("25006", message).into());
+        }
+        if let Some(plan) = &prepared.shape.plan {
+            self.refuse_if_read(&plan.reshapes, &statement.tag)?;
         }
         // Several steps are one transaction.
         let several = steps.len() > 1;
@@ -435,7 +453,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                     let window = Duration::from_millis(statement.hints.batch_ms.unwrap_or(0));
                     let written = async {
                         match statement.hints.batch_ms {
-                            None => writer.submit(write).await,
+                            // A session does one thing at a time.
+                            None => writer.submit_in_place(write).await,
                             Some(0) => writer.submit_alone(write).await,
                             Some(_) => writer.submit(write.max_wait(window)).await,
                         }
@@ -510,13 +529,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             move |connection: &mut Connection| {
                 let opened = connection.open_cursor(number, &sql, &parameters);
                 let piece = opened.map(|()| rows::fetch(connection, number, &token, &encoding, rows_max));
-                // Versions only grow: if it is still the plan's behind the first step, it was so in it.
-                if let Some(version) = schema
-                    && connection.schema_version()? != version
-                {
-                    connection.close_cursor(number);
-                    return Err(WriteError::SchemaChanged);
-                }
+                rows::under_schema(connection, number, schema)?;
                 piece
             }
         };
@@ -539,232 +552,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .await
             .map(|()| true)
     }
+}
 
-    async fn go_on_reading(
-        &mut self,
-        portal: &mut Portal,
-        statement: &Statement,
-        token: &CancelToken,
-        rows_max: u64,
-    ) -> Result<(), Stop> {
-        let PortalState::Open(cursor) = std::mem::replace(&mut portal.state, PortalState::Done) else {
-            unreachable!("the caller has looked");
-        };
-        let piece = self.fetch(portal, &cursor, token, rows_max).await?;
-        self.send_pieces(portal, statement, cursor, piece, token, rows_max)
-            .await
-    }
-
-    /// Sends piece after piece until the row limit or the end.
-    async fn send_pieces(
-        &mut self,
-        portal: &mut Portal,
-        statement: &Statement,
-        mut cursor: OpenCursor,
-        mut piece: Piece,
-        token: &CancelToken,
-        rows_max: u64,
-    ) -> Result<(), Stop> {
-        let mut sent = 0;
-        loop {
-            sent += piece.rows;
-            self.output.append(piece.bytes);
-            match piece.end {
-                Err(Failed::Encoding(error)) => return Err(error.into()),
-                Err(Failed::Statement(error)) => {
-                    return Err(errors::write(error, statement, &portal.prepared.script).into());
-                }
-                Ok(Progress::Done) => {
-                    portal.state = PortalState::Done;
-                    let tag = if portal.prepared.shape.columns.is_empty() {
-                        statement.tag.render(0)
-                    } else {
-                        statement.tag.render(sent)
-                    };
-                    backend::command_complete(&mut self.output.pending, &tag);
-                    return Ok(());
-                }
-                Ok(Progress::Paused) if sent >= rows_max => {
-                    portal.state = PortalState::Open(cursor);
-                    backend::portal_suspended(&mut self.output.pending);
-                    return Ok(());
-                }
-                Ok(Progress::Paused) => {
-                    self.send_before_reading_on(&mut cursor, token).await?;
-                    piece = self.fetch(portal, &cursor, token, rows_max - sent).await?;
-                }
-            }
-        }
-    }
-
-    async fn fetch(
-        &mut self,
-        portal: &Portal,
-        cursor: &OpenCursor,
-        token: &CancelToken,
-        rows_max: u64,
-    ) -> Result<Piece, Stop> {
-        let encoding = portal
-            .prepared
-            .shape
-            .encoding(&portal.formats, self.value_environment());
-        let (number, watched) = (cursor.number, token.clone());
-        let job = move |connection: &mut Connection| rows::fetch(connection, number, &watched, &encoding, rows_max);
-        self.on_source(&cursor.source, token, job).await
-    }
-
-    async fn send_gathered(&mut self, portal: &mut Portal, statement: &Statement, rows_max: u64) -> Result<(), Stop> {
-        let encoding = portal
-            .prepared
-            .shape
-            .encoding(&portal.formats, self.value_environment());
-        let PortalState::Gathered { rows, count } = &mut portal.state else {
-            unreachable!("the caller has looked");
-        };
-        let mut sent = 0;
-        while sent < rows_max {
-            let Some(row) = rows.pop_front() else {
-                let tag = statement.tag.render(count.unwrap_or(sent));
-                portal.state = PortalState::Done;
-                backend::command_complete(&mut self.output.pending, &tag);
-                return Ok(());
-            };
-            rows::encode_gathered(&row, &encoding, &mut self.output.pending)?;
-            sent += 1;
-            self.send_if_large().await?;
-        }
-        backend::portal_suspended(&mut self.output.pending);
-        Ok(())
-    }
-
-    /// Where a statement that reads now reads from.
-    pub(super) async fn source(&mut self, token: &CancelToken) -> Result<Source, Stop> {
-        if let Some(block) = &mut self.block {
-            if block.is_expired() && !block.failed {
-                return Err(too_old().into());
-            }
-            if block.needs_one_state() && !block.failed {
-                if !block.read_only {
-                    let _wanting = self.locks.wanting_to_write();
-                    block
-                        .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
-                        .await?;
-                } else if block.snapshot().is_none() {
-                    let reader = reader(&self.shared.sqlite, token).await?;
-                    reader.hold_snapshot().await?;
-                    block.hold_snapshot(reader);
-                }
-            }
-            if block.write().is_some() || block.snapshot().is_some() {
-                return Ok(Source::Block);
-            }
-        }
-        let taken = reader(&self.shared.sqlite, token);
-        if !self.portals.values().any(Portal::holds_reader) {
-            return Ok(Source::Own(taken.await?));
-        }
-        // Who holds and waits for more may wait for itself, or for one who waits for it.
-        match tokio::time::timeout(HOLDERS_WAIT_MAX, taken).await {
-            Ok(taken) => Ok(Source::Own(taken?)),
-            Err(_) => Err(WireError::new(
-                "53000",
-                "all reading connections are in use, some of them by this session's portals",
-            )
-            .with_hint("Read portals to their end or close them; or raise --readers.")
-            .into()),
-        }
-    }
-
-    /// Reads what is left of the portals that read inside the block's transaction: what is written now is not theirs to see.
-    pub(super) async fn settle_portals(&mut self, token: &CancelToken) -> Result<(), Stop> {
-        if self.block.as_ref().is_none_or(|block| block.write().is_none()) {
-            return Ok(());
-        }
-        let mut portals = std::mem::take(&mut self.portals);
-        let mut settled = Ok(());
-        for name in portals.keys().cloned().collect::<Vec<String>>() {
-            let bytes_left = self.bytes_left(portals.values());
-            let portal = portals.get_mut(&name).expect("it was there");
-            let inside = matches!(
-                portal.state,
-                PortalState::Open(OpenCursor {
-                    source: Source::Block,
-                    ..
-                })
-            );
-            if inside {
-                settled = self.gather_rest(portal, bytes_left, token).await;
-            }
-            if settled.is_err() {
-                break;
-            }
-        }
-        self.portals = portals;
-        settled
-    }
-
-    /// What these portals leave of the memory for rows that are gathered.
-    pub(super) fn bytes_left<'a>(&self, portals: impl Iterator<Item = &'a Portal>) -> usize {
-        let kept = portals.map(Portal::kept_bytes).sum::<usize>();
-        self.shared.limits.max_result_bytes.saturating_sub(kept)
-    }
-
-    /// Reads what is left of an open portal, and gives back what it read from.
-    pub(super) async fn gather_rest(
-        &self,
-        portal: &mut Portal,
-        bytes_left: usize,
-        token: &CancelToken,
-    ) -> Result<(), Stop> {
-        let PortalState::Open(OpenCursor { number, source, .. }) = &portal.state else {
-            return Ok(());
-        };
-        let (number, watched) = (*number, token.clone());
-        let gathered = self
-            .on_source(source, token, move |connection| {
-                rows::gather(connection, number, &watched, u64::MAX, Some(bytes_left))
-            })
-            .await?;
-        let Some(gathered) = gathered? else {
-            let bytes_max = self.shared.limits.max_result_bytes;
-            let message = format!("what is left to read of the open portals takes more than {bytes_max} bytes");
-            return Err(WireError::new("54000", message)
-                .with_hint(
-                    "Read them to their end before writing in the same transaction, and without SCROLL and WITH HOLD.",
-                )
-                .into());
-        };
-        portal.gathered_bytes = gathered.bytes;
-        portal.state = PortalState::Gathered {
-            rows: gathered.rows.into(),
-            count: None,
-        };
-        Ok(())
-    }
-
-    /// Does a job on the connection a source names.
-    pub(super) async fn on_source<T: Send + 'static>(
-        &self,
-        source: &Source,
-        token: &CancelToken,
-        job: impl FnOnce(&mut Connection) -> T + Send + 'static,
-    ) -> Result<T, Stop> {
-        let block = self.block.as_ref();
-        let result = match (
-            source,
-            block.and_then(|block| block.write()),
-            block.and_then(|block| block.snapshot()),
-        ) {
-            (Source::Own(reader), ..) => reader.run(token, job).await,
-            (Source::Block, Some(transaction), _) => connection::run(transaction, token, job).await,
-            (Source::Block, None, Some(reader)) => reader.run(token, job).await,
-            (Source::Block, None, None) => {
-                let message = "the cursor's transaction has ended";
-                return Err(WireError::new("34000", message).into());
-            }
-        };
-        Ok(result?)
-    }
+fn is_lock_table(tag: &Tag) -> bool {
+    matches!(tag, Tag::Words(words) if words == "LOCK TABLE")
 }
 
 /// The outcome of a statement that `token` cancels; withdrawn, if it has not begun after that time.
@@ -786,18 +577,10 @@ async fn begun_within(
 }
 
 /// What was [taken](Session::take_parameters), without what was told of the session: the portal has not run.
-fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
+pub(super) fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
     let plan = portal.prepared.shape.plan.as_ref();
     let count = plan
         .and_then(|plan| plan.environment)
         .map_or(taken.len(), |number| number - 1);
     portal.parameters = taken.values().iter().take(count).cloned().collect();
-}
-
-async fn reader(sqlite: &forebay_sqlite::Sqlite, token: &CancelToken) -> Result<Reader, WriteError> {
-    tokio::select! {
-        biased;
-        reader = connection::reader(sqlite) => reader,
-        error = token.fired() => Err(error),
-    }
 }

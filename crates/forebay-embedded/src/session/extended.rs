@@ -5,20 +5,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
+use super::compiled::kinds;
 use super::control::ends_failure;
 use super::plans::Found;
-use super::prepared::{Field, Portal, PortalState, Prepared};
+use super::prepared::{Field, Portal, PortalState, Prepared, Shape};
 use super::stop::Stop;
-use crate::sql::{Kind, Statement};
+use crate::sql::{Kind, Statement, Tag};
 use crate::values::decode_parameter;
 use forebay_pg_wire::backend::{self, Column};
 use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::frontend::{Frontend, Target, format_at};
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     pub(super) async fn extended(&mut self, message: Frontend) -> Result<(), Stop> {
         match message {
             Frontend::Parse {
@@ -47,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Frontend::Describe {
                 target: Target::Statement,
                 name,
-            } => self.describe_statement(&name),
+            } => self.describe_statement(&name).await,
             Frontend::Describe {
                 target: Target::Portal,
                 name,
@@ -74,6 +74,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 statement: Some(statement),
                 script,
                 shape,
+                from_sql: false,
             };
             self.statements.insert(name, Arc::new(prepared));
             backend::parse_complete(&mut self.output.pending);
@@ -88,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if let Some(statement) = &statement {
             self.refuse_if_failed(&statement.kind)?;
         }
-        self.prepare(name, statement, &script, declared, true).await?;
+        self.prepare(name, statement, &script, declared, false).await?;
         backend::parse_complete(&mut self.output.pending);
         Ok(())
     }
@@ -119,23 +120,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Keeps a statement, described, under that name. `alone`: it is the whole script.
+    /// Keeps a statement, described, under that name. `from_sql`: PREPARE carries it; otherwise it is the whole script.
     pub(super) async fn prepare(
         &mut self,
         name: String,
         statement: Option<Statement>,
         script: &Arc<str>,
         declared: &[u32],
-        alone: bool,
+        from_sql: bool,
     ) -> Result<(), Stop> {
         let shape = match &statement {
             None => Arc::default(),
-            Some(statement) => self.shape(statement, script, declared, alone).await?,
+            Some(statement) => match self.shape(statement, script, declared, !from_sql).await {
+                Err(Stop::Error(error)) if may_come_to_be(statement, &error) => Arc::new(Shape {
+                    unresolved: true,
+                    parameters: kinds(declared),
+                    ..Shape::default()
+                }),
+                shape => shape?,
+            },
         };
         let prepared = Prepared {
             statement,
             script: Arc::clone(script),
             shape,
+            from_sql,
         };
         self.statements.insert(name, Arc::new(prepared));
         Ok(())
@@ -178,7 +187,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             );
             return Err(WireError::protocol(message).into());
         }
-        if result_formats.len() > 1 && result_formats.len() != shape.columns.len() {
+        // What gives no rows takes any, as PostgreSQL has it.
+        if result_formats.len() > 1 && !shape.columns.is_empty() && result_formats.len() != shape.columns.len() {
             let message = format!(
                 "bind message has {} result formats but query has {} columns",
                 result_formats.len(),
@@ -230,8 +240,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.refuse_if_too_large(bytes, "the parameters of open portals")
     }
 
-    fn describe_statement(&mut self, name: &str) -> Result<(), Stop> {
-        let prepared = self.prepared(name)?;
+    async fn describe_statement(&mut self, name: &str) -> Result<(), Stop> {
+        let mut prepared = self.prepared(name)?;
+        // What gives no rows says so, whatever became of what it names.
+        if !prepared.shape.columns.is_empty() {
+            self.refuse_if_in_failed_block()?;
+            prepared = self.brought_up_to_date(prepared).await?;
+        }
         backend::parameter_description(&mut self.output.pending, &prepared.shape.parameters)?;
         Ok(self.describe_columns_or_none(&prepared.shape.columns, &[])?)
     }
@@ -239,6 +254,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     fn describe_portal(&mut self, name: &str) -> Result<(), Stop> {
         let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
         let (prepared, formats) = (Arc::clone(&portal.prepared), portal.formats.clone());
+        if !prepared.shape.columns.is_empty() {
+            self.refuse_if_in_failed_block()?;
+        }
         Ok(self.describe_columns_or_none(&prepared.shape.columns, &formats)?)
     }
 
@@ -264,12 +282,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn execute_message(&mut self, name: String, max_rows: u32) -> Result<(), Stop> {
-        // Out of the map while it runs; an error leaves it out, and Sync would have dropped it anyway.
-        let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
+        let portal = self.portals.get(&name).ok_or_else(|| no_portal(&name))?;
         if let Some(statement) = &portal.prepared.statement {
             self.refuse_if_failed(&statement.kind)?;
         }
-        self.stand_in(&mut portal).await?;
+        // Out of the map while it runs.
+        let mut portal = self.portals.remove(&name).ok_or_else(|| no_portal(&name))?;
+        self.executing = Some(name.clone());
+        let executed = self.execute_portal(&mut portal, max_rows).await;
+        self.executing = None;
+        if executed.is_err() {
+            portal.fail();
+        }
+        // What ended its transaction ended itself.
+        if executed.is_err() || !portal.prepared.statement.as_ref().is_some_and(closes_portals) {
+            self.portals.insert(name, portal);
+        }
+        executed
+    }
+
+    async fn execute_portal(&mut self, portal: &mut Portal, max_rows: u32) -> Result<(), Stop> {
+        self.stand_in(portal).await?;
         if let Some(statement) = &portal.prepared.statement {
             let writes = matches!(statement.kind, Kind::Sql)
                 && (!portal.prepared.shape.read_only || statement.runs_alone)
@@ -282,14 +315,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
         }
         let rows_max = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
-        self.execute(&mut portal, rows_max, false).await?;
-        self.portals.insert(name, portal);
-        Ok(())
+        self.execute(portal, rows_max, false).await
     }
 
     pub(super) fn refuse_if_failed(&self, kind: &Kind) -> Result<(), WireError> {
+        if ends_failure(kind) {
+            return Ok(());
+        }
+        self.refuse_if_in_failed_block()
+    }
+
+    fn refuse_if_in_failed_block(&self) -> Result<(), WireError> {
         match &self.block {
-            Some(block) if block.failed && !ends_failure(kind) => Err(WireError::new(
+            Some(block) if block.failed => Err(WireError::new(
                 "25P02",
                 "current transaction is aborted, commands ignored until end of transaction block",
             )),
@@ -319,6 +357,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             WireError::new("26000", message)
         })
     }
+}
+
+fn closes_portals(statement: &Statement) -> bool {
+    matches!(
+        statement.kind,
+        Kind::Commit { .. } | Kind::Rollback { .. } | Kind::Discard { all: true }
+    )
+}
+
+/// Whether a statement that defines something names what is only missing or in the way now: PostgreSQL looks when it is executed.
+fn may_come_to_be(statement: &Statement, error: &WireError) -> bool {
+    let about_names = ["42", "3F", "2B"].iter().any(|class| error.sqlstate.starts_with(class));
+    statement.kind == Kind::Sql && matches!(statement.tag, Tag::Words(_)) && about_names && error.sqlstate != "42601"
 }
 
 fn no_portal(name: &str) -> WireError {

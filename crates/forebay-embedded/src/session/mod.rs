@@ -23,9 +23,11 @@ mod notifications;
 mod output;
 pub mod plans;
 mod prepared;
+mod reading;
 mod rows;
 mod serve;
 mod session_functions;
+mod setting_values;
 pub mod settings;
 pub mod shared;
 mod stop;
@@ -34,13 +36,14 @@ mod violation;
 mod waiting;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Instant;
 
 use bytes::BytesMut;
 use foldhash::HashMap;
 use forebay_pg_values::Environment;
 use forebay_write::CancelToken;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 use self::advisory::Held;
 use self::block::Block;
@@ -51,14 +54,15 @@ use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::Shared;
 use forebay_pg_wire::frontend::FrameReader;
+use forebay_pg_wire::startup::Connection;
 
 /// What `version()` answers.
 const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSION"), " on SQLite)");
 
-/// One client's session.
-pub struct Session<S> {
+/// One client's session. Over one type of stream and no parameter, so that this crate has its machine code, and not whoever serves.
+pub struct Session {
     /// Reads from the stream that the output is written to; never both at a time.
-    input: FrameReader<S>,
+    input: FrameReader<Connection<TcpStream>>,
     output: Output,
     shared: Arc<Shared>,
     registration: Registration,
@@ -66,6 +70,8 @@ pub struct Session<S> {
     settings: Settings,
     statements: HashMap<String, Arc<Prepared>>,
     portals: HashMap<String, Portal>,
+    /// The name of the portal that is being executed, which is not among those meanwhile.
+    executing: Option<String>,
     block: Option<Block>,
     next_cursor: u64,
     locks: Held,
@@ -76,6 +82,8 @@ pub struct Session<S> {
     skipping: bool,
     /// Between the first message of a group of the extended protocol and its Sync: what is acknowledged in it ends in ReadyForQuery.
     in_group: bool,
+    /// When the message came that is being answered; 0 until that is wanted.
+    asked_micros: AtomicI64,
 }
 
 /// Who the client is.
@@ -87,10 +95,10 @@ pub struct Identity {
     pub database: String,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// A session; `unsent` is what the start-up left to be sent.
     pub fn new(
-        mut input: FrameReader<S>,
+        mut input: FrameReader<Connection<TcpStream>>,
         unsent: BytesMut,
         shared: Arc<Shared>,
         registration: Registration,
@@ -110,10 +118,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             statements_total: metrics::counter!("forebay_statements_total"),
             statements: HashMap::default(),
             portals: HashMap::default(),
+            executing: None,
             block: None,
             next_cursor: 0,
             skipping: false,
             in_group: false,
+            asked_micros: AtomicI64::new(0),
         }
     }
 

@@ -48,6 +48,23 @@ impl Output {
         }
     }
 
+    /// Takes the last CommandComplete back, if it has not been sent.
+    pub(super) fn take_back_completion(&mut self) {
+        let (mut at, mut last) = (0, None);
+        while let Some(&[kind, a, b, c, d]) = self.pending.get(at..).and_then(|rest| rest.first_chunk()) {
+            let end = at + 1 + u32::from_be_bytes([a, b, c, d]) as usize;
+            if kind == b'C' {
+                last = Some((at, end));
+            }
+            at = end;
+        }
+        if let Some((start, end)) = last {
+            let behind = self.pending.split_off(end);
+            self.pending.truncate(start);
+            self.pending.unsplit(behind);
+        }
+    }
+
     /// Whether so much has gathered that it is to be sent, whatever comes behind.
     pub(super) fn is_large(&self) -> bool {
         self.before.len() + self.pending.len() >= GATHER_BYTES

@@ -1,7 +1,7 @@
-//! What texts were understood and compiled to, kept for whoever sends them next.
+//! The plan cache: what texts were parsed and compiled to, kept for the next client that sends the same.
 //!
-//! Promises: a statement is found again only for the same text, declared types, time zone and search path (and user, where the
-//! path speaks of it), under the schema it was compiled for, as far as changes are counted; whoever runs it looks at the schema's
+//! Promises: a plan is found again only for the same text, declared types, time zone and search path (and user, where the path
+//! speaks of it), under the schema it was compiled for, as far as changes are counted; whoever runs it looks at the schema's
 //! version. What holds for one session only is never kept. Bounded by bytes.
 
 use std::collections::HashMap;

@@ -22,6 +22,8 @@ pub(super) struct Prepared {
     /// The text it came in, which error positions count in.
     pub(super) script: Arc<str>,
     pub(super) shape: Arc<Shape>,
+    /// PREPARE made it, and not the protocol.
+    pub(super) from_sql: bool,
 }
 
 /// What goes in and comes out of a statement.
@@ -32,6 +34,8 @@ pub(super) struct Shape {
     pub(super) read_only: bool,
     /// What SQLite runs, for a statement that is for it.
     pub(super) plan: Option<Arc<Plan>>,
+    /// What it names was not there when it was prepared, or in the way: it is compiled when it is bound.
+    pub(super) unresolved: bool,
     /// The state of the schema that the plan is for.
     pub(super) epoch: u64,
     /// SQLite's version of that schema. It is looked at again where the plan runs: a change may be committed and not counted yet, or
@@ -146,6 +150,22 @@ impl Portal {
         }
     }
 
+    /// Whether what it reads must stay as it is: it is a query of its transaction that may still be asked for rows.
+    pub(super) fn holds_its_tables(&self) -> bool {
+        self.life != Life::Held
+            && self.prepared.shape.read_only
+            && !matches!(self.state, PortalState::Failed | PortalState::Expired)
+    }
+
+    /// Gives up what it holds, and stays to be described.
+    pub(super) fn fail(&mut self) {
+        if !matches!(self.state, PortalState::Expired) {
+            self.state = PortalState::Failed;
+        }
+        self.parameters = Vec::new();
+        self.parameter_bytes = 0;
+    }
+
     /// Whether it keeps a reading connection that others may wait for.
     pub(super) fn holds_reader(&self) -> bool {
         matches!(
@@ -163,11 +183,8 @@ pub(super) enum PortalState {
     Ready,
     /// Rows are read as they are asked for.
     Open(OpenCursor),
-    /// Rows that are there already, and the tag's count: of RETURNING, SHOW, the catalog.
-    Gathered {
-        rows: VecDeque<Vec<Value>>,
-        count: Option<u64>,
-    },
+    /// Rows that are there already: of RETURNING, SHOW, the catalog.
+    Gathered { rows: VecDeque<Vec<Value>> },
     /// All rows of a cursor that is read in any direction.
     Scrollable {
         rows: Vec<Vec<Value>>,

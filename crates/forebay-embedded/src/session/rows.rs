@@ -67,6 +67,17 @@ pub(super) fn fetch(
     Piece { bytes, rows, end }
 }
 
+/// Whether a cursor that has begun to read does so under this version of the schema: else it is closed, and the answer is
+/// [`WriteError::SchemaChanged`]. Versions only grow: one that holds behind the first step held in it.
+pub(super) fn under_schema(connection: &mut Connection, cursor: u64, version: Option<i64>) -> Result<(), WriteError> {
+    let Some(version) = version else { return Ok(()) };
+    if connection.schema_version()? == version {
+        return Ok(());
+    }
+    connection.close_cursor(cursor);
+    Err(WriteError::SchemaChanged)
+}
+
 /// Rows that were read.
 pub(super) struct Gathered {
     /// None if they were only counted.

@@ -4,9 +4,8 @@
 //! between two Syncs, are one transaction unless they say otherwise.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::shared::Phase;
 use super::stop::{Stop, shut_down};
@@ -19,9 +18,15 @@ use forebay_pg_wire::frontend::{FrameError, Frontend};
 /// Errors of running a statement tell where in a text of that length at most.
 const POSITIONED_BYTES_MAX: usize = 64 * 1024;
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// Serves the client until it leaves, breaks the protocol, or is sent away. `parameters` are the settings it begins with.
-    pub async fn run(mut self, parameters: &[(String, String)]) {
+    ///
+    /// In a box, for else every program that awaits it would be compiled with all that a session does.
+    pub fn run(self, parameters: &[(String, String)]) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.run_to_its_end(parameters))
+    }
+
+    async fn run_to_its_end(mut self, parameters: &[(String, String)]) {
         let served = match self.greet(parameters) {
             Ok(()) => self.serve().await,
             Err(error) => Err(error.into()),
@@ -90,6 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     async fn handle(&mut self, message: Frontend) -> Result<(), Stop> {
+        *self.asked_micros.get_mut() = 0;
         match message {
             Frontend::Query(script) => {
                 let result = self.simple_query(script).await;
@@ -176,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.locks.fail();
                 let whole = block.savepoint_count() == 0;
                 if whole {
-                    self.close_portals();
+                    self.fail_portals();
                 }
             }
             None => {}
@@ -198,9 +204,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         backend::ready_for_query(&mut self.output.pending, status);
     }
 
+    /// The unnamed statement does not outlive it, whatever it is; nor the unnamed portal, if it is a statement.
     async fn simple_query(&mut self, script: String) -> Result<(), Stop> {
+        self.statements.remove("");
         if let Some((found, parameters)) = self.known_or_lifted(&script).await? {
-            self.forget_unnamed();
+            self.portals.remove("");
             self.refuse_if_failed(&found.statement.kind)?;
             // Of a long one the parameters have what is long.
             let text = if script.len() > POSITIONED_BYTES_MAX {
@@ -210,29 +218,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             };
             drop(script);
             self.execute_to_the_end(found, &text, parameters).await?;
-            return self.end_implicit_block().await;
+            return self.end_simple_query().await;
         }
         let mut script = self.understand(script.into()).await?;
         if script.statement_count() == 0 {
             backend::empty_query_response(&mut self.output.pending);
             return Ok(());
         }
-        self.forget_unnamed();
-        let several = script.statement_count() > 1;
+        self.portals.remove("");
+        let mut left = script.statement_count();
+        let several = left > 1;
         while let Some(statement) = self.next_statement(&mut script)? {
             if several && self.block.is_none() && !control::is_transaction_control(&statement.kind) {
                 self.open_implicit_block();
             }
             self.execute_simple(statement, script.text(), !several).await?;
-            self.send_if_large().await?;
+            left -= 1;
+            if left > 0 {
+                self.send_if_large().await?;
+            }
         }
-        self.end_implicit_block().await
+        self.end_simple_query().await
     }
 
-    /// The unnamed statement and portal do not outlive a simple query.
-    fn forget_unnamed(&mut self) {
-        self.statements.remove("");
-        self.portals.remove("");
+    /// That the last statement is complete is told only if what it did is committed.
+    async fn end_simple_query(&mut self) -> Result<(), Stop> {
+        let ended = self.end_implicit_block().await;
+        if ended.is_err() {
+            self.output.take_back_completion();
+        }
+        ended
     }
 
     async fn sync(&mut self) -> Result<(), Stop> {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use forebay_pg_values::interval::Interval;
 use forebay_sqlite::connection::Session as Connection;
-use forebay_write::{CancelToken, Sql, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
+use forebay_write::{CancelToken, Sql, Value, WriteError};
 
 use super::advisory::{Key, Mode, Scope};
+use super::execute::give_back_parameters;
 use super::notifications::Intent;
 use super::prepared::Portal;
 use super::settings::unknown;
@@ -22,16 +22,19 @@ use forebay_pg_wire::error::WireError;
 /// The longest sleep: longer than any session lives.
 const SLEEP_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// The one row of a statement that asks the session for something.
+impl Session {
+    /// The one row of a statement that asks the session for something; nothing, and nothing was done, if its plan is for another
+    /// schema than it meets.
     pub(super) async fn session_row(
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
         columns: &[SessionColumn],
         token: &CancelToken,
-    ) -> Result<Vec<Value>, Stop> {
-        let given = self.arguments(portal, statement, token).await?;
+    ) -> Result<Option<Vec<Value>>, Stop> {
+        let Some(given) = self.arguments(portal, statement, token).await? else {
+            return Ok(None);
+        };
         let mut row = Vec::with_capacity(columns.len());
         for column in columns {
             row.push(match column {
@@ -51,34 +54,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             });
         }
-        Ok(row)
+        Ok(Some(row))
     }
 
-    /// The one row of what SQLite computes for a statement.
+    /// The one row of what SQLite computes for a statement; nothing if its plan is for another schema than it meets.
     pub(super) async fn arguments(
         &mut self,
         portal: &mut Portal,
         statement: &Statement,
         token: &CancelToken,
-    ) -> Result<Vec<Value>, Stop> {
+    ) -> Result<Option<Vec<Value>>, Stop> {
         self.next_cursor += 1;
         let (number, bytes_max) = (self.next_cursor, self.shared.limits.max_result_bytes);
         let plan = portal.prepared.shape.plan.as_ref();
         let sql = Sql::from(plan.map(|plan| plan.first_sql()).unwrap_or_default());
         let parameters = self.take_parameters(portal);
         let source = self.source(token).await?;
-        let watched = token.clone();
+        let (watched, given, schema) = (token.clone(), parameters.clone(), portal.prepared.shape.schema);
         let gathered = self
             .on_source(&source, token, move |connection: &mut Connection| {
-                connection.open_cursor(number, &sql, &parameters)?;
-                rows::gather(connection, number, &watched, u64::MAX, Some(bytes_max))
+                let opened = connection.open_cursor(number, &sql, &given);
+                let gathered =
+                    opened.and_then(|()| rows::gather(connection, number, &watched, u64::MAX, Some(bytes_max)));
+                rows::under_schema(connection, number, schema)?;
+                gathered
             })
-            .await?
-            .map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
+            .await?;
+        if matches!(gathered, Err(WriteError::SchemaChanged)) {
+            give_back_parameters(portal, &parameters);
+            return Ok(None);
+        }
+        let gathered = gathered.map_err(|error| errors::write(error, statement, &portal.prepared.script))?;
         // What it read from is given back here: what follows may wait for others.
         drop(source);
         let row = gathered.and_then(|gathered| gathered.rows.into_iter().next());
-        Ok(row.ok_or_else(|| WireError::new("54000", "the arguments are too long"))?)
+        Ok(Some(row.ok_or_else(|| {
+            WireError::new("54000", "the arguments are too long")
+        })?))
     }
 
     async fn call(&mut self, name: &str, arguments: &[Value], token: &CancelToken) -> Result<Value, Stop> {

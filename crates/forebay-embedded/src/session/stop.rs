@@ -1,4 +1,4 @@
-//! Why a message is not carried out: an error for the client, or no client any more.
+//! Why a message is not carried out: an error to be reported, or a client that has gone.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Waiting that takes too long: how a time-out is awaited, and what whoever waited is told.
+//! Time-outs: how one is awaited, and the error that whoever waited gets.
 //!
 //! Knows nothing of what is waited for.
 

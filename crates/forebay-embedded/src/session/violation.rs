@@ -10,7 +10,6 @@ use forebay_sqlite::connection::Session as Connection;
 use forebay_write::{CancelToken, Parameters, StatementErrorKind, Value, WriteError};
 use rusqlite::Row;
 use rusqlite::types::{Value as Held, ValueRef};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
 use super::prepared::Prepared;
@@ -95,7 +94,7 @@ enum Found {
     Nothing,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// The error of a statement that has violated a constraint, as PostgreSQL tells it as far as that can be known.
     pub(super) async fn explained(
         &mut self,

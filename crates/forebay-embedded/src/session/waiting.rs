@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use forebay_sqlite::Sqlite;
 use forebay_write::CancelToken;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::Session;
@@ -37,7 +36,7 @@ pub(super) enum Event {
     End(WireError),
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// The next message; or, while there is none, the reason to end. `patience` is how long it is waited for at all.
     pub(super) async fn next_event(&mut self, patience: Option<Duration>) -> Event {
         if self.input.buffered().is_some() && self.is_serving() {

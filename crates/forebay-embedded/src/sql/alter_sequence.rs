@@ -4,10 +4,10 @@
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
-use super::cursor::Cursor;
 use super::error::{SqlError, character_position};
 use super::functions::SequenceChange;
 use super::lexer::Kind;
+use super::token_cursor::TokenCursor;
 
 /// ALTER SEQUENCE, understood.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl AlterSequence {
     ///
     /// # Errors
     /// PostgreSQL's syntax errors; 0A000 for what is no option of a sequence.
-    pub(super) fn understand(cursor: &Cursor<'_>) -> Result<Option<Self>, SqlError> {
+    pub(super) fn understand(cursor: &TokenCursor<'_>) -> Result<Option<Self>, SqlError> {
         let mut cursor = cursor.clone();
         if !cursor.take_words(&["ALTER", "SEQUENCE"]) {
             return Ok(None);
@@ -65,7 +65,7 @@ impl AlterSequence {
     }
 
     /// Reads one option: what it sets.
-    fn option(&mut self, cursor: &mut Cursor<'_>) -> Result<&'static str, SqlError> {
+    fn option(&mut self, cursor: &mut TokenCursor<'_>) -> Result<&'static str, SqlError> {
         for words in [
             ["OWNER", "TO"].as_slice(),
             &["RENAME", "TO"],
@@ -132,7 +132,7 @@ impl AlterSequence {
     }
 }
 
-fn owner(cursor: &mut Cursor<'_>) -> Result<Owner, SqlError> {
+fn owner(cursor: &mut TokenCursor<'_>) -> Result<Owner, SqlError> {
     if cursor.take_words(&["NONE"]) {
         return Ok(Owner::Nobody);
     }
@@ -153,7 +153,7 @@ fn owner(cursor: &mut Cursor<'_>) -> Result<Owner, SqlError> {
     })
 }
 
-fn names(cursor: &mut Cursor<'_>) -> Result<Vec<String>, SqlError> {
+fn names(cursor: &mut TokenCursor<'_>) -> Result<Vec<String>, SqlError> {
     let mut names = vec![cursor.name("a name")?];
     while cursor.take_sign(".") {
         names.push(cursor.name("a name")?);
@@ -166,7 +166,7 @@ fn named(names: &[String]) -> ObjectName {
     ObjectName(parts.map(ObjectNamePart::Identifier).collect())
 }
 
-fn number(cursor: &mut Cursor<'_>) -> Result<i64, SqlError> {
+fn number(cursor: &mut TokenCursor<'_>) -> Result<i64, SqlError> {
     let negative = cursor.take_sign("-");
     if !negative {
         cursor.take_sign("+");

@@ -4,13 +4,13 @@
 //! nothing of what a session does with them.
 
 use super::compile::types;
-use super::cursor::Cursor;
 use super::error::{SqlError, character_position};
 use super::grammar;
 use super::lexer::{Kind as TokenKind, Token};
 use super::split::{Hints, Segment};
 use super::statement::{Direction, Kind};
 use super::tag::Tag;
+use super::token_cursor::TokenCursor;
 
 /// One of these statements.
 pub(super) struct Carrier {
@@ -46,7 +46,7 @@ fn misplaced(script: &str, first: &Token) -> SqlError {
 
 /// The statement these tokens are; `None` if it is none of these.
 pub(super) fn understand(script: &str, segment: &Segment) -> Result<Option<Carrier>, SqlError> {
-    let mut cursor = Cursor::new(script, &segment.tokens);
+    let mut cursor = TokenCursor::new(script, &segment.tokens);
     let first = cursor.peek_word();
     cursor.next();
     match first.as_str() {
@@ -63,7 +63,7 @@ pub(super) fn understand(script: &str, segment: &Segment) -> Result<Option<Carri
 }
 
 /// `name [(type, …)] AS statement`.
-fn prepare(mut cursor: Cursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlError> {
+fn prepare(mut cursor: TokenCursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlError> {
     if cursor.take_words(&["TRANSACTION"]) && matches!(cursor.string(), Ok(Some(_))) {
         return Err(SqlError::unsupported("PREPARE TRANSACTION"));
     }
@@ -99,7 +99,7 @@ fn prepare(mut cursor: Cursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlE
 }
 
 /// The text up to the next comma or closing parenthesis outside of parentheses, which stays.
-fn up_to_comma<'a>(cursor: &mut Cursor<'a>) -> &'a str {
+fn up_to_comma<'a>(cursor: &mut TokenCursor<'a>) -> &'a str {
     let (mut depth, mut range) = (0_usize, 0..0);
     while let Some(token) = cursor.peek() {
         match token.kind {
@@ -119,7 +119,7 @@ fn up_to_comma<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 }
 
 /// `name [BINARY] [INSENSITIVE] [[NO] SCROLL] CURSOR [{WITH | WITHOUT} HOLD] FOR query`.
-fn declare(mut cursor: Cursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlError> {
+fn declare(mut cursor: TokenCursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlError> {
     let name = cursor.name("a name for the cursor")?;
     let mut scroll = false;
     loop {
@@ -156,7 +156,7 @@ fn declare(mut cursor: Cursor<'_>, hints: Hints) -> Result<Option<Carrier>, SqlE
 }
 
 /// What stands behind here, which must begin like a statement, and be `fit` for its place.
-fn carried(cursor: &Cursor<'_>, hints: Hints, fit: fn(&Tag) -> bool) -> Result<Carried, SqlError> {
+fn carried(cursor: &TokenCursor<'_>, hints: Hints, fit: fn(&Tag) -> bool) -> Result<Carried, SqlError> {
     let (Some(first), Some(last)) = (cursor.rest().first(), cursor.rest().last()) else {
         return Err(SqlError::Syntax {
             message: "syntax error at end of input".to_owned(),
@@ -180,7 +180,7 @@ fn carried(cursor: &Cursor<'_>, hints: Hints, fit: fn(&Tag) -> bool) -> Result<C
 }
 
 /// `[direction] [FROM | IN] cursor`.
-fn fetch(mut cursor: Cursor<'_>, moves: bool) -> Result<Carrier, SqlError> {
+fn fetch(mut cursor: TokenCursor<'_>, moves: bool) -> Result<Carrier, SqlError> {
     let mut named = cursor.clone();
     // A cursor may be called like a direction.
     let alone = named.name("a cursor").is_ok() && named.is_at_end();
@@ -199,7 +199,7 @@ fn fetch(mut cursor: Cursor<'_>, moves: bool) -> Result<Carrier, SqlError> {
     })
 }
 
-fn direction(cursor: &mut Cursor<'_>) -> Result<Direction, SqlError> {
+fn direction(cursor: &mut TokenCursor<'_>) -> Result<Direction, SqlError> {
     let counted = |count: i64, forward: bool| {
         if (count < 0) == forward && count != 0 {
             Direction::Backward(Some(count.unsigned_abs()))
@@ -243,7 +243,7 @@ fn direction(cursor: &mut Cursor<'_>) -> Result<Direction, SqlError> {
 }
 
 /// A whole number with its sign, if one comes next.
-fn number(cursor: &mut Cursor<'_>) -> Result<Option<i64>, SqlError> {
+fn number(cursor: &mut TokenCursor<'_>) -> Result<Option<i64>, SqlError> {
     let negative = cursor.take_sign("-");
     let signed = negative || cursor.take_sign("+");
     let Some(token) = cursor.peek().filter(|token| token.kind == TokenKind::Number) else {

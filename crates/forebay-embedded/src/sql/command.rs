@@ -3,14 +3,14 @@
 //! Promises: a statement is either understood whole or an error; one that starts like none of these is left to SQLite (`None`).
 //! Knows nothing of what a session does with them.
 
-use super::cursor::Cursor;
 use super::error::SqlError;
 use super::lexer::Kind as TokenKind;
 use super::statement::{Isolation, Kind, ResetTarget};
 use super::tag::Tag;
+use super::token_cursor::TokenCursor;
 
 /// The command these tokens are, with its tag; `None` leaves the statement to SQLite.
-pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, SqlError> {
+pub(crate) fn understand(cursor: &TokenCursor<'_>) -> Result<Option<(Kind, Tag)>, SqlError> {
     let mut cursor = cursor.clone();
     let first = cursor.peek_word();
     let start = cursor.clone();
@@ -71,6 +71,8 @@ pub(crate) fn understand(cursor: &Cursor<'_>) -> Result<Option<(Kind, Tag)>, Sql
                 ResetTarget::All
             } else if cursor.take_words(&["SESSION", "AUTHORIZATION"]) {
                 ResetTarget::Name("session_authorization".to_owned())
+            } else if cursor.take_words(&["TIME", "ZONE"]) {
+                ResetTarget::Name("timezone".to_owned())
             } else {
                 ResetTarget::Name(setting_name(&mut cursor)?)
             };
@@ -148,7 +150,7 @@ fn refused_but(what: &str, hint: &str) -> (Kind, Tag) {
 }
 
 /// PostgreSQL's commands that nothing here stands for, and SQLite's that would change a connection others share.
-fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
+fn refuse_by_name(cursor: &TokenCursor<'_>) -> Option<(Kind, Tag)> {
     let first = cursor.peek_word();
     let mut rest = cursor.clone();
     rest.next();
@@ -190,7 +192,7 @@ fn refuse_by_name(cursor: &Cursor<'_>) -> Option<(Kind, Tag)> {
 }
 
 /// What PostgreSQL can ALTER or COMMENT ON and the grammar does not read: refused by name, for it is no syntax error.
-pub(super) fn unread_alteration(cursor: &Cursor<'_>) -> Option<SqlError> {
+pub(super) fn unread_alteration(cursor: &TokenCursor<'_>) -> Option<SqlError> {
     const UNREAD: [[&str; 2]; 18] = [
         ["SET", "SCHEMA"],
         ["DROP", "IDENTITY"],
@@ -235,7 +237,7 @@ const WHY_NOT_TEMPORARY: &str =
     "Connections are shared, so a temporary object would be seen by others or lost; use a plain table.";
 
 /// `TABLE temp.x`, which makes a temporary table without saying so.
-fn is_qualified_as_temporary(behind_create: &Cursor<'_>) -> bool {
+fn is_qualified_as_temporary(behind_create: &TokenCursor<'_>) -> bool {
     let mut cursor = behind_create.clone();
     while ["UNIQUE", "VIRTUAL", "TABLE", "VIEW", "INDEX", "TRIGGER"]
         .iter()
@@ -248,18 +250,18 @@ fn is_qualified_as_temporary(behind_create: &Cursor<'_>) -> bool {
         && cursor.take_sign(".")
 }
 
-fn skip_transaction_word(cursor: &mut Cursor<'_>) {
+fn skip_transaction_word(cursor: &mut TokenCursor<'_>) {
     let _ = cursor.take_words(&["TRANSACTION"]) || cursor.take_words(&["WORK"]);
 }
 
-fn chain(cursor: &mut Cursor<'_>) -> Result<bool, SqlError> {
+fn chain(cursor: &mut TokenCursor<'_>) -> Result<bool, SqlError> {
     if cursor.take_words(&["AND", "NO", "CHAIN"]) {
         return Ok(false);
     }
     Ok(cursor.take_words(&["AND", "CHAIN"]))
 }
 
-fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
+fn begin(cursor: &mut TokenCursor<'_>) -> Result<Kind, SqlError> {
     // SQLite's own words for when the lock is taken: asking for it at once says that the transaction will write.
     let will_write = cursor.take_words(&["IMMEDIATE"]) || cursor.take_words(&["EXCLUSIVE"]);
     if !will_write {
@@ -271,7 +273,7 @@ fn begin(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
     Ok(Kind::Begin { isolation, read_only })
 }
 
-fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), SqlError> {
+fn modes(cursor: &mut TokenCursor<'_>) -> Result<(Option<Isolation>, Option<bool>), SqlError> {
     let (mut isolation, mut read_only) = (None, None);
     loop {
         if cursor.take_words(&["ISOLATION", "LEVEL"]) {
@@ -301,7 +303,7 @@ fn modes(cursor: &mut Cursor<'_>) -> Result<(Option<Isolation>, Option<bool>), S
     }
 }
 
-fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
+fn set(cursor: &mut TokenCursor<'_>) -> Result<Kind, SqlError> {
     if cursor.take_words(&["SESSION", "CHARACTERISTICS", "AS", "TRANSACTION"]) {
         let (isolation, read_only) = modes(cursor)?;
         return Ok(Kind::SetTransaction {
@@ -371,7 +373,7 @@ fn set(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
 }
 
 /// `ALL DEFERRED`, `name, … IMMEDIATE`.
-fn constraints(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
+fn constraints(cursor: &mut TokenCursor<'_>) -> Result<Kind, SqlError> {
     let mut names = Vec::new();
     if !cursor.take_words(&["ALL"]) {
         loop {
@@ -389,7 +391,7 @@ fn constraints(cursor: &mut Cursor<'_>) -> Result<Kind, SqlError> {
 }
 
 /// What SET TIME ZONE has beside what other settings have: LOCAL and intervals.
-fn time_zone(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
+fn time_zone(cursor: &mut TokenCursor<'_>) -> Result<Option<String>, SqlError> {
     if cursor.take_words(&["LOCAL"]) {
         return Ok(None);
     }
@@ -405,7 +407,7 @@ fn time_zone(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
     Ok(Some(format!("INTERVAL '{interval}'")))
 }
 
-fn setting_name(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
+fn setting_name(cursor: &mut TokenCursor<'_>) -> Result<String, SqlError> {
     let mut name = cursor.name("the name of a setting")?;
     while cursor.take_sign(".") {
         name.push('.');
@@ -415,7 +417,7 @@ fn setting_name(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
 }
 
 /// Words, numbers and strings, for a setting that is a list several of them; `None` for DEFAULT.
-fn value(cursor: &mut Cursor<'_>, name: &str) -> Result<Option<String>, SqlError> {
+fn value(cursor: &mut TokenCursor<'_>, name: &str) -> Result<Option<String>, SqlError> {
     if cursor.take_words(&["DEFAULT"]) {
         return Ok(None);
     }
@@ -476,7 +478,7 @@ fn quoted_name(name: &str) -> String {
     }
 }
 
-fn show(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
+fn show(cursor: &mut TokenCursor<'_>) -> Result<String, SqlError> {
     if cursor.take_words(&["TRANSACTION", "ISOLATION", "LEVEL"]) {
         return Ok("transaction_isolation".to_owned());
     }
@@ -489,7 +491,7 @@ fn show(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
     setting_name(cursor)
 }
 
-fn discard(cursor: &mut Cursor<'_>) -> Result<(Kind, Tag), SqlError> {
+fn discard(cursor: &mut TokenCursor<'_>) -> Result<(Kind, Tag), SqlError> {
     let word = cursor.peek_word();
     let tag = match word.as_str() {
         "ALL" => "DISCARD ALL",

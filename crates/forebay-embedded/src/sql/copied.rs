@@ -37,6 +37,9 @@ pub(crate) fn copied_columns(
         Some(schema) => vec![schema.to_owned()],
         None => search_path(path.0, path.1, is_there),
     };
+    if let Some(missing) = schema.filter(|schema| !is_there(schema)) {
+        return Err(fault("3F000", format!("schema \"{missing}\" does not exist"), None));
+    }
     let mut found = None;
     for schema in schemas.iter().filter(|schema| is_there(schema)) {
         if found.is_none() {

@@ -3,9 +3,9 @@
 //! Promises: PostgreSQL 15's options, old and new spelling, with its errors for those that do not go together. Files and programs of the
 //! server's machine are refused. Knows nothing of data.
 
-use super::cursor::Cursor;
 use super::error::SqlError;
 use super::lexer::Kind as TokenKind;
+use super::token_cursor::TokenCursor;
 
 /// What a COPY statement says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn once<T>(place: &mut Option<T>, value: T) -> Result<(), SqlError> {
 }
 
 /// The statement whose first word was taken already.
-pub(super) fn understand(cursor: &mut Cursor<'_>) -> Result<Copy, SqlError> {
+pub(super) fn understand(cursor: &mut TokenCursor<'_>) -> Result<Copy, SqlError> {
     let mut options = Options::default();
     if cursor.take_words(&["BINARY"]) {
         options.format = Some(Format::Binary);
@@ -179,7 +179,7 @@ pub(super) fn understand(cursor: &mut Cursor<'_>) -> Result<Copy, SqlError> {
     finish(subject, from, options)
 }
 
-fn subject(cursor: &mut Cursor<'_>) -> Result<Subject, SqlError> {
+fn subject(cursor: &mut TokenCursor<'_>) -> Result<Subject, SqlError> {
     let source = cursor.source;
     if cursor.take_sign("(") {
         let start = cursor.peek().map_or(0, |token| token.range.start);
@@ -218,7 +218,7 @@ fn subject(cursor: &mut Cursor<'_>) -> Result<Subject, SqlError> {
 }
 
 /// Names up to the closing parenthesis.
-fn names(cursor: &mut Cursor<'_>) -> Result<Vec<String>, SqlError> {
+fn names(cursor: &mut TokenCursor<'_>) -> Result<Vec<String>, SqlError> {
     let mut names = Vec::new();
     loop {
         names.push(cursor.name("a column")?);
@@ -232,7 +232,7 @@ fn names(cursor: &mut Cursor<'_>) -> Result<Vec<String>, SqlError> {
     Ok(names)
 }
 
-fn text(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
+fn text(cursor: &mut TokenCursor<'_>) -> Result<String, SqlError> {
     match cursor.string()? {
         Some(text) => Ok(text),
         None => cursor.expected("a string"),
@@ -240,7 +240,7 @@ fn text(cursor: &mut Cursor<'_>) -> Result<String, SqlError> {
 }
 
 /// A word, a number or a string; nothing before a comma or the end.
-fn value(cursor: &mut Cursor<'_>) -> Result<Option<String>, SqlError> {
+fn value(cursor: &mut TokenCursor<'_>) -> Result<Option<String>, SqlError> {
     if let Some(text) = cursor.string()? {
         return Ok(Some(text));
     }
@@ -273,7 +273,7 @@ fn format(value: &str) -> Result<Format, SqlError> {
     }
 }
 
-fn forced(cursor: &mut Cursor<'_>, name: &str, star: bool) -> Result<Forced, SqlError> {
+fn forced(cursor: &mut TokenCursor<'_>, name: &str, star: bool) -> Result<Forced, SqlError> {
     if star && cursor.take_sign("*") {
         return Ok(Forced::All);
     }
@@ -287,9 +287,9 @@ fn forced(cursor: &mut Cursor<'_>, name: &str, star: bool) -> Result<Forced, Sql
 }
 
 /// `name value` of the list in parentheses.
-fn option(cursor: &mut Cursor<'_>, options: &mut Options) -> Result<(), SqlError> {
+fn option(cursor: &mut TokenCursor<'_>, options: &mut Options) -> Result<(), SqlError> {
     let name = cursor.name("an option")?;
-    let wanted = |cursor: &mut Cursor<'_>| match value(cursor)? {
+    let wanted = |cursor: &mut TokenCursor<'_>| match value(cursor)? {
         Some(value) => Ok(value),
         None => fault("42601", format!("{name} requires a parameter")),
     };
@@ -351,8 +351,8 @@ fn option(cursor: &mut Cursor<'_>, options: &mut Options) -> Result<(), SqlError
 }
 
 /// One option of the spelling before PostgreSQL 9.0.
-fn old_option(cursor: &mut Cursor<'_>, options: &mut Options) -> Result<(), SqlError> {
-    let string = |cursor: &mut Cursor<'_>| {
+fn old_option(cursor: &mut TokenCursor<'_>, options: &mut Options) -> Result<(), SqlError> {
+    let string = |cursor: &mut TokenCursor<'_>| {
         cursor.take_words(&["AS"]);
         text(cursor)
     };
@@ -390,7 +390,7 @@ fn old_option(cursor: &mut Cursor<'_>, options: &mut Options) -> Result<(), SqlE
     }
 }
 
-fn listed(cursor: &mut Cursor<'_>) -> Result<Vec<String>, SqlError> {
+fn listed(cursor: &mut TokenCursor<'_>) -> Result<Vec<String>, SqlError> {
     let mut names = vec![cursor.name("a column")?];
     while cursor.take_sign(",") {
         names.push(cursor.name("a column")?);

@@ -1,7 +1,8 @@
 //! PostgreSQL's grammar as the parser knows it, with what it lacks or gets wrong.
 //!
-//! Promises: all is the parser's own PostgreSQL dialect, but for the precedence of signs and of `~` and its kin, and for COLLATE behind
-//! any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC; and ON names no column of a result without AS.
+//! Promises: all is the parser's own PostgreSQL dialect, but for the precedence of signs, of OVERLAPS and of `~` and its kin, and for COLLATE
+//! behind any expression, ISNULL, NOTNULL and BETWEEN SYMMETRIC; comparisons, LIKE, BETWEEN and IS DISTINCT FROM do not associate; and the
+//! words that name no column of a result without AS are PostgreSQL's.
 
 use std::any::TypeId;
 
@@ -56,7 +57,7 @@ impl Dialect for ForebayDialect {
     }
 
     fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
-        *keyword != Keyword::ON && POSTGRESQL.is_column_alias(keyword, parser)
+        !is_after_as_only(*keyword) && POSTGRESQL.is_column_alias(keyword, parser)
     }
 
     fn is_custom_operator_part(&self, character: char) -> bool {
@@ -76,6 +77,8 @@ impl Dialect for ForebayDialect {
             Token::Word(word) if is_null_test(word.quote_style, &word.value).is_some() => {
                 Some(Ok(self.prec_value(Precedence::Is)))
             }
+            // It stands between two rows and nothing else, so that whatever operator is around them has the whole as its operand.
+            Token::Word(word) if word.keyword == Keyword::OVERLAPS => Some(Ok(BETWEEN_ROWS)),
             _ => POSTGRESQL.get_next_precedence(parser),
         }
     }
@@ -102,6 +105,9 @@ impl Dialect for ForebayDialect {
     }
 
     fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        if self.ends_with_its_like(left, precedence) {
+            return Some(parser.expected_ref("another operator", parser.peek_token_ref()));
+        }
         let Token::Word(word) = &parser.peek_token_ref().token else {
             return POSTGRESQL.parse_infix(parser, left, precedence);
         };
@@ -177,6 +183,57 @@ impl Dialect for ForebayDialect {
         supports_aliased_function_args,
         supports_comment_optimizer_hint,
     );
+}
+
+/// Above `::`.
+const BETWEEN_ROWS: u8 = 145;
+
+impl ForebayDialect {
+    /// Whether an expression ends with an operand of an operator that stands beside none of its own precedence: comparisons, LIKE and
+    /// BETWEEN, IS. Parentheses around it make it another expression.
+    fn ends_with_its_like(&self, left: &Expr, precedence: u8) -> bool {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let own = match left {
+            Expr::BinaryOp {
+                op: Eq | NotEq | Lt | LtEq | Gt | GtEq,
+                ..
+            } => Precedence::Eq,
+            Expr::Like { any: false, .. }
+            | Expr::ILike { any: false, .. }
+            | Expr::SimilarTo { .. }
+            | Expr::Between { .. } => Precedence::Like,
+            Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => Precedence::Is,
+            _ => return false,
+        };
+        precedence == self.prec_value(own)
+    }
+}
+
+/// Whether a word names a column of a result behind AS only.
+fn is_after_as_only(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::ARRAY
+            | Keyword::CHAR
+            | Keyword::CHARACTER
+            | Keyword::CREATE
+            | Keyword::DAY
+            | Keyword::FILTER
+            | Keyword::GRANT
+            | Keyword::HOUR
+            | Keyword::MINUTE
+            | Keyword::MONTH
+            | Keyword::ON
+            | Keyword::OVER
+            | Keyword::OVERLAPS
+            | Keyword::PRECISION
+            | Keyword::SECOND
+            | Keyword::TO
+            | Keyword::VARYING
+            | Keyword::WITHIN
+            | Keyword::WITHOUT
+            | Keyword::YEAR
+    )
 }
 
 /// Whether the word tests for NULL behind an expression: ISNULL does, NOTNULL for the opposite.

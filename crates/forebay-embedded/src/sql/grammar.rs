@@ -3,7 +3,9 @@
 //! Promises: never overflows the stack, however deep the text nests or chains: what is deeper than SQLite itself would take is
 //! [`SqlError::TooComplex`]. What the grammar does not know is a syntax error with its place. Knows nothing of schemas.
 
-use sqlparser::ast::{DataType, Expr, Statement};
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{DataType, DateTimeField, Expr, Ident, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError, ParserOptions};
@@ -13,6 +15,7 @@ use super::dialect::ForebayDialect;
 use super::error::SqlError;
 use super::lexer::{self, Kind, TOKENS_MAX};
 use super::sequence_options;
+use super::walk::{Look, walk};
 
 /// Parentheses, subqueries and prefix operators inside one another.
 const NESTING_MAX: usize = 250;
@@ -35,7 +38,12 @@ pub(crate) fn parse(text: &str) -> Result<Option<Statement>, SqlError> {
             .parse_statements()
     });
     match parsed {
-        Ok(mut statements) if statements.len() <= 1 => Ok(statements.pop()),
+        Ok(mut statements) if statements.len() <= 1 => match statements.pop() {
+            Some(statement) if text.contains('\'') => {
+                refuse_strings_as_names(text, &statement).map(|()| Some(statement))
+            }
+            statement => Ok(statement),
+        },
         Ok(_) => Err(SqlError::unsupported("several statements where one is wanted")),
         Err(ParserError::RecursionLimitExceeded) => Err(too_deep()),
         Err(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
@@ -105,6 +113,54 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
     Ok(queries_of_tables(continued(read)))
 }
 
+/// Refuses a string where a name is wanted, which the parser lets stand for one.
+fn refuse_strings_as_names(text: &str, statement: &Statement) -> Result<(), SqlError> {
+    #[derive(Default)]
+    struct Finder {
+        /// The field of an EXTRACT may be a string.
+        fields: usize,
+        found: Option<Ident>,
+    }
+    impl Look for Finder {
+        fn expression(&mut self, expression: &Expr) -> ControlFlow<()> {
+            if let Expr::Extract {
+                field: DateTimeField::Custom(name),
+                ..
+            } = expression
+                && name.quote_style == Some('\'')
+            {
+                self.fields += 1;
+            }
+            ControlFlow::Continue(())
+        }
+
+        fn name(&mut self, name: &Ident) -> ControlFlow<()> {
+            if name.quote_style != Some('\'') {
+                return ControlFlow::Continue(());
+            }
+            if self.fields > 0 {
+                self.fields -= 1;
+                return ControlFlow::Continue(());
+            }
+            self.found = Some(name.clone());
+            ControlFlow::Break(())
+        }
+    }
+    // Its version is one.
+    if matches!(statement, Statement::CreateExtension(_)) {
+        return Ok(());
+    }
+    let mut finder = Finder::default();
+    let _ = walk(statement, &mut finder);
+    match finder.found {
+        None => Ok(()),
+        Some(name) => Err(SqlError::Syntax {
+            message: format!("syntax error at or near \"{name}\""),
+            position: Some(position_of(text, name.span.start.line, name.span.start.column)),
+        }),
+    }
+}
+
 /// `INSERT INTO t OVERRIDING SYSTEM VALUE …` as INSERT OVERWRITE, which the parser knows and PostgreSQL does not.
 fn override_system_values(tokens: &mut Vec<TokenWithSpan>) {
     let words: Vec<(usize, Keyword)> = tokens
@@ -172,7 +228,7 @@ fn queries_of_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let begins = match before {
             None | Some(Token::LParen) => true,
             Some(Token::Word(word)) => match word.keyword {
-                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL => true,
+                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL | Keyword::DISTINCT => true,
                 Keyword::AS => first == Some(Keyword::CREATE),
                 _ => first == Some(Keyword::INSERT),
             },

@@ -153,7 +153,10 @@ impl Lexer<'_> {
             b'-' if self.byte(1) == b'-' => self.line_comment(),
             b'/' if self.byte(1) == b'*' => self.block_comment(start)?,
             b'\'' => self.quoted(start, b'\'', Kind::Text, "unterminated quoted string")?,
-            quote @ b'"' => self.quoted(start, quote, Kind::QuotedName, "unterminated quoted identifier")?,
+            b'"' => self.quoted_name(start)?,
+            b'u' | b'U' if self.byte(1) == b'&' && self.byte(2) == b'"' => {
+                return Err(SqlError::unsupported("an identifier with Unicode escapes (U&\"…\")"));
+            }
             b'[' | b']' => self.take(1, Kind::Operator),
             b'e' | b'E' if self.byte(1) == b'\'' => self.escaped(start)?,
             b'x' | b'X' if self.byte(1) == b'\'' => {
@@ -168,7 +171,7 @@ impl Lexer<'_> {
                     .count();
                 self.take(length, Kind::Word)
             }
-            byte if byte.is_ascii_digit() || (byte == b'.' && self.byte(1).is_ascii_digit()) => self.number(),
+            byte if byte.is_ascii_digit() || (byte == b'.' && self.byte(1).is_ascii_digit()) => self.number(start)?,
             b';' => self.take(1, Kind::Semicolon),
             b'(' => self.take(1, Kind::Open),
             b')' => self.take(1, Kind::Close),
@@ -187,9 +190,9 @@ impl Lexer<'_> {
         kind
     }
 
-    fn unterminated<T>(&self, start: usize, message: &str) -> Result<T, SqlError> {
+    fn malformed<T>(&self, start: usize, message: impl Into<String>) -> Result<T, SqlError> {
         Err(SqlError::Syntax {
-            message: message.to_owned(),
+            message: message.into(),
             position: Some(character_position(self.source, start)),
         })
     }
@@ -218,7 +221,7 @@ impl Lexer<'_> {
                 _ => self.at += 1,
             }
         }
-        self.unterminated(start, "unterminated /* comment")
+        self.malformed(start, "unterminated /* comment")
     }
 
     /// From the opening quote at `self.at`; a doubled quote stands for itself.
@@ -232,7 +235,15 @@ impl Lexer<'_> {
             self.at += 2;
         }
         self.at = self.bytes.len();
-        self.unterminated(start, message)
+        self.malformed(start, message)
+    }
+
+    fn quoted_name(&mut self, start: usize) -> Result<Kind, SqlError> {
+        let kind = self.quoted(start, b'"', Kind::QuotedName, "unterminated quoted identifier")?;
+        if self.at - start == 2 {
+            return self.malformed(start, "zero-length delimited identifier at or near \"\"\"\"");
+        }
+        Ok(kind)
     }
 
     fn escaped(&mut self, start: usize) -> Result<Kind, SqlError> {
@@ -245,12 +256,16 @@ impl Lexer<'_> {
             }
         }
         self.at = self.bytes.len();
-        self.unterminated(start, "unterminated quoted string")
+        self.malformed(start, "unterminated quoted string")
     }
 
     fn dollar(&mut self, start: usize) -> Result<Kind, SqlError> {
         if self.byte(1).is_ascii_digit() {
-            return Ok(self.parameter(|byte| byte.is_ascii_digit()));
+            let kind = self.parameter(|byte| byte.is_ascii_digit());
+            if starts_name(self.byte(0)) {
+                return self.trailing_junk(start, "parameter");
+            }
+            return Ok(kind);
         }
         let tag = self.bytes[start + 1..]
             .iter()
@@ -264,7 +279,7 @@ impl Lexer<'_> {
                     self.at = body + length + delimiter.len();
                     Ok(Kind::DollarText)
                 }
-                None => self.unterminated(start, "unterminated dollar-quoted string"),
+                None => self.malformed(start, "unterminated dollar-quoted string"),
             };
         }
         if tag == 0 {
@@ -281,17 +296,42 @@ impl Lexer<'_> {
         self.take(length + 1, Kind::Parameter)
     }
 
-    /// Generous: whatever a number could hold, so that `1e5`, `0xff`, `1_000` and a malformed one are one token.
-    fn number(&mut self) -> Kind {
-        while continues_name(self.byte(0))
-            || self.byte(0) == b'.'
-            || (matches!(self.byte(0), b'+' | b'-')
-                && matches!(self.bytes[self.at - 1], b'e' | b'E')
-                && self.byte(1).is_ascii_digit())
-        {
+    /// Digits, a point among them, an exponent; nothing else may stand right behind.
+    fn number(&mut self, start: usize) -> Result<Kind, SqlError> {
+        self.digits();
+        if self.byte(0) == b'.' {
+            self.at += 1;
+            self.digits();
+        }
+        if matches!(self.byte(0), b'e' | b'E') {
+            let sign = usize::from(matches!(self.byte(1), b'+' | b'-'));
+            if self.byte(1 + sign).is_ascii_digit() {
+                self.at += 1 + sign;
+                self.digits();
+            }
+        }
+        match self.byte(0) {
+            b'.' => {
+                let message = format!("syntax error at or near \"{}\"", &self.source[self.at..=self.at]);
+                self.malformed(self.at, message)
+            }
+            byte if starts_name(byte) => self.trailing_junk(start, "numeric literal"),
+            _ => Ok(Kind::Number),
+        }
+    }
+
+    fn digits(&mut self) {
+        while self.byte(0).is_ascii_digit() {
             self.at += 1;
         }
-        Kind::Number
+    }
+
+    /// What begins at `start` has ended, and goes on like a name.
+    fn trailing_junk(&self, start: usize, what: &str) -> Result<Kind, SqlError> {
+        let behind = self.bytes[self.at..].iter();
+        let end = self.at + behind.take_while(|byte| continues_name(**byte)).count();
+        let message = format!("trailing junk after {what} at or near \"{}\"", &self.source[start..end]);
+        self.malformed(start, message)
     }
 
     /// As PostgreSQL reads operators: all their characters that stand together, up to a comment; a sign at the end belongs to what
@@ -332,7 +372,7 @@ pub(crate) fn string_value(kind: Kind, text: &str) -> Option<Result<String, SqlE
     }
 }
 
-/// The name a word or quoted name stands for.
+/// The name a word or quoted name stands for, as it is written.
 pub(crate) fn name_value(kind: Kind, text: &str) -> Option<String> {
     match kind {
         Kind::Word => Some(text.to_owned()),

@@ -1,5 +1,4 @@
-//! Literals as parameters: a text that differs from another in nothing but its literals is made the same text, so that it is compiled
-//! once for all of them.
+//! Replaces literals by parameters, so that texts which differ in nothing but their literals are compiled once.
 //!
 //! Promises: a literal is lifted only where PostgreSQL reads a parameter of the type it gives as it reads the literal: an item of a
 //! row that INSERT is given, or of an IN list, the right side of a comparison that ends there in WHERE, the value of an assignment in SET. A string

@@ -9,10 +9,10 @@ use super::catalog_query::is_relation_of_the_catalog;
 use super::compile::namespace::{schemas, session_path, stored};
 use super::compile::schema::Schema;
 use super::compile::{Plan, Step, identifier};
-use super::cursor::Cursor;
 use super::environment::Environment;
 use super::error::{SqlError, character_position};
 use super::lexer::Kind;
+use super::token_cursor::TokenCursor;
 
 /// One of the two, understood.
 #[derive(Debug)]
@@ -50,10 +50,11 @@ impl Maintenance {
     ///
     /// # Errors
     /// PostgreSQL's syntax errors; 0A000 for what cannot be done in one statement here.
-    pub(super) fn understand(cursor: &Cursor<'_>) -> Result<Option<Self>, SqlError> {
+    pub(super) fn understand(cursor: &TokenCursor<'_>) -> Result<Option<Self>, SqlError> {
         let mut cursor = cursor.clone();
         let is_vacuum = cursor.take_words(&["VACUUM"]);
-        let is_analyze = |cursor: &mut Cursor<'_>| cursor.take_words(&["ANALYZE"]) || cursor.take_words(&["ANALYSE"]);
+        let is_analyze =
+            |cursor: &mut TokenCursor<'_>| cursor.take_words(&["ANALYZE"]) || cursor.take_words(&["ANALYSE"]);
         if !is_vacuum && !is_analyze(&mut cursor) {
             return Ok(None);
         }
@@ -98,7 +99,7 @@ impl Maintenance {
     }
 
     /// `option [value], …)`.
-    fn options(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SqlError> {
+    fn options(&mut self, cursor: &mut TokenCursor<'_>) -> Result<(), SqlError> {
         let (verb, known) = if self.is_vacuum {
             ("VACUUM", VACUUM_OPTIONS.as_slice())
         } else {
@@ -213,7 +214,7 @@ impl Named {
 }
 
 /// `schema.table (column, …)`.
-fn named(cursor: &mut Cursor<'_>) -> Result<Named, SqlError> {
+fn named(cursor: &mut TokenCursor<'_>) -> Result<Named, SqlError> {
     let mut name = cursor.name("a table")?;
     let mut schema = None;
     if cursor.take_sign(".") {

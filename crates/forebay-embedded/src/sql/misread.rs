@@ -1,4 +1,4 @@
-//! What the parser accepts and PostgreSQL does not, or reads as something else.
+//! Texts that the parser accepts, though PostgreSQL would refuse them or read them as something else.
 //!
 //! Promises: PostgreSQL's error where there is one, otherwise a refusal by name. Looks at tokens only.
 

@@ -17,13 +17,13 @@ mod command;
 pub(crate) mod compile;
 mod copied;
 mod copy;
-mod cursor;
 mod dialect;
 mod environment;
 mod error;
 pub(crate) mod facts;
 pub(crate) mod functions;
 mod grammar;
+pub(crate) mod identifier;
 mod lexer;
 mod lift;
 mod maintenance;
@@ -36,6 +36,7 @@ mod statement;
 mod tag;
 #[cfg(test)]
 mod tests;
+mod token_cursor;
 pub(crate) mod walk;
 
 pub(crate) use compile::attempt::{Attempt, Question, Suspect};
@@ -46,8 +47,8 @@ pub(crate) use copied::{CopiedColumn, copied_columns};
 pub use copy::{Copy, Forced, Format, Header, Subject};
 pub use environment::Environment;
 pub use error::SqlError;
-pub(crate) use functions::clock_micros;
-pub use functions::{GIVE_BACK, Marked, Sequences, Told, marked_error, register, zone};
+pub use functions::{GIVE_BACK, Marked, Sequences, SessionContext, marked_error, register, zone};
+pub(crate) use functions::{clock_micros, stored_timestamptz};
 pub(crate) use lift::lift;
 pub use script::Script;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Promises: a PRAGMA that only reads passes; a few that write the database file pass and run alone; anything else is refused by name,
 //! because it would change a connection that other clients use. Knows nothing of what a PRAGMA returns.
 
-use super::cursor::Cursor;
 use super::error::SqlError;
+use super::token_cursor::TokenCursor;
 
 /// How a PRAGMA that passes is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ const READING_WITHOUT_VALUE: [&str; 14] = [
 ];
 
 /// Judges the PRAGMA at the cursor, which stands behind the word PRAGMA.
-pub(crate) fn judge(cursor: &Cursor<'_>) -> Result<Run, SqlError> {
+pub(crate) fn judge(cursor: &TokenCursor<'_>) -> Result<Run, SqlError> {
     let mut cursor = cursor.clone();
     let mut name = cursor.name("the name of a PRAGMA")?;
     if cursor.take_sign(".") {
@@ -82,12 +82,12 @@ pub(crate) fn judge(cursor: &Cursor<'_>) -> Result<Run, SqlError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cursor, Run, judge};
+    use super::{Run, TokenCursor, judge};
     use crate::sql::lexer::tokens;
 
     fn judged(text: &str) -> Result<Run, String> {
         let tokens = tokens(text, 100).unwrap();
-        judge(&Cursor::new(text, &tokens)).map_err(|error| error.to_string())
+        judge(&TokenCursor::new(text, &tokens)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::alter_sequence::AlterSequence;
 use super::compile::PARAMETERS_MAX;
-use super::cursor::Cursor;
 use super::error::{SqlError, character_position};
 use super::lexer::{self, TOKENS_MAX, Token};
 use super::maintenance::Maintenance;
 use super::split::{self, Segment};
 use super::statement::{Kind, Statement};
 use super::tag::{Tag, tag_of};
+use super::token_cursor::TokenCursor;
 use super::{carrier, catalog_query, command, grammar, misread, pragma};
 
 /// So many statements at the beginning of a script are understood once: most scripts have no more.
@@ -111,7 +111,7 @@ pub fn parse_script(text: &str) -> Result<Vec<Statement>, SqlError> {
 }
 
 fn understand(script: &str, segment: &Segment) -> Result<Statement, SqlError> {
-    let cursor = Cursor::new(script, &segment.tokens);
+    let cursor = TokenCursor::new(script, &segment.tokens);
     let written = &script[segment.range.clone()];
     let mut statement = Statement {
         kind: Kind::Sql,
@@ -214,7 +214,7 @@ fn count_parameters(script: &str, tokens: &[Token]) -> Result<usize, SqlError> {
 }
 
 /// `CREATE INDEX CONCURRENTLY` and `DROP INDEX CONCURRENTLY`.
-fn is_concurrent(cursor: &Cursor<'_>) -> bool {
+fn is_concurrent(cursor: &TokenCursor<'_>) -> bool {
     let mut cursor = cursor.clone();
     if cursor.take_words(&["CREATE"]) {
         cursor.take_words(&["UNIQUE"]);
@@ -225,7 +225,7 @@ fn is_concurrent(cursor: &Cursor<'_>) -> bool {
 }
 
 /// The first word of what an EXPLAIN explains.
-fn explained(cursor: &Cursor<'_>) -> String {
+fn explained(cursor: &TokenCursor<'_>) -> String {
     let mut cursor = cursor.clone();
     cursor.next();
     cursor.take_words(&["QUERY", "PLAN"]);

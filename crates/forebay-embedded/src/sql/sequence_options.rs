@@ -4,6 +4,7 @@
 //! one that PostgreSQL would choose; any other stays, and the parser refuses it.
 
 use super::error::SqlError;
+use super::identifier::{cut, made_of};
 use super::lexer::{self, Kind, TOKENS_MAX, Token, name_value};
 
 /// The text with its options in order; `None` if it has none.
@@ -37,7 +38,7 @@ pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {
         .position(|token| token.kind == Kind::Open)
         .and_then(|open| tokens.get(open.checked_sub(1)?));
     let table = table.and_then(|token| name_value(token.kind, token.text(text)));
-    let (mut depth, mut column) = (0, None);
+    let (mut depth, mut column) = (0, None::<String>);
     for (place, token) in tokens.iter().enumerate() {
         match token.kind {
             Kind::Open if is(place.wrapping_sub(1), "IDENTITY") => {
@@ -45,7 +46,7 @@ pub(super) fn ordered(text: &str) -> Result<Option<String>, SqlError> {
                 let name = table
                     .as_ref()
                     .zip(column.as_ref())
-                    .map(|(table, column)| format!("{table}_{column}_seq"));
+                    .map(|(table, column)| made_of(&cut(table.clone()), &cut(column.clone()), "seq"));
                 // One of them is enough for a table: PostgreSQL's own tools write no second.
                 return Ok(close.map(|close| in_order(text, &tokens, place + 1, close, name.as_deref())));
             }
@@ -76,7 +77,7 @@ fn of_altered_column(text: &str, tokens: &[Token]) -> Option<String> {
     let alter = (2..add).rfind(|place| is(*place, "ALTER"))?;
     let chosen = name(alter - 1)
         .zip(name(add - 1))
-        .map(|(table, column)| format!("{table}_{column}_seq"));
+        .map(|(table, column)| made_of(&cut(table), &cut(column), "seq"));
     Some(in_order(text, tokens, identity + 2, close, chosen.as_deref()))
 }
 

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::cursor::Cursor;
 use super::lexer;
+use super::token_cursor::TokenCursor;
 
 /// What kind of statement has completed, as clients read it from the completion message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Tag {
 }
 
 /// The tag of a statement that is no session command, from its first words.
-pub(super) fn tag_of(cursor: &Cursor<'_>) -> Tag {
+pub(super) fn tag_of(cursor: &TokenCursor<'_>) -> Tag {
     let mut cursor = cursor.clone();
     let mut first = cursor.peek_word();
     if first == "WITH" {
@@ -88,7 +88,7 @@ pub(super) fn tag_of(cursor: &Cursor<'_>) -> Tag {
 }
 
 /// Whether a query stands behind the AS of a CREATE TABLE, whose columns are no more than named.
-fn is_filled(mut cursor: Cursor<'_>) -> bool {
+fn is_filled(mut cursor: TokenCursor<'_>) -> bool {
     let mut depth = 0_usize;
     while let Some(token) = cursor.next() {
         match token.kind {
@@ -102,7 +102,7 @@ fn is_filled(mut cursor: Cursor<'_>) -> bool {
 }
 
 /// The verb behind a WITH clause: the first one outside parentheses.
-fn main_verb(mut cursor: Cursor<'_>) -> String {
+fn main_verb(mut cursor: TokenCursor<'_>) -> String {
     let mut depth = 0_usize;
     loop {
         let word = cursor.peek_word();

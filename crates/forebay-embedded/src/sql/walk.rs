@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
+use sqlparser::ast::{Expr, Ident, Query, Select, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
 
 /// What looks at a tree, from the root down.
 pub(crate) trait Look {
@@ -26,6 +26,11 @@ pub(crate) trait Look {
 
     /// Before what is inside the expression.
     fn expression(&mut self, _: &Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// Each name.
+    fn name(&mut self, _: &Ident) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
@@ -83,6 +88,10 @@ impl Visitor for Looking<'_> {
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
         self.0.expression(expression)
+    }
+
+    fn pre_visit_ident(&mut self, name: &Ident) -> ControlFlow<()> {
+        self.0.name(name)
     }
 }
 

@@ -1,4 +1,4 @@
-//! An aggregate at work: what is fed, and what it gives. Knows none by name.
+//! An accumulator: an aggregate that is being computed, fed one row at a time. Knows no aggregate by name.
 
 use crate::{Arguments, Owned, Result};
 

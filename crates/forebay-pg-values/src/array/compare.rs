@@ -1,6 +1,6 @@
 //! The order of elements and of arrays.
 //!
-//! Contract: [`compare_scalar`] orders stored values of one kind as PostgreSQL's default operators do, NULL last; json has no order and is
+//! Promises: [`compare_scalar`] orders stored values of one kind as PostgreSQL's default operators do, NULL last; json has no order and is
 //! refused with PostgreSQL's words before anything is compared.
 
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
 //! Arrays: PostgreSQL's, of up to six dimensions, all of whose lower bounds are 1.
 //!
-//! Contract: the stored form is a JSON array without white space: integers and floats as numbers (floats always with a point or an
+//! Promises: the stored form is a JSON array without white space: integers and floats as numbers (floats always with a point or an
 //! exponent), truth values as `true` and `false`, NULL as `null`, all else as strings of the elements' stored form; dimensions are
 //! nested. One text for each array. bytea elements and infinite floats have no stored form and are refused.
 //!

@@ -1,6 +1,6 @@
 //! Array literals: `{1,2,NULL,"a b"}`.
 //!
-//! Contract: reads what PostgreSQL 15 reads, if the lower bounds are 1; writes what it writes.
+//! Promises: reads what PostgreSQL 15 reads, if the lower bounds are 1; writes what it writes.
 
 use super::{Array, DIMENSIONS_MAX, check_count};
 use crate::{Environment, Kind, Owned, Result, ValueError, text_form};

@@ -1,7 +1,7 @@
 //! PostgreSQL's binary format of arrays (`array_send`, `array_recv`): number of dimensions, whether there are NULLs, the elements' OID,
 //! for each dimension its length and lower bound, and then for each element its length (-1 for NULL) and bytes; all big-endian int4s.
 //!
-//! Contract: what a peer sends is not trusted; elements' own format is the caller's.
+//! Promises: what a peer sends is not trusted; elements' own format is the caller's.
 
 use super::text::too_many;
 use super::{Array, DIMENSIONS_MAX, check_count};

@@ -1,6 +1,6 @@
 //! The aggregates that make one document of many rows.
 //!
-//! Contract: NULLs count, as `null`; the order of rows counts; of no rows there is NULL. They read the types of their arguments.
+//! Promises: NULLs count, as `null`; the order of rows counts; of no rows there is NULL. They read the types of their arguments.
 
 use std::borrow::Cow;
 

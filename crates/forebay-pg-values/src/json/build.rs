@@ -1,6 +1,6 @@
 //! Values of other types made into JSON: `to_json`, `json_build_object` and the aggregates.
 //!
-//! Contract: `json` and `jsonb` share what becomes of a value; they differ in white space, and in that jsonb sorts. A json that goes
+//! Promises: `json` and `jsonb` share what becomes of a value; they differ in white space, and in that jsonb sorts. A json that goes
 //! into a json keeps its text.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! jsonb: a document as a tree, its one text, its order, and what contains what.
 //!
-//! Contract: [`Value::read`] takes any JSON, so also a stored text that somebody else wrote otherwise; [`Value`] writes itself as
+//! Promises: [`Value::read`] takes any JSON, so also a stored text that somebody else wrote otherwise; [`Value`] writes itself as
 //! PostgreSQL prints jsonb: keys by length, then by bytes; of equal keys the last; numbers as numeric; one space behind `:` and `,`.
 //! [`compare`] is total on all texts: those that are no jsonb come behind all that are, by their bytes.
 

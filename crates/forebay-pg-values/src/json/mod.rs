@@ -1,6 +1,6 @@
 //! json and jsonb: text, documents, paths, and what PostgreSQL's functions make of them.
 //!
-//! Contract: a json keeps its text; a jsonb has one text a document, as PostgreSQL prints it. Functions of jsonpath are not here.
+//! Promises: a json keeps its text; a jsonb has one text a document, as PostgreSQL prints it. Functions of jsonpath are not here.
 
 mod aggregate;
 mod build;

@@ -1,6 +1,6 @@
 //! Paths into documents: finding, setting, inserting and deleting what a list of keys and indexes names.
 //!
-//! Contract: json is searched in its text, where a key may stand more than once; jsonb in its tree.
+//! Promises: json is searched in its text, where a key may stand more than once; jsonb in its tree.
 
 use super::jsonb::Value;
 use super::text::{self, Shape};

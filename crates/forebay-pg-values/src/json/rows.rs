@@ -1,6 +1,6 @@
 //! The functions of json and jsonb that give rows.
 //!
-//! Contract: the rows stand in the order of the document; parts of a json keep their text.
+//! Promises: the rows stand in the order of the document; parts of a json keep their text.
 
 use super::Flavor;
 use super::text::{self, Shape};

@@ -1,6 +1,6 @@
 //! JSON as text: what PostgreSQL takes for JSON (RFC 8259 with its own words for what is wrong), and its parts without a tree.
 //!
-//! Contract: [`parse`] accepts what PostgreSQL accepts, down to [`DEPTH_MAX`] levels; [`members`] and [`elements`] look at one level of a
+//! Promises: [`parse`] accepts what PostgreSQL accepts, down to [`DEPTH_MAX`] levels; [`members`] and [`elements`] look at one level of a
 //! text and give its parts as they stand there. No text makes anything here panic.
 //!
 //! Knows nothing of jsonb.

@@ -1,6 +1,6 @@
 //! to_char of numbers, and to_number.
 //!
-//! Contract: PostgreSQL's results to the letter, the odd ones too, in the locale C (point, comma, no currency). What its manual leaves open
+//! Promises: PostgreSQL's results to the letter, the odd ones too, in the locale C (point, comma, no currency). What its manual leaves open
 //! is as its `formatting.c` (version 15) has it: the picture is parsed into items and a description; the number is laid out as digits
 //! around a point; the items then take from those digits one by one.
 

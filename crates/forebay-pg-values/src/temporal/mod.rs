@@ -1,6 +1,6 @@
 //! Dates, times, timestamps and intervals: their text, their numbers, their functions.
 //!
-//! Contract: as for the crate. Dates and timestamps end with the years 0001 and 9999, in UTC for a timestamptz; what PostgreSQL has beyond
+//! Promises: as for the crate. Dates and timestamps end with the years 0001 and 9999, in UTC for a timestamptz; what PostgreSQL has beyond
 //! is refused. DateStyle is `ISO, MDY` and IntervalStyle `postgres`.
 //!
 //! Functions count as PostgreSQL does, in days and microseconds since 2000-01-01 ([`date_to_days`], [`timestamp_to_micros`]); the calendar

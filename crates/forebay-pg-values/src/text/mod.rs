@@ -1,6 +1,6 @@
 //! text, varchar, char(n), name and `"char"`: their input, and the functions of PostgreSQL over characters.
 //!
-//! Contract: characters are code points; case and classes of characters are those of the C.UTF-8 locale ([`characters`]), whatever the
+//! Promises: characters are code points; case and classes of characters are those of the C.UTF-8 locale ([`characters`]), whatever the
 //! Rust library at hand thinks of Unicode. Patterns have rooms of their own: [`like`], [`regex`].
 
 pub mod aggregate;

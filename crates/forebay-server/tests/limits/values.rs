@@ -5,6 +5,10 @@ use crate::{resident_bytes, resident_bytes_max, server};
 
 const MEGABYTE: usize = 1 << 20;
 const LENGTH: usize = 60 * MEGABYTE;
+/// What may be left when it has been given back: what the allocator keeps.
+const LEFT_MAX: f64 = 0.5;
+/// By so many answers later it has.
+const ROUND_TRIPS_MAX: u32 = 200;
 
 /// The most that the server grew by while it did that, and what is left of it, in values of [`LENGTH`].
 fn growth(act: impl Fn(&mut Client)) -> (f64, f64) {
@@ -17,8 +21,16 @@ fn growth(act: impl Fn(&mut Client)) -> (f64, f64) {
     act(&mut client);
     let values = |bytes: usize| bytes.saturating_sub(before) as f64 / LENGTH as f64;
     let most = values(resident_bytes_max(&server));
-    client.ask("SELECT 1");
-    (most, values(resident_bytes(&server)))
+    // Who is answered goes on at once; the thread that gives the memory back may have its turn behind many others here.
+    let mut left = f64::INFINITY;
+    for _ in 0..ROUND_TRIPS_MAX {
+        client.ask("SELECT 1");
+        left = values(resident_bytes(&server));
+        if left < LEFT_MAX {
+            break;
+        }
+    }
+    (most, left)
 }
 
 #[test]
@@ -37,7 +49,7 @@ fn a_long_parameter_takes_a_few_copies() {
         });
         println!("{sql}: {most:.1} copies, {left:.1} left");
         assert!(
-            most < copies_max && left < 0.5,
+            most < copies_max && left < LEFT_MAX,
             "{sql}: {most:.1} copies, {left:.1} left"
         );
     }
@@ -56,7 +68,7 @@ fn a_long_literal_takes_a_few_copies() {
         });
         println!("{}: {most:.1} copies, {left:.1} left", &sql[..20]);
         assert!(
-            most < copies_max && left < 0.5,
+            most < copies_max && left < LEFT_MAX,
             "{}: {most:.1} copies, {left:.1} left",
             &sql[..20]
         );

@@ -298,6 +298,42 @@ fn it_is_part_of_its_transaction() {
 }
 
 #[test]
+fn the_schema_may_change_while_data_comes() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let mut other = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    let mut copied = |begin: &str, change: &str| {
+        client.run(begin);
+        client.send(&query("COPY t FROM STDIN"));
+        assert_eq!(client.read().unwrap().kind, b'G');
+        client.send(&message(b'd', b"1\tx\n"));
+        other.run(change);
+        client.send(&message(b'c', b""));
+        let answer = client.answer();
+        client.run("COMMIT; DELETE FROM t");
+        if answer.error().is_some() {
+            answer.sqlstate()
+        } else {
+            answer.tags().join(" ")
+        }
+    };
+    assert_eq!(copied("", "CREATE TABLE u (a int)"), "COPY 1");
+    assert_eq!(copied("BEGIN", "DROP TABLE u"), "COPY 1");
+    assert_eq!(copied("", "ALTER TABLE t ALTER b SET NOT NULL"), "COPY 1");
+    assert_eq!(
+        copied("", "CREATE UNIQUE INDEX ON t (b); INSERT INTO t VALUES (9, 'x')"),
+        "23505"
+    );
+    // The rows were understood by the columns that there were.
+    assert_eq!(copied("", "ALTER TABLE t ADD c int"), "40001");
+    assert_eq!(
+        copied("ALTER TABLE t DROP c", "ALTER TABLE t ALTER a TYPE bigint"),
+        "40001"
+    );
+}
+
+#[test]
 fn the_extended_protocol_copies_too() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());

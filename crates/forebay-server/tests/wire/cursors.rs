@@ -207,7 +207,11 @@ fn a_cursor_is_a_portal() {
         execute("", 1),
     ]);
     assert_eq!(answer.kinds(), "1tT2DsDsC", "{answer:?}");
-    assert_eq!(told(&answer), "FETCH 2: 3,4");
+    assert_eq!(
+        told(&answer),
+        "FETCH 0: 3,4",
+        "the tag counts what the last piece has sent"
+    );
     assert_eq!(client.pipeline(&[close(b'P', "c")]).kinds(), "3");
     assert_eq!(client.query("FETCH c").sqlstate(), "34000");
     client.run("ROLLBACK");

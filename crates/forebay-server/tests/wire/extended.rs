@@ -275,3 +275,102 @@ fn what_returning_gives_is_what_was_written() {
     let expected = if answer.error().is_some() { "0" } else { "1" };
     assert_eq!(there, expected, "an error means no effect: {answer:?}");
 }
+
+#[test]
+fn what_defines_may_be_prepared_before_what_it_names_is_there() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let prepared = client.pipeline(&[
+        parse("table", "CREATE TABLE t (a int)"),
+        parse("index", "CREATE UNIQUE INDEX i ON t (a)"),
+        describe(b'S', "index"),
+        parse("column", "ALTER TABLE t ADD b int"),
+        parse("again", "CREATE TABLE t (a int)"),
+        parse("drop", "DROP TABLE t"),
+    ]);
+    assert_eq!(prepared.kinds(), "11tn111", "{:?}", prepared.error());
+    let mut run = |names: &[&str]| {
+        let messages = names.iter().flat_map(|name| [bind("", name, &[]), execute("", 0)]);
+        let answer = client.pipeline(&messages.collect::<Vec<_>>());
+        (answer.tags().join(", "), answer.sqlstate())
+    };
+    assert_eq!(run(&["index"]), (String::new(), "42P01".to_owned()));
+    assert_eq!(
+        run(&["table", "index", "column"]),
+        ("CREATE TABLE, CREATE INDEX, ALTER TABLE".to_owned(), "00000".to_owned())
+    );
+    assert_eq!(run(&["again"]).1, "42P07");
+    assert_eq!(run(&["drop", "again"]).0, "DROP TABLE, CREATE TABLE");
+    client.run("DROP TABLE t");
+    assert_eq!(client.pipeline(&[describe(b'S', "column")]).kinds(), "tn");
+    // Nothing is put off for what can never be.
+    assert_eq!(client.pipeline(&[parse("", "CREATE TABLE (a)")]).sqlstate(), "42601");
+    assert_eq!(
+        client
+            .pipeline(&[parse("", "INSERT INTO missing VALUES (1)")])
+            .sqlstate(),
+        "42P01"
+    );
+}
+
+#[test]
+fn what_gives_no_rows_takes_any_formats_of_them() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int)");
+    for (sql, sqlstate) in [
+        ("INSERT INTO t VALUES (1)", "00000"),
+        ("BEGIN", "00000"),
+        ("COMMIT", "00000"),
+        ("SELECT a FROM t", "08P01"),
+        ("INSERT INTO t VALUES (1) RETURNING a", "08P01"),
+    ] {
+        let answer = client.pipeline(&[parse("", sql), bind_raw("", "", &[], &[], &[1, 0]), execute("", 0)]);
+        assert_eq!(answer.sqlstate(), sqlstate, "{sql}");
+    }
+}
+
+#[test]
+fn what_is_unnamed_or_of_an_ended_transaction_is_gone() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for script in ["selec", ";", "", "SELECT 1"] {
+        client.pipeline(&[parse("", "SELECT 1")]);
+        client.query(script);
+        assert_eq!(client.pipeline(&[bind("", "", &[])]).sqlstate(), "26000", "{script}");
+    }
+    for sql in ["COMMIT", "ROLLBACK", "DISCARD ALL"] {
+        let ended = [parse("", sql), bind("p", "", &[]), execute("p", 0)].concat();
+        let again = client.pipeline(&[
+            ended.clone(),
+            parse("", "SELECT 1"),
+            bind("p", "", &[]),
+            execute("p", 0),
+        ]);
+        assert_eq!(again.sqlstate(), "00000", "{sql}: {:?}", again.error());
+        assert_eq!(client.pipeline(&[ended, execute("p", 0)]).sqlstate(), "34000", "{sql}");
+    }
+}
+
+#[test]
+fn every_statement_takes_the_parameters_that_were_declared() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for sql in [
+        "SELECT 1",
+        "BEGIN",
+        "ROLLBACK",
+        "SHOW TimeZone",
+        "CREATE TABLE t (a int)",
+        "DROP TABLE t",
+    ] {
+        let answer = client.pipeline(&[
+            parse_typed("", sql, &[INT4]),
+            describe(b'S', ""),
+            bind("", "", &["7"]),
+            execute("", 0),
+        ]);
+        assert_eq!(answer.sqlstate(), "00000", "{sql}");
+        assert_eq!(answer.messages[1].body, [0, 1, 0, 0, 0, INT4 as u8], "{sql}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What was compiled is used again: for the same text, and for one that differs in nothing but literals; never for a schema that has
 //! changed since.
 
-use crate::client::{Client, bind, execute, parse, query, whole};
+use crate::client::{Client, bind, describe, execute, parse, query, whole};
 use crate::server;
 
 #[test]
@@ -102,6 +102,7 @@ fn prepared_statements_follow_the_schema() {
     assert_eq!(run(&mut client, "all", &[]).sqlstate(), "00000");
     other.run("ALTER TABLE t ADD c integer");
     assert_eq!(run(&mut client, "all", &[]).sqlstate(), "0A000");
+    assert_eq!(client.pipeline(&[describe(b'S', "all")]).sqlstate(), "0A000");
     other.run("DROP TABLE t");
     assert_eq!(run(&mut client, "one", &[]).sqlstate(), "42P01");
 }
@@ -254,4 +255,46 @@ fn a_change_that_the_server_has_not_made_is_met_where_a_plan_runs() {
         let [all, add] = ["all", "add"].map(|name| client.pipeline(&[bind("", name, &[]), execute("", 0)]));
         assert_eq!((all.sqlstate().as_str(), add.sqlstate().as_str()), ("0A000", "00000"));
     }
+}
+
+#[test]
+fn copies_and_cursors_meet_the_schema_that_there_is() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let all = |client: &mut Client, sql: &str| {
+        let answer = client.run(sql);
+        let data = answer.messages.iter().filter(|message| message.kind == b'd');
+        let copied = data.map(|message| String::from_utf8(message.body.clone()).unwrap());
+        let rows = answer.rows();
+        let given = rows
+            .iter()
+            .map(|row| row.iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\t"));
+        copied.chain(given).collect::<String>().trim_end().to_owned()
+    };
+    let expect = |client: &mut Client, row: &str, text: &str| {
+        assert_eq!(all(client, "COPY (SELECT * FROM t) TO STDOUT"), row);
+        assert_eq!(all(client, "COPY t TO STDOUT"), row);
+        client.run("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM t");
+        assert_eq!(all(client, "FETCH ALL FROM c"), row);
+        client.run("CLOSE c");
+        let call = "SELECT set_config('a.b', (SELECT a::text FROM t), false)";
+        assert_eq!(all(client, call), text);
+    };
+    client.run("CREATE TABLE own (a integer)");
+    // Changed by another process.
+    let file = rusqlite::Connection::open(server.database()).unwrap();
+    file.execute_batch("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        .unwrap();
+    expect(&mut client, "1", "1");
+    file.execute_batch("ALTER TABLE t ADD COLUMN b INTEGER DEFAULT 2")
+        .unwrap();
+    expect(&mut client, "1\t2", "1");
+    // A snapshot has the schema that it was taken with, whatever others have compiled meanwhile.
+    client.run("DROP TABLE t; CREATE TABLE t (a boolean); INSERT INTO t VALUES (true)");
+    let mut old = Client::connect(server.address());
+    old.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    expect(&mut old, "t", "true");
+    client.run("ALTER TABLE t ALTER a TYPE integer USING 7");
+    expect(&mut client, "7", "7");
+    expect(&mut old, "t", "true");
 }

@@ -50,9 +50,125 @@ fn a_portal_is_suspended_at_its_row_limit() {
         execute("w", 2),
     ]);
     assert_eq!(answer.kinds(), "12DDs");
-    assert_eq!(client.pipeline(&[execute("w", 2)]).kinds(), "DC");
+    let answer = client.pipeline(&[execute("w", 2)]);
+    assert_eq!(answer.kinds(), "DC");
+    assert_eq!(answer.tags(), ["INSERT 0 1"], "what this one has sent");
     client.run("COMMIT");
     assert_eq!(client.ask("SELECT count(*) FROM t"), "3");
+}
+
+#[test]
+fn a_portal_of_a_failed_block_is_there_until_its_end() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2)");
+    client.pipeline(&[parse("s", "SELECT a FROM t"), parse("w", "INSERT INTO t VALUES (3)")]);
+    for savepoint in ["", "SAVEPOINT a"] {
+        client.run("BEGIN");
+        client.query(savepoint);
+        client
+            .pipeline(&[bind("r", "s", &[]), bind("w", "w", &[]), execute("r", 1)])
+            .expect("portals");
+        assert_eq!(client.query("SELECT 1 / 0").sqlstate(), "22012");
+        for message in [
+            describe(b'P', "r"),
+            describe(b'S', "s"),
+            execute("r", 1),
+            execute("w", 1),
+        ] {
+            assert_eq!(client.pipeline(&[message]).sqlstate(), "25P02");
+        }
+        assert_eq!(client.pipeline(&[describe(b'P', "w")]).kinds(), "n");
+        assert_eq!(client.pipeline(&[describe(b'P', "nope")]).sqlstate(), "34000");
+        client.run("ROLLBACK");
+        assert_eq!(client.pipeline(&[describe(b'P', "r")]).sqlstate(), "34000");
+    }
+    // One that has failed itself is there as well.
+    client.run("BEGIN");
+    let answer = client.pipeline(&[
+        parse("", "SELECT 1 / (a - 1) FROM t"),
+        bind("z", "", &[]),
+        execute("z", 0),
+    ]);
+    assert_eq!(answer.sqlstate(), "22012");
+    assert_eq!(client.pipeline(&[describe(b'P', "z")]).sqlstate(), "25P02");
+    client.run("ROLLBACK");
+}
+
+#[test]
+fn a_table_that_is_read_keeps_its_shape() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, 2)");
+    client.run("CREATE VIEW v AS SELECT id FROM t; CREATE TABLE u (id int)");
+    for (query, steps) in [
+        ("SELECT id FROM t", ""),
+        ("SELECT id FROM t", "FETCH ALL FROM c"),
+        ("SELECT id FROM v", ""),
+        ("SELECT 1 WHERE EXISTS (SELECT 1 FROM t)", "FETCH c"),
+    ] {
+        for (sql, command) in [
+            ("ALTER TABLE t ADD COLUMN z int", "ALTER TABLE"),
+            ("ALTER TABLE t ALTER COLUMN n SET DEFAULT 4", "ALTER TABLE"),
+            ("DROP TABLE t CASCADE", "DROP TABLE"),
+            ("TRUNCATE t", "TRUNCATE"),
+            ("CREATE INDEX ON t (n)", "CREATE INDEX"),
+        ] {
+            client.run("BEGIN");
+            client.run(&format!("DECLARE c CURSOR FOR {query}"));
+            client.query(steps);
+            let error = client.query(sql).error().unwrap();
+            let message = format!("cannot {command} \"t\" because it is being used by active queries in this session");
+            assert_eq!(
+                (error.sqlstate(), error.message()),
+                ("55006", message.as_str()),
+                "{query}: {sql}"
+            );
+            client.run("ROLLBACK");
+        }
+    }
+    // What is bound reads, too, though not a row was asked for; what is not bound any more does not.
+    client.pipeline(&[parse("s", "SELECT id FROM t")]);
+    client.run("BEGIN");
+    client.pipeline(&[bind("p", "s", &[])]);
+    assert_eq!(client.query("ALTER TABLE t ADD COLUMN z int").sqlstate(), "55006");
+    client.run("ROLLBACK");
+    let suspended = [bind("p", "s", &[]), execute("p", 1)].concat();
+    let answer = client.pipeline(&[suspended, whole("TRUNCATE t", &[])]);
+    assert_eq!(answer.sqlstate(), "55006");
+    for (before, sql) in [
+        (
+            "DECLARE c CURSOR FOR SELECT id FROM t",
+            "ALTER TABLE u ADD COLUMN z int",
+        ),
+        (
+            "DECLARE c CURSOR FOR SELECT id FROM t",
+            "ALTER TABLE t RENAME COLUMN n TO m",
+        ),
+        ("DECLARE c CURSOR FOR SELECT id FROM u", "ALTER TABLE u RENAME TO q"),
+        ("DECLARE c CURSOR FOR SELECT id FROM v", "DROP VIEW v"),
+        (
+            "DECLARE c CURSOR FOR SELECT id FROM t",
+            "CREATE TABLE r (id int REFERENCES t)",
+        ),
+        ("DECLARE c CURSOR FOR SELECT 1", "ALTER TABLE t ADD COLUMN z int"),
+        (
+            "DECLARE c CURSOR FOR WITH t AS (SELECT 1) SELECT * FROM t",
+            "ALTER TABLE t ADD COLUMN z int",
+        ),
+    ] {
+        client.run("BEGIN");
+        client.run(before);
+        client.run(sql);
+        client.run("ROLLBACK");
+    }
+    client.run("BEGIN; DECLARE h CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY 1; COMMIT");
+    client.run("ALTER TABLE t ADD COLUMN zz int");
+    assert_eq!(client.ask("FETCH h"), "1");
+    client.run("BEGIN");
+    client.pipeline(&[bind("", "s", &[]), execute("", 1)]).expect("a row");
+    client.run("ALTER TABLE t ADD COLUMN zzz int");
+    client.run("ROLLBACK");
 }
 
 /// The values of `count` executions of that portal, in order.
@@ -120,13 +236,14 @@ fn a_portal_sees_no_write_that_came_behind_it() {
         client.run("DEALLOCATE ALL");
     }
     // DDL and a rollback to a savepoint while a portal is open.
-    client.run("BEGIN; SAVEPOINT x; INSERT INTO t VALUES (4)");
+    client.run("BEGIN; CREATE TABLE u (a INTEGER); SAVEPOINT x; INSERT INTO t VALUES (4)");
     client
         .pipeline(&[parse("s", "SELECT a FROM t"), bind("p", "s", &[])])
         .expect("bound");
     assert_eq!(pieces(&mut client, "p", 1), ["1"]);
-    client.run("CREATE INDEX i ON t (a)");
-    client.run("DROP TABLE t");
+    client.run("CREATE INDEX i ON u (a)");
+    client.run("DROP TABLE u");
+    client.run("ALTER TABLE t RENAME TO v");
     assert_eq!(pieces(&mut client, "p", 0), ["2", "3", "4"]);
     client.run("ROLLBACK TO x; COMMIT");
     assert_eq!(client.ask("SELECT count(*) FROM t"), "3");

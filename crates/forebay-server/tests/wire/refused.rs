@@ -8,6 +8,10 @@ use crate::server;
 /// Words of the guide's list, and a statement that asks for what they name.
 const REFUSED: &[(&str, &str)] = &[
     (
+        "`ALTER COLUMN … TYPE`",
+        "ALTER TABLE checked ALTER COLUMN a TYPE char(3)",
+    ),
+    (
         "functions",
         "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     ),
@@ -86,7 +90,20 @@ const REFUSED: &[(&str, &str)] = &[
         "SELECT * FROM ROWS FROM (generate_series(1, 2), generate_series(1, 3)) AS r",
     ),
     ("in a select list", "SELECT unnest(many) FROM t"),
+    (
+        "`SET DEFAULT` of a foreign key",
+        "CREATE TABLE u (a int DEFAULT 1 REFERENCES t ON DELETE SET DEFAULT DEFERRABLE INITIALLY DEFERRED)",
+    ),
+    (
+        "`SET DEFAULT` of a foreign key",
+        "CREATE TABLE u (a int REFERENCES t ON UPDATE SET DEFAULT DEFERRABLE INITIALLY DEFERRED); \
+         ALTER TABLE u ALTER a SET DEFAULT 1",
+    ),
     ("`WITHIN GROUP`", "SELECT mode() WITHIN GROUP (ORDER BY a) FROM t"),
+    (
+        "over columns of an outer query",
+        "SELECT (SELECT count(o.a) FROM t) FROM t AS o",
+    ),
     (
         "`RANGE` with an offset",
         "SELECT sum(a) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
@@ -137,6 +154,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("`inet`", "SELECT '127.0.0.1'::inet"),
     ("`bit`", "SELECT B'101'"),
     ("`money`", "SELECT '1'::money"),
+    ("with Unicode escapes", "SELECT U&\"a\" FROM t"),
     ("`xml`", "SELECT '<a/>'::xml"),
     ("`tsvector`", "SELECT 'a'::tsvector"),
     ("ranges", "SELECT '[1,2]'::int4range"),
@@ -163,7 +181,7 @@ fn what_the_guide_lists_is_refused() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
     client.run("CREATE TABLE t (id serial PRIMARY KEY, a int, b text, many int[], doc jsonb)");
-    client.run("CREATE VIEW v AS SELECT a FROM t");
+    client.run("CREATE VIEW v AS SELECT a FROM t; CREATE TABLE checked (a text CHECK (a <> 'b '))");
     client.run("CREATE SCHEMA s; CREATE TABLE s.t (a int)");
     let list = list();
     let mut wrong = Vec::new();

@@ -289,6 +289,29 @@ fn notices_have_postgresqls_codes() {
         let notice = client.run(sql).notice().unwrap();
         assert_eq!((notice.sqlstate(), notice.message()), (sqlstate, message));
     }
+    client.run("CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE q (id int PRIMARY KEY REFERENCES p)");
+    client.run("CREATE TABLE r (id int REFERENCES q)");
+    for (sql, messages) in [
+        (
+            "TRUNCATE p CASCADE",
+            ["truncate cascades to table \"q\"", "truncate cascades to table \"r\""],
+        ),
+        (
+            "DROP TABLE IF EXISTS absent, missing",
+            [
+                "table \"absent\" does not exist, skipping",
+                "table \"missing\" does not exist, skipping",
+            ],
+        ),
+    ] {
+        let answer = client.run(sql);
+        assert_eq!(answer.kinds(), "NNC", "{sql}");
+        let told: Vec<String> = answer.messages[..2]
+            .iter()
+            .map(|notice| notice.failure().message().to_owned())
+            .collect();
+        assert_eq!(told, messages);
+    }
     client.run("SET LOCAL client_min_messages = warning");
     assert!(client.run("DROP TABLE IF EXISTS absent").notice().is_none());
     client.run("COMMIT");
@@ -381,6 +404,79 @@ fn rows_are_not_locked_where_nothing_may_be_written() {
         assert_eq!(client.query(locks).sqlstate(), "25006", "{locks}");
         client.run("ROLLBACK");
     }
+}
+
+#[test]
+fn tables_are_locked_and_analyzed_where_nothing_may_be_written() {
+    let server = server(&[]);
+    let (mut client, mut other) = (Client::connect(server.address()), Client::connect(server.address()));
+    client.run("CREATE TABLE t (a int)");
+    for locks in ["LOCK TABLE t", "LOCK t IN ACCESS SHARE MODE"] {
+        let error = client.query(locks).error().unwrap();
+        let message = "LOCK TABLE can only be used in transaction blocks";
+        assert_eq!((error.sqlstate(), error.message()), ("25P01", message));
+    }
+    for (locks, sqlstate) in [("LOCK TABLE nope", "42P01"), ("LOCK TABLE nope.t", "3F000")] {
+        client.run("BEGIN");
+        assert_eq!(client.query(locks).sqlstate(), sqlstate, "{locks}");
+        client.run("ROLLBACK");
+    }
+    client.run("BEGIN READ ONLY");
+    for mode in [
+        "",
+        "IN ACCESS SHARE MODE",
+        "IN ROW EXCLUSIVE MODE",
+        "IN SHARE MODE NOWAIT",
+    ] {
+        assert_eq!(client.query(&format!("LOCK TABLE t {mode}")).tags(), ["LOCK TABLE"]);
+    }
+    // It is a lock.
+    other.run("SET lock_timeout = '50ms'");
+    assert_eq!(other.query("INSERT INTO t VALUES (1)").sqlstate(), "55P03");
+    assert_eq!(client.query("ANALYZE t").tags(), ["ANALYZE"]);
+    assert_eq!(client.query("INSERT INTO t VALUES (1)").sqlstate(), "25006");
+    client.run("ROLLBACK");
+    other.run("INSERT INTO t VALUES (1)");
+    client.run("SET default_transaction_read_only = on");
+    assert_eq!(client.query("VACUUM t").tags(), ["VACUUM"]);
+    assert_eq!(client.query("ANALYZE").tags(), ["ANALYZE"]);
+    assert_eq!(
+        client.query("CREATE TABLE IF NOT EXISTS t (a int)").kinds(),
+        "E",
+        "no notice of what is not done"
+    );
+}
+
+#[test]
+fn a_schema_that_is_missing_is_another_error_than_a_table() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    for (sqlstate, sql) in [
+        ("3F000", "CREATE INDEX ON nope.t (a)"),
+        ("3F000", "TRUNCATE nope.t"),
+        ("3F000", "COMMENT ON TABLE nope.t IS 'x'"),
+        ("3F000", "COPY nope.t TO STDOUT"),
+        ("3F000", "CREATE TABLE nope.t (a int)"),
+        ("3F000", "SELECT nextval('nope.s')"),
+        ("3F000", "SELECT 'nope.t'::regclass"),
+        ("42P01", "SELECT 'public.nope'::regclass"),
+        ("42P01", "SELECT 'pg_catalog.nope'::regclass"),
+        ("42P01", "SELECT * FROM nope.t"),
+        ("42P01", "INSERT INTO nope.t VALUES (1)"),
+        ("42P01", "COPY nope TO STDOUT"),
+    ] {
+        assert_eq!(client.query(sql).sqlstate(), sqlstate, "{sql}");
+    }
+}
+
+#[test]
+fn reset_time_zone_puts_it_back() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let before = client.ask("SHOW TIME ZONE");
+    client.run("SET TIME ZONE 'Europe/Berlin'");
+    assert_eq!(client.query("reset time zone").tags(), ["RESET"]);
+    assert_eq!(client.ask("SHOW TIME ZONE"), before);
 }
 
 #[test]

@@ -280,3 +280,65 @@ fn create_table_as_with_no_data_copies_none() {
     client.run("INSERT INTO u VALUES (1.25)");
     assert_eq!(client.ask("SELECT a FROM u"), "1.3");
 }
+
+#[test]
+fn the_last_statement_is_complete_when_it_is_committed() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run(
+        "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE t (a int, p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)",
+    );
+    for (script, kinds) in [
+        ("INSERT INTO t VALUES (1, 5)", "E"),
+        ("INSERT INTO t VALUES (1, 5); INSERT INTO t VALUES (2, 6)", "CE"),
+        ("INSERT INTO t VALUES (1, 5) RETURNING a; SELECT 1", "TDCTDE"),
+        ("SET TimeZone = 'Europe/Berlin'; INSERT INTO t VALUES (1, 5)", "SCSE"),
+        (
+            "SELECT 1; BEGIN; INSERT INTO t VALUES (1, 5); COMMIT; SELECT 1",
+            "TDCCCE",
+        ),
+    ] {
+        let answer = client.query(script);
+        assert_eq!(
+            (answer.kinds().as_str(), answer.sqlstate().as_str()),
+            (kinds, "23503"),
+            "{script}"
+        );
+    }
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
+}
+
+#[test]
+fn the_statement_timestamp_is_when_the_client_asked() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    assert_eq!(
+        client.ask("SELECT count(DISTINCT statement_timestamp()) FROM generate_series(1, 5000)"),
+        "1"
+    );
+    let times = "now() = statement_timestamp(), statement_timestamp() <= clock_timestamp()";
+    let told = |client: &mut Client, sql: &str| {
+        client
+            .run(sql)
+            .rows()
+            .concat()
+            .into_iter()
+            .flatten()
+            .collect::<String>()
+    };
+    assert_eq!(told(&mut client, &format!("SELECT {times}")), "tt");
+    assert_eq!(
+        told(&mut client, &format!("BEGIN; SELECT pg_sleep(0.01); SELECT {times}")),
+        "tt"
+    );
+    assert_eq!(
+        told(&mut client, &format!("SELECT {times}")),
+        "ft",
+        "of the block, and of this message"
+    );
+    client.run("ROLLBACK");
+    // A default is the statement's too.
+    client.run("CREATE TABLE t (a int, at timestamptz DEFAULT statement_timestamp())");
+    client.run("INSERT INTO t (a) SELECT g FROM generate_series(1, 5000) g");
+    assert_eq!(client.ask("SELECT count(DISTINCT at) FROM t"), "1");
+}

@@ -12,7 +12,7 @@ use super::translator::Translator;
 use crate::sql::compile::syntax::{folded, name_parts};
 
 /// A set-returning function as SQL for a JSON array, one element a row.
-pub(super) struct Set {
+pub(super) struct SetFunction {
     pub(super) json: String,
     /// The type of an element.
     pub(super) element: Type,
@@ -66,6 +66,7 @@ fn listed(name: &str) -> Option<(&'static [Argument], usize, Type)> {
         "to_regrole" => (&[Text], 1, Type::REGROLE),
         "to_regproc" => (&[Text], 1, Type::REGPROC),
         "current_database" => (&[], 0, Type::NAME),
+        "pg_backend_pid" => (&[], 0, Type::INT4),
         "current_setting" => (&[Text, Boolean], 1, Type::TEXT),
         "version" => (&[], 0, Type::TEXT),
         _ => return None,
@@ -392,7 +393,7 @@ impl Translator {
     }
 
     /// The set a function returns; `None` for functions that return one value.
-    pub(super) fn set_of(&mut self, function: &Function) -> Result<Option<Set>, CatalogError> {
+    pub(super) fn set_of(&mut self, function: &Function) -> Result<Option<SetFunction>, CatalogError> {
         let name = function_name(function)?;
         if !matches!(
             name.as_str(),
@@ -415,7 +416,7 @@ impl Translator {
         let (first, rest) = (pieces.next(), pieces.collect::<Vec<_>>());
         if name == "pg_get_keywords" && first.is_none() {
             let text = |name: &'static str, position: usize| (name, Type::TEXT, format!("$[{position}]"));
-            return Ok(Some(Set {
+            return Ok(Some(SetFunction {
                 json: "forebay_keywords()".to_owned(),
                 element: Type::RECORD,
                 fields: vec![
@@ -445,7 +446,7 @@ impl Translator {
                     _ => array(&first)?,
                 };
                 let numeric = u8::from(family(&element) == Family::Integer);
-                Set {
+                SetFunction {
                     json: format!("forebay_elements({}, {numeric})", first.sql),
                     element,
                     fields: Vec::new(),
@@ -461,7 +462,7 @@ impl Translator {
                     arrays.push(format!("forebay_elements({}, {numeric})", piece.sql));
                     fields.push(("unnest", element, format!("$[{position}]")));
                 }
-                Set {
+                SetFunction {
                     json: format!("forebay_in_step({})", arrays.join(", ")),
                     element: Type::RECORD,
                     fields,
@@ -471,7 +472,7 @@ impl Translator {
                 let element = array(&first)?;
                 let numeric = u8::from(family(&element) == Family::Integer);
                 let json = format!("forebay_expanded({}, {numeric})", first.sql);
-                Set {
+                SetFunction {
                     json,
                     element: Type::RECORD,
                     fields: vec![("x", element, "$.x".to_owned()), ("n", Type::INT4, "$.n".to_owned())],
@@ -489,7 +490,7 @@ impl Translator {
                     "(CASE {} WHEN 1 THEN forebay_subscripts({}) ELSE '[]' END)",
                     dimension.sql, first.sql
                 );
-                Set {
+                SetFunction {
                     json,
                     element: Type::INT4,
                     fields: Vec::new(),
@@ -509,14 +510,14 @@ impl Translator {
                 } else {
                     Type::INT4
                 };
-                Set {
+                SetFunction {
                     json: format!("forebay_series({})", joined(&bounds)),
                     element,
                     fields: Vec::new(),
                 }
             }
             // No table here is a partition, and of other tables PostgreSQL returns no row.
-            ("pg_partition_ancestors", []) => Set {
+            ("pg_partition_ancestors", []) => SetFunction {
                 json: "'[]'".to_owned(),
                 element: Type::REGCLASS,
                 fields: Vec::new(),
@@ -532,7 +533,7 @@ impl Translator {
     }
 
     /// A set-returning function in a SELECT list.
-    fn set_in_list(&mut self, name: &str, set: Set) -> Result<Piece, CatalogError> {
+    fn set_in_list(&mut self, name: &str, set: SetFunction) -> Result<Piece, CatalogError> {
         let Some(Some(list)) = self.sets.last_mut() else {
             return Err(CatalogError::unsupported(format!(
                 "{name} outside FROM and the SELECT list"

@@ -12,7 +12,7 @@ use super::piece::{Piece, quoted};
 use super::scope::{CommonTable, Scope, ScopeColumn};
 use super::translator::{SetList, Translator};
 use crate::sql::compile::naming::column_name;
-use crate::sql::compile::syntax::{folded, name_parts};
+use crate::sql::compile::syntax::{folded, foreign_clause, name_parts};
 
 type Columns = Vec<ScopeColumn>;
 
@@ -499,21 +499,11 @@ fn refuse_options(options: &WildcardAdditionalOptions) -> Result<(), CatalogErro
 }
 
 fn refuse_select(select: &Select) -> Result<(), CatalogError> {
+    let foreign = foreign_clause(select);
     refuse(&[
+        (foreign.is_some(), foreign.unwrap_or_default()),
         (matches!(select.distinct, Some(Distinct::On(_))), "DISTINCT ON"),
-        (select.select_modifiers.is_some(), "modifiers of SELECT"),
-        (select.top.is_some(), "TOP"),
-        (select.exclude.is_some(), "EXCLUDE"),
-        (select.into.is_some(), "SELECT INTO"),
-        (!select.lateral_views.is_empty(), "LATERAL VIEW"),
-        (select.prewhere.is_some(), "PREWHERE"),
-        (!select.connect_by.is_empty(), "CONNECT BY"),
-        (!select.cluster_by.is_empty(), "CLUSTER BY"),
-        (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
-        (!select.sort_by.is_empty(), "SORT BY"),
         (!select.named_window.is_empty(), "WINDOW"),
-        (select.qualify.is_some(), "QUALIFY"),
-        (select.value_table_mode.is_some(), "AS STRUCT"),
         (!matches!(select.flavor, SelectFlavor::Standard), "FROM before SELECT"),
     ])
 }

@@ -8,15 +8,13 @@ use bytes::Bytes;
 use forebay_pg_values::{Environment, Owned, Type as ValueType, array, text_form};
 use forebay_sqlite::connection;
 use forebay_write::{CancelToken, Parameters, Sql, Value, WriteError};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::Session;
-use super::super::prepared::Prepared;
 use super::super::stop::Stop;
 use super::super::violation::Violation;
 use super::super::waiting::Event;
 use super::lines::{Lines, Quoting};
-use super::{Column, PIECE_BYTES, PIECE_ROWS, at_line, bad_format, binary, csv, shown, text};
+use super::{Column, Looked, PIECE_BYTES, PIECE_ROWS, at_line, bad_format, binary, csv, shown, text};
 use crate::errors;
 use crate::sql::{Copy, Format, Header};
 use crate::values::decode_parameter;
@@ -217,27 +215,22 @@ fn decode(column: &Column, field: Option<&[u8]>, environment: &Environment) -> R
     })
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    pub(super) async fn copy_in(
-        &mut self,
-        copy: &Copy,
-        prepared: &Prepared,
-        table: &str,
-        columns: Vec<Column>,
-        token: &CancelToken,
-    ) -> Result<u64, Stop> {
+impl Session {
+    pub(super) async fn copy_in(&mut self, copy: &Copy, token: &CancelToken) -> Result<u64, Stop> {
+        let mut looked = self.looked_up(copy, false, token).await?;
         self.settle_portals(token).await?;
         let binary = copy.format == Format::Binary;
-        backend::copy_in_response(&mut self.output.pending, binary, columns.len());
+        backend::copy_in_response(&mut self.output.pending, binary, looked.columns.len());
         self.send().await?;
         let (environment, bytes_max) = (self.value_environment(), self.shared.limits.max_message_bytes);
-        let mut reader = Reader::new(copy, table, columns, environment, bytes_max);
+        let (table, columns) = (looked.table.clone(), looked.columns.clone());
+        let mut reader = Reader::new(copy, &table, columns, environment, bytes_max);
         let (mut piece, mut piece_bytes, mut count) = (Vec::new(), 0, 0);
         loop {
             let finished = match self.copied_data(token).await? {
                 Some(data) => {
                     let fed = reader.feed(&data);
-                    fed.map_err(|error| at_line(error, table, reader.line + 1, None))?;
+                    fed.map_err(|error| at_line(error, &table, reader.line + 1, None))?;
                     false
                 }
                 None => {
@@ -249,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 piece_bytes += row.text.len() + row.values.len() * size_of::<Value>();
                 piece.push(row);
                 if piece.len() >= PIECE_ROWS || piece_bytes >= PIECE_BYTES {
-                    count += self.store(std::mem::take(&mut piece), prepared, table, token).await?;
+                    count += self.store(std::mem::take(&mut piece), copy, &mut looked, token).await?;
                     piece_bytes = 0;
                 }
             }
@@ -257,7 +250,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 break;
             }
         }
-        count += self.store(piece, prepared, table, token).await?;
+        count += self.store(piece, copy, &mut looked, token).await?;
         if self.block.as_ref().is_some_and(|block| block.constraints_are_immediate) {
             self.look_at_constraints(token).await?;
         }
@@ -296,20 +289,49 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
+    /// Takes the right to write. From then on nobody else changes the schema; if somebody has, the COPY is looked up again, and goes
+    /// on if its columns are the same.
+    async fn hold_schema(&mut self, copy: &Copy, looked: &mut Looked, token: &CancelToken) -> Result<(), Stop> {
+        let wanting = self.locks.wanting_to_write();
+        let Some(block) = &mut self.block else {
+            return Err(WireError::internal("a COPY without a transaction").into());
+        };
+        let transaction = block
+            .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
+            .await?;
+        let version = connection::run(transaction, token, connection::Session::schema_version).await??;
+        drop(wanting);
+        if looked.prepared.shape.schema == Some(version) {
+            return Ok(());
+        }
+        self.forget_plans();
+        let now = self.looked_up(copy, true, token).await?;
+        // The rows were understood by them.
+        if now.columns != looked.columns {
+            return Err(WriteError::SchemaChanged.into());
+        }
+        *looked = now;
+        Ok(())
+    }
+
     /// Stores some rows in the transaction.
     async fn store(
         &mut self,
         rows: Vec<Row>,
-        prepared: &Prepared,
-        table: &str,
+        copy: &Copy,
+        looked: &mut Looked,
         token: &CancelToken,
     ) -> Result<u64, Stop> {
-        let (Some(plan), Some(statement)) = (&prepared.shape.plan, &prepared.statement) else {
-            return Err(WireError::internal("a COPY without a statement").into());
-        };
         if rows.is_empty() {
             return Ok(0);
         }
+        if self.block.as_ref().is_some_and(|block| block.write().is_none()) {
+            self.hold_schema(copy, looked, token).await?;
+        }
+        let Looked { prepared, table, .. } = looked;
+        let (Some(plan), Some(statement)) = (&prepared.shape.plan, &prepared.statement) else {
+            return Err(WireError::internal("a COPY without a statement").into());
+        };
         let sql = Sql::from(plan.first_sql());
         let told = plan.environment.map(|number| (number, self.told()));
         let mut parameters = Vec::with_capacity(rows.len());
@@ -333,12 +355,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let transaction = block
             .writing(&self.shared.sqlite, token, self.settings.lock_timeout())
             .await?;
-        let (watched, given, schema) = (token.clone(), Arc::clone(&parameters), prepared.shape.schema);
+        let (watched, given) = (token.clone(), Arc::clone(&parameters));
         let stored = connection::run(transaction, token, move |connection| {
-            // The rows were understood by it.
-            if schema.is_some_and(|version| connection.schema_version().ok() != Some(version)) {
-                return Err((0, WriteError::SchemaChanged));
-            }
             connection.execute_many(&sql, &given, &watched)
         })
         .await?;

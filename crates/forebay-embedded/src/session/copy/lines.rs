@@ -82,7 +82,8 @@ impl Lines {
         let line = self.buffer.split_to(length).freeze();
         self.buffer.advance(end);
         (self.looked, self.in_quote, self.last_was_escape) = (0, false, false);
-        if line.as_ref() == b"\\." {
+        // In CSV it is a value if its line has no end, as PostgreSQL has it.
+        if line.as_ref() == b"\\." && (self.quoting.is_none() || end > 0) {
             self.ended = true;
             self.buffer.clear();
             return Ok(None);
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn lines_are_the_same_however_the_data_is_cut() {
         type Case<'a> = (&'a [u8], bool, Result<&'a [&'a str], &'a str>);
-        let cases: [Case<'_>; 12] = [
+        let cases: [Case<'_>; 13] = [
             (b"a\nb\n", false, Ok(&["a", "b"])),
             (b"a\r\nb\r\n", false, Ok(&["a", "b"])),
             (b"a\rb", false, Ok(&["a", "b"])),
@@ -214,6 +215,7 @@ mod tests {
             (b"a\r\nb\n", true, Err("unquoted newline found in data")),
             (b"\"a\nb\",\"\"\"\n\"\n\nc", true, Ok(&["\"a\nb\",\"\"\"\n\"", "", "c"])),
             (b"\\.\n", true, Ok(&[])),
+            (b"a\n\\.", true, Ok(&["a", "\\."])),
             (b"\\x\n", true, Ok(&["\\x"])),
         ];
         for (data, csv, wanted) in cases {

@@ -16,11 +16,11 @@ mod text;
 use std::sync::Arc;
 
 use forebay_sqlite::connection::Session as Connection;
-use forebay_write::CancelToken;
+use forebay_write::{CancelToken, WriteError};
 use postgres_types::Type;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Session;
+use super::execute::COMPILED_AGAIN_MAX;
 use super::prepared::{PortalState, Prepared};
 use super::stop::Stop;
 use crate::errors;
@@ -34,8 +34,15 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// PostgreSQL shows so much of a line.
 const SHOWN_BYTES_MAX: usize = 100;
 
+/// What is copied, as the schema has it: the statement that the COPY stands for, the table, the columns.
+struct Looked {
+    prepared: Prepared,
+    table: String,
+    columns: Vec<Column>,
+}
+
 /// A column, as it is copied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Column {
     name: String,
     kind: Type,
@@ -70,7 +77,7 @@ fn bad_format(message: impl Into<String>) -> WireError {
     WireError::new("22P04", message)
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
     /// Carries a COPY out; gives the number of rows.
     pub(super) async fn copy(&mut self, copy: &Copy, token: &CancelToken) -> Result<u64, Stop> {
         if self.block.is_none() {
@@ -81,9 +88,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let message = "cannot execute COPY FROM in a read-only transaction";
             return Err(WireError::new("25006", message).into());
         }
+        if copy.from {
+            return self.copy_in(copy, token).await;
+        }
+        let mut anew = false;
+        for _ in 0..COMPILED_AGAIN_MAX {
+            let looked = self.looked_up(copy, anew, token).await?;
+            if let Some(count) = self.copy_out(copy, looked, token).await? {
+                return Ok(count);
+            }
+            self.forget_plans();
+            anew = true;
+        }
+        Err(WriteError::SchemaChanged.into())
+    }
+
+    /// What a COPY copies, as the schema is now; `anew`, though it may have been compiled before.
+    async fn looked_up(&mut self, copy: &Copy, mut anew: bool, token: &CancelToken) -> Result<Looked, Stop> {
+        for _ in 0..COMPILED_AGAIN_MAX {
+            if let Some(looked) = self.looked_up_once(copy, anew, token).await? {
+                return Ok(looked);
+            }
+            self.forget_plans();
+            anew = true;
+        }
+        Err(WriteError::SchemaChanged.into())
+    }
+
+    /// [`looked_up`](Self::looked_up); nothing if the schema changes meanwhile.
+    async fn looked_up_once(&mut self, copy: &Copy, anew: bool, token: &CancelToken) -> Result<Option<Looked>, Stop> {
         let (prepared, table, columns) = match &copy.subject {
             Subject::Query(query) => {
-                let prepared = self.copied(query.clone()).await?;
+                let prepared = self.copied(query.clone(), anew).await?;
                 if !prepared.shape.read_only || prepared.shape.columns.is_empty() {
                     return Err(WireError::unsupported("COPY of a query that writes is not supported").into());
                 }
@@ -106,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 name,
                 columns,
             } => {
-                let (stored, known) = self.copied_columns(schema.clone(), name, copy.from, token).await?;
+                let (version, stored, known) = self.copied_columns(schema.clone(), name, copy.from, token).await?;
                 if copy.from && copy.freeze {
                     self.refuse_unless_new(&stored)?;
                 }
@@ -122,15 +158,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 } else {
                     format!("SELECT {list} FROM {written}")
                 };
-                (self.copied(text).await?, name.clone(), columns)
+                let prepared = self.copied(text, anew).await?;
+                if prepared.shape.schema != Some(version) {
+                    return Ok(None);
+                }
+                (prepared, name.clone(), columns)
             }
         };
-        let columns = forced(columns, copy)?;
-        if copy.from {
-            self.copy_in(copy, &prepared, &table, columns, token).await
-        } else {
-            self.copy_out(copy, prepared, &columns, token).await
-        }
+        Ok(Some(Looked {
+            prepared,
+            table,
+            columns: forced(columns, copy)?,
+        }))
     }
 
     /// FREEZE is for a table whose rows nobody else can see yet.
@@ -152,14 +191,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// The statement that a COPY stands for.
-    async fn copied(&mut self, text: String) -> Result<Prepared, Stop> {
+    async fn copied(&mut self, text: String, anew: bool) -> Result<Prepared, Stop> {
         let script: Arc<str> = text.into();
         let mut understood: Script = self.understand(Arc::clone(&script)).await?;
         let statement = self.next_statement(&mut understood)?;
         let Some(statement) = statement.filter(|_| understood.statement_count() == 1) else {
             return Err(WireError::new("42601", "COPY takes one query").into());
         };
-        let shape = self.shape(&statement, &script, &[], true).await?;
+        let shape = if anew && statement.kind == sql::Kind::Sql {
+            self.compiled_anew(&statement, &script, &[], true).await?
+        } else {
+            self.shape(&statement, &script, &[], true).await?
+        };
         if statement.kind != sql::Kind::Sql
             || shape
                 .plan
@@ -175,16 +218,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             statement: Some(statement),
             script,
             shape,
+            from_sql: false,
         })
     }
 
+    /// The columns of a table that is copied, behind the version of the schema and the table's name in the file.
     async fn copied_columns(
         &mut self,
         schema: Option<String>,
         name: &str,
         from: bool,
         token: &CancelToken,
-    ) -> Result<(String, Vec<CopiedColumn>), Stop> {
+    ) -> Result<(i64, String, Vec<CopiedColumn>), Stop> {
         let path = self.settings.value("search_path").unwrap_or_default();
         let user = self.identity.user.clone();
         let source = self.source(token).await?;
@@ -192,8 +237,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let found = self
             .on_source(&source, token, move |connection: &mut Connection| {
                 connection.refresh_schema().map_err(errors::unplaced)?;
+                // Before the columns: should the schema change meanwhile, they are of no version that is there.
+                let version = connection.schema_version().map_err(errors::unplaced)?;
                 let connection = connection.connection();
                 sql::copied_columns(connection, schema.as_deref(), &name, (&path, &user), from)
+                    .map(|(stored, columns)| (version, stored, columns))
                     .map_err(|error| errors::understood(&error))
             })
             .await?;

@@ -11,13 +11,12 @@ use forebay_pg_values::Environment;
 use forebay_sqlite::connection::{Progress, Session as Connection};
 use forebay_write::{CancelToken, Parameters, Sql, Value, WriteError};
 use rusqlite::types::ValueRef;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::Session;
-use super::super::prepared::{OpenCursor, Prepared};
-use super::super::rows::{Failed, Piece};
+use super::super::prepared::OpenCursor;
+use super::super::rows::{self, Failed, Piece};
 use super::super::stop::Stop;
-use super::{Column, binary, csv, text};
+use super::{Column, Looked, binary, csv, text};
 use crate::errors;
 use crate::sql::{Copy, Format, Header};
 use crate::values::encode_column;
@@ -131,20 +130,21 @@ impl Writer {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl Session {
+    /// Sends the rows, and gives their number; nothing is done if they are of another schema than was looked up.
     pub(super) async fn copy_out(
         &mut self,
         copy: &Copy,
-        prepared: Prepared,
-        columns: &[Column],
+        looked: Looked,
         token: &CancelToken,
-    ) -> Result<u64, Stop> {
+    ) -> Result<Option<u64>, Stop> {
+        let Looked { prepared, columns, .. } = looked;
         let (Some(plan), Some(statement)) = (&prepared.shape.plan, &prepared.statement) else {
             return Err(WireError::internal("a COPY without a statement").into());
         };
         let writer = Arc::new(Writer {
             copy: copy.clone(),
-            columns: columns.to_vec(),
+            columns,
             environment: self.value_environment(),
         });
         let sql = Sql::from(plan.first_sql());
@@ -161,21 +161,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let binary = copy.format == Format::Binary;
         let header: &[u8] = if binary { binary::HEADER } else { &[] };
         let job = {
-            let (writer, token) = (Arc::clone(&writer), token.clone());
+            let (writer, token, schema) = (Arc::clone(&writer), token.clone(), prepared.shape.schema);
             move |connection: &mut Connection| {
-                connection.open_cursor(number, &sql, &parameters)?;
-                Ok(writer.fetch(header, connection, number, &token))
+                let opened = connection.open_cursor(number, &sql, &parameters);
+                let piece = opened.map(|()| writer.fetch(header, connection, number, &token));
+                rows::under_schema(connection, number, schema)?;
+                piece
             }
         };
         let failed = |error: WriteError| errors::write(error, statement, &prepared.script);
         let piece: Result<Piece, WriteError> = self.on_source(&source, token, job).await?;
+        if matches!(piece, Err(WriteError::SchemaChanged)) {
+            return Ok(None);
+        }
         let mut piece = piece.map_err(failed)?;
         let mut cursor = OpenCursor {
             number,
             source,
             waited: Duration::ZERO,
         };
-        backend::copy_out_response(&mut self.output.pending, binary, columns.len());
+        backend::copy_out_response(&mut self.output.pending, binary, writer.columns.len());
         if !binary && copy.header != Header::None {
             backend::copy_data(&mut self.output.pending, &writer.header());
         }
@@ -200,6 +205,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             backend::copy_data(&mut self.output.pending, &[unsent, binary::TRAILER].concat());
         }
         backend::copy_done(&mut self.output.pending);
-        Ok(count)
+        Ok(Some(count))
     }
 }

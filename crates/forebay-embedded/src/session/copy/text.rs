@@ -21,11 +21,8 @@ pub(super) fn split(line: &[u8], delimiter: u8, null: &[u8]) -> Vec<Option<Vec<u
                 value.push(byte);
                 continue;
             }
-            // A backslash that ends the line stands for itself, as PostgreSQL has it.
-            let Some(&escaped) = line.get(at) else {
-                value.push(b'\\');
-                continue;
-            };
+            // A backslash behind which nothing comes is passed over, as PostgreSQL has it.
+            let Some(&escaped) = line.get(at) else { break true };
             at += 1;
             value.push(match escaped {
                 b'b' => 0x08,
@@ -119,5 +116,7 @@ mod tests {
     fn escapes_are_postgresqls() {
         let fields = split(b"\\x41\\101\\q\\x\\xg\\\t\\0\t", b'\t', b"\\N");
         assert_eq!(fields, [Some(b"AAqxxg\t\0".to_vec()), Some(Vec::new())]);
+        assert_eq!(split(b"a\\", b'\t', b"\\N"), [Some(b"a".to_vec())]);
+        assert_eq!(split(b"a\\", b'\t', b"a\\"), [None]);
     }
 }

@@ -122,7 +122,14 @@ impl Compiler<'_> {
         } else if let Some(argument) = arguments.iter().find(|argument| argument.ungrouped.is_some()) {
             refuse_ungrouped(argument)?;
         }
+        if name == "count" && !written.star && arguments.is_empty() {
+            let message = "count(*) must be used to call a parameterless aggregate function";
+            return Err(Fault::new("42809", message));
+        }
         if written.star {
+            if distinct {
+                return Err(Fault::new("42601", "syntax error at or near \"*\""));
+            }
             if name != "count" {
                 return Err(Fault::new("42883", format!("function {name}() does not exist")));
             }
@@ -143,7 +150,7 @@ impl Compiler<'_> {
         let fact = chosen.function;
         if function.over.is_none() && fact.kind == b'w' {
             return Err(Fault::new(
-                "42P20",
+                "42809",
                 format!("window function {name} requires an OVER clause"),
             ));
         }

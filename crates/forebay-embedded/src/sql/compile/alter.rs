@@ -18,7 +18,6 @@ use super::declared::declared;
 use super::definition::{ColumnDefinition, Definition, Identity};
 use super::expression_text::{mentions, parsed};
 use super::fault::{Fault, Result, unreadable};
-use super::namespace::identifier_if_needed;
 use super::plan::Step;
 use super::resolve::converts;
 use super::scalar::Scalar;
@@ -27,10 +26,11 @@ use super::scope::{Relation, RelationColumn, Scope};
 use super::sequence::owned_sequences;
 use super::sqlite_text::{identifier, quoted};
 use super::syntax::folded;
-use super::table::check_column_count;
+use super::table::{check_column_count, is_sequence_call};
 use super::types;
 use super::view::{Dependent, drop_view};
-use crate::sql::facts::{self, Context, oid};
+use crate::sql::facts::{self, Context, Oid, oid};
+use crate::sql::identifier::quote_identifier;
 
 /// The order in which PostgreSQL carries the operations of one statement out (its `AlterTablePass`).
 fn pass(operation: &AlterTableOperation) -> u8 {
@@ -50,6 +50,38 @@ fn pass(operation: &AlterTableOperation) -> u8 {
         },
         _ => 7,
     }
+}
+
+fn is_text(oid: Oid) -> bool {
+    matches!(oid, oid::TEXT | oid::VARCHAR)
+}
+
+/// Whether a condition on a column means the same when the column gets another type. Literals, operators and casts were bound by the
+/// type it had, and PostgreSQL keeps what that came to; a cast to the column's own type, which did nothing, would do something now.
+fn means_the_same(condition: &str, from: Oid, to: Oid) -> bool {
+    let is_integer = |oid: Oid| matches!(oid, oid::INT2 | oid::INT4 | oid::INT8);
+    let casts = condition.to_lowercase().replace("::text", "");
+    if casts.contains("::") || casts.contains("cast") {
+        return false;
+    }
+    from == to
+        || (is_text(from) && is_text(to))
+        || (is_integer(from) && is_integer(to))
+        || (is_integer(from) && matches!(to, oid::NUMERIC | oid::FLOAT8) && is_bound(condition))
+}
+
+/// Whether a condition compares a column with a small integer, and does nothing else.
+fn is_bound(condition: &str) -> bool {
+    use sqlparser::ast::{BinaryOperator as Operator, Value};
+    let Ok(Expr::BinaryOp { left, op, right }) = parsed(condition) else {
+        return false;
+    };
+    let compares = matches!(
+        op,
+        Operator::Gt | Operator::GtEq | Operator::Lt | Operator::LtEq | Operator::Eq | Operator::NotEq
+    );
+    let is_small = |value: &Value| matches!(value, Value::Number(digits, _) if digits.len() < 10 && digits.bytes().all(|byte| byte.is_ascii_digit()));
+    compares && matches!(*left, Expr::Identifier(_)) && matches!(&*right, Expr::Value(value) if is_small(&value.value))
 }
 
 fn is_cascade(behavior: Option<DropBehavior>) -> bool {
@@ -107,6 +139,7 @@ impl Compiler<'_> {
             return Ok(Vec::new());
         }
         operations.sort_by_key(|operation| pass(operation));
+        self.reshapes.push(table.name.clone());
         let mut alteration = self.alteration(&table)?;
         for operation in operations {
             self.operation(&mut alteration, operation)?;
@@ -129,7 +162,8 @@ impl Compiler<'_> {
             }
             Some(other) => Err(Fault::unsupported(format!("ALTER TABLE of the {other} \"{name}\""))),
             None if alter.if_exists => {
-                self.notice = Some(format!("relation \"{name}\" does not exist, skipping"));
+                self.notices
+                    .push(format!("relation \"{name}\" does not exist, skipping"));
                 Ok(None)
             }
             None => Err(Fault::new("42P01", format!("relation \"{name}\" does not exist"))),
@@ -173,7 +207,7 @@ impl Compiler<'_> {
         if alteration.new.column(&name).is_some() {
             let message = format!("column \"{name}\" of relation \"{table}\" already exists");
             if if_not_exists {
-                self.notice = Some(format!("{message}, skipping"));
+                self.notices.push(format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(Fault::new("42701", message).at(&column.name));
@@ -211,23 +245,7 @@ impl Compiler<'_> {
         let fixed = std::mem::replace(&mut self.fixed_parameters, true);
         let scalar = self.expression(&parsed(text)?, &scope);
         self.fixed_parameters = fixed;
-        let scalar = scalar?;
-        let from = scalar.oid;
-        let converted = self
-            .convert(scalar, column.kind(), Context::Assignment)
-            .map_err(|fault| match fault.sqlstate {
-                "42846" => Fault::new(
-                    "42804",
-                    format!(
-                        "column \"{}\" is of type {} but default expression is of type {}",
-                        column.name,
-                        facts::display_name(column.oid),
-                        facts::display_name(from)
-                    ),
-                ),
-                _ => fault,
-            })?;
-        Ok(converted.sql)
+        Ok(self.default_for(scalar?, column)?.sql)
     }
 
     fn drop_column(&mut self, alteration: &mut Alteration, name: &Ident, if_exists: bool, cascade: bool) -> Result<()> {
@@ -236,7 +254,7 @@ impl Compiler<'_> {
         let Some(place) = alteration.new.column(&column) else {
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
             if if_exists {
-                self.notice = Some(format!("{message}, skipping"));
+                self.notices.push(format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(Fault::new("42703", message).at(name));
@@ -411,6 +429,10 @@ impl Compiler<'_> {
         let table = alteration.table.clone();
         let before = alteration.new.columns[place].clone();
         let column = before.name.clone();
+        if alteration.retyped.contains(&column) {
+            let message = format!("cannot alter type of column \"{column}\" twice");
+            return Err(Fault::new("0A000", message));
+        }
         let kind = types::resolve(data_type)?;
         if !types::has_values(kind.oid) || kind.oid == oid::UNKNOWN {
             return Err(Fault::unsupported(format!("a column of type {}", facts::display_name(kind.oid))).at(name));
@@ -474,7 +496,7 @@ impl Compiler<'_> {
                     )
                     .with_hint(format!(
                         "You might need to specify \"USING {}::{}\".",
-                        identifier_if_needed(&column),
+                        quote_identifier(&column),
                         types::format_type(kind.oid, kind.typmod)
                     )),
                     ("42846", Some(_)) => Fault::new(
@@ -508,20 +530,65 @@ impl Compiler<'_> {
         if keys.any(|key| key.columns.contains(&column)) {
             types::check_key(kind.oid)?;
         }
+        for check in &alteration.new.checks {
+            let text = &check.condition.text;
+            if mentions(text, &column) && !means_the_same(text, before.oid, kind.oid) {
+                return Err(Fault::unsupported(format!(
+                    "another type for the column \"{column}\", by whose type the constraint \"{}\" is read,",
+                    check.name
+                ))
+                .with_hint("Drop the constraint first, and add it again."));
+            }
+        }
+        let default = match &before.default {
+            Some(text) => Some(self.default_of_type(text, &before, kind.oid)?),
+            None => None,
+        };
         let described = &mut alteration.new.columns[place];
         described.oid = kind.oid;
         described.typmod = kind.typmod;
+        described.default = default;
         described.default_stored = None;
         alteration.retyped.push(column);
         Ok(())
+    }
+
+    /// A default, as it stays when its column gets another type. A literal without a type was read as one of the column's, and its
+    /// value is cast anew wherever it is used; whatever else has a type of its own keeps that.
+    fn default_of_type(&mut self, text: &str, before: &ColumnDefinition, to: Oid) -> Result<String> {
+        let expression = parsed(text)?;
+        if is_sequence_call(&expression) || (is_text(before.oid) && is_text(to)) {
+            return Ok(text.to_owned());
+        }
+        let fixed = std::mem::replace(&mut self.fixed_parameters, true);
+        let scalar = self.expression(&expression, &Scope::new(None));
+        self.fixed_parameters = fixed;
+        if scalar?.oid != oid::UNKNOWN {
+            return Ok(text.to_owned());
+        }
+        // Its length was the column's, not the literal's.
+        let kind = match before.oid {
+            oid::BPCHAR => "bpchar".to_owned(),
+            // It is rounded when it is read.
+            oid::INTERVAL if before.typmod != -1 => {
+                return Err(
+                    Fault::unsupported("another type for a column whose default is a rounded interval")
+                        .with_hint("Drop the default first, and set it again."),
+                );
+            }
+            other => types::format_type(other, -1),
+        };
+        Ok(format!("CAST({text} AS {kind})"))
     }
 
     /// What PostgreSQL tells of what goes with what is dropped.
     pub(super) fn tell_cascade(&mut self, dependents: &[String]) {
         match dependents {
             [] => {}
-            [only] => self.notice = Some(format!("drop cascades to {only}")),
-            several => self.notice = Some(format!("drop cascades to {} other objects", several.len())),
+            [only] => self.notices.push(format!("drop cascades to {only}")),
+            several => self
+                .notices
+                .push(format!("drop cascades to {} other objects", several.len())),
         }
     }
 

@@ -78,7 +78,7 @@ impl Compiler<'_> {
         if !constraint::taken(&wanted, new) {
             let message = format!("constraint \"{wanted}\" of relation \"{table}\" does not exist");
             if if_exists {
-                self.notice = Some(format!("{message}, skipping"));
+                self.notices.push(format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(Fault::new("42704", message));

@@ -10,7 +10,7 @@ use sqlparser::ast::{
 
 use super::compiler::Compiler;
 use super::fault::{Fault, Result};
-use super::namespace::{name_parts, sequence_name};
+use super::namespace::{missing, name_parts, sequence_name};
 use super::resolve;
 use super::scalar::{Form, Scalar, common_kind};
 use super::scope::Scope;
@@ -163,7 +163,7 @@ impl Compiler<'_> {
                     ..Scalar::new("\"forebay_uuid\"()", oid::UUID)
                 });
             }
-            "clock_timestamp" | "statement_timestamp" if arguments.is_empty() => {
+            "clock_timestamp" if arguments.is_empty() => {
                 return Ok(Scalar {
                     volatile: true,
                     not_null: true,
@@ -375,8 +375,10 @@ impl Compiler<'_> {
             let sequence = arguments.remove(0);
             let named = match &sequence.form {
                 Form::Constant(Owned::Text(text)) => {
-                    if name_parts(text)?.len() < 2 {
-                        self.refuse_other_path("a sequence")?;
+                    match name_parts(text)?.as_slice() {
+                        [schema, _] if !self.has_schema(schema)? => return Err(missing(schema)),
+                        [_] => self.refuse_other_path("a sequence")?,
+                        _ => {}
                     }
                     quoted(&sequence_name(text)?)
                 }
@@ -494,16 +496,18 @@ impl Compiler<'_> {
     /// What a word or a call without arguments says of the session.
     pub(super) fn session_word(&mut self, name: &str) -> Result<Option<Scalar>> {
         let text = |text: &str, oid: Oid| Ok(Some(Scalar::constant(Owned::Text(text.to_owned()), oid)));
-        let now = || Scalar {
+        let told = |function: &str| Scalar {
             not_null: true,
-            ..Scalar::new(format!("\"forebay_now\"({ENVIRONMENT})"), oid::TIMESTAMPTZ)
+            ..Scalar::new(format!("\"{function}\"({ENVIRONMENT})"), oid::TIMESTAMPTZ)
         };
+        let now = || told("forebay_now");
         let in_zone = |compiler: &mut Self, to: Oid| {
             compiler.zone_bound = true;
             compiler.convert_type(now(), to, Context::Explicit).map(Some)
         };
         match name {
             "now" | "current_timestamp" | "transaction_timestamp" => Ok(Some(now())),
+            "statement_timestamp" => Ok(Some(told("forebay_asked"))),
             "current_date" => in_zone(self, oid::DATE),
             "localtimestamp" => in_zone(self, oid::TIMESTAMP),
             "localtime" => in_zone(self, oid::TIME),

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::compiler::Compiler;
-use super::definition::Identity;
+use super::definition::{ColumnDefinition, Identity};
 use super::fault::{Fault, Result};
 use super::plan::{ResultColumn, Step};
 use super::scalar::Scalar;
@@ -20,6 +20,24 @@ use crate::sql::facts::{self, Context, oid};
 use crate::sql::grammar;
 
 impl Compiler<'_> {
+    /// A column's default, converted to the column's type.
+    pub(super) fn default_for(&mut self, default: Scalar, column: &ColumnDefinition) -> Result<Scalar> {
+        let from = default.oid;
+        let converted = self.convert(default, column.kind(), Context::Assignment);
+        converted.map_err(|fault| match fault.sqlstate {
+            "42846" => Fault::new(
+                "42804",
+                format!(
+                    "column \"{}\" is of type {} but default expression is of type {}",
+                    column.name,
+                    facts::display_name(column.oid),
+                    facts::display_name(from)
+                ),
+            ),
+            _ => fault,
+        })
+    }
+
     /// `WITH … INSERT`, `WITH … UPDATE`, `WITH … DELETE`.
     pub(super) fn change_with(&mut self, query: &Query, inner: &Tree) -> Result<(Vec<Step>, Vec<ResultColumn>)> {
         let known = self.ctes.len();

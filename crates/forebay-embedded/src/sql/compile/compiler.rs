@@ -30,6 +30,10 @@ pub(crate) struct Compiler<'a> {
     pub(super) ctes: Vec<KnownCte>,
     /// What has been read from so far, by name in SQLite's text.
     pub(super) read: Vec<String>,
+    /// The tables among them, by their names in the file.
+    pub(super) tables_read: Vec<String>,
+    /// The tables that the statement must have for itself, by their names in the file.
+    pub(super) reshapes: Vec<String>,
     pub(super) writes: bool,
     pub(super) locks: Option<Locks>,
     pub(super) zone_bound: bool,
@@ -41,7 +45,7 @@ pub(crate) struct Compiler<'a> {
     pub(super) lenient: bool,
     /// OVERRIDING SYSTEM VALUE: a column that always numbers itself takes what it is given.
     pub(super) overriding: bool,
-    pub(super) notice: Option<String>,
+    pub(super) notices: Vec<String>,
     pub(super) session_columns: Vec<SessionColumn>,
     pub(super) empties: Vec<String>,
     /// Rows are looked at, not stored: what must not be stored is let through.
@@ -80,6 +84,8 @@ impl<'a> Compiler<'a> {
             depth: 0,
             ctes: Vec::new(),
             read: Vec::new(),
+            tables_read: Vec::new(),
+            reshapes: Vec::new(),
             writes: false,
             locks: None,
             zone_bound: false,
@@ -88,7 +94,7 @@ impl<'a> Compiler<'a> {
             null_is_false: false,
             lenient: false,
             overriding: false,
-            notice: None,
+            notices: Vec::new(),
             session_columns: Vec::new(),
             empties: Vec::new(),
             explains: false,
@@ -133,9 +139,11 @@ impl<'a> Compiler<'a> {
             zone_bound: self.zone_bound,
             session_bound: self.session_bound,
             reads_settings: self.reads_settings,
-            notice: self.notice,
+            notices: self.notices,
             session_columns: self.session_columns,
             empties: self.empties,
+            tables_read: self.tables_read,
+            reshapes: self.reshapes,
         }
     }
 

@@ -15,6 +15,7 @@ use super::schema::Table;
 use super::syntax::folded;
 use super::types;
 use crate::sql::facts::{self, oid};
+use crate::sql::identifier::made_of;
 use crate::sql::walk::walk_expressions;
 
 impl Compiler<'_> {
@@ -147,7 +148,7 @@ impl Compiler<'_> {
                 .column(own)
                 .map_or(oid::TEXT, |place| definition.columns[place].oid);
             if !types::may_refer(own_kind, kind.oid)? {
-                let constraint = name.clone().unwrap_or_else(|| format!("{}_{own}_fkey", shown(table)));
+                let constraint = name.clone().unwrap_or_else(|| made_of(shown(table), own, "fkey"));
                 return Err(Fault::new(
                     "42804",
                     format!("foreign key constraint \"{constraint}\" cannot be implemented"),
@@ -181,7 +182,7 @@ impl Compiler<'_> {
         }
         let name = name
             .or_else(|| key.name.as_ref().map(folded))
-            .unwrap_or_else(|| unused(&format!("{}_{}_fkey", shown(table), columns.join("_")), definition));
+            .unwrap_or_else(|| unused(table, &columns.join("_"), "fkey", definition));
         if taken(&name, definition) {
             return Err(Fault::new(
                 "42710",
@@ -250,6 +251,24 @@ impl Compiler<'_> {
     }
 }
 
+/// PostgreSQL looks at once whether the default is the key that has just gone; SQLite looks when the transaction commits.
+pub(super) fn refuse_deferred_defaults(definition: &Definition) -> Result<()> {
+    let sets = |action: &Option<String>| action.as_deref() == Some("SET DEFAULT");
+    let has_default = |name: &String| {
+        let column = definition.column(name).map(|place| &definition.columns[place]);
+        column.is_some_and(|column| column.default.is_some())
+    };
+    let mut keys = definition.foreign_keys.iter();
+    if keys.any(|key| {
+        key.deferred && (sets(&key.on_delete) || sets(&key.on_update)) && key.columns.iter().any(has_default)
+    }) {
+        return Err(Fault::unsupported(
+            "SET DEFAULT of a foreign key that is INITIALLY DEFERRED",
+        ));
+    }
+    Ok(())
+}
+
 fn refuse_deferrable(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
     if characteristics.is_some_and(|its| its.deferrable == Some(true)) {
         return Err(Fault::unsupported("a DEFERRABLE unique constraint"));
@@ -264,12 +283,13 @@ pub(super) fn taken(name: &str, definition: &Definition) -> bool {
         || definition.foreign_keys.iter().any(|key| key.name == name)
 }
 
-pub(super) fn unused(base: &str, definition: &Definition) -> String {
-    let mut name = base.to_owned();
+/// PostgreSQL's name for a constraint that is given none.
+fn unused(table: &str, columns: &str, kind: &str, definition: &Definition) -> String {
+    let mut name = made_of(shown(table), columns, kind);
     let mut number = 0;
     while taken(&name, definition) {
         number += 1;
-        name = format!("{base}{number}");
+        name = made_of(shown(table), columns, &format!("{kind}{number}"));
     }
     name
 }
@@ -307,7 +327,7 @@ pub(super) fn set_primary_key(
             .is_some_and(|place| definition.columns[place].generated.is_some())
     };
     definition.primary_key = Some(Key {
-        name: name.unwrap_or_else(|| format!("{}_pkey", shown(table))),
+        name: name.unwrap_or_else(|| made_of(shown(table), "", "pkey")),
         indexed: columns.iter().any(generated),
         columns,
     });
@@ -319,7 +339,7 @@ fn add_unique(table: &str, definition: &mut Definition, name: Option<String>, co
     for place in columns.iter().filter_map(|name| definition.column(name)) {
         types::check_key(definition.columns[place].oid)?;
     }
-    let name = name.unwrap_or_else(|| unused(&format!("{}_{}_key", shown(table), columns.join("_")), definition));
+    let name = name.unwrap_or_else(|| unused(table, &columns.join("_"), "key", definition));
     refuse_separator(&name)?;
     if taken(&name, definition) {
         return Err(Fault::new("42P07", format!("relation \"{name}\" already exists")));
@@ -355,11 +375,8 @@ fn add_check(table: &str, definition: &mut Definition, name: Option<String>, che
     let name = match name.or_else(|| check.name.as_ref().map(folded)) {
         Some(name) => name,
         None => {
-            let base = match only_column(&check.expr, definition) {
-                Some(column) => format!("{}_{column}_check", shown(table)),
-                None => format!("{}_check", shown(table)),
-            };
-            unused(&base, definition)
+            let column = only_column(&check.expr, definition).unwrap_or_default();
+            unused(table, &column, "check", definition)
         }
     };
     if taken(&name, definition) {
@@ -434,7 +451,7 @@ pub(super) fn constraint_columns(
     let key_name = definition
         .as_ref()
         .and_then(|definition| definition.primary_key.as_ref())
-        .map_or_else(|| format!("{}_pkey", table.shown()), |key| key.name.clone());
+        .map_or_else(|| made_of(table.shown(), "", "pkey"), |key| key.name.clone());
     if name == key_name && !table.primary_key.is_empty() {
         return Ok(Some(table.primary_key.clone()));
     }
@@ -443,6 +460,19 @@ pub(super) fn constraint_columns(
         .into_iter()
         .find(|(known, _)| shown(known) == name)
         .map(|(_, columns)| columns.iter().filter_map(|column| table.column(column)).collect()))
+}
+
+/// Whether these columns of a table, and no fewer, are one of its keys.
+pub(super) fn is_unique(connection: &rusqlite::Connection, table: &Table, places: &[usize]) -> Result<bool> {
+    let is_key = |key: &[usize]| key.len() == places.len() && key.iter().all(|place| places.contains(place));
+    if is_key(&table.primary_key) {
+        return Ok(true);
+    }
+    let keys = unique_keys(connection, &table.name).map_err(unreadable)?;
+    Ok(keys.iter().any(|(_, columns)| {
+        let key: Vec<usize> = columns.iter().filter_map(|column| table.column(column)).collect();
+        key.len() == columns.len() && is_key(&key)
+    }))
 }
 
 /// Tables with a foreign key to this one.

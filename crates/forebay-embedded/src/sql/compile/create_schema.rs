@@ -7,9 +7,7 @@ use sqlparser::ast::{ObjectName, SchemaName};
 use super::compiler::Compiler;
 use super::constraint::referring_tables;
 use super::fault::{Fault, Result, unreadable};
-use super::namespace::{
-    PUBLIC, SCHEMAS, identifier_if_needed, is_reserved, missing, refuse_separator, stored, written,
-};
+use super::namespace::{PUBLIC, SCHEMAS, is_reserved, missing, quote_relation, refuse_separator, stored, written};
 use super::plan::Step;
 use super::sqlite_text::{identifier, quoted};
 
@@ -23,7 +21,7 @@ impl Compiler<'_> {
         };
         if self.has_schema(&name)? || matches!(name.as_str(), "pg_catalog" | "information_schema" | "pg_toast") {
             if if_not_exists {
-                self.notice = Some(format!("schema \"{name}\" already exists, skipping"));
+                self.notices.push(format!("schema \"{name}\" already exists, skipping"));
                 return Ok(Vec::new());
             }
             return Err(Fault::new("42P06", format!("schema \"{name}\" already exists")));
@@ -55,11 +53,11 @@ impl Compiler<'_> {
                 if !if_exists {
                     return Err(missing(&name));
                 }
-                self.notice = Some(format!("schema \"{name}\" does not exist, skipping"));
+                self.notices.push(format!("schema \"{name}\" does not exist, skipping"));
                 continue;
             }
             let (views, tables, sequences) = self.relations_of(&name).map_err(unreadable)?;
-            let shown = |kind: &str, stored: &String| format!("{kind} {}", identifier_if_needed(stored));
+            let shown = |kind: &str, stored: &String| format!("{kind} {}", quote_relation(stored));
             let dependents: Vec<String> = tables
                 .iter()
                 .map(|table| shown("table", table))

@@ -12,7 +12,7 @@ use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart, Statement as Tre
 use super::carry_out::unchanged;
 use super::compiler::Compiler;
 use super::fault::{Fault, Result, unreadable};
-use super::namespace::{SCHEMAS, schemas, told};
+use super::namespace::{SCHEMAS, schemas, unfold_names};
 use super::plan::{Step, steps_of};
 use super::sequence::{SEQUENCES, owner_of};
 use super::syntax::folded;
@@ -26,8 +26,11 @@ const EXTENSIONS: [&str; 3] = ["pgcrypto", "plpgsql", "uuid-ossp"];
 impl Compiler<'_> {
     pub(super) fn define(&mut self, tree: &Tree) -> Result<Vec<Step>> {
         let mut steps = self.definition_steps(tree).map_err(|fault| self.as_told(fault))?;
-        if let Some(notice) = &mut self.notice {
-            told(notice, &schemas(self.schema.connection()).map_err(unreadable)?);
+        if !self.notices.is_empty() {
+            let schemas = schemas(self.schema.connection()).map_err(unreadable)?;
+            for notice in &mut self.notices {
+                unfold_names(notice, &schemas);
+            }
         }
         // The tables of sequences and of schemas are made with the first one.
         for (name, made) in [("forebay_sequence", SEQUENCES), ("forebay_schema", SCHEMAS)] {
@@ -91,7 +94,7 @@ impl Compiler<'_> {
                 if_exists: false,
             } => self.comment(object_type, object_name, comment.as_deref()),
             Tree::Lock(lock) => {
-                self.lock_tables(lock);
+                self.lock_tables(lock)?;
                 Ok(Vec::new())
             }
             Tree::CreateExtension(extension) => {
@@ -103,7 +106,7 @@ impl Compiler<'_> {
                 if !extension.if_not_exists {
                     return Err(Fault::new("42710", exists));
                 }
-                self.notice = Some(format!("{exists}, skipping"));
+                self.notices.push(format!("{exists}, skipping"));
                 Ok(Vec::new())
             }
             Tree::DropExtension(extensions) => {
@@ -116,7 +119,7 @@ impl Compiler<'_> {
                     if !extensions.if_exists {
                         return Err(Fault::new("42704", missing));
                     }
-                    self.notice = Some(format!("{missing}, skipping"));
+                    self.notices.push(format!("{missing}, skipping"));
                 }
                 Ok(Vec::new())
             }
@@ -150,6 +153,7 @@ impl Compiler<'_> {
         {
             name.0.remove(0);
         }
+        self.refuse_missing_schema(&name)?;
         let table = self.table(&name)?;
         if table.view.is_some() || table.foreign_view {
             if column.is_some() {

@@ -8,7 +8,7 @@ use super::compiler::Compiler;
 use super::constraint::referring_tables;
 use super::definition::Definition;
 use super::fault::{Fault, Result, unreadable};
-use super::namespace::{identifier_if_needed, shown};
+use super::namespace::{quote_relation, shown};
 use super::plan::Step;
 use super::sequence::owned_sequences;
 use super::sqlite_text::{identifier, quoted};
@@ -32,7 +32,7 @@ impl Compiler<'_> {
             let spelled = match self.name_of(name) {
                 Ok(spelled) => spelled,
                 Err(fault) if if_exists => {
-                    self.notice = Some(format!("{}, skipping", fault.message));
+                    self.notices.push(format!("{}, skipping", fault.message));
                     continue;
                 }
                 Err(fault) => return Err(fault),
@@ -48,7 +48,8 @@ impl Compiler<'_> {
             match found.as_deref() {
                 Some(found) if found == word => {}
                 None if if_exists => {
-                    self.notice = Some(format!("{word} \"{}\" does not exist, skipping", shown(&spelled)));
+                    self.notices
+                        .push(format!("{word} \"{}\" does not exist, skipping", shown(&spelled)));
                     continue;
                 }
                 None => {
@@ -121,7 +122,7 @@ impl Compiler<'_> {
             statement.query_map([name], |row| row.get(0))?.collect()
         })()
         .map_err(unreadable)?;
-        let default = format!("nextval({})", quoted(&identifier_if_needed(name)));
+        let default = format!("nextval({})", quoted(&quote_relation(name)));
         for table in tables {
             let described = self.schema.table(&table).map_err(unreadable)?;
             let Some(definition) = described.and_then(|table| Definition::read(&table.definition)) else {
@@ -198,6 +199,7 @@ impl Compiler<'_> {
 
     /// `gone` goes with it, and gets the views that go because of it.
     pub(super) fn drop_table(&mut self, name: &str, gone: &mut Vec<String>, cascade: bool) -> Result<Vec<Step>> {
+        self.reshapes.push(name.to_owned());
         let mut steps = Vec::new();
         let mut referring = referring_tables(self.schema.connection(), name).map_err(unreadable)?;
         referring.retain(|other| other != name && !gone.contains(other));
@@ -231,6 +233,7 @@ impl Compiler<'_> {
         let cascade = matches!(truncate.cascade, Some(sqlparser::ast::CascadeOption::Cascade));
         let mut names = Vec::new();
         for target in &truncate.table_names {
+            self.refuse_missing_schema(&target.name)?;
             names.push(self.table(&target.name)?.name.clone());
         }
         let mut place = 0;
@@ -249,11 +252,14 @@ impl Compiler<'_> {
                         "Truncate table \"{other}\" at the same time, or use TRUNCATE ... CASCADE."
                     )));
                 }
+                self.notices
+                    .push(format!("truncate cascades to table \"{}\"", shown(&other)));
                 names.push(other);
             }
             place += 1;
         }
         self.empties.clone_from(&names);
+        self.reshapes.clone_from(&names);
         let mut steps = vec![Step::DeferForeignKeys];
         for name in names.iter().rev() {
             steps.push(format!("DELETE FROM {}", identifier(name)).into());

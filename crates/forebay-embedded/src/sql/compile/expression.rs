@@ -285,6 +285,14 @@ impl Compiler<'_> {
             Expr::Collate { expr, collation } => {
                 let scalar = self.expression(expr, scope)?;
                 let name = types::object_name(collation)?;
+                let letters = facts::element_of(scalar.oid).unwrap_or(scalar.oid);
+                if letters != oid::UNKNOWN && facts::category(letters) != b'S' {
+                    let message = format!(
+                        "collations are not supported by type {}",
+                        facts::display_name(scalar.oid)
+                    );
+                    return Err(Fault::new("42804", message));
+                }
                 match name.as_str() {
                     "C" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8" | "C.utf8" => {
                         // Texts are ordered by their bytes in any case.
@@ -316,6 +324,7 @@ impl Compiler<'_> {
         }
         if let [name] = parts {
             if name.quote_style.is_none()
+                && is_session_word(&folded(name))
                 && let Some(scalar) = self.session_word(&folded(name))?
             {
                 return Ok(scalar);
@@ -362,4 +371,22 @@ fn field_name(field: &DateTimeField) -> String {
         DateTimeField::Custom(name) => name.value.to_ascii_lowercase(),
         other => other.to_string().trim_matches('\'').to_ascii_lowercase(),
     }
+}
+
+/// Whether a word says something of the session without being called: PostgreSQL's grammar has these.
+fn is_session_word(word: &str) -> bool {
+    matches!(
+        word,
+        "current_catalog"
+            | "current_date"
+            | "current_role"
+            | "current_schema"
+            | "current_time"
+            | "current_timestamp"
+            | "current_user"
+            | "localtime"
+            | "localtimestamp"
+            | "session_user"
+            | "user"
+    )
 }

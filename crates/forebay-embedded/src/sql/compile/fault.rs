@@ -1,4 +1,4 @@
-//! Why a statement is not run, in PostgreSQL's words where it has some.
+//! Why a statement does not compile, in PostgreSQL's words where PostgreSQL refuses it too.
 //!
 //! Knows nothing of statements.
 

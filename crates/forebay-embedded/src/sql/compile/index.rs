@@ -25,6 +25,7 @@ impl Compiler<'_> {
                 return Err(Fault::unsupported(format!("an index USING {using}")));
             }
         }
+        self.refuse_missing_schema(&index.table_name)?;
         let table = self.table(&index.table_name)?;
         if table.view.is_some() || table.foreign_view {
             return Err(Fault::new(
@@ -54,6 +55,7 @@ impl Compiler<'_> {
             key: Vec::new(),
             merged: Vec::new(),
         });
+        self.reshapes.push(table.name.clone());
         self.fixed_parameters = true;
         self.kept = true;
         check_key_count(index.columns.len())?;
@@ -72,16 +74,7 @@ impl Compiler<'_> {
                 }
                 name
             }
-            None => {
-                let base = format!("{}_{}_idx", table.name, names.join("_"));
-                let mut name = base.clone();
-                let mut number = 0;
-                while self.is_taken(&name)? {
-                    number += 1;
-                    name = format!("{base}{number}");
-                }
-                name
-            }
+            None => self.free_name(&table.name, &names.join("_"), "idx")?,
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let mut sql = format!(

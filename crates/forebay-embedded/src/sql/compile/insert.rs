@@ -9,7 +9,7 @@ use sqlparser::ast::{
 
 use super::change::{column_place, is_default, says_itself, set_list};
 use super::compiler::Compiler;
-use super::constraint::constraint_columns;
+use super::constraint::{constraint_columns, is_unique};
 use super::definition::Identity;
 use super::fault::{Fault, Result};
 use super::plan::ResultColumn;
@@ -366,11 +366,18 @@ impl Compiler<'_> {
                 let mut places = Vec::new();
                 for name in names {
                     let folded = folded(name);
-                    places.push(
-                        table.column(&folded).ok_or_else(|| {
-                            Fault::new("42703", format!("column \"{folded}\" does not exist")).at(name)
-                        })?,
-                    );
+                    let place = table
+                        .column(&folded)
+                        .ok_or_else(|| Fault::new("42703", format!("column \"{folded}\" does not exist")).at(name))?;
+                    if !places.contains(&place) {
+                        places.push(place);
+                    }
+                }
+                if !is_unique(self.schema.connection(), table, &places)? {
+                    return Err(Fault::new(
+                        "42P10",
+                        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                    ));
                 }
                 Ok(Some(places))
             }
@@ -416,8 +423,6 @@ impl Compiler<'_> {
         scope.relations.push(relation);
         let mut excluded = self.base_relation(table, "excluded", None)?;
         excluded.name = Some("excluded".to_owned());
-        // A bare name means the row that is there.
-        excluded.merged = (0..table.columns.len()).collect();
         scope.relations.push(excluded);
         let known = self.read.len();
         let assignments = self.assignments(&update.assignments, table, &scope)?;
@@ -489,6 +494,12 @@ fn refuse_foreign(insert: &Insert) -> Result<()> {
         (!insert.assignments.is_empty(), "INSERT … SET"),
         (insert.priority.is_some(), "a priority"),
     ];
+    if !insert.into {
+        return Err(Fault::new(
+            "42601",
+            format!("syntax error at or near \"{}\"", insert.table),
+        ));
+    }
     match foreign.iter().find(|(there, _)| *there) {
         Some((_, what)) => Err(Fault::unsupported(what).with_hint("PostgreSQL's spelling is INSERT … ON CONFLICT.")),
         None => Ok(()),

@@ -6,6 +6,7 @@
 use sqlparser::ast::{Lock, NonBlock, ObjectName, Query, Select, SetExpr, TableFactor};
 
 use super::compiler::Compiler;
+use super::fault::Result;
 use super::plan::Locks;
 use super::syntax::folded;
 
@@ -38,11 +39,16 @@ impl Compiler<'_> {
     }
 
     /// What LOCK TABLE asks for.
-    pub(super) fn lock_tables(&mut self, lock: &Lock) {
+    pub(super) fn lock_tables(&mut self, lock: &Lock) -> Result<()> {
+        for table in &lock.tables {
+            self.refuse_missing_schema(&table.name)?;
+            self.table(&table.name)?;
+        }
         self.add_locks(match lock.tables.first() {
             Some(table) if lock.nowait => Locks::Refuse(format!("relation \"{}\"", last(&table.name))),
             _ => Locks::Wait,
         });
+        Ok(())
     }
 
     /// Who is not to wait fails; who waits anyway skips nothing.

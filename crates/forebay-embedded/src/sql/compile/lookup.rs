@@ -8,10 +8,12 @@ use sqlparser::ast::{ObjectName, ObjectNamePart};
 use super::compiler::Compiler;
 use super::fault::{Fault, Result, unreadable};
 use super::namespace::{
-    PUBLIC, SEPARATOR, is_reserved, missing, refuse_separator, schemas, session_path, shown, stored, told, written,
+    PUBLIC, SEPARATOR, is_reserved, missing, parted, refuse_separator, schemas, session_path, shown, stored,
+    unfold_names, written,
 };
 use super::schema::Table;
 use super::types;
+use crate::sql::identifier::made_of;
 
 impl Compiler<'_> {
     /// The names in the file that a name may mean, the first that is there first; nothing if there is no such schema.
@@ -92,6 +94,14 @@ impl Compiler<'_> {
                 .any(|known| known == name))
     }
 
+    /// For statements to which a schema that is not there is another error than a relation that is not.
+    pub(super) fn refuse_missing_schema(&self, name: &ObjectName) -> Result<()> {
+        match written(name)? {
+            (Some(schema), _) if !self.has_schema(&schema)? => Err(missing(&schema)),
+            _ => Ok(()),
+        }
+    }
+
     /// A fault in the words of who does not know the file: `"x::t"` is the relation `"t"`, and `x::t` is `x.t`.
     pub(super) fn as_told(&self, mut fault: Fault) -> Fault {
         if let Ok(schemas) = schemas(self.schema.connection()) {
@@ -99,7 +109,7 @@ impl Compiler<'_> {
                 .into_iter()
                 .flatten()
             {
-                told(text, &schemas);
+                unfold_names(text, &schemas);
             }
         }
         fault
@@ -111,13 +121,26 @@ impl Compiler<'_> {
             return Ok(None);
         }
         if if_not_exists {
-            self.notice = Some(format!("relation \"{}\" already exists, skipping", shown(name)));
+            self.notices
+                .push(format!("relation \"{}\" already exists, skipping", shown(name)));
             return Ok(Some(Vec::new()));
         }
         Err(Fault::new(
             "42P07",
             format!("relation \"{}\" already exists", shown(name)),
         ))
+    }
+
+    /// PostgreSQL's name for an index or a sequence that belongs to a table and is given none; both by their names in the file.
+    pub(super) fn free_name(&self, table: &str, columns: &str, kind: &str) -> Result<String> {
+        let (schema, table) = parted(table);
+        let mut name = stored(schema, &made_of(table, columns, kind));
+        let mut number = 0;
+        while self.is_taken(&name)? {
+            number += 1;
+            name = stored(schema, &made_of(table, columns, &format!("{kind}{number}")));
+        }
+        Ok(name)
     }
 
     pub(super) fn is_taken(&self, name: &str) -> Result<bool> {

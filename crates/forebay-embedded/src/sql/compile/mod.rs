@@ -65,6 +65,7 @@ mod subquery;
 mod symbol;
 pub(crate) mod syntax;
 mod table;
+mod table_function;
 pub(crate) mod types;
 mod update;
 mod view;

@@ -6,10 +6,10 @@
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 
 use super::fault::{Fault, Result};
-use super::sqlite_text::identifier;
 use super::syntax::folded;
 use super::types;
 use crate::sql::environment::Environment;
+use crate::sql::identifier::{cut, quote_identifier};
 
 /// Where the schemas beside `public` are kept.
 pub(crate) const SCHEMAS: &str = "CREATE TABLE \"forebay_schema\" (name TEXT PRIMARY KEY)";
@@ -86,8 +86,8 @@ pub(crate) fn schemas(connection: &rusqlite::Connection) -> rusqlite::Result<Vec
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Names in the file, of these schemas, as a client writes them.
-pub(super) fn told(text: &mut String, schemas: &[String]) {
+/// Writes the names in the file that a text for the client holds, of these schemas, as a client writes them.
+pub(super) fn unfold_names(text: &mut String, schemas: &[String]) {
     for schema in schemas {
         let prefix = stored(schema, "");
         if text.contains(&prefix) {
@@ -133,16 +133,12 @@ pub(super) fn is_reserved(name: &str) -> bool {
     lower.starts_with("sqlite_") || lower.starts_with("forebay_")
 }
 
-/// A relation's name as one would have to write it.
-pub(crate) fn identifier_if_needed(name: &str) -> String {
-    let (schema, within) = parted(name);
-    if schema != "public" {
-        return format!("{}.{}", identifier_if_needed(schema), identifier_if_needed(within));
+/// A relation as one would have to write it in SQL, by its name in the file.
+pub(crate) fn quote_relation(stored: &str) -> String {
+    match parted(stored) {
+        (PUBLIC, name) => quote_identifier(name),
+        (schema, name) => format!("{}.{}", quote_identifier(schema), quote_identifier(name)),
     }
-    let plain = name
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if plain { name.to_owned() } else { identifier(name) }
 }
 
 /// A name in `public`.
@@ -203,14 +199,14 @@ pub(super) fn name_parts(text: &str) -> Result<Vec<String>> {
             let Some(end) = end else {
                 return Err(Fault::new("42602", "invalid name syntax"));
             };
-            parts.push(name);
+            parts.push(cut(name));
             rest = &quoted[end..];
         } else {
             let end = rest.find('.').unwrap_or(rest.len());
             if end == 0 {
                 return Err(Fault::new("42602", "invalid name syntax"));
             }
-            parts.push(rest[..end].to_ascii_lowercase());
+            parts.push(cut(rest[..end].to_ascii_lowercase()));
             rest = &rest[end..];
         }
         match rest.strip_prefix('.') {

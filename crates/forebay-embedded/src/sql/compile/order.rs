@@ -2,7 +2,9 @@
 //!
 //! Promises: PostgreSQL's order, with NULL last where it ascends and first where it descends; of each group DISTINCT ON keeps the first row in it.
 
-use sqlparser::ast::{Expr, OrderByExpr, OrderByOptions, OrderBySort};
+use std::borrow::Cow;
+
+use sqlparser::ast::{Expr, OrderByExpr, OrderByOptions, OrderBySort, UnaryOperator, Value};
 
 use super::body::Leaf;
 use super::compiler::Compiler;
@@ -39,23 +41,7 @@ impl Compiler<'_> {
                     }
                     first.map(|(place, _)| place)
                 }
-                Expr::Value(value) => match &value.value {
-                    sqlparser::ast::Value::Number(digits, _) => {
-                        let number: usize = digits
-                            .parse()
-                            .map_err(|_| Fault::new("42601", "non-integer constant in ORDER BY"))?;
-                        if number == 0 || number > leaf.items.len() {
-                            return Err(Fault::new(
-                                "42P10",
-                                format!("ORDER BY position {number} is not in select list"),
-                            ));
-                        }
-                        Some(number - 1)
-                    }
-                    sqlparser::ast::Value::Placeholder(_) => None,
-                    _ => return Err(Fault::new("42601", "non-integer constant in ORDER BY")),
-                },
-                _ => None,
+                constant => position(constant, "ORDER BY", leaf.items.len())?,
             };
             let (scalar, text) = match place {
                 Some(place) => {
@@ -85,6 +71,10 @@ impl Compiler<'_> {
                         continue;
                     }
                     let text = scalar.compared();
+                    // SQLite might fold it to a number, and take that for a column's place. It orders no rows.
+                    if is_the_same_for_all(&scalar) {
+                        continue;
+                    }
                     (scalar, text)
                 }
             };
@@ -104,17 +94,11 @@ impl Compiler<'_> {
         let mut on_keys = Vec::new();
         for expression in on {
             let place = match unnested(expression) {
-                Expr::Value(value) => match &value.value {
-                    sqlparser::ast::Value::Number(digits, _) => {
-                        digits.parse::<usize>().ok().and_then(|n| n.checked_sub(1))
-                    }
-                    _ => None,
-                },
                 Expr::Identifier(name) => {
                     let name = folded(name);
                     leaf.items.iter().position(|item| item.name == name)
                 }
-                _ => None,
+                constant => position(constant, "DISTINCT ON", leaf.items.len())?,
             };
             let scalar = match place.and_then(|place| leaf.items.get(place)) {
                 Some(item) => item.scalar.clone(),
@@ -164,6 +148,52 @@ impl Compiler<'_> {
     }
 }
 
+/// The place in a select list of `count` items that a constant in a clause stands for; nothing for what is no constant.
+pub(super) fn position(expression: &Expr, clause: &str, count: usize) -> Result<Option<usize>> {
+    let Some(constant) = constant(expression) else {
+        return Ok(None);
+    };
+    let Ok(number) = constant.parse::<i32>() else {
+        return Err(Fault::new("42601", format!("non-integer constant in {clause}")));
+    };
+    usize::try_from(number)
+        .ok()
+        .and_then(|number| number.checked_sub(1))
+        .filter(|place| *place < count)
+        .map(Some)
+        .ok_or_else(|| {
+            let message = format!("{clause} position {number} is not in select list");
+            Fault::new("42P10", message)
+        })
+}
+
+/// A literal as it is written, with the minus before it: to PostgreSQL's grammar they are one.
+fn constant(expression: &Expr) -> Option<Cow<'_, str>> {
+    match unnested(expression) {
+        Expr::Value(value) => match &value.value {
+            Value::Placeholder(_) => None,
+            Value::Number(digits, _) => Some(digits.into()),
+            _ => Some("".into()),
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => {
+            let number = constant(expr).filter(|number| !number.is_empty())?;
+            Some(match number.strip_prefix('-') {
+                Some(number) => number.to_owned().into(),
+                None => format!("-{number}").into(),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is made of constants and operators alone. Whatever has a name, a column or a function, has it in quotes.
+fn is_the_same_for_all(scalar: &Scalar) -> bool {
+    !scalar.volatile && !scalar.aggregate && !scalar.window && !scalar.sql.contains('"')
+}
+
 /// One key of an order: PostgreSQL puts NULL last, or first where the order descends.
 #[allow(clippy::needless_pass_by_value, reason = "the text is made for this key")]
 pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions) -> Result<String> {
@@ -191,15 +221,7 @@ pub(super) fn order_key(scalar: &Scalar, text: String, options: &OrderByOptions)
 pub(super) fn output_key(key: &OrderByExpr, columns: &[ResultColumn]) -> Result<String> {
     let place = match unnested(&key.expr) {
         Expr::Identifier(name) => columns.iter().position(|column| column.name == folded(name)),
-        Expr::Value(value) => match &value.value {
-            sqlparser::ast::Value::Number(digits, _) => digits
-                .parse::<usize>()
-                .ok()
-                .filter(|number| (1..=columns.len()).contains(number))
-                .map(|number| number - 1),
-            _ => None,
-        },
-        _ => None,
+        constant => position(constant, "ORDER BY", columns.len())?,
     };
     let Some(place) = place else {
         if let Expr::Identifier(name) = unnested(&key.expr) {

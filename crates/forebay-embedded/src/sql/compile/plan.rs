@@ -38,11 +38,15 @@ pub struct Plan {
     /// Holds for the settings as they are now.
     pub reads_settings: bool,
     /// What to tell the client beside the result.
-    pub notice: Option<String>,
+    pub notices: Vec<String>,
     /// The columns of the result, if the session carries some of them out.
     pub session_columns: Vec<SessionColumn>,
     /// Tables that it makes or truncates, by their names in the file.
     pub empties: Vec<String>,
+    /// Tables that it reads, by their names in the file.
+    pub tables_read: Vec<String>,
+    /// Tables that no query of the session may be open on while it is carried out, by their names in the file.
+    pub reshapes: Vec<String>,
 }
 
 impl Plan {
@@ -59,9 +63,11 @@ impl Plan {
             zone_bound: false,
             session_bound: false,
             reads_settings: false,
-            notice: None,
+            notices: Vec::new(),
             session_columns: Vec::new(),
             empties: Vec::new(),
+            tables_read: Vec::new(),
+            reshapes: Vec::new(),
         }
     }
 

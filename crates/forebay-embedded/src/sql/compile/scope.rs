@@ -296,8 +296,7 @@ impl<'a> Scope<'a> {
                 _ => None,
             };
             if let Some(mut scalar) = found {
-                let (local, outer) = self.met.get();
-                self.met.set(if own { (true, outer) } else { (local, true) });
+                self.meets(scope);
                 if let Some(ungrouped) = &mut scalar.ungrouped {
                     let written = parts.last().filter(|name| name.span.start.line > 0);
                     ungrouped.location = written.map(|_| parts[0].span.start);
@@ -325,6 +324,17 @@ impl<'a> Scope<'a> {
             .at(&parts[0])),
             [] => Ok(None),
         }
+    }
+
+    /// Notes that a column of `level` was met here, and so within each query on the way out to it.
+    fn meets(&self, level: &Self) {
+        let mut between = self;
+        while !std::ptr::eq(between, level) {
+            between.met.set((between.met.get().0, true));
+            let Some(outer) = between.outer else { return };
+            between = outer;
+        }
+        level.met.set((true, level.met.get().1));
     }
 
     /// Whether any relation, here or further out, has this name.

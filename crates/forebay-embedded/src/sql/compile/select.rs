@@ -12,15 +12,18 @@ use super::compiler::Compiler;
 use super::fault::{Fault, Result};
 use super::namespace::written;
 use super::naming::column_name;
+use super::order::position;
 use super::scalar::{Form, Scalar, refuse_ungrouped};
 use super::scope::{Grouping, Scope};
-use super::syntax::{folded, unnested};
+use super::syntax::{folded, foreign_clause, unnested};
 use super::types;
 use crate::sql::facts::{self, Context, oid};
 
 impl Compiler<'_> {
     pub(super) fn select(&mut self, select: &Select, outer: Option<&Scope<'_>>, order: &[OrderByExpr]) -> Result<Leaf> {
-        refuse_foreign_clauses(select)?;
+        if let Some(clause) = foreign_clause(select) {
+            return Err(Fault::unsupported(clause));
+        }
         let mut scope = Scope::new(outer);
         let mut rest = String::new();
         let from = self.from(&select.from, &mut scope)?;
@@ -148,21 +151,12 @@ impl Compiler<'_> {
             }
             _ => None,
         };
-        if let Expr::Value(value) = unnested(key)
-            && let sqlparser::ast::Value::Number(digits, _) = &value.value
-            && let Ok(number) = digits.parse::<usize>()
-        {
-            let starred = select
-                .projection
-                .iter()
-                .any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
-            if starred {
-                return Err(Fault::unsupported("GROUP BY a number beside *"));
-            }
-            let expression = number
-                .checked_sub(1)
-                .and_then(item)
-                .ok_or_else(|| Fault::new("42P10", format!("GROUP BY position {number} is not in select list")))?;
+        let mut items = select.projection.iter();
+        let starred = items.any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+        let count = if starred { usize::MAX } else { select.projection.len() };
+        if let Some(place) = position(key, "GROUP BY", count)? {
+            let expression = item(place).filter(|_| !starred);
+            let expression = expression.ok_or_else(|| Fault::unsupported("GROUP BY a number beside *"))?;
             return self.expression(expression, scope);
         }
         if let Expr::Identifier(name) = key {
@@ -230,27 +224,6 @@ impl Compiler<'_> {
             return Err(Fault::new("54011", "target lists can have at most 1664 entries"));
         }
         Ok(items)
-    }
-}
-
-fn refuse_foreign_clauses(select: &Select) -> Result<()> {
-    let foreign = [
-        (select.top.is_some(), "TOP"),
-        (select.into.is_some(), "SELECT INTO"),
-        (!select.lateral_views.is_empty(), "LATERAL VIEW"),
-        (select.prewhere.is_some(), "PREWHERE"),
-        (!select.connect_by.is_empty(), "CONNECT BY"),
-        (!select.cluster_by.is_empty(), "CLUSTER BY"),
-        (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
-        (!select.sort_by.is_empty(), "SORT BY"),
-        (select.qualify.is_some(), "QUALIFY"),
-        (select.value_table_mode.is_some(), "SELECT AS VALUE"),
-        (select.exclude.is_some(), "EXCLUDE"),
-        (select.select_modifiers.is_some(), "a modifier of SELECT"),
-    ];
-    match foreign.iter().find(|(there, _)| *there) {
-        Some((_, what)) => Err(Fault::unsupported(what)),
-        None => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr, ObjectName, ObjectNamePart, SequenceOptions};
 
 use super::compiler::Compiler;
 use super::fault::{Fault, Result, unreadable};
-use super::namespace::{identifier_if_needed, parted, refuse_separator, shown};
+use super::namespace::{parted, quote_relation, refuse_separator, shown};
 use super::plan::{Plan, Step, steps_of};
 use super::scalar::Form;
 use super::scope::Scope;
@@ -44,12 +44,7 @@ impl Compiler<'_> {
         options: &[SequenceOptions],
     ) -> Result<Sequence> {
         refuse_separator(column)?;
-        let mut name = format!("{table}_{column}_seq");
-        let mut number = 0;
-        while self.is_taken(&name)? {
-            number += 1;
-            name = format!("{table}_{column}_seq{number}");
-        }
+        let name = self.free_name(table, column, "seq")?;
         let mut sequence = self.sequence(name, kind, options)?;
         sequence.owner = Some((table.to_owned(), column.to_owned()));
         Ok(sequence)
@@ -64,7 +59,7 @@ impl Compiler<'_> {
         options: &[SequenceOptions],
     ) -> Result<(String, Vec<Step>)> {
         let made = self.owned_sequence(table, column, kind, options)?;
-        let default = format!("nextval({})", quoted(&identifier_if_needed(&made.name)));
+        let default = format!("nextval({})", quoted(&quote_relation(&made.name)));
         Ok((default, steps_of(made.steps()?)))
     }
 
@@ -123,7 +118,7 @@ impl Compiler<'_> {
                 if !alter.if_exists {
                     return Err(Fault::new("42P01", missing));
                 }
-                self.notice = Some(format!("{missing}, skipping"));
+                self.notices.push(format!("{missing}, skipping"));
                 return Ok(Vec::new());
             }
         }

@@ -2,24 +2,19 @@
 //!
 //! Knows PostgreSQL's spelling; nothing of schemas, types or SQLite.
 
-use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Select,
+};
 
-/// A name as PostgreSQL reads it: in lower case unless it is quoted, and at most 63 bytes long.
+use crate::sql::identifier::cut;
+
+/// A name as PostgreSQL reads it: in lower case unless it is quoted, and cut to its length.
 pub(crate) fn folded(name: &Ident) -> String {
-    const NAME_BYTES_MAX: usize = 63;
-    let mut folded = if name.quote_style.is_some() {
+    cut(if name.quote_style.is_some() {
         name.value.clone()
     } else {
         name.value.to_ascii_lowercase()
-    };
-    if folded.len() > NAME_BYTES_MAX {
-        let mut end = NAME_BYTES_MAX;
-        while !folded.is_char_boundary(end) {
-            end -= 1;
-        }
-        folded.truncate(end);
-    }
-    folded
+    })
 }
 
 /// The parts of a name as PostgreSQL reads them. `None` for names that hold more than identifiers.
@@ -60,4 +55,23 @@ pub(super) fn all_of(pattern: &Expr) -> Option<&Expr> {
         }
         _ => None,
     }
+}
+
+/// A clause of a SELECT that the parser knows and PostgreSQL does not have, or that nothing here carries out.
+pub(crate) fn foreign_clause(select: &Select) -> Option<&'static str> {
+    let foreign = [
+        (select.top.is_some(), "TOP"),
+        (select.into.is_some(), "SELECT INTO"),
+        (!select.lateral_views.is_empty(), "LATERAL VIEW"),
+        (select.prewhere.is_some(), "PREWHERE"),
+        (!select.connect_by.is_empty(), "CONNECT BY"),
+        (!select.cluster_by.is_empty(), "CLUSTER BY"),
+        (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
+        (!select.sort_by.is_empty(), "SORT BY"),
+        (select.qualify.is_some(), "QUALIFY"),
+        (select.value_table_mode.is_some(), "SELECT AS VALUE"),
+        (select.exclude.is_some(), "EXCLUDE"),
+        (select.select_modifiers.is_some(), "a modifier of SELECT"),
+    ];
+    foreign.iter().find(|(there, _)| *there).map(|(_, clause)| *clause)
 }

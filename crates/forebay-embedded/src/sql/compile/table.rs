@@ -8,11 +8,12 @@ use sqlparser::ast::{ColumnDef, ColumnOption, CreateTable, Expr, GeneratedAs, Ge
 
 use super::body::rename;
 use super::compiler::Compiler;
+use super::constraint::refuse_deferred_defaults;
 use super::definition::{ColumnDefinition, Definition, Identity, Lowered};
 use super::expression_text::parsed;
 use super::fault::{Fault, Result};
 use super::frozen::freeze;
-use super::namespace::{identifier_if_needed, parted, shown};
+use super::namespace::{parted, quote_relation, shown};
 use super::scalar::Form;
 use super::scope::{Relation, RelationColumn, Scope};
 use super::sequence::Sequence;
@@ -183,7 +184,7 @@ impl Compiler<'_> {
         let mut sequence = None;
         if serial.is_some() {
             let made = self.owned_sequence(table, &name, kind.oid, &[])?;
-            described.default = Some(format!("nextval({})", quoted(&identifier_if_needed(&made.name))));
+            described.default = Some(format!("nextval({})", quoted(&quote_relation(&made.name))));
             sequence = Some(made);
         }
         let mut constraints = Vec::new();
@@ -236,7 +237,7 @@ impl Compiler<'_> {
                     described.not_null = true;
                     let options = sequence_options.as_deref().unwrap_or(&[]);
                     let made = self.owned_sequence(table, &name, kind.oid, options)?;
-                    described.default = Some(format!("nextval({})", quoted(&identifier_if_needed(&made.name))));
+                    described.default = Some(format!("nextval({})", quoted(&quote_relation(&made.name))));
                     sequence = Some(made);
                 }
                 constraint @ (ColumnOption::PrimaryKey(_)
@@ -263,6 +264,7 @@ impl Compiler<'_> {
 
     /// Lowers the expressions of a definition: checks, generated columns, defaults.
     pub(super) fn settle_expressions(&mut self, table: &str, definition: &mut Definition) -> Result<()> {
+        refuse_deferred_defaults(definition)?;
         let mut scope = Scope::new(None);
         scope.relations.push(Relation {
             name: Some(shown(table).to_owned()),
@@ -330,24 +332,7 @@ impl Compiler<'_> {
                 self.kept = false;
                 let (scalar, literals) = self.with_literals(|compiler| {
                     let scalar = compiler.expression(&expression, &empty)?;
-                    let from = scalar.oid;
-                    compiler
-                        .convert(scalar, column.kind(), Context::Assignment)
-                        .map_err(|fault| {
-                            if fault.sqlstate == "42846" {
-                                Fault::new(
-                                    "42804",
-                                    format!(
-                                        "column \"{}\" is of type {} but default expression is of type {}",
-                                        column.name,
-                                        facts::display_name(column.oid),
-                                        facts::display_name(from)
-                                    ),
-                                )
-                            } else {
-                                fault
-                            }
-                        })
+                    compiler.default_for(scalar, &column)
                 })?;
                 self.kept = true;
                 if freeze(&mut expression, &literals) {

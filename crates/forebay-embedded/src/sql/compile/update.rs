@@ -79,6 +79,19 @@ impl Compiler<'_> {
         Ok((sql, columns))
     }
 
+    /// The name of the table that is changed inside SQLite, and a scope whose first relation it is.
+    fn changed_scope(&mut self, table: &Table, alias: Option<&String>) -> Result<(String, Scope<'static>)> {
+        self.names += 1;
+        let own = format!("\"r{}\"", self.names);
+        let mut scope = Scope::new(None);
+        let mut relation = self.base_relation(table, &own, None)?;
+        if let Some(alias) = alias {
+            relation.name = Some(alias.clone());
+        }
+        scope.relations.push(relation);
+        Ok((own, scope))
+    }
+
     /// An UPDATE up to its RETURNING.
     pub(super) fn updating(&mut self, update: &Update) -> Result<Changing> {
         if update.or.is_some() || update.limit.is_some() || !update.order_by.is_empty() || update.output.is_some() {
@@ -86,14 +99,7 @@ impl Compiler<'_> {
         }
         let (name, alias) = plain_table(&update.table, "UPDATE")?;
         let table = self.changed_table(name, "UPDATE of")?;
-        self.names += 1;
-        let own = format!("\"r{}\"", self.names);
-        let mut scope = Scope::new(None);
-        let mut relation = self.base_relation(&table, &own, None)?;
-        if let Some(alias) = &alias {
-            relation.name = Some(alias.clone());
-        }
-        scope.relations.push(relation);
+        let (own, mut scope) = self.changed_scope(&table, alias.as_ref())?;
         let others = match &update.from {
             None => None,
             Some(UpdateTableFromKind::AfterSet(items)) => Some(self.from(items, &mut scope)?),
@@ -153,14 +159,7 @@ impl Compiler<'_> {
         };
         let (name, alias) = plain_table(table, "DELETE")?;
         let table = self.changed_table(name, "DELETE from")?;
-        self.names += 1;
-        let own = format!("\"r{}\"", self.names);
-        let mut scope = Scope::new(None);
-        let mut relation = self.base_relation(&table, &own, None)?;
-        if let Some(alias) = &alias {
-            relation.name = Some(alias.clone());
-        }
-        scope.relations.push(relation);
+        let (own, mut scope) = self.changed_scope(&table, alias.as_ref())?;
         let others = match &delete.using {
             None => None,
             Some(items) => Some(self.from(items, &mut scope)?),

@@ -18,7 +18,15 @@ impl Compiler<'_> {
     /// A WITH clause, whose names are known from then on; `outer` are those around its query.
     pub(super) fn with(&mut self, with: &With, outer: Option<&Scope<'_>>) -> Result<String> {
         let mut parts = Vec::new();
-        for cte in &with.cte_tables {
+        for (place, cte) in with.cte_tables.iter().enumerate() {
+            let name = folded(&cte.alias.name);
+            if with.cte_tables[..place]
+                .iter()
+                .any(|before| folded(&before.alias.name) == name)
+            {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return Err(Fault::new("42712", message).at(&cte.alias.name));
+            }
             parts.push(self.cte(cte, with.recursive, outer)?);
         }
         let recursive = if with.recursive { "RECURSIVE " } else { "" };

@@ -10,7 +10,7 @@ use rusqlite::functions::{Aggregate, Context, WindowAggregate};
 use rusqlite::types::Value;
 
 use super::error::raised;
-use super::told::told;
+use super::session_context::session_context;
 use super::value::{data, datum, types, utc, value};
 
 /// An aggregate of PostgreSQL's that is no aggregate of SQLite's.
@@ -48,7 +48,7 @@ impl KnownAggregate {
         if self.in_session && count > 0 {
             count -= 1;
             if let Datum::Text(text) = datum(context.get_raw(count))? {
-                session = Some(told(text)?);
+                session = Some(session_context(text)?);
             }
         }
         if self.typed && count > 0 {
@@ -59,7 +59,7 @@ impl KnownAggregate {
         }
         let arguments = data(context, count)?;
         let environment: &Environment = match &session {
-            Some(told) => &told.values,
+            Some(session) => &session.values,
             None => utc(),
         };
         if self.gathers {

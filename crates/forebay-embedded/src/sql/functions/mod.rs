@@ -4,15 +4,16 @@
 //! that begin with `forebay_`. Values come and go in their stored forms. The text of a failure carries PostgreSQL's SQLSTATE, message, detail and
 //! hint, which [`marked_error`] takes apart.
 //!
-//! SQLite's functions know no session: what they must be told of it comes as the text of one parameter ([`Told`]).
+//! SQLite's functions know no session: what they must know of it comes as the text of one parameter ([`SessionContext`]).
 
 mod aggregate;
 mod collation;
 mod error;
+mod rows;
 mod sequence_change;
 mod sequences;
+mod session_context;
 mod special;
-mod told;
 mod value;
 
 use std::sync::Arc;
@@ -27,14 +28,14 @@ pub(crate) use error::About;
 pub use error::{Marked, marked_error};
 pub(crate) use sequence_change::{SequenceChange, sequence_bounds};
 pub use sequences::{GIVE_BACK, Sequences};
-pub(crate) use special::clock_micros;
-pub use told::{Told, zone};
+pub use session_context::{SessionContext, zone};
+pub(crate) use special::{clock_micros, stored_timestamptz};
 
 use super::compile::types::ARRAY_COLLATIONS;
 use aggregate::aggregates;
 use collation::{COMPARISONS, compare_arrays};
 use error::raised;
-use told::told;
+use session_context::session_context;
 use value::{data, datum, types, utc, value};
 
 /// Adds all functions and collations to a connection.
@@ -59,7 +60,7 @@ pub fn register(connection: &mut Connection, sequences: &Arc<Sequences>) -> rusq
     sequences::register(connection, sequences)
 }
 
-/// Calls a function of PostgreSQL's; behind its own arguments stand their types and what is told of the session, if it asked for them.
+/// Calls a function of PostgreSQL's; behind its own arguments stand their types and the session's context, if it asked for them.
 fn call(function: &'static Function, context: &Context<'_>) -> rusqlite::Result<Value> {
     let mut count = context.len();
     let mut session = None;
@@ -67,7 +68,7 @@ fn call(function: &'static Function, context: &Context<'_>) -> rusqlite::Result<
         count -= 1;
         let last = context.get_raw(count);
         if let Datum::Text(text) = datum(last)? {
-            session = Some(told(text)?);
+            session = Some(session_context(text)?);
         }
     }
     let mut kinds = Vec::new();
@@ -80,7 +81,7 @@ fn call(function: &'static Function, context: &Context<'_>) -> rusqlite::Result<
     }
     let arguments = data(context, count)?;
     let environment: &Environment = match &session {
-        Some(told) => &told.values,
+        Some(session) => &session.values,
         None => utc(),
     };
     function

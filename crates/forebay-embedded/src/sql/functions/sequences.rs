@@ -10,6 +10,9 @@
 //! mistaken for the one before it. What ALTER SEQUENCE has changed and a rollback has put back goes on where it stood. Where a new
 //! beginning was taken back otherwise, numbers that only transactions had that were rolled back may be given again.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -23,10 +26,11 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::error::raised;
 use super::sequence_change::{Described, SequenceChange};
+use super::session_context::SessionContext;
 use super::special::clock_micros;
-use super::told::Told;
-use super::value::{data, datum};
-use crate::sql::compile::namespace::{identifier_if_needed, parted, sequence_name};
+use super::value::{data, datum, text_at};
+use crate::sql::compile::namespace::{parted, sequence_name};
+use crate::sql::identifier::quote_identifier;
 
 /// For how many transactions like the last one the file is ahead of memory. PostgreSQL's log is that many numbers ahead.
 const AHEAD: i64 = 32;
@@ -142,16 +146,6 @@ pub(super) fn register(connection: &mut Connection, sequences: &Arc<Sequences>) 
     Ok(())
 }
 
-fn text<'a>(context: &'a Context<'_>, index: usize) -> rusqlite::Result<&'a str> {
-    match datum(context.get_raw(index))? {
-        Datum::Text(text) => Ok(text),
-        _ => Err(raised(ValueError::new(
-            "XX000",
-            "a sequence's function was called wrongly",
-        ))),
-    }
-}
-
 fn integer(context: &Context<'_>, index: usize) -> rusqlite::Result<Option<i64>> {
     match datum(context.get_raw(index))? {
         Datum::Integer(integer) => Ok(Some(integer)),
@@ -239,11 +233,11 @@ fn logged(connection: &Connection, name: &str) -> rusqlite::Result<Option<Row>> 
 }
 
 fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
-    let session = Told::session(text(context, 0)?)?;
+    let session = SessionContext::session(text_at(context, 0)?)?;
     if datum(context.get_raw(1))? == Datum::Null {
         return Ok(Value::Null);
     }
-    let name = text(context, 1)?;
+    let name = text_at(context, 1)?;
     let mut state = sequences.state.lock();
     let next = loop {
         let sequence = match state.sequences.get_mut(name) {
@@ -400,7 +394,7 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
     };
     let life = integer(context, 2)?;
     let mut state = sequences.state.lock();
-    Ok(Value::Integer(match state.sequences.get_mut(text(context, 0)?) {
+    Ok(Value::Integer(match state.sequences.get_mut(text_at(context, 0)?) {
         // Of that life: another one was taken back.
         Some(sequence)
             if sequence.called
@@ -418,11 +412,11 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
 }
 
 fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let session = Told::session(text(context, 0)?)?;
+    let session = SessionContext::session(text_at(context, 0)?)?;
     if datum(context.get_raw(1))? == Datum::Null {
         return Ok(Value::Null);
     }
-    let name = text(context, 1)?;
+    let name = text_at(context, 1)?;
     let state = sequences.state.lock();
     match state.sessions.get(&session).and_then(|seen| seen.numbers.get(name)) {
         Some(number) => Ok(Value::Integer(*number)),
@@ -440,7 +434,7 @@ fn currval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
 }
 
 fn lastval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let session = Told::session(text(context, 0)?)?;
+    let session = SessionContext::session(text_at(context, 0)?)?;
     let state = sequences.state.lock();
     state
         .sessions
@@ -451,11 +445,11 @@ fn lastval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
 }
 
 fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let session = Told::session(text(context, 0)?)?;
+    let session = SessionContext::session(text_at(context, 0)?)?;
     if data(context, context.len())?.contains(&Datum::Null) {
         return Ok(Value::Null);
     }
-    let name = text(context, 1)?;
+    let name = text_at(context, 1)?;
     let number = integer(context, 2)?.unwrap_or_default();
     let called = context.len() < 4 || integer(context, 3)? == Some(1);
     let mut state = sequences.state.lock();
@@ -493,7 +487,7 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
 /// The sequence has changed in the file: it is read again.
 fn forget(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
     let mut state = sequences.state.lock();
-    let name = text(context, 0)?;
+    let name = text_at(context, 0)?;
     state.sequences.remove(name);
     state.altered.remove(name);
     Ok(Value::Null)
@@ -501,8 +495,8 @@ fn forget(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
 
 /// `(name, change)`: ALTER SEQUENCE, in the transaction. The file has the last number itself then, in a life of its own.
 fn alter(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
-    let name = text(context, 0)?;
-    let change: SequenceChange = serde_json::from_str(text(context, 1)?).map_err(|error| {
+    let name = text_at(context, 0)?;
+    let change: SequenceChange = serde_json::from_str(text_at(context, 1)?).map_err(|error| {
         raised(ValueError::new(
             "XX000",
             format!("a change of a sequence cannot be read: {error}"),
@@ -569,7 +563,7 @@ fn name(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
 
 /// `(table, column)`: the sequence that goes with the column, as PostgreSQL writes its name.
 fn serial_sequence(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Value> {
-    let (table, column) = (text(context, 0)?, text(context, 1)?);
+    let (table, column) = (text_at(context, 0)?, text_at(context, 1)?);
     let owned: Option<String> = with_connection(context, |connection| {
         if !is_there(connection)? {
             return Ok(None);
@@ -581,255 +575,6 @@ fn serial_sequence(context: &Context<'_>, _: &Sequences) -> rusqlite::Result<Val
     })?;
     Ok(owned.map_or(Value::Null, |owned| {
         let (schema, name) = parted(&owned);
-        Value::Text(format!(
-            "{}.{}",
-            identifier_if_needed(schema),
-            identifier_if_needed(name)
-        ))
+        Value::Text(format!("{}.{}", quote_identifier(schema), quote_identifier(name)))
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-    use std::path::Path;
-
-    use super::*;
-    use crate::sql::compile::SEQUENCES;
-    use crate::sql::register;
-
-    fn open(path: &Path) -> Connection {
-        let mut connection = Connection::open(path).unwrap();
-        connection.pragma_update(None, "journal_mode", "wal").unwrap();
-        connection.pragma_update(None, "synchronous", "off").unwrap();
-        register(&mut connection, &Arc::default()).unwrap();
-        connection
-    }
-
-    fn with_sequence(path: &Path) -> Connection {
-        let connection = open(path);
-        connection.execute_batch(SEQUENCES).unwrap();
-        connection
-            .execute_batch("INSERT INTO forebay_sequence VALUES ('s', 'bigint', 1, 1, 1, 100000, 0, 1, 0, NULL, NULL)")
-            .unwrap();
-        connection
-    }
-
-    fn next(connection: &Connection) -> i64 {
-        let told = Told::text(0, 1, "UTC");
-        connection
-            .query_row("SELECT forebay_nextval(?1, 's')", [told], |row| row.get(0))
-            .unwrap()
-    }
-
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
-    fn random(state: &mut u64, below: u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = *state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
-    }
-
-    /// What was given since the sequence began, or began anew.
-    #[derive(Clone, Default)]
-    struct Life {
-        given: HashSet<i64>,
-        /// Of those, what is committed, or will be if the transaction is.
-        kept: HashSet<i64>,
-    }
-
-    impl Life {
-        fn undo(&mut self, (kept, began_anew): &(HashSet<i64>, bool)) {
-            self.kept.clone_from(kept);
-            if *began_anew {
-                self.given.clone_from(kept);
-            }
-        }
-    }
-
-    #[test]
-    fn a_number_is_given_once_whatever_becomes_of_the_transaction() {
-        for seed in 0..60_u64 {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("s.db");
-            let mut connection = with_sequence(&path);
-            let mut state = seed;
-            let mut life = Life::default();
-            // Of the transaction and its savepoints: what was kept before, and whether the sequence began anew since.
-            let mut marks: Vec<(HashSet<i64>, bool)> = Vec::new();
-            for _ in 0..400 {
-                match random(&mut state, 20) {
-                    0 | 1 if marks.is_empty() => {
-                        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-                        marks.push((life.kept.clone(), false));
-                    }
-                    2 | 3 if !marks.is_empty() => {
-                        connection
-                            .execute_batch(&format!("SAVEPOINT p{}", marks.len()))
-                            .unwrap();
-                        marks.push((life.kept.clone(), false));
-                    }
-                    4 if marks.len() > 1 => {
-                        let place = 1 + usize::try_from(random(&mut state, marks.len() as u64 - 1)).unwrap();
-                        connection.execute_batch(&format!("ROLLBACK TO p{place}")).unwrap();
-                        marks.truncate(place + 1);
-                        life.undo(&marks[place]);
-                        marks[place].1 = false;
-                    }
-                    5 if !marks.is_empty() => {
-                        connection.execute_batch("COMMIT").unwrap();
-                        marks.clear();
-                    }
-                    6 if !marks.is_empty() => {
-                        connection.execute_batch("ROLLBACK").unwrap();
-                        life.undo(&marks[0]);
-                        marks.clear();
-                    }
-                    7 if random(&mut state, 4) == 0 => {
-                        connection
-                            .execute_batch(
-                                "UPDATE forebay_sequence SET last = start, called = 0; SELECT forebay_forget_sequence('s')",
-                            )
-                            .unwrap();
-                        for mark in &mut marks {
-                            mark.1 = true;
-                        }
-                        life = Life::default();
-                    }
-                    9 if random(&mut state, 2) == 0 => {
-                        connection
-                            .execute_batch("SELECT forebay_alter_sequence('s', '{\"cycle\":false}')")
-                            .unwrap();
-                        // What is given from here on is taken back with it, as in PostgreSQL.
-                        for mark in &mut marks {
-                            mark.1 = true;
-                        }
-                    }
-                    10 if random(&mut state, 8) == 0 => {
-                        connection
-                            .execute_batch("SELECT forebay_alter_sequence('s', '{\"restart\":[]}')")
-                            .unwrap();
-                        for mark in &mut marks {
-                            mark.1 = true;
-                        }
-                        life = Life::default();
-                    }
-                    8 if random(&mut state, 4) == 0 => {
-                        // The process ends, and what was not committed with it.
-                        if let Some((kept, _)) = marks.first() {
-                            life.kept = kept.clone();
-                        }
-                        marks.clear();
-                        life.given = life.kept.clone();
-                        drop(connection);
-                        connection = open(&path);
-                    }
-                    _ => {
-                        let number = next(&connection);
-                        assert!(life.given.insert(number), "seed {seed}: {number} was given twice");
-                        life.kept.insert(number);
-                    }
-                }
-            }
-        }
-    }
-
-    fn in_turn(connection: &Connection, count: usize) -> Vec<i64> {
-        (0..count).map(|_| next(connection)).collect()
-    }
-
-    #[test]
-    fn a_change_that_was_taken_back_leaves_no_gap() {
-        for change in ["{\"restart\":[7]}", "{\"increment\":3}"] {
-            let folder = tempfile::tempdir().unwrap();
-            let connection = with_sequence(&folder.path().join("s.db"));
-            assert_eq!(in_turn(&connection, 2), [1, 2]);
-            let alter = format!("BEGIN; SELECT forebay_alter_sequence('s', '{change}')");
-            connection.execute_batch(&alter).unwrap();
-            in_turn(&connection, 2);
-            connection.execute_batch("ROLLBACK").unwrap();
-            assert_eq!(in_turn(&connection, 2), [3, 4], "{change}");
-        }
-    }
-
-    #[test]
-    fn an_end_that_was_taken_back_is_none() {
-        for cycle in [false, true] {
-            let folder = tempfile::tempdir().unwrap();
-            let connection = with_sequence(&folder.path().join("s.db"));
-            let change = format!("SELECT forebay_alter_sequence('s', '{{\"maximum\":[2],\"cycle\":{cycle}}}')");
-            connection.execute_batch(&format!("BEGIN; {change}")).unwrap();
-            assert_eq!(in_turn(&connection, 2), [1, 2]);
-            connection.execute_batch("ROLLBACK").unwrap();
-            assert_eq!(in_turn(&connection, 3), [1, 2, 3], "{cycle}");
-        }
-    }
-
-    #[test]
-    fn a_new_beginning_that_was_taken_back_ends_also_at_the_bound_of_the_old_life() {
-        // So many numbers that the next one would be beyond what the file says.
-        for count in 1..=usize::try_from(2 * AHEAD + 4).unwrap() {
-            let folder = tempfile::tempdir().unwrap();
-            let connection = with_sequence(&folder.path().join("s.db"));
-            let mut given: HashSet<i64> = in_turn(&connection, 100).into_iter().collect();
-            connection
-                .execute_batch("BEGIN; SELECT forebay_alter_sequence('s', '{\"restart\":[]}')")
-                .unwrap();
-            in_turn(&connection, count);
-            connection.execute_batch("ROLLBACK").unwrap();
-            for number in in_turn(&connection, 3) {
-                assert!(given.insert(number), "{number} was given twice, after {count}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_orderly_end_says_nothing_of_a_life_that_was_taken_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let connection = with_sequence(&path);
-        in_turn(&connection, 20);
-        connection
-            .execute_batch("BEGIN; SELECT forebay_alter_sequence('s', '{\"restart\":[]}')")
-            .unwrap();
-        in_turn(&connection, 1);
-        connection.execute_batch("ROLLBACK").unwrap();
-        connection.execute_batch(GIVE_BACK).unwrap();
-        drop(connection);
-        assert!(next(&open(&path)) > 20);
-    }
-
-    #[test]
-    fn the_file_is_written_once_for_many_transactions_and_none_is_left_out_at_an_orderly_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let connection = with_sequence(&path);
-        let last = |connection: &Connection| -> i64 {
-            connection
-                .query_row("SELECT last FROM forebay_sequence", (), |row| row.get(0))
-                .unwrap()
-        };
-        let mut written = 0;
-        for transaction in 0..320 {
-            let before = last(&connection);
-            connection.execute_batch("BEGIN").unwrap();
-            for number in 1..=10 {
-                assert_eq!(next(&connection), transaction * 10 + number);
-            }
-            connection.execute_batch("COMMIT").unwrap();
-            written += i32::from(last(&connection) != before);
-        }
-        assert!(written < 20, "{written} of 320 transactions wrote the sequence");
-        connection.execute_batch(GIVE_BACK).unwrap();
-        assert_eq!(last(&connection), 3_200);
-        assert_eq!(next(&connection), 3_201);
-        drop(connection);
-        let connection = open(&path);
-        assert!(next(&connection) > 3_201);
-        connection.execute_batch(GIVE_BACK).unwrap();
-        let given = last(&connection);
-        drop(connection);
-        assert_eq!(next(&open(&path)), given + 1);
-    }
 }

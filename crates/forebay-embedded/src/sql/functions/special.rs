@@ -1,4 +1,4 @@
-//! What compiled statements need beside PostgreSQL's own functions: values by type, arrays, rows of functions, checks.
+//! What compiled statements need beside PostgreSQL's own functions: values by type, arrays, checks.
 //!
 //! Knows the stored forms; nothing of statements.
 
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_pg_values::array::Array;
-use forebay_pg_values::json::Flavor;
-use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, ValueError, array, json, temporal, text_form};
+
+use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, ValueError, array, temporal, text_form};
 use rand::Rng;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
@@ -17,20 +17,17 @@ use rusqlite::types::Value;
 
 use super::collation::compare_collated;
 use super::error::{About, raised, raised_about};
-use super::told::told;
-use super::value::{data, datum, utc, value};
-
-/// More rows than this of one call of generate_series are refused: they are made before the first is read.
-const SERIES_MAX: usize = 10_000_000;
-
-type Result<T> = std::result::Result<T, ValueError>;
+use super::rows::{abreast, rows, series};
+use super::session_context::session_context;
+use super::value::{data, datum, text_at, type_at, utc, value};
 
 pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     type Body = fn(&Context<'_>) -> rusqlite::Result<Value>;
-    let scalars: [(&str, FunctionFlags, Body); 24] = [
+    let scalars: [(&str, FunctionFlags, Body); 25] = [
         ("forebay_now", fixed, now),
+        ("forebay_asked", fixed, asked),
         ("forebay_clock", moving, |_| {
             Ok(Value::Text(stored_timestamptz(clock_micros())?))
         }),
@@ -70,8 +67,8 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_aggregate_function("forebay_gather", 2, fixed, Gather)
 }
 
-/// A time, as a timestamptz is stored.
-fn stored_timestamptz(micros: i64) -> rusqlite::Result<String> {
+/// A time in microseconds since 1970, as a timestamptz is stored.
+pub(crate) fn stored_timestamptz(micros: i64) -> rusqlite::Result<String> {
     const UNIX_TO_2000_MICROS: i64 = 946_684_800_000_000;
     temporal::timestamp_from_micros(micros - UNIX_TO_2000_MICROS).map_err(raised)
 }
@@ -92,24 +89,14 @@ fn random_uuid() -> String {
     uuid::Uuid::from_bytes(bytes).to_string()
 }
 
-fn text_at<'a>(context: &'a Context<'_>, index: usize) -> rusqlite::Result<&'a str> {
-    match datum(context.get_raw(index))? {
-        Datum::Text(text) => Ok(text),
-        _ => Err(raised(ValueError::new(
-            "XX000",
-            "a compiled statement is not as it should be",
-        ))),
-    }
-}
-
-fn type_at(context: &Context<'_>, index: usize) -> rusqlite::Result<Type> {
-    Type::from_name(text_at(context, index)?)
-        .ok_or_else(|| raised(ValueError::new("XX000", "a compiled statement names no type")))
-}
-
 fn now(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let told = told(text_at(context, 0)?)?;
-    Ok(Value::Text(stored_timestamptz(told.values.now_micros)?))
+    let session = session_context(text_at(context, 0)?)?;
+    Ok(Value::Text(stored_timestamptz(session.values.now_micros)?))
+}
+
+fn asked(context: &Context<'_>) -> rusqlite::Result<Value> {
+    let session = session_context(text_at(context, 0)?)?;
+    Ok(Value::Text(stored_timestamptz(session.asked_micros)?))
 }
 
 /// `(value, type, session)`: the value's text. The session may be left out where it makes no difference.
@@ -118,11 +105,11 @@ fn write(context: &Context<'_>) -> rusqlite::Result<Value> {
     if given == Datum::Null {
         return Ok(Value::Null);
     }
-    let told = match context.len() {
+    let session = match context.len() {
         2 => None,
-        _ => Some(told(text_at(context, 2)?)?),
+        _ => Some(session_context(text_at(context, 2)?)?),
     };
-    let environment = told.as_ref().map_or(utc(), |told| &told.values);
+    let environment = session.as_ref().map_or(utc(), |session| &session.values);
     let mut out = String::new();
     match (type_at(context, 1)?, given) {
         (Type::Scalar(kind), _) => text_form::write(kind, given, environment, &mut out),
@@ -140,10 +127,10 @@ fn read(context: &Context<'_>) -> rusqlite::Result<Value> {
         Datum::Text(text) => text,
         _ => return Err(raised(ValueError::new("XX001", "a text is not stored as one"))),
     };
-    let told = told(text_at(context, 2)?)?;
+    let session = session_context(text_at(context, 2)?)?;
     match type_at(context, 1)? {
-        Type::Scalar(kind) => text_form::parse(kind, -1, given, &told.values),
-        Type::Array(kind) => array::parse(kind, -1, given, &told.values).map(Owned::Text),
+        Type::Scalar(kind) => text_form::parse(kind, -1, given, &session.values),
+        Type::Array(kind) => array::parse(kind, -1, given, &session.values).map(Owned::Text),
     }
     .map_err(raised)
     .and_then(value)
@@ -227,33 +214,6 @@ fn subscript(context: &Context<'_>) -> rusqlite::Result<Value> {
         }
     }
     array::subscript(kind, stored, &indexes).map_err(raised).and_then(value)
-}
-
-/// Arrays side by side: a row an element, as many as the longest has.
-fn abreast(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let mut arrays = Vec::new();
-    for index in 0..context.len() {
-        let elements: Vec<serde_json::Value> = match datum(context.get_raw(index))? {
-            Datum::Text(text) => serde_json::from_str(text).map_err(|error| {
-                raised(ValueError::new(
-                    "XX001",
-                    format!("a stored array cannot be read: {error}"),
-                ))
-            })?,
-            _ => Vec::new(),
-        };
-        arrays.push(elements);
-    }
-    let count = arrays.iter().map(Vec::len).max().unwrap_or(0);
-    let rows: Vec<serde_json::Value> = (0..count)
-        .map(|row| {
-            let of_row = arrays
-                .iter_mut()
-                .map(|array| array.get_mut(row).map(serde_json::Value::take));
-            of_row.map(Option::unwrap_or_default).collect()
-        })
-        .collect();
-    Ok(Value::Text(serde_json::Value::Array(rows).to_string()))
 }
 
 /// An array of arrays as one array of its elements.
@@ -463,187 +423,6 @@ fn not_null(context: &Context<'_>) -> rusqlite::Result<Value> {
         )));
     }
     value(given.into())
-}
-
-/// `(session, type, from, to, step)`: all values from one to another, as an array.
-fn series(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let told = told(text_at(context, 0)?)?;
-    let kind = type_at(context, 1)?.kind();
-    let given = data(context, context.len())?;
-    let bounds = &given[2..];
-    if bounds.contains(&Datum::Null) {
-        return Ok(Value::Text("[]".to_owned()));
-    }
-    let made = series_of(kind, bounds, &told.values).map_err(raised)?;
-    Array::of_elements(made)
-        .into_stored(kind)
-        .map_err(raised)
-        .and_then(value)
-}
-
-/// Whether a series may have one row more: all of it is in memory at a time.
-fn check_series(rows: usize) -> Result<()> {
-    if rows >= SERIES_MAX {
-        return Err(ValueError::new(
-            "54000",
-            format!("generate_series gives at most {SERIES_MAX} rows"),
-        ));
-    }
-    forebay_pg_values::text::check_length(i64::try_from(rows * size_of::<Owned>()).unwrap_or(i64::MAX))
-}
-
-fn series_of(kind: Kind, bounds: &[Datum<'_>], environment: &forebay_pg_values::Environment) -> Result<Vec<Owned>> {
-    let no_step = || ValueError::new("22023", "step size cannot equal zero");
-    let mut made = Vec::new();
-    match (kind, bounds) {
-        (Kind::Int4 | Kind::Int8, [Datum::Integer(from), Datum::Integer(to), rest @ ..]) => {
-            let step = match rest {
-                [Datum::Integer(step)] => *step,
-                _ => 1,
-            };
-            if step == 0 {
-                return Err(no_step());
-            }
-            let mut current = *from;
-            while if step > 0 { current <= *to } else { current >= *to } {
-                check_series(made.len())?;
-                made.push(Owned::Integer(current));
-                match current.checked_add(step) {
-                    Some(next) => current = next,
-                    None => break,
-                }
-            }
-        }
-        (Kind::Numeric, [Datum::Text(from), Datum::Text(to), rest @ ..]) => {
-            let step = match rest {
-                [Datum::Text(step)] => *step,
-                _ => "1",
-            };
-            let compare = forebay_pg_values::numeric::compare;
-            for (bound, name) in [(*from, "start"), (*to, "stop"), (step, "step")] {
-                if matches!(bound, "NaN" | "Infinity" | "-Infinity") {
-                    return Err(ValueError::new(
-                        "22023",
-                        format!(
-                            "{name} value cannot be {}",
-                            if bound == "NaN" { "NaN" } else { "infinity" }
-                        ),
-                    ));
-                }
-            }
-            let sign = compare(step, "0");
-            if sign == Ordering::Equal {
-                return Err(no_step());
-            }
-            let add = forebay_pg_values::function("numeric_add")
-                .ok_or_else(|| ValueError::unsupported("generate_series of numeric is"))?;
-            let mut current = (*from).to_owned();
-            while compare(&current, to) != sign {
-                check_series(made.len())?;
-                let next = add.call(Arguments {
-                    values: &[Datum::Text(&current), Datum::Text(step)],
-                    types: &[],
-                    environment,
-                })?;
-                made.push(Owned::Text(current));
-                match next {
-                    Owned::Text(next) => current = next,
-                    _ => break,
-                }
-            }
-        }
-        (Kind::Timestamp | Kind::Timestamptz, [Datum::Text(from), Datum::Text(to), Datum::Text(step)]) => {
-            let step = forebay_pg_values::interval::Interval::from_stored(step)?;
-            let zone = (kind == Kind::Timestamptz).then_some(&environment.zone);
-            let stored = step.to_stored();
-            let sign = forebay_pg_values::interval::compare(&stored, "00:00:00");
-            if sign == Ordering::Equal {
-                return Err(no_step());
-            }
-            let (mut current, end) = (temporal::timestamp_to_micros(from)?, temporal::timestamp_to_micros(to)?);
-            while current.cmp(&end) != sign {
-                check_series(made.len())?;
-                made.push(Owned::Text(temporal::timestamp_from_micros(current)?));
-                let next = temporal::add_interval(current, step, zone)?;
-                if next.cmp(&current) != sign {
-                    break;
-                }
-                current = next;
-            }
-        }
-        _ => {
-            return Err(ValueError::unsupported(format!(
-                "generate_series of {} is",
-                kind.display_name()
-            )));
-        }
-    }
-    Ok(made)
-}
-
-/// `(name, argument, …)`: the rows of a function, as a JSON array.
-fn rows(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let name = text_at(context, 0)?;
-    let given = data(context, context.len())?;
-    let strict = name != "string_to_table";
-    if given.get(1) == Some(&Datum::Null) || strict && given[1..].contains(&Datum::Null) {
-        return Ok(Value::Text("[]".to_owned()));
-    }
-    let Some(Datum::Text(first)) = given.get(1) else {
-        return Err(raised(ValueError::unsupported(format!("{name} of this value is"))));
-    };
-    let flavor = if name.starts_with("jsonb") {
-        Flavor::Jsonb
-    } else {
-        Flavor::Json
-    };
-    let list = |values: Vec<Owned>| serde_json::Value::Array(values.into_iter().map(plain).collect());
-    let pairs = |pairs: Vec<(String, Owned)>| {
-        serde_json::Value::Array(
-            pairs
-                .into_iter()
-                .map(|(name, value)| serde_json::Value::Array(vec![name.into(), plain(value)]))
-                .collect(),
-        )
-    };
-    let texts = |texts: Vec<String>| serde_json::Value::from(texts);
-    let made = match name {
-        "json_array_elements" | "jsonb_array_elements" => json::array_elements(flavor, first).map(list),
-        "json_array_elements_text" | "jsonb_array_elements_text" => json::array_elements_text(flavor, first).map(list),
-        "json_object_keys" | "jsonb_object_keys" => json::object_keys(flavor, first).map(texts),
-        "json_each" | "jsonb_each" => json::each(flavor, first).map(pairs),
-        "json_each_text" | "jsonb_each_text" => json::each_text(flavor, first).map(pairs),
-        "string_to_table" | "regexp_split_to_table" => {
-            let symbol = match (name, given.len()) {
-                ("string_to_table", 3) => "text_to_array",
-                ("string_to_table", _) => "text_to_array_null",
-                (_, 3) => "regexp_split_to_array_no_flags",
-                _ => "regexp_split_to_array",
-            };
-            let split = forebay_pg_values::function(symbol)
-                .ok_or_else(|| raised(ValueError::unsupported(format!("the function {name} is"))))?;
-            return split
-                .call(Arguments {
-                    values: &given[1..],
-                    types: &[],
-                    environment: utc(),
-                })
-                .map_err(raised)
-                .and_then(value);
-        }
-        _ => Err(ValueError::unsupported(format!("the function {name} is"))),
-    };
-    made.map_err(raised).map(|json| Value::Text(json.to_string()))
-}
-
-fn plain(value: Owned) -> serde_json::Value {
-    match value {
-        Owned::Null => serde_json::Value::Null,
-        Owned::Integer(integer) => integer.into(),
-        Owned::Real(real) => real.into(),
-        Owned::Text(text) => text.into(),
-        Owned::Blob(_) => serde_json::Value::Null,
-    }
 }
 
 /// The array, if it is not one of arrays.

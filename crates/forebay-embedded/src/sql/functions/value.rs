@@ -51,3 +51,20 @@ pub(super) fn utc() -> &'static Environment {
     static UTC: OnceLock<Environment> = OnceLock::new();
     UTC.get_or_init(|| Environment::new(TimeZone::UTC, 0))
 }
+
+/// An argument that is a text, because the compiler has written one.
+pub(super) fn text_at<'a>(context: &'a Context<'_>, index: usize) -> rusqlite::Result<&'a str> {
+    match datum(context.get_raw(index))? {
+        Datum::Text(text) => Ok(text),
+        _ => Err(raised(ValueError::new(
+            "XX000",
+            "a compiled statement is not as it should be",
+        ))),
+    }
+}
+
+/// An argument that names a type.
+pub(super) fn type_at(context: &Context<'_>, index: usize) -> rusqlite::Result<Type> {
+    Type::from_name(text_at(context, index)?)
+        .ok_or_else(|| raised(ValueError::new("XX000", "a compiled statement names no type")))
+}

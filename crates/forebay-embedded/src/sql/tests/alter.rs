@@ -109,7 +109,7 @@ async fn step_by_step(
     })
     .await
     .unwrap()?;
-    let told = sql::Told::text(0, 1, "UTC");
+    let told = sql::SessionContext::text(0, 1, 0, "UTC");
     let refused = |error: WriteError| match error {
         WriteError::Statement(error) => match sql::marked_error(&error.message) {
             Some(marked) => (marked.sqlstate, marked.message),

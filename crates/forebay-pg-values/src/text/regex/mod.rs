@@ -1,6 +1,6 @@
 //! PostgreSQL's regular expressions (Henry Spencer's advanced regular expressions) and the functions over them.
 //!
-//! Contract: the match is the one that PostgreSQL finds: of those that start first the longest, or the shortest where the expression
+//! Promises: the match is the one that PostgreSQL finds: of those that start first the longest, or the shortest where the expression
 //! prefers that, with groups as PostgreSQL's rules place them. What cannot be answered is refused by name: back references, lookaround,
 //! named collating elements, basic expressions.
 //!

@@ -1,6 +1,6 @@
 //! The syntax of PostgreSQL's advanced regular expressions, read as PostgreSQL's own parser reads it.
 //!
-//! Contract: what PostgreSQL refuses is refused with its words (2201B); what it takes is read in full, except back references,
+//! Promises: what PostgreSQL refuses is refused with its words (2201B); what it takes is read in full, except back references,
 //! lookaround, named collating elements and basic or extended expressions by option, which are refused by name (0A000).
 
 use std::rc::Rc;

@@ -1,11 +1,46 @@
-//! Identifiers as PostgreSQL writes them.
+//! Identifiers as PostgreSQL reads and writes them.
 //!
-//! Promises: quoted where PostgreSQL's `quote_ident` quotes, and nowhere else. Knows nothing of what they name.
+//! Promises: cut to PostgreSQL's length; quoted where its `quote_ident` quotes, and nowhere else. Knows nothing of what they name.
 
-use crate::sql::compile::namespace::parted;
+/// The most bytes that an identifier has.
+const BYTES_MAX: usize = 63;
+
+/// An identifier cut to the length that PostgreSQL keeps of it.
+pub(crate) fn cut(mut name: String) -> String {
+    name.truncate(boundary(&name, BYTES_MAX));
+    name
+}
+
+/// The name of what belongs to a table and has none of its own: PostgreSQL's choice, cut where it would be too long.
+pub(crate) fn made_of(table: &str, column: &str, kind: &str) -> String {
+    let overhead = kind.len() + 1 + usize::from(!column.is_empty());
+    let (mut first, mut second) = (table.len(), column.len());
+    while first + second > BYTES_MAX - overhead {
+        if first > second {
+            first -= 1;
+        } else {
+            second -= 1;
+        }
+    }
+    let (table, column) = (&table[..boundary(table, first)], &column[..boundary(column, second)]);
+    if column.is_empty() {
+        format!("{table}_{kind}")
+    } else {
+        format!("{table}_{column}_{kind}")
+    }
+}
+
+/// The end of the last whole character within so many bytes.
+fn boundary(name: &str, bytes_max: usize) -> usize {
+    let mut end = bytes_max.min(name.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
 
 /// An identifier as it must be written in SQL: quoted only when it has to be.
-pub(super) fn quote_identifier(name: &str) -> String {
+pub(crate) fn quote_identifier(name: &str) -> String {
     const RESERVED: &[&str] = &[
         "all",
         "analyse",
@@ -151,13 +186,5 @@ pub(super) fn quote_identifier(name: &str) -> String {
         name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
-    }
-}
-
-/// A relation as one would have to write it, by its name in the file.
-pub(super) fn spelled(stored: &str) -> String {
-    match parted(stored) {
-        ("public", name) => quote_identifier(name),
-        (schema, name) => format!("{}.{}", quote_identifier(schema), quote_identifier(name)),
     }
 }

@@ -1,19 +1,20 @@
-//! Reads a statement's tokens one after the other, for the statements that are understood without a grammar.
+//! A cursor over a statement's tokens, for the statements that are parsed by hand.
 //!
 //! Promises: never reads past the statement, and never guesses: a token is taken only if it is what was asked for. Knows nothing of
 //! what the statements mean.
 
 use super::error::{SqlError, character_position};
+use super::identifier::cut;
 use super::lexer::{Kind, Token, name_value, string_value};
 
 /// A place in the tokens (comments taken out) of one statement.
 #[derive(Debug, Clone)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct TokenCursor<'a> {
     pub(crate) source: &'a str,
     tokens: &'a [Token],
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> TokenCursor<'a> {
     pub(crate) fn new(source: &'a str, tokens: &'a [Token]) -> Self {
         Self { source, tokens }
     }
@@ -69,7 +70,7 @@ impl<'a> Cursor<'a> {
         here
     }
 
-    /// A name, quoted or not; unquoted ones in lower case, as PostgreSQL folds them.
+    /// A name, quoted or not, as PostgreSQL reads it: unquoted ones in lower case, all of them cut to its length.
     pub(crate) fn name(&mut self, what: &str) -> Result<String, SqlError> {
         let Some(token) = self.peek() else {
             return self.expected(what);
@@ -78,11 +79,11 @@ impl<'a> Cursor<'a> {
             return self.expected(what);
         };
         self.next();
-        Ok(if token.kind == Kind::Word {
+        Ok(cut(if token.kind == Kind::Word {
             name.to_ascii_lowercase()
         } else {
             name
-        })
+        }))
     }
 
     /// A string literal, if one comes next.

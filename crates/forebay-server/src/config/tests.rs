@@ -1,0 +1,236 @@
+//! Options from the command line, a file and the defaults: which wins, and what is refused.
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn options(arguments: &[&str]) -> Result<Options, OptionsError> {
+    let line = CommandLine::try_parse_from(["forebay"].iter().chain(arguments)).expect("a command line");
+    assert!(line.command.is_none());
+    line.serve.resolve()
+}
+
+fn file(text: &str) -> (tempfile::NamedTempFile, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    (file, path)
+}
+
+#[test]
+fn without_anything_the_defaults_hold() {
+    assert_eq!(options(&[]).unwrap(), Options::default());
+    let serve = CommandLine::try_parse_from(["forebay", "serve"]).unwrap();
+    let Some(Command::Serve(settings)) = serve.command else {
+        panic!("not serve")
+    };
+    assert_eq!(settings.resolve().unwrap(), Options::default());
+}
+
+#[test]
+fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
+    let (_file, path) =
+        file("listen = \"127.0.0.1:1\"\nreaders = 7\nmax_message_bytes = 20000\nstatement_timeout = \"0\"\n");
+    let options = options(&[
+        "--config",
+        &path,
+        "--listen",
+        "localhost:2",
+        "--max-result-bytes",
+        "1MiB",
+    ])
+    .unwrap();
+    assert_eq!(options.listen.port(), 2, "command line over file");
+    assert_eq!(options.readers, 7, "file over default");
+    assert_eq!(options.max_message_bytes, 20_000);
+    assert_eq!(options.statement_timeout, None, "0 is no limit");
+    assert_eq!(options.max_result_bytes, 1 << 20, "command line over default");
+    assert_eq!(options.batch_max_items, 4096, "default");
+}
+
+/// Every key in the file and on the command line, each with a value that is not the default.
+#[test]
+fn file_and_command_line_have_the_same_keys() {
+    let given = [
+        ("database", "x.db"),
+        ("listen", "127.0.0.1:1"),
+        ("http", "off"),
+        ("users", "u"),
+        ("insecure", "true"),
+        ("tls_certificate", "c.pem"),
+        ("tls_key", "k.pem"),
+        ("require_tls", "true"),
+        ("max_connections", "5"),
+        ("max_message_bytes", "1MiB"),
+        ("max_input_bytes", "3MiB"),
+        ("max_result_bytes", "2MiB"),
+        ("statement_timeout", "1s"),
+        ("busy_timeout", "2s"),
+        ("idle_transaction_timeout", "3s"),
+        ("idle_snapshot_timeout", "10s"),
+        ("stall_timeout", "11s"),
+        ("startup_timeout", "4s"),
+        ("batch_max_items", "6"),
+        ("batch_max_wait", "7ms"),
+        ("readers", "8"),
+        ("drain_timeout", "9s"),
+        ("synchronous", "normal"),
+        ("log", "debug"),
+    ];
+    let keys: Vec<_> = CommandLine::command()
+        .get_arguments()
+        .map(|argument| argument.get_id().to_string())
+        .collect();
+    for key in keys
+        .iter()
+        .filter(|key| !["config", "help", "version"].contains(&key.as_str()))
+    {
+        assert!(given.iter().any(|(name, _)| name == key), "{key} is not tested");
+    }
+    let text: String = given
+        .iter()
+        .map(|(key, text)| {
+            let number = text.parse::<u32>().is_ok() || *text == "true";
+            if number {
+                format!("{key} = {text}\n")
+            } else {
+                format!("{key} = \"{text}\"\n")
+            }
+        })
+        .collect();
+    let (_file, path) = file(&text);
+    let from_file = options(&["--config", &path]).unwrap();
+    let arguments: Vec<String> = given
+        .iter()
+        .map(|(key, text)| format!("--{}={text}", key.replace('_', "-")))
+        .collect();
+    let from_line = options(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    assert_eq!(from_file, from_line);
+    assert_eq!(from_file.tls.as_ref().unwrap().key, Path::new("k.pem"));
+    assert_eq!((from_file.http, from_file.synchronous), (None, Synchronous::Normal));
+}
+
+/// The same options in the same order, with the same defaults, whatever the commas, quotes and blanks they are written with.
+#[test]
+fn the_guide_has_every_option_and_its_default() {
+    let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guide/src/operating.md");
+    let text = std::fs::read_to_string(chapter).unwrap();
+    let plain = |words: &str| words.replace([' ', ',', '`'], "");
+    let (_, table) = text.split_once("\n| option | default | |\n|---|---|---|\n").unwrap();
+    let told: Vec<(String, String)> = table
+        .lines()
+        .map_while(|line| line.strip_prefix("| `--")?.split_once('|'))
+        .map(|(option, rest)| (plain(option), plain(rest.split('|').next().unwrap())))
+        .collect();
+    let serve = CommandLine::command();
+    let options: Vec<(String, String)> = serve
+        .get_arguments()
+        .filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+        .map(|argument| {
+            let help = argument.get_help().unwrap().to_string();
+            let (_, default) = help.rsplit_once("[default: ").unwrap_or(("", "none"));
+            (
+                argument.get_long().unwrap().to_owned(),
+                plain(default.trim_end_matches(']')),
+            )
+        })
+        .collect();
+    assert_eq!(told, options);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    for text in [
+        "readers = 1\nlisten_on = \"x\"\n",
+        "readers = 1\nconfig = \"x\"\n",
+        "readers = 1\nreaders = 2\n",
+        "\nreaders = \"two\"\n",
+    ] {
+        let (_file, path) = file(text);
+        let error = options(&["--config", &path]).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+    let (_file, path) = file("listen_on = \"x\"\n");
+    assert!(
+        options(&["--config", &path])
+            .unwrap_err()
+            .to_string()
+            .contains("listen_on")
+    );
+    assert!(matches!(
+        options(&["--config", "/nonexistent"]),
+        Err(OptionsError::File { .. })
+    ));
+    assert!(CommandLine::try_parse_from(["forebay", "--listen-on", "x"]).is_err());
+}
+
+#[test]
+fn beyond_loopback_only_with_users_or_on_purpose() {
+    for arguments in [
+        ["--listen", "0.0.0.0:1"],
+        ["--listen", "[::]:1"],
+        ["--http", "192.0.2.1:1"],
+        ["--listen", "[::ffff:192.0.2.1]:1"],
+    ] {
+        let error = options(&arguments).unwrap_err();
+        assert!(matches!(error, OptionsError::OpenToEveryone { .. }));
+        assert!(
+            error.to_string().contains("--users") && error.to_string().contains("--insecure"),
+            "{error}"
+        );
+        assert!(options(&[&arguments[..], &["--users", "u"]].concat()).is_ok());
+        assert!(options(&[&arguments[..], &["--insecure"]].concat()).is_ok());
+        assert!(options(&[&arguments[..], &["--insecure=false"]].concat()).is_err());
+    }
+    for address in ["127.0.0.2:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+        assert!(options(&["--listen", address]).is_ok(), "{address}");
+    }
+}
+
+#[test]
+fn values_out_of_their_range_are_named() {
+    for (arguments, option) in [
+        (["--max-connections", "0"], "max_connections"),
+        (["--batch-max-items", "0"], "batch_max_items"),
+        (["--readers", "2000"], "readers"),
+        (["--max-message-bytes", "9999"], "max_message_bytes"),
+        (["--max-message-bytes", "2GiB"], "max_message_bytes"),
+        (["--max-result-bytes", "0"], "max_result_bytes"),
+        (["--max-input-bytes", "64MiB"], "max_input_bytes"),
+        (["--require-tls=true", "--readers=1"], "require_tls"),
+        (["--stall-timeout", "0"], "stall_timeout"),
+        (["--startup-timeout", "0"], "startup_timeout"),
+        (["--tls-key", "k"], "tls_certificate"),
+        (["--tls-certificate", "c"], "tls_key"),
+    ] {
+        assert!(
+            options(&arguments).unwrap_err().to_string().starts_with(option),
+            "{arguments:?}"
+        );
+    }
+}
+
+/// What the help says of a default is what happens: given explicitly, nothing changes.
+#[test]
+fn every_option_says_its_true_default() {
+    let mut command = CommandLine::command();
+    command.build();
+    command.clone().debug_assert();
+    let mut given = Vec::new();
+    for argument in command
+        .get_arguments()
+        .filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+    {
+        let help = argument.get_help().unwrap().to_string();
+        let (_, default) = help.split_once("[default: ").expect(&help);
+        let default = default.strip_suffix(']').expect(&help);
+        if default != "none" && argument.get_id() != "readers" {
+            given.push(format!("--{}={default}", argument.get_long().unwrap()));
+        }
+    }
+    assert!(given.len() > 15);
+    assert_eq!(
+        options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap(),
+        Options::default()
+    );
+}
