@@ -1,0 +1,75 @@
+//! Client: a client's stream, what came from it and what is to be sent to it.
+//!
+//! Promises: memory is what is under way; a client that is idle holds no buffer.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Client<S> {
+    stream: S,
+    /// What came and was not taken yet.
+    pub(crate) input: BytesMut,
+    /// What is to be sent.
+    pub(crate) output: BytesMut,
+    needs_flush: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    pub(crate) fn new(stream: S, input: BytesMut, output: BytesMut) -> Self {
+        Self {
+            stream,
+            input,
+            output,
+            needs_flush: false,
+        }
+    }
+
+    /// Reads what is there behind the input: how many bytes, 0 when the client has hung up.
+    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut room = ReadBuf::new(room);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut room))?;
+        self.input.extend_from_slice(room.filled());
+        Poll::Ready(Ok(room.filled().len()))
+    }
+
+    /// Ready when all is sent.
+    pub(crate) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.output.is_empty() {
+            let count = ready!(Pin::new(&mut self.stream).poll_write(context, &self.output))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.output.advance(count);
+            self.needs_flush = true;
+        }
+        if self.needs_flush {
+            ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+            self.needs_flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gives back buffers that hold nothing.
+    pub(crate) fn rest(&mut self) {
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+        }
+        if self.output.is_empty() {
+            self.output = BytesMut::new();
+        }
+    }
+
+    /// Sends what is left and says that no more comes.
+    pub(crate) async fn end(mut self) {
+        let sent = std::future::poll_fn(|context| self.poll_send(context)).await;
+        if sent.is_ok() {
+            drop(tokio::io::AsyncWriteExt::shutdown(&mut self.stream).await);
+        }
+    }
+}

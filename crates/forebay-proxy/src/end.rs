@@ -1,0 +1,78 @@
+//! End: why a session has ended, and the last words to its client.
+
+use std::io;
+
+use bytes::BytesMut;
+use forebay_pg_link::ConnectError;
+
+use crate::frames::{self, BadLength};
+use crate::pool::Unavailable;
+use crate::replies::Unexpected;
+
+/// Why a session has ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum End {
+    #[error("the client has gone")]
+    Client,
+    #[error("the client broke the protocol: {0}")]
+    Malformed(#[from] BadLength),
+    #[error("the server connection was lost: {0}")]
+    Server(io::Error),
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
+    #[error("what the session had set could not be set again")]
+    Settings,
+    #[error("a copy that had a Sync behind its beginning failed, and what is answered next cannot be told")]
+    Uncertain,
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The last words to a client, where there are any.
+pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
+    match end {
+        End::Unavailable(error) => put_fatal(out, error),
+        End::Server(_) => put_error(out, "08006", &end.to_string(), None, None),
+        End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
+        End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
+        End::Client => {}
+    }
+}
+
+pub(crate) fn put_fatal(out: &mut BytesMut, error: &Unavailable) {
+    match error {
+        // As the server itself said it.
+        Unavailable::Connect(ConnectError::Server(said)) => {
+            put_error(
+                out,
+                &said.code,
+                &said.message,
+                said.detail.as_deref(),
+                said.hint.as_deref(),
+            );
+        }
+        Unavailable::Connect(error) => put_error(out, "08006", &error.to_string(), None, None),
+        error => put_error(out, "53300", &error.to_string(), None, None),
+    }
+}
+
+fn put_error(out: &mut BytesMut, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) {
+    let mut body = Vec::new();
+    let fields = [
+        (b'S', Some("FATAL")),
+        (b'V', Some("FATAL")),
+        (b'C', Some(code)),
+        (b'M', Some(message)),
+        (b'D', detail),
+        (b'H', hint),
+    ];
+    for (field, text) in fields {
+        if let Some(text) = text {
+            body.push(field);
+            body.extend(text.bytes().filter(|&byte| byte != 0));
+            body.push(0);
+        }
+    }
+    body.push(0);
+    frames::put(out, b'E', &[&body]);
+}

@@ -1,0 +1,62 @@
+//! Frames: where messages begin and end in bytes that pass through.
+//!
+//! Promises: a length is checked before anything follows from it. Knows no message's meaning.
+
+/// The first byte and the length of a message.
+pub(crate) const HEADER_BYTES: usize = 5;
+
+/// Messages longer than this pass through in pieces, where nothing but their beginning matters.
+pub(crate) const WHOLE_BYTES_MAX: usize = 64 * 1024;
+
+/// No message has more.
+const LENGTH_MAX: u32 = 0x3fff_ffff;
+
+/// A message's first byte, and the length of the whole of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) tag: u8,
+    pub(crate) length: usize,
+}
+
+/// A length that no message has.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message {:?} with an invalid length", char::from(*.0))]
+pub(crate) struct BadLength(pub(crate) u8);
+
+/// The message that begins here, when its header is whole.
+pub(crate) fn frame(bytes: &[u8]) -> Result<Option<Frame>, BadLength> {
+    let Some(&[tag, length @ ..]) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Ok(None);
+    };
+    let length = u32::from_be_bytes(length);
+    if !(4..=LENGTH_MAX).contains(&length) {
+        return Err(BadLength(tag));
+    }
+    let length = 1 + usize::try_from(length).expect("30 bits fit into a word");
+    Ok(Some(Frame { tag, length }))
+}
+
+/// The text up to the next zero, and what follows that.
+pub(crate) fn zero_terminated(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|&byte| byte == 0)?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// Appends a message of this body.
+pub(crate) fn put(out: &mut bytes::BytesMut, tag: u8, body: &[&[u8]]) {
+    let length = 4 + body.iter().map(|part| part.len()).sum::<usize>();
+    put_header(out, tag, length);
+    for part in body {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Appends a header; `length` counts itself and the body.
+pub(crate) fn put_header(out: &mut bytes::BytesMut, tag: u8, length: usize) {
+    out.extend_from_slice(&[tag]);
+    out.extend_from_slice(
+        &u32::try_from(length)
+            .expect("a message has less than 1 GiB")
+            .to_be_bytes(),
+    );
+}

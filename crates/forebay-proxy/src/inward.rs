@@ -1,0 +1,238 @@
+//! Inward: from the client to the server, message by message.
+//!
+//! Promises: what the server gets is what the client sent, but for the names of statements, and for what we ask beside it. A message that
+//! stands on what is not decided yet waits. Long messages pass in pieces.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+
+use crate::client::Client;
+use crate::end::End;
+use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::replies::Asked;
+use crate::server::{Note, Server};
+use crate::state::State;
+use crate::statements::{Leaves, Statement, server_name};
+
+impl State {
+    /// Takes what came from the client, as far as it is whole.
+    pub(crate) fn pass_in<S>(&mut self, client: &mut Client<S>, server: &mut Server) -> Result<(), End> {
+        let input = &mut client.input;
+        loop {
+            if self.passing_in > 0 {
+                let here = self.passing_in.min(input.len());
+                server.output.extend_from_slice(&input[..here]);
+                input.advance(here);
+                self.passing_in -= here;
+                if self.passing_in > 0 {
+                    return Ok(());
+                }
+            }
+            let Some(frame) = frames::frame(input)? else {
+                return Ok(());
+            };
+            let here = frame.length.min(input.len());
+            let is_whole = here == frame.length;
+            if !is_whole && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'Q' | b'P')) {
+                return Ok(());
+            }
+            if !self.take(frame.tag, &input[..here], server)? {
+                return Ok(());
+            }
+            input.advance(here);
+            self.passing_in = frame.length - here;
+        }
+    }
+
+    /// Takes one message of the client's, or the beginning of a long one. False if it has to wait.
+    fn take(&mut self, tag: u8, message: &[u8], server: &mut Server) -> Result<bool, End> {
+        let body = &message[HEADER_BYTES..];
+        if matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server) {
+            return Ok(false);
+        }
+        match tag {
+            b'X' => return Err(End::Client),
+            b'Q' => {
+                let text = body.strip_suffix(&[0]).unwrap_or(body);
+                if let Some(leaves) = Leaves::of(text) {
+                    self.suspect(&leaves);
+                    self.discarding_at = Some(server.replies.next_place());
+                }
+                let note = self.name(Bytes::new(), None, None, server);
+                server.set_unnamed(None);
+                self.ask(server, Asked::Query, false, Some(note));
+                server.output.extend_from_slice(message);
+            }
+            b'F' => {
+                self.is_suspect = true;
+                self.ask(server, Asked::Query, false, None);
+                server.output.extend_from_slice(message);
+            }
+            b'P' => {
+                let Some((name, definition)) = frames::zero_terminated(body) else {
+                    self.ask(server, Asked::Parse, false, None);
+                    server.output.extend_from_slice(message);
+                    return Ok(true);
+                };
+                let statement = self.pool.statements.of(definition, &self.settings);
+                let prepared = server.prepared.place(statement.number());
+                if self.is_undecided(name, server) || prepared.is_some_and(|at| server.replies.is_undecided(at)) {
+                    return Ok(false);
+                }
+                self.parse(name, statement, message, server);
+            }
+            b'B' => return self.bind(message, server),
+            b'D' | b'C' => {
+                if let [b'S', rest @ ..] = body
+                    && let Some((name, _)) = frames::zero_terminated(rest)
+                {
+                    if self.is_undecided(name, server) {
+                        return Ok(false);
+                    }
+                    self.describe_or_close(tag, name, message, server);
+                } else {
+                    let asked = if tag == b'D' { Asked::Describe } else { Asked::Close };
+                    self.ask(server, asked, false, None);
+                    server.output.extend_from_slice(message);
+                }
+            }
+            _ => {
+                let asked = match tag {
+                    b'E' => Some(Asked::Execute),
+                    b'S' => Some(Asked::Sync),
+                    b'c' | b'f' => Some(Asked::CopyEnd),
+                    // A Flush and rows that are copied in; anything else the server will answer as it does.
+                    _ => None,
+                };
+                if let Some(asked) = asked {
+                    self.ask(server, asked, false, None);
+                }
+                server.output.extend_from_slice(message);
+                if tag == b'S' && !self.lent_names.is_empty() {
+                    self.take_names_back(server);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Behind the Sync that the server stopped at.
+    fn take_names_back(&mut self, server: &mut Server) {
+        for name in std::mem::take(&mut self.lent_names) {
+            frames::put(&mut server.output, b'C', &[b"S", &name, &[0]]);
+            self.ask(server, Asked::Close, true, None);
+        }
+        frames::put(&mut server.output, b'S', &[]);
+        self.ask(server, Asked::Sync, true, None);
+    }
+
+    fn parse(&mut self, name: &[u8], statement: Arc<Statement>, message: &[u8], server: &mut Server) {
+        let owned = Bytes::copy_from_slice(name);
+        if name.is_empty() {
+            server.set_unnamed(Some(statement.number()));
+            let note = self.name(owned, Some(statement), None, server);
+            self.ask(server, Asked::Parse, false, Some(note));
+            server.output.extend_from_slice(message);
+            return;
+        }
+        if self.names.statement(name).is_some() {
+            // So that the server refuses it in its own words: it knows the name for as long as that takes.
+            frames::put(&mut server.output, b'P', &[name, &[0, 0, 0, 0]]);
+            self.ask(server, Asked::Parse, true, None);
+            self.lent_names.push(owned);
+            server.output.extend_from_slice(message);
+            self.ask(server, Asked::Parse, false, None);
+            return;
+        }
+        let number = statement.number();
+        let as_name = if server.prepared.touch(number) {
+            // It is there; whether it can be prepared now is for the server to say.
+            server.set_unnamed(Some(number));
+            String::new()
+        } else {
+            server.make_room(&statement)
+        };
+        let noted = (!as_name.is_empty()).then_some(number);
+        frames::put(
+            &mut server.output,
+            b'P',
+            &[as_name.as_bytes(), &[0], statement.definition()],
+        );
+        let note = self.name(owned, Some(statement), noted, server);
+        self.ask(server, Asked::Parse, false, Some(note));
+    }
+
+    fn bind(&mut self, message: &[u8], server: &mut Server) -> Result<bool, End> {
+        let body = &message[HEADER_BYTES..];
+        let names = frames::zero_terminated(body)
+            .and_then(|(portal, rest)| frames::zero_terminated(rest).map(|(name, rest)| (portal, name, rest)));
+        let Some((portal, name, rest)) = names else {
+            self.ask(server, Asked::Bind, false, None);
+            server.output.extend_from_slice(message);
+            return Ok(true);
+        };
+        if self.is_undecided(name, server) {
+            return Ok(false);
+        }
+        let statement = self.names.statement(name).cloned();
+        if let Some(leaves) = statement.as_ref().and_then(|statement| statement.leaves()) {
+            self.suspect(leaves);
+        }
+        match (name.is_empty(), statement) {
+            (true, statement) => {
+                let refused = server.prepare_unnamed(statement.as_deref());
+                self.undo(refused, server);
+            }
+            (false, None) => {}
+            (false, Some(statement)) => {
+                let refused = server.prepare(&statement);
+                self.undo(refused, server);
+                let as_name = server_name(statement.number());
+                // The length of the whole, of which the end may not be here yet.
+                let length = u32::from_be_bytes(*message[1..].first_chunk().expect("a header")) as usize;
+                frames::put_header(&mut server.output, b'B', length - name.len() + as_name.len());
+                for part in [portal, &[0], as_name.as_bytes(), &[0], rest] {
+                    server.output.extend_from_slice(part);
+                }
+                let note = self.names.kept(name).map(|name| Note::Uses { name });
+                self.ask(server, Asked::Bind, false, note);
+                return Ok(true);
+            }
+        }
+        server.output.extend_from_slice(message);
+        self.ask(server, Asked::Bind, false, None);
+        Ok(true)
+    }
+
+    fn describe_or_close(&mut self, tag: u8, name: &[u8], message: &[u8], server: &mut Server) {
+        let statement = self.names.statement(name).cloned();
+        if tag == b'C' {
+            let note = self.name(Bytes::copy_from_slice(name), None, None, server);
+            if name.is_empty() {
+                server.set_unnamed(None);
+            }
+            self.ask(server, Asked::Close, false, Some(note));
+            server.output.extend_from_slice(message);
+            return;
+        }
+        match (name.is_empty(), statement) {
+            (true, statement) => {
+                let refused = server.prepare_unnamed(statement.as_deref());
+                self.undo(refused, server);
+                server.output.extend_from_slice(message);
+            }
+            (false, None) => server.output.extend_from_slice(message),
+            (false, Some(statement)) => {
+                let refused = server.prepare(&statement);
+                self.undo(refused, server);
+                let as_name = server_name(statement.number());
+                frames::put(&mut server.output, b'D', &[b"S", as_name.as_bytes(), &[0]]);
+                let note = self.names.kept(name).map(|name| Note::Uses { name });
+                self.ask(server, Asked::Describe, false, note);
+                return;
+            }
+        }
+        self.ask(server, Asked::Describe, false, None);
+    }
+}

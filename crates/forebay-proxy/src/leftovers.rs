@@ -1,0 +1,81 @@
+//! Leftovers: what a session has left on a server connection, asked of the server itself.
+//!
+//! Promises: settings are told by name and value, to be set elsewhere; anything else that is left is told as what keeps the
+//! session on its connection. Names are looked up in `pg_catalog` alone, whatever the session's search_path is.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::frames;
+use crate::settings::{Settings, quoted_text};
+
+/// Asks for settings by name, and for whatever else is left, by a name that is NULL.
+const ASK: &str = "\
+SELECT name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
+UNION ALL SELECT 'role', pg_catalog.current_setting('role') \
+WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none' \
+UNION ALL SELECT 'session_authorization', CAST(SESSION_USER AS pg_catalog.text) \
+UNION ALL SELECT NULL, 'advisory locks' WHERE EXISTS (SELECT FROM pg_catalog.pg_locks \
+WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() AND locktype OPERATOR(pg_catalog.=) 'advisory') \
+UNION ALL SELECT NULL, 'temporary schema' WHERE pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0 \
+UNION ALL SELECT NULL, 'temporary objects' WHERE EXISTS (SELECT FROM pg_catalog.pg_class \
+WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS (SELECT FROM pg_catalog.pg_proc \
+WHERE pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) OR EXISTS (SELECT FROM pg_catalog.pg_type \
+WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+UNION ALL SELECT NULL, 'channels' WHERE EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) \
+UNION ALL SELECT NULL, 'cursors' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable) \
+UNION ALL SELECT NULL, 'prepared statements' WHERE EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
+
+/// Asks also for settings of the user's own, by these names: no view shows them.
+pub(crate) fn ask(names: &BTreeSet<String>) -> String {
+    let mut text = ASK.to_owned();
+    for name in names {
+        let name = quoted_text(name);
+        let _ = write!(
+            text,
+            " UNION ALL SELECT {name}, pg_catalog.current_setting({name}, true) \
+             WHERE pg_catalog.current_setting({name}, true) OPERATOR(pg_catalog.<>) ''"
+        );
+    }
+    text
+}
+
+/// What was answered.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    pub(crate) settings: Settings,
+    /// What keeps the session where it is.
+    pub(crate) pins: Vec<String>,
+}
+
+impl Leftovers {
+    /// Takes a row of the answer: a DataRow from its first byte on. What cannot be read keeps the session where it is.
+    /// `user` is whose the connection is; `is_used_up`, whether all was discarded on it, which leaves the schema of temporary objects.
+    pub(crate) fn take(&mut self, row: &[u8], user: &str, is_used_up: bool) {
+        match columns(&row[frames::HEADER_BYTES..]) {
+            // Who may be whom is decided for the user that has logged in: nothing to be set elsewhere.
+            Some((Some("session_authorization"), Some(name))) if name == user => {}
+            Some((Some("session_authorization"), _)) => self.pins.push("another user's authorization".to_owned()),
+            Some((Some(name), Some(value))) => self.settings.set(name, value),
+            Some((None, Some("temporary schema"))) if is_used_up => {}
+            Some((None, Some(what))) => self.pins.push(what.to_owned()),
+            _ => self.pins.push("settings".to_owned()),
+        }
+    }
+}
+
+fn columns(body: &[u8]) -> Option<(Option<&str>, Option<&str>)> {
+    let rest = body.strip_prefix(&[0, 2])?;
+    let (name, rest) = column(rest)?;
+    let (value, rest) = column(rest)?;
+    rest.is_empty().then_some((name, value))
+}
+
+fn column(bytes: &[u8]) -> Option<(Option<&str>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+        return Some((None, rest));
+    };
+    let (text, rest) = rest.split_at_checked(length)?;
+    Some((Some(std::str::from_utf8(text).ok()?), rest))
+}

@@ -1,0 +1,26 @@
+//! Lent: which server connection it was that a client had, and whether anybody has had it since.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A connection, and how often it had been lent when it was had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lent {
+    connection: u64,
+    times: u64,
+}
+
+impl Lent {
+    /// A connection that is new.
+    pub(crate) fn first() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self {
+            connection: LAST.fetch_add(1, Ordering::Relaxed),
+            times: 0,
+        }
+    }
+
+    /// It is lent once more.
+    pub(crate) fn again(&mut self) {
+        self.times += 1;
+    }
+}

@@ -1,0 +1,36 @@
+//! The proxy: sessions of clients in front of a PostgreSQL, many clients on few server connections.
+//!
+//! Promises: a client gets the bytes that the server would have sent it on a connection of its own, and nobody gets another's. A
+//! server connection is lent for a transaction, and given to the next client only when all that was asked on it is answered and
+//! nothing of the session before is left on it; what cannot be carried to another connection stays on one. Knows no listener, no
+//! option and no signal: whoever serves hands over streams that have logged in.
+//!
+//! Inside: `inward` and `outward` pass messages on and stand on `state`, what is a client's own; `relay` drives both sockets; `replies` knows
+//! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind.
+//!
+//! - [`Upstream`]: the databases that are behind, and their [pools](pool)
+//! - [`Session`]: one client
+//! - [`Cancels`]: who may cancel what
+
+mod cancels;
+mod client;
+mod end;
+mod frames;
+mod inward;
+mod leftovers;
+mod lent;
+mod outward;
+mod places;
+pub mod pool;
+mod relay;
+mod replies;
+mod server;
+mod session;
+mod settings;
+mod state;
+mod statements;
+mod upstream;
+
+pub use self::cancels::Cancels;
+pub use self::session::{Identity, Session};
+pub use self::upstream::{Upstream, UpstreamOptions};

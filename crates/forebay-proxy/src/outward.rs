@@ -1,0 +1,125 @@
+//! Outward: from the server to the client, message by message.
+//!
+//! Promises: the client gets what answers what it asked, as it came, and nothing of what answers us; of errors the names of statements are
+//! its own. Long messages pass in pieces.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BytesMut};
+
+use crate::client::Client;
+use crate::end::End;
+use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::replies::Unexpected;
+use crate::server::{Note, Server};
+use crate::state::State;
+use crate::statements::in_the_clients_words;
+
+/// An empty buffer keeps no more than this.
+const KEPT_BYTES: usize = 64 * 1024;
+
+impl State {
+    /// Takes what came from the server, as far as it is whole.
+    pub(crate) fn pass_out<S>(&mut self, client: &mut Client<S>, server: &mut Server) -> Result<(), End> {
+        // Where what is to be passed on, and has not been yet, begins and ends.
+        let mut from = 0;
+        let mut at = 0;
+        loop {
+            if self.passing_out > 0 {
+                let here = self.passing_out.min(server.input.len() - at);
+                if !self.is_passing_visible {
+                    client.output.extend_from_slice(&server.input[from..at]);
+                    from = at + here;
+                }
+                at += here;
+                self.passing_out -= here;
+                if self.passing_out > 0 {
+                    break;
+                }
+            }
+            let bytes = &server.input[at..];
+            let Some(frame) = frames::frame(bytes).map_err(|bad| Unexpected(bad.0))? else {
+                break;
+            };
+            let here = frame.length.min(bytes.len());
+            if here < frame.length && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'S' | b'E')) {
+                break;
+            }
+            let reply = server.replies.receive(frame.tag, &mut self.undone)?;
+            let is_visible = reply.is_visible;
+            match frame.tag {
+                b'Z' => server.status = bytes[HEADER_BYTES],
+                b'S' => {
+                    client.output.extend_from_slice(&server.input[from..at]);
+                    from = at;
+                    let whole = server.input.split_to(at);
+                    drop(whole);
+                    server.report(here);
+                    from -= at;
+                    at = 0;
+                    if is_visible {
+                        self.told = Arc::clone(&server.reported);
+                    }
+                }
+                b'D' if self.is_asking && !is_visible => {
+                    self.leftovers.take(&bytes[..here], self.pool.user(), server.is_used_up);
+                }
+                b'E' if !is_visible => return Err(End::Settings),
+                b'E' => {
+                    if let Some(Note::Uses { name } | Note::Named { name, .. }) = &reply.failed
+                        && let Some(said) = in_the_clients_words(&bytes[HEADER_BYTES..here], name)
+                    {
+                        client.output.extend_from_slice(&server.input[from..at]);
+                        frames::put(&mut client.output, b'E', &[&said]);
+                        from = at + here;
+                    }
+                }
+                b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DISCARD ALL\0" => {
+                    self.discarded(server);
+                    server.is_used_up |= std::mem::take(&mut self.is_pinned);
+                    self.has_unnamed = false;
+                }
+                b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
+                _ => {}
+            }
+            if !is_visible {
+                client.output.extend_from_slice(&server.input[from..at]);
+                from = at + here;
+            }
+            at += here;
+            self.passing_out = frame.length - here;
+            self.is_passing_visible = is_visible;
+            if frame.tag == b'E' {
+                server.prepared.failed_at(reply.place);
+                for note in std::mem::take(&mut self.undone) {
+                    self.undo(Some(note), server);
+                }
+                match reply.failed {
+                    // The server drops the unnamed statement before it looks at the next.
+                    Some(Note::Named { name, .. }) if name.is_empty() => drop(self.names.set(name, None)),
+                    failed => self.undo(failed, server),
+                }
+                if server.replies.is_uncertain() {
+                    client.output.extend_from_slice(&server.input[from..at]);
+                    return Err(End::Uncertain);
+                }
+            }
+            match reply.done {
+                Some(Note::Set) => {
+                    client.output.extend_from_slice(&server.input[from..at]);
+                    from = at;
+                    self.tell(client, server);
+                }
+                Some(Note::Leftovers) => self.settle_up(server),
+                Some(Note::Named { name, .. }) => self.names.decided(&name),
+                Some(Note::Prepared { .. } | Note::Evicted { .. } | Note::Uses { .. }) | None => {}
+            }
+        }
+        client.output.extend_from_slice(&server.input[from..at]);
+        server.input.advance(at);
+        if server.input.is_empty() && server.input.capacity() > KEPT_BYTES {
+            server.input = BytesMut::new();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! Pool: the server connections of one user to one database, lent for a transaction each.
+//!
+//! Promises: there are never more than the pool's size; who waits longest is served next; whoever waits too long, or where too
+//! many wait, is told so. A connection that the server has closed meanwhile is not lent. Knows no client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_pg_link::{ConnectError, Connector};
+
+use crate::lent::Lent;
+use crate::places::{Claim, Grant, Places};
+use crate::server::Server;
+use crate::statements::Statements;
+
+/// How many connections there may be, and who may wait for one.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Server connections of a pool.
+    pub max_connections: usize,
+    /// Clients that wait for one.
+    pub max_waiting: usize,
+    /// How long each may.
+    pub max_wait: Duration,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unavailable {
+    #[error("no server connection became free within {waited:?}: {open} are in use, {waiting} clients wait")]
+    Waited {
+        waited: Duration,
+        open: usize,
+        waiting: usize,
+    },
+    #[error("{waiting} clients wait for a server connection already, for {longest:?} the first of them")]
+    Crowded { waiting: usize, longest: Duration },
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+}
+
+/// The connections of one user to one database.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    connector: Connector,
+    max_wait: Duration,
+    places: Arc<Places<Box<Server>>>,
+    pub(crate) statements: Statements,
+}
+
+impl Pool {
+    pub(crate) fn new(connector: Connector, limits: &Limits) -> Self {
+        Self {
+            connector,
+            max_wait: limits.max_wait,
+            places: Places::new(limits.max_connections, limits.max_waiting),
+            statements: Statements::default(),
+        }
+    }
+
+    /// As whom it connects.
+    pub(crate) fn user(&self) -> &str {
+        self.connector.user()
+    }
+
+    /// A connection that is nobody's: the one that the caller had last, if nobody has had it since.
+    ///
+    /// # Cancel safety
+    /// Dropped before it completes, whoever waits next is served.
+    pub(crate) async fn acquire(&self, last: Option<Lent>) -> Result<Box<Server>, Unavailable> {
+        loop {
+            let grant = match self.places.claim(|server| Some(server.lent) == last) {
+                Claim::Granted(grant) => grant,
+                Claim::Crowded(waiting, longest) => return Err(Unavailable::Crowded { waiting, longest }),
+                Claim::Wait(granted) => match tokio::time::timeout(self.max_wait, granted).await {
+                    Ok(Ok(grant)) => grant,
+                    Ok(Err(_)) => continue,
+                    Err(_) => {
+                        let (open, waiting) = self.places.counts();
+                        return Err(Unavailable::Waited {
+                            waited: self.max_wait,
+                            open,
+                            waiting,
+                        });
+                    }
+                },
+            };
+            match grant {
+                Grant::Lent(mut server) => {
+                    server.look();
+                    if server.is_clean() {
+                        server.lent.again();
+                        return Ok(server);
+                    }
+                }
+                Grant::Place(place) => {
+                    let link = self.connector.connect().await?;
+                    return Ok(Box::new(Server::new(link, place)));
+                }
+            }
+        }
+    }
+
+    /// Takes a connection back; one that is not clean is closed.
+    pub(crate) fn release(&self, server: Box<Server>) {
+        if server.is_clean() && !server.is_used_up {
+            self.places.give_back(server);
+        }
+    }
+
+    /// Whether somebody waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.places.is_waited_for()
+    }
+}

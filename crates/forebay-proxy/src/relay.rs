@@ -1,0 +1,104 @@
+//! Relay: both sockets, driven by the one task that waits.
+//!
+//! Promises: neither side waits for the other for ever: each is read while the other has room, and what makes room is looked at again. No
+//! more is kept of what one side does not take than a bound.
+
+use std::cell::RefCell;
+use std::io;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::client::Client;
+use crate::end::End;
+use crate::frames::WHOLE_BYTES_MAX;
+use crate::server::Server;
+use crate::state::State;
+
+/// So much is read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// Of what one side has not taken yet no more is read from the other.
+const UNSENT_BYTES_MAX: usize = 256 * 1024;
+
+thread_local! {
+    static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// Reads what the client has sent, through room that all clients of a thread share.
+pub(crate) fn poll_read<S: AsyncRead + AsyncWrite + Unpin>(
+    client: &mut Client<S>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    ROOM.with_borrow_mut(|room| client.poll_read(context, room))
+}
+
+/// Relays until the server connection is free again.
+pub(crate) fn poll_relay<S: AsyncRead + AsyncWrite + Unpin>(
+    client: &mut Client<S>,
+    state: &mut State,
+    server: &mut Server,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), End>> {
+    loop {
+        let before = (client.input.len(), client.output.len(), server.output.len());
+        let mut has_moved = false;
+        // From the client.
+        if server.output.len() < UNSENT_BYTES_MAX {
+            match state.pass_in(client, server) {
+                Ok(()) => {}
+                Err(end) => return Poll::Ready(Err(end)),
+            }
+        }
+        if let Poll::Ready(Err(error)) = server.poll_send(context) {
+            // Its last word may still be to be read.
+            if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+                return Poll::Ready(Err(End::Server(error)));
+            }
+            server.output.clear();
+        }
+        // To the client.
+        if client.output.len() < UNSENT_BYTES_MAX {
+            let read = ROOM.with_borrow_mut(|room| {
+                let read = server.poll_read(context, room);
+                if let Poll::Ready(Ok(count)) = read {
+                    server.input.extend_from_slice(&room[..count]);
+                }
+                read
+            });
+            match read {
+                Poll::Pending => {}
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Server(io::ErrorKind::UnexpectedEof.into()))),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(End::Server(error))),
+                Poll::Ready(Ok(_)) => {
+                    has_moved = true;
+                    if let Err(end) = state.pass_out(client, server) {
+                        return Poll::Ready(Err(end));
+                    }
+                }
+            }
+        }
+        if has_failed(&client.poll_send(context)) {
+            return Poll::Ready(Err(End::Client));
+        }
+        if state.is_free(client, server) {
+            return Poll::Ready(Ok(()));
+        }
+        // Where one side has made room, the other is to be asked again: it wakes nobody that has not asked.
+        if has_moved || before != (client.input.len(), client.output.len(), server.output.len()) {
+            continue;
+        }
+        if client.input.len() < WHOLE_BYTES_MAX || server.output.len() < UNSENT_BYTES_MAX {
+            match poll_read(client, context) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(1..)) => continue,
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Client)),
+            }
+        }
+        return Poll::Pending;
+    }
+}
+
+/// Whether a poll is over, and badly.
+pub(crate) fn has_failed(poll: &Poll<io::Result<()>>) -> bool {
+    matches!(poll, Poll::Ready(Err(_)))
+}

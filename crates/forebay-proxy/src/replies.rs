@@ -1,0 +1,367 @@
+//! Replies: what a server connection has yet to answer, in the order in which it was asked.
+//!
+//! Promises: each message of the server's is told apart by what it answers: whether it is the client's to see or ours alone, and
+//! what became true or did not with it. An error in the middle of a pipeline ends what the server skips, up to the Sync that it
+//! stops at, and nothing else. A message that answers nothing that was asked is [`Unexpected`], never a guess.
+//!
+//! The rules are those of PostgreSQL's documentation, "Message Flow", and of its `postgres.c` and `copyfromparse.c`. Knows no
+//! socket, and nothing of a message but its first byte.
+
+use std::collections::VecDeque;
+
+/// What is asked of the server in one message, by what answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A simple query, or a function call: anything, then ReadyForQuery.
+    Query,
+    Parse,
+    Bind,
+    Describe,
+    Execute,
+    Close,
+    Sync,
+    /// The end of what is copied in: nothing by itself.
+    CopyEnd,
+    /// A Sync that the server takes no notice of.
+    Nothing,
+}
+
+/// One message that was sent and not answered in full.
+#[derive(Debug)]
+struct Expected<N> {
+    asked: Asked,
+    /// Asked by us and not by the client, who is not to see the answer.
+    is_ours: bool,
+    note: Option<N>,
+}
+
+/// What a message of the server's means.
+#[derive(Debug)]
+pub(crate) struct Reply<N> {
+    /// It is the client's to see.
+    pub(crate) is_visible: bool,
+    /// It ends the answer to what this was noted with.
+    pub(crate) done: Option<N>,
+    /// It is the error of what this was noted with.
+    pub(crate) failed: Option<N>,
+    /// The place of what it answers.
+    pub(crate) place: u64,
+}
+
+/// The server said what nobody had asked for.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server sent a message {:?} that answers nothing", char::from(*.0))]
+pub(crate) struct Unexpected(pub(crate) u8);
+
+/// What is asked of one server connection and not answered yet. `N` notes what hangs on an answer.
+#[derive(Debug)]
+pub(crate) struct Replies<N> {
+    expected: VecDeque<Expected<N>>,
+    /// How many are answered, or will not be.
+    answered: u64,
+    /// The place of the last one behind which the server is ready again.
+    last_ready: Option<u64>,
+    /// The server takes no notice of what it is sent up to the next Sync.
+    is_skipping: bool,
+    /// The server takes rows in; Syncs are nothing to it meanwhile.
+    is_copying_in: bool,
+    /// An error ended a copy that had a Sync behind its beginning: whether that Sync is answered, nobody can tell.
+    is_uncertain: bool,
+    had_early_sync: bool,
+}
+
+impl<N> Default for Replies<N> {
+    fn default() -> Self {
+        Self {
+            expected: VecDeque::new(),
+            answered: 0,
+            last_ready: None,
+            is_skipping: false,
+            is_copying_in: false,
+            is_uncertain: false,
+            had_early_sync: false,
+        }
+    }
+}
+
+impl<N> Replies<N> {
+    /// Whether all that was asked is answered.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_answered = |expected: &Expected<N>| matches!(expected.asked, Asked::CopyEnd | Asked::Nothing);
+        !self.is_skipping && self.expected.iter().all(is_answered)
+    }
+
+    /// Whether the answers can no longer be told apart.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.is_uncertain
+    }
+
+    /// Whether the server takes no notice of what it is sent now, if that is no Sync.
+    pub(crate) fn is_skipping(&self) -> bool {
+        self.is_skipping
+    }
+
+    /// The place in the order of answers that what is asked next will have.
+    pub(crate) fn next_place(&self) -> u64 {
+        self.answered + self.expected.len() as u64
+    }
+
+    /// Whether what was asked at this place has no full answer yet.
+    pub(crate) fn is_awaited(&self, place: u64) -> bool {
+        place >= self.answered
+    }
+
+    /// Whether what was asked at this place has no answer yet, while what is asked now is answered whatever that answer is: there is
+    /// a Sync between.
+    pub(crate) fn is_undecided(&self, place: u64) -> bool {
+        self.is_awaited(place) && self.last_ready.is_some_and(|ready| ready >= place)
+    }
+
+    /// Notes a message that is sent now. Gives the note back where the server will take no notice of the message.
+    #[must_use]
+    pub(crate) fn ask(&mut self, asked: Asked, is_ours: bool, note: Option<N>) -> Option<N> {
+        if self.is_skipping {
+            if asked != Asked::Sync {
+                return note;
+            }
+            self.is_skipping = false;
+        }
+        if self.is_copying_in && asked == Asked::Sync && !self.ends_copy() {
+            self.had_early_sync = true;
+            return note;
+        }
+        if matches!(asked, Asked::Query | Asked::Sync) {
+            self.last_ready = Some(self.next_place());
+        }
+        self.expected.push_back(Expected { asked, is_ours, note });
+        None
+    }
+
+    /// What a message of the server's answers. What an error made the server pass over is put into `undone`, the last first.
+    pub(crate) fn receive(&mut self, tag: u8, undone: &mut Vec<N>) -> Result<Reply<N>, Unexpected> {
+        while let Some(Asked::CopyEnd | Asked::Nothing) = self.expected.front().map(|front| front.asked) {
+            self.pop();
+        }
+        let front = self.expected.front();
+        let is_visible = front.is_none_or(|front| !front.is_ours);
+        let seen = Reply {
+            is_visible,
+            done: None,
+            failed: None,
+            place: self.answered,
+        };
+        let asked = front.map(|front| front.asked);
+        let is_answered = match (tag, asked) {
+            // Notices, notifications, settings: at any time.
+            (b'N' | b'A' | b'S', _) => false,
+            (b'1', Some(Asked::Parse))
+            | (b'2', Some(Asked::Bind))
+            | (b'3', Some(Asked::Close))
+            | (b'T' | b'n', Some(Asked::Describe))
+            | (b'I' | b's', Some(Asked::Execute))
+            | (b'Z', Some(Asked::Query | Asked::Sync)) => true,
+            (b'C', Some(Asked::Execute)) => {
+                self.end_copy();
+                true
+            }
+            (b'C', Some(Asked::Query)) => {
+                self.end_copy();
+                false
+            }
+            (b't', Some(Asked::Describe)) | (b'T' | b'I' | b'V', Some(Asked::Query)) => false,
+            (b'D' | b'H' | b'd' | b'c' | b'W', Some(Asked::Query | Asked::Execute)) => false,
+            (b'G', Some(Asked::Query | Asked::Execute)) => {
+                self.begin_copy();
+                false
+            }
+            // The last word of a server that ends the session, or an error where none of what was asked is at fault.
+            (b'E', None) => false,
+            (b'E', Some(Asked::Query)) => {
+                self.end_copy();
+                false
+            }
+            (b'E', Some(Asked::Sync)) => false,
+            (b'E', Some(_)) => {
+                // Also of what we asked: it was for what the client asked next, which fails with it.
+                let failed = self.pop().and_then(|failed| failed.note);
+                self.skip(undone);
+                return Ok(Reply {
+                    is_visible: true,
+                    failed,
+                    ..seen
+                });
+            }
+            (tag, _) => return Err(Unexpected(tag)),
+        };
+        if !is_answered {
+            return Ok(seen);
+        }
+        let done = self.pop().and_then(|answered| answered.note);
+        Ok(Reply { done, ..seen })
+    }
+
+    fn pop(&mut self) -> Option<Expected<N>> {
+        let front = self.expected.pop_front()?;
+        self.answered += 1;
+        Some(front)
+    }
+
+    /// A copy begins: the server takes no notice of Syncs before its end.
+    fn begin_copy(&mut self) {
+        self.is_copying_in = true;
+        self.had_early_sync = false;
+        for expected in self.expected.iter_mut().skip(1) {
+            match expected.asked {
+                Asked::CopyEnd => break,
+                Asked::Sync => {
+                    self.had_early_sync = true;
+                    expected.asked = Asked::Nothing;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the copy's end was sent.
+    fn ends_copy(&self) -> bool {
+        self.expected.iter().any(|expected| expected.asked == Asked::CopyEnd)
+    }
+
+    fn end_copy(&mut self) {
+        self.is_copying_in = false;
+    }
+
+    /// An error: what follows is not answered, up to the next Sync.
+    fn skip(&mut self, undone: &mut Vec<N>) {
+        if std::mem::take(&mut self.is_copying_in) && self.had_early_sync {
+            self.is_uncertain = true;
+        }
+        while self.expected.front().is_some_and(|front| front.asked != Asked::Sync) {
+            undone.extend(self.pop().and_then(|skipped| skipped.note));
+        }
+        undone.reverse();
+        self.is_skipping = self.expected.is_empty();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The client asks these; each is noted by its letter.
+    fn asked(letters: &str) -> Replies<char> {
+        let mut replies = Replies::default();
+        for letter in letters.chars() {
+            let kind = match letter {
+                'Q' => Asked::Query,
+                'P' => Asked::Parse,
+                'B' => Asked::Bind,
+                'D' => Asked::Describe,
+                'E' => Asked::Execute,
+                'C' => Asked::Close,
+                'S' => Asked::Sync,
+                _ => Asked::CopyEnd,
+            };
+            assert_eq!(replies.ask(kind, false, Some(letter)), None, "{letters}");
+        }
+        replies
+    }
+
+    /// What the server says is taken; what was undone.
+    fn say(replies: &mut Replies<char>, tags: &str) -> Result<String, Unexpected> {
+        let mut all = String::new();
+        for tag in tags.bytes() {
+            let mut undone = Vec::new();
+            replies.receive(tag, &mut undone)?;
+            all.extend(undone);
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn all_that_was_asked_is_answered_in_order() {
+        for (letters, tags) in [
+            ("Q", "TDDCZ"),
+            ("Q", "CTDCIZ"),
+            ("Q", "EZ"),
+            ("Q", "HddcCZ"),
+            ("Qx", "GCZ"),
+            ("PBDESPBE", "12TDDCZ12C"),
+            ("DBDES", "tn2nIZ"),
+            ("BESES", "2DsZDCZ"),
+            ("ES", "NSACZ"),
+            ("ESxS", "GCZ"),
+            ("CS", "3Z"),
+        ] {
+            let mut replies = asked(letters);
+            assert_eq!(say(&mut replies, tags).as_deref(), Ok(""), "{letters} {tags}");
+            assert!(replies.is_empty(), "{letters} {tags}");
+        }
+    }
+
+    #[test]
+    fn an_error_ends_what_is_skipped_up_to_the_sync() {
+        let mut replies = asked("PBESBS");
+        assert_eq!(say(&mut replies, "1E").as_deref(), Ok("E"));
+        assert_eq!(say(&mut replies, "Z2Z").as_deref(), Ok(""));
+        assert!(replies.is_empty());
+    }
+
+    #[test]
+    fn what_is_sent_before_the_sync_after_an_error_is_not_awaited() {
+        let mut replies = asked("P");
+        assert_eq!(say(&mut replies, "E").as_deref(), Ok(""));
+        assert!(!replies.is_empty(), "the Sync is still to come");
+        assert_eq!(replies.ask(Asked::Bind, false, Some('B')), Some('B'));
+        assert_eq!(replies.ask(Asked::Query, false, Some('Q')), Some('Q'));
+        assert_eq!(replies.ask(Asked::Sync, false, None), None);
+        assert_eq!(say(&mut replies, "Z").as_deref(), Ok(""));
+        assert!(replies.is_empty());
+    }
+
+    #[test]
+    fn what_we_ask_is_not_the_clients_to_see_but_for_its_error() {
+        let mut replies = Replies::default();
+        assert_eq!(replies.ask(Asked::Parse, true, Some('p')), None);
+        assert_eq!(replies.ask(Asked::Bind, false, None), None);
+        assert_eq!(replies.ask(Asked::Parse, true, Some('q')), None);
+        assert_eq!(replies.ask(Asked::Sync, false, None), None);
+        let mut undone = Vec::new();
+        let done = replies.receive(b'1', &mut undone).unwrap();
+        assert!(!done.is_visible && done.done == Some('p'));
+        assert!(replies.receive(b'2', &mut undone).unwrap().is_visible);
+        let failed = replies.receive(b'E', &mut undone).unwrap();
+        assert!(failed.is_visible && failed.failed == Some('q') && undone.is_empty());
+    }
+
+    #[test]
+    fn what_answers_nothing_is_told() {
+        for (letters, tags, unexpected) in [("", "Z", b'Z'), ("PS", "2", b'2'), ("Q", "1", b'1'), ("S", "ZZ", b'Z')] {
+            assert_eq!(
+                say(&mut asked(letters), tags),
+                Err(Unexpected(unexpected)),
+                "{letters} {tags}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_copy_that_fails_with_a_sync_behind_its_beginning_leaves_it_uncertain_who_is_answered() {
+        let mut replies = asked("ES");
+        assert_eq!(say(&mut replies, "GE").as_deref(), Ok("S"));
+        assert!(replies.is_uncertain());
+        let mut certain = asked("E");
+        assert_eq!(say(&mut certain, "GE").as_deref(), Ok(""));
+        assert!(!certain.is_uncertain());
+    }
+
+    #[test]
+    fn what_is_behind_a_sync_is_not_decided_before_the_sync() {
+        let mut replies = asked("P");
+        assert!(!replies.is_undecided(0), "it fails with what follows");
+        assert_eq!(replies.ask(Asked::Sync, false, None), None);
+        assert!(replies.is_undecided(0));
+        assert_eq!(say(&mut replies, "1").as_deref(), Ok(""));
+        assert!(!replies.is_undecided(0));
+    }
+}

@@ -1,0 +1,245 @@
+//! Server: one connection to a database, and what is on it.
+//!
+//! Promises: it knows what it was asked and has not answered, what is prepared and set on it. It may be lent on when it
+//! [is clean](Server::is_clean), and never before.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use forebay_pg_link::Link;
+use forebay_stream::Stream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::cancels::Target;
+use crate::frames;
+use crate::lent::Lent;
+use crate::places::Place;
+use crate::replies::{Asked, Replies};
+use crate::settings::Settings;
+use crate::statements::{Named, Prepared, Statement, Unnamed, server_name};
+
+/// So many statements are kept prepared on a connection.
+const PREPARED_MAX: usize = 256;
+
+/// What hangs on an answer.
+#[derive(Debug)]
+pub(crate) enum Note {
+    /// A statement that is being prepared here under its number.
+    Prepared { number: u64 },
+    /// A statement that makes room for others.
+    Evicted { number: u64 },
+    /// A name of the client's that has changed, and what it was before.
+    Named {
+        name: Bytes,
+        before: Option<Named>,
+        number: Option<u64>,
+    },
+    /// A message that names a statement, which the server knows by another name.
+    Uses { name: Bytes },
+    /// What was set is as wanted.
+    Set,
+    /// What is left on it was asked.
+    Leftovers,
+}
+
+/// What the server reports of its settings.
+pub(crate) type Reported = BTreeMap<Bytes, Bytes>;
+
+/// A server connection.
+#[derive(Debug)]
+pub(crate) struct Server {
+    stream: Stream,
+    /// What came and was not taken yet.
+    pub(crate) input: BytesMut,
+    /// What is to be sent.
+    pub(crate) output: BytesMut,
+    needs_flush: bool,
+    pub(crate) replies: Replies<Note>,
+    pub(crate) prepared: Prepared,
+    /// What is set on it, beyond what it began with.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) reported: Arc<Reported>,
+    /// What it reported when it was new.
+    pub(crate) first_reported: Arc<Reported>,
+    /// As ReadyForQuery said last.
+    pub(crate) status: u8,
+    /// Nothing more can come of it.
+    pub(crate) is_over: bool,
+    pub(crate) cancel: Target,
+    /// Which one it is, and how often it was lent.
+    pub(crate) lent: Lent,
+    /// Something is left on it that nobody else is to meet: it is closed when it comes back.
+    pub(crate) is_used_up: bool,
+    _place: Place<Box<Server>>,
+}
+
+impl Server {
+    pub(crate) fn new(link: Link, place: Place<Box<Self>>) -> Self {
+        let parts = link.into_parts();
+        let reported = parts.parameters.into_iter();
+        let reported: Reported = reported.map(|(name, value)| (name.into(), value.into())).collect();
+        let reported = Arc::new(reported);
+        Self {
+            stream: parts.stream,
+            input: parts.unread,
+            output: BytesMut::new(),
+            needs_flush: false,
+            replies: Replies::default(),
+            prepared: Prepared::default(),
+            settings: Arc::default(),
+            first_reported: Arc::clone(&reported),
+            reported,
+            status: b'I',
+            is_over: false,
+            cancel: Target {
+                token: parts.cancel,
+                requests: Arc::new(AtomicUsize::new(0)),
+            },
+            lent: Lent::first(),
+            is_used_up: false,
+            _place: place,
+        }
+    }
+
+    /// Whether nothing is asked and unanswered, no transaction is open, and nobody is cancelling what runs.
+    pub(crate) fn is_clean(&self) -> bool {
+        !self.is_over
+            && self.status == b'I'
+            && self.replies.is_empty()
+            && !self.replies.is_uncertain()
+            && self.input.is_empty()
+            && self.output.is_empty()
+            && self.cancel.requests.load(Ordering::Acquire) == 0
+    }
+
+    /// Reads what is there into `room`.
+    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut room = ReadBuf::new(room);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut room))?;
+        Poll::Ready(Ok(room.filled().len()))
+    }
+
+    /// Ready when all is sent.
+    pub(crate) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.output.is_empty() {
+            let count = ready!(Pin::new(&mut self.stream).poll_write(context, &self.output))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.output.advance(count);
+            self.needs_flush = true;
+        }
+        if self.needs_flush {
+            ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+            self.needs_flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Asks a query of our own; its answer is nobody's to see.
+    pub(crate) fn ask(&mut self, sql: &str, note: Note) {
+        frames::put(&mut self.output, b'Q', &[sql.as_bytes(), &[0]]);
+        // It drops the unnamed statement.
+        self.set_unnamed(None);
+        let refused = self.replies.ask(Asked::Query, true, Some(note));
+        debug_assert!(refused.is_none(), "asked only between transactions or behind a Sync");
+    }
+
+    /// Sees to it that a statement is prepared here under its number. Gives the notes that the server will not look at.
+    #[must_use]
+    pub(crate) fn prepare(&mut self, statement: &Statement) -> Option<Note> {
+        if self.prepared.touch(statement.number()) {
+            return None;
+        }
+        let name = self.make_room(statement);
+        frames::put(&mut self.output, b'P', &[name.as_bytes(), &[0], statement.definition()]);
+        let number = statement.number();
+        self.replies.ask(Asked::Parse, true, Some(Note::Prepared { number }))
+    }
+
+    /// Counts a statement among those that are prepared; the one that is used least goes where there are too many. Its name.
+    pub(crate) fn make_room(&mut self, statement: &Statement) -> String {
+        if let Some(oldest) = self
+            .prepared
+            .add(statement.number(), self.replies.next_place(), PREPARED_MAX)
+        {
+            let name = server_name(oldest);
+            frames::put(&mut self.output, b'C', &[b"S", name.as_bytes(), &[0]]);
+            let note = Note::Evicted { number: oldest };
+            if let Some(Note::Evicted { number }) = self.replies.ask(Asked::Close, true, Some(note)) {
+                self.prepared.put_back(number);
+            }
+        }
+        server_name(statement.number())
+    }
+
+    /// What is asked next makes this one the unnamed statement, or none.
+    pub(crate) fn set_unnamed(&mut self, number: Option<u64>) {
+        let unnamed = match self.replies.is_skipping() {
+            true => Unnamed::Unknown,
+            false => Unnamed::Known(number),
+        };
+        self.prepared.set_unnamed(unnamed, self.replies.next_place());
+    }
+
+    /// Sees to it that the unnamed statement is this one, or none.
+    #[must_use]
+    pub(crate) fn prepare_unnamed(&mut self, statement: Option<&Statement>) -> Option<Note> {
+        let wanted = Unnamed::Known(statement.map(Statement::number));
+        if self.prepared.unnamed() == wanted {
+            return None;
+        }
+        self.set_unnamed(statement.map(Statement::number));
+        match statement {
+            Some(statement) => {
+                frames::put(&mut self.output, b'P', &[&[0], statement.definition()]);
+                self.replies.ask(Asked::Parse, true, None)
+            }
+            None => {
+                frames::put(&mut self.output, b'C', &[b"S", &[0]]);
+                self.replies.ask(Asked::Close, true, None)
+            }
+        }
+    }
+
+    /// Looks, without waiting, what came while nobody had it: settings are noted, its end too.
+    pub(crate) fn look(&mut self) {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut room = [0; 1024];
+        while !self.is_over {
+            match self.poll_read(&mut context, &mut room) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0) | Err(_)) => self.is_over = true,
+                Poll::Ready(Ok(count)) => self.input.extend_from_slice(&room[..count]),
+            }
+        }
+        while let Ok(Some(frame)) = frames::frame(&self.input)
+            && self.input.len() >= frame.length
+        {
+            match frame.tag {
+                b'S' => self.report(frame.length),
+                b'N' | b'A' => {}
+                _ => self.is_over = true,
+            }
+            self.input.advance(frame.length);
+        }
+    }
+
+    /// Notes the ParameterStatus that the input begins with.
+    pub(crate) fn report(&mut self, length: usize) {
+        let body = &self.input[frames::HEADER_BYTES..length];
+        if let Some((name, rest)) = frames::zero_terminated(body)
+            && let Some((value, _)) = frames::zero_terminated(rest)
+        {
+            let (name, value) = (Bytes::copy_from_slice(name), Bytes::copy_from_slice(value));
+            if self.reported.get(&name) != Some(&value) {
+                Arc::make_mut(&mut self.reported).insert(name, value);
+            }
+        }
+    }
+}

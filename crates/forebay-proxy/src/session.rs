@@ -1,0 +1,194 @@
+//! Session: one client, from its login to its end.
+//!
+//! Promises: what the crate promises. Whoever waits for an answer drives both sockets: there is no task and no channel between.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::cancels::Cancels;
+use crate::client::Client;
+use crate::end::{End, put_end, put_fatal};
+use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
+use crate::leftovers::Leftovers;
+use crate::relay::{has_failed, poll_read, poll_relay};
+use crate::settings::Settings;
+use crate::state::State;
+use crate::statements::Names;
+use crate::upstream::Upstream;
+
+/// What a session says of itself when it begins.
+#[derive(Debug)]
+pub struct Identity {
+    /// Who the client is.
+    pub user: String,
+    /// Where it wants to.
+    pub database: String,
+    /// What else it sent.
+    pub parameters: Vec<(String, String)>,
+    /// How many bytes of a secret it has room for.
+    pub secret_bytes: usize,
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Session<S> {
+    client: Client<S>,
+    state: State,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
+    /// Begins a session for a client that has logged in: `output` is what is due to it before its settings.
+    ///
+    /// None if there is none to be had; the client has been told why.
+    pub async fn begin(
+        stream: S,
+        input: BytesMut,
+        output: BytesMut,
+        identity: &Identity,
+        upstream: &Upstream,
+        cancels: &Arc<Cancels>,
+    ) -> Option<Self> {
+        let mut client = Client::new(stream, input, output);
+        let first = match upstream.pool(&identity.user, &identity.database, &identity.parameters) {
+            Ok(pool) => pool.acquire(None).await.map(|server| (pool, server)),
+            Err(error) => Err(error.into()),
+        };
+        let (pool, server) = match first {
+            Ok(first) => first,
+            Err(error) => {
+                put_fatal(&mut client.output, &error);
+                client.end().await;
+                return None;
+            }
+        };
+        let mut told = Arc::clone(&server.first_reported);
+        pool.release(server);
+        let mut settings = Settings::default();
+        if let Some((name, value)) = identity.parameters.iter().find(|(name, _)| name == "application_name") {
+            settings.set(name, value);
+            let value = Bytes::copy_from_slice(value.as_bytes());
+            Arc::make_mut(&mut told).insert(Bytes::from_static(b"application_name"), value);
+        }
+        for (name, value) in told.iter() {
+            frames::put(&mut client.output, b'S', &[name, &[0], value, &[0]]);
+        }
+        let registration = cancels.register(identity.secret_bytes);
+        let process_id = registration.process_id.to_be_bytes();
+        frames::put(&mut client.output, b'K', &[&process_id, &registration.secret]);
+        frames::put(&mut client.output, b'Z', &[b"I"]);
+        let state = State {
+            pool,
+            registration,
+            names: Names::default(),
+            settings: Arc::new(settings.clone()),
+            base: settings,
+            last: None,
+            lease: 0,
+            told,
+            is_suspect: false,
+            named: BTreeSet::new(),
+            has_unnamed: false,
+            is_asking: false,
+            leftovers: Leftovers::default(),
+            is_pinned: false,
+            passing_in: 0,
+            passing_out: 0,
+            is_passing_visible: false,
+            undone: Vec::new(),
+            lent_names: Vec::new(),
+            discarding_at: None,
+        };
+        Some(Self { client, state })
+    }
+
+    /// Serves the client until it goes, or nothing more can be done for it.
+    ///
+    /// # Cancel safety
+    /// Dropped, the client is hung up on, and so is the server if something runs for it.
+    pub async fn run(mut self) {
+        let ended = self.serve().await;
+        self.state.registration.running.set(None);
+        match &ended {
+            End::Client => {}
+            ended => {
+                tracing::debug!(%ended, "a session has ended");
+                put_end(&mut self.client.output, ended);
+            }
+        }
+        self.client.end().await;
+    }
+
+    async fn serve(&mut self) -> End {
+        loop {
+            match poll_fn(|context| self.poll_wanted(context)).await {
+                Ok(true) => {}
+                Ok(false) => return End::Client,
+                Err(end) => return end,
+            }
+            let mut server = match self.state.pool.acquire(self.state.last).await {
+                Ok(server) => server,
+                Err(error) => return error.into(),
+            };
+            self.state.settle_in(&mut server);
+            let relayed = poll_fn(|context| poll_relay(&mut self.client, &mut self.state, &mut server, context)).await;
+            self.state.registration.running.set(None);
+            match relayed {
+                Ok(()) => {
+                    self.state.last = Some(server.lent);
+                    self.state.pool.release(server);
+                }
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Waits, without a server, for a message that needs one. False if the client is done.
+    fn poll_wanted(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, End>> {
+        loop {
+            if has_failed(&self.client.poll_send(context)) {
+                return Poll::Ready(Ok(false));
+            }
+            match frames::frame(&self.client.input) {
+                Err(error) => return Poll::Ready(Err(error.into())),
+                Ok(Some(Frame { tag: b'X', .. })) => return Poll::Ready(Ok(false)),
+                // What comes late of a copy that failed, and what asks for nothing.
+                Ok(Some(Frame {
+                    tag: b'd' | b'c' | b'f' | b'H',
+                    length,
+                })) => {
+                    let here = length.min(self.client.input.len());
+                    if here < length && self.client.input.len() < WHOLE_BYTES_MAX {
+                        // Read on below.
+                    } else {
+                        self.client.input.advance(here);
+                        self.state.passing_in = length - here;
+                        continue;
+                    }
+                }
+                Ok(Some(_)) if self.state.passing_in == 0 => return Poll::Ready(Ok(true)),
+                Ok(_) => {}
+            }
+            if self.state.passing_in > 0 {
+                let here = self.state.passing_in.min(self.client.input.len());
+                self.client.input.advance(here);
+                self.state.passing_in -= here;
+                if self.state.passing_in == 0 && !self.client.input.is_empty() {
+                    continue;
+                }
+            }
+            match poll_read(&mut self.client, context) {
+                Poll::Pending => {
+                    self.client.rest();
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Ok(false)),
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Settings: what a client has set in its session, to be set again wherever it runs next.
+//!
+//! Promises: the text that brings a connection from one map to another sets nothing else, whatever names and values contain.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What is set, by name, as `pg_settings` shows it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Settings {
+    by_name: BTreeMap<String, String>,
+}
+
+impl Settings {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.by_name.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// What the others say holds.
+    pub(crate) fn extend(&mut self, others: &Self) {
+        for (name, value) in &others.by_name {
+            self.set(name, value);
+        }
+    }
+
+    /// The statement that brings a connection on which `self` is set to `wanted`; none where they are equal.
+    pub(crate) fn change_to(&self, wanted: &Self) -> Option<String> {
+        let mut text = String::new();
+        for name in self.by_name.keys().filter(|name| !wanted.by_name.contains_key(*name)) {
+            let quoted = quoted_name(name);
+            let _ = write!(text, "RESET {quoted};");
+        }
+        let mut separator = "SELECT ";
+        for (name, value) in &wanted.by_name {
+            if self.by_name.get(name) != Some(value) {
+                let (name, value) = (quoted_text(name), quoted_text(value));
+                let _ = write!(text, "{separator}pg_catalog.set_config({name},{value},false)");
+                separator = ",";
+            }
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Each part between dots by itself: settings of extensions and of users have two.
+fn quoted_name(name: &str) -> String {
+    let parts: Vec<String> = name
+        .split('.')
+        .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
+        .collect();
+    parts.join(".")
+}
+
+/// In a form that `standard_conforming_strings` does not change.
+pub(crate) fn quoted_text(text: &str) -> String {
+    let doubled = text.replace('\'', "''");
+    match doubled.contains('\\') {
+        true => format!("E'{}'", doubled.replace('\\', "\\\\")),
+        false => format!("'{doubled}'"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::default();
+        for (name, value) in pairs {
+            settings.set(name, value);
+        }
+        settings
+    }
+
+    #[test]
+    fn only_what_differs_is_changed() {
+        let from = settings(&[("TimeZone", "UTC"), ("work_mem", "4096")]);
+        assert_eq!(from.change_to(&from), None);
+        assert_eq!(
+            from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")]))
+                .as_deref(),
+            Some(
+                "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
+                 pg_catalog.set_config('a.b','c',false)"
+            )
+        );
+    }
+
+    #[test]
+    fn no_name_and_no_value_ends_its_quotes() {
+        let from = settings(&[("a\".\"b;", "1")]);
+        let to = settings(&[("it's", "a\\'); DROP TABLE t; --")]);
+        assert_eq!(
+            from.change_to(&to).as_deref(),
+            Some(
+                "RESET \"a\"\"\".\"\"\"b;\";SELECT pg_catalog.set_config('it''s',E'a\\\\''); DROP TABLE t; --',false)"
+            )
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! State: what is a client's own, wherever it runs, and what it takes for true of the server connection that it has.
+//!
+//! Promises: what is taken for true and hangs on an answer is noted with what was asked, and taken back when that fails or is passed
+//! over. Knows no message's bytes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::cancels::Registration;
+use crate::client::Client;
+use crate::frames;
+use crate::leftovers::{self, Leftovers};
+use crate::lent::Lent;
+use crate::pool::Pool;
+use crate::replies::Asked;
+use crate::server::{Note, Reported, Server};
+use crate::settings::Settings;
+use crate::statements::{Leaves, Named, Names, Statement};
+
+/// What is the client's own, wherever it runs.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) registration: Registration,
+    pub(crate) names: Names,
+    /// What the client's session began with, and begins with again when it discards all.
+    pub(crate) base: Settings,
+    pub(crate) settings: Arc<Settings>,
+    /// The connection that it had last, and how often that had been lent by then.
+    pub(crate) last: Option<Lent>,
+    /// How many times it has been lent a connection.
+    pub(crate) lease: u64,
+    /// What the client was told of its settings.
+    pub(crate) told: Arc<Reported>,
+    /// What has run may have left something.
+    pub(crate) is_suspect: bool,
+    /// Settings of the user's own that the client has named.
+    pub(crate) named: BTreeSet<String>,
+    /// It may have set others.
+    pub(crate) has_unnamed: bool,
+    /// What is left was asked, and the answer is coming.
+    pub(crate) is_asking: bool,
+    pub(crate) leftovers: Leftovers,
+    /// The session stays on its server connection.
+    pub(crate) is_pinned: bool,
+    /// Bytes of a message that is passing through to the server.
+    pub(crate) passing_in: usize,
+    /// The same, to the client, and whether it is the client's to see.
+    pub(crate) passing_out: usize,
+    pub(crate) is_passing_visible: bool,
+    pub(crate) undone: Vec<Note>,
+    /// Names that the server was given so that it would refuse them a second time, and is to forget.
+    pub(crate) lent_names: Vec<Bytes>,
+    /// Where a text was asked that may discard what is prepared.
+    pub(crate) discarding_at: Option<u64>,
+}
+
+impl State {
+    /// Brings a server connection to what the client has set.
+    pub(crate) fn settle_in(&mut self, server: &mut Server) {
+        self.registration.running.set(Some(server.cancel.clone()));
+        self.lease += 1;
+        self.discarding_at = None;
+        if !Arc::ptr_eq(&server.settings, &self.settings)
+            && let Some(change) = server.settings.change_to(&self.settings)
+        {
+            server.ask(&change, Note::Set);
+        }
+        server.settings = Arc::clone(&self.settings);
+    }
+
+    /// Whether the server was asked what may change what is prepared on it, and has not answered.
+    pub(crate) fn is_discarding(&self, server: &Server) -> bool {
+        self.discarding_at.is_some_and(|place| server.replies.is_awaited(place))
+    }
+
+    /// Whether the server connection may go back.
+    pub(crate) fn is_free<S>(&mut self, client: &Client<S>, server: &mut Server) -> bool {
+        if self.passing_in > 0 || self.passing_out > 0 || server.status != b'I' || !server.replies.is_empty() {
+            return false;
+        }
+        if self.is_suspect {
+            self.is_suspect = false;
+            self.is_asking = true;
+            self.leftovers = Leftovers::default();
+            server.ask(&leftovers::ask(&self.named), Note::Leftovers);
+            return false;
+        }
+        if self.is_pinned || self.is_asking || !server.is_clean() {
+            return false;
+        }
+        // Whoever goes on at once goes on here, unless others wait.
+        client.input.is_empty() || self.pool.is_waited_for()
+    }
+
+    /// Something may be left that is to be looked for.
+    pub(crate) fn suspect(&mut self, leaves: &Leaves) {
+        self.is_suspect = true;
+        match &leaves.named {
+            Some(named) => self.named.extend(named.iter().cloned()),
+            None => self.has_unnamed = true,
+        }
+    }
+
+    /// Whether what the name stands for is not known before the server has answered.
+    pub(crate) fn is_undecided(&self, name: &[u8], server: &Server) -> bool {
+        let named = self.names.place(name, self.lease);
+        let prepared = self
+            .names
+            .statement(name)
+            .and_then(|statement| server.prepared.place(statement.number()));
+        let unnamed = name.is_empty().then(|| server.prepared.unnamed_place());
+        [named, prepared, unnamed]
+            .into_iter()
+            .flatten()
+            .any(|place| server.replies.is_undecided(place))
+    }
+
+    /// Lets a name stand for a statement, or for none, as what is asked now has it; what to note of that.
+    pub(crate) fn name(
+        &mut self,
+        name: Bytes,
+        statement: Option<Arc<Statement>>,
+        number: Option<u64>,
+        server: &Server,
+    ) -> Note {
+        let (lease, place) = (self.lease, server.replies.next_place());
+        let before = self.names.set(
+            name.clone(),
+            Some(Named {
+                statement,
+                lease,
+                place,
+            }),
+        );
+        Note::Named { name, before, number }
+    }
+
+    pub(crate) fn ask(&mut self, server: &mut Server, asked: Asked, is_ours: bool, note: Option<Note>) {
+        let refused = server.replies.ask(asked, is_ours, note);
+        self.undo(refused, server);
+    }
+
+    /// What was noted did not come about.
+    pub(crate) fn undo(&mut self, note: Option<Note>, server: &mut Server) {
+        match note {
+            Some(Note::Named { name, before, number }) => {
+                self.names.set(name, before);
+                if let Some(number) = number {
+                    server.prepared.remove(number);
+                }
+            }
+            Some(Note::Prepared { number }) => server.prepared.remove(number),
+            Some(Note::Evicted { number }) => server.prepared.put_back(number),
+            Some(Note::Set | Note::Leftovers | Note::Uses { .. }) | None => {}
+        }
+    }
+
+    /// Tells the client what the server reports otherwise than it was told.
+    pub(crate) fn tell<S>(&mut self, client: &mut Client<S>, server: &Server) {
+        if self.told == server.reported {
+            return;
+        }
+        for (name, value) in server.reported.iter() {
+            if self.told.get(name) != Some(value) {
+                frames::put(&mut client.output, b'S', &[name, &[0], value, &[0]]);
+            }
+        }
+        self.told = Arc::clone(&server.reported);
+    }
+
+    /// What is left on the server is known.
+    pub(crate) fn settle_up(&mut self, server: &mut Server) {
+        self.is_asking = false;
+        let mut left = std::mem::take(&mut self.leftovers);
+        if self.has_unnamed {
+            left.pins.push("settings of unknown names".to_owned());
+        }
+        if !left.pins.is_empty() {
+            tracing::debug!(keeps = ?left.pins, "a session stays on its server connection");
+            self.is_pinned = true;
+        }
+        let mut settings = self.base.clone();
+        settings.extend(&left.settings);
+        server.settings = Arc::new(left.settings);
+        if *self.settings != settings {
+            self.settings = Arc::new(settings);
+        }
+    }
+
+    /// The server knows no prepared statement any more.
+    pub(crate) fn discarded(&mut self, server: &mut Server) {
+        self.names.keep_the_unnamed();
+        server.prepared.keep_the_unnamed();
+    }
+}

@@ -1,0 +1,286 @@
+//! Statements: what clients have prepared by name, and what of it each server connection knows under which name.
+//!
+//! Promises: a statement is known by all of its bytes, its parameters' types and the settings it was prepared under; two that
+//! differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use forebay_sql::{may_leave_something, settings_named};
+use parking_lot::Mutex;
+
+use crate::frames::zero_terminated;
+use crate::settings::Settings;
+
+/// What makes a prepared statement: the body of its Parse behind the name, and what it was prepared under.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    /// Text, zero, count of types, types.
+    definition: Box<[u8]>,
+    settings: Arc<Settings>,
+}
+
+/// A statement as it was prepared.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    identity: Arc<Identity>,
+    number: u64,
+    leaves: Option<Leaves>,
+}
+
+/// What a text may leave in its session.
+#[derive(Debug)]
+pub(crate) struct Leaves {
+    /// Settings of the user's own that it names; none where it may set others.
+    pub(crate) named: Option<Vec<String>>,
+}
+
+impl Leaves {
+    /// What this text may leave; none where it leaves nothing.
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Some(Self { named: None });
+        };
+        may_leave_something(text).then(|| Self {
+            named: settings_named(text),
+        })
+    }
+}
+
+impl Statement {
+    /// The body of its Parse behind the name.
+    pub(crate) fn definition(&self) -> &[u8] {
+        &self.identity.definition
+    }
+
+    /// What of what it does may outlive its transaction.
+    pub(crate) fn leaves(&self) -> Option<&Leaves> {
+        self.leaves.as_ref()
+    }
+
+    /// What tells it from all others.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// All statements that some client of one pool has.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_identity: HashMap<Arc<Identity>, Weak<Statement>, foldhash::fast::RandomState>,
+    last: u64,
+    /// Of those that nobody has any more the table is cleared when it is as long as this.
+    swept_at: usize,
+}
+
+impl Statements {
+    /// The one statement of this definition under these settings.
+    pub(crate) fn of(&self, definition: &[u8], settings: &Arc<Settings>) -> Arc<Statement> {
+        let identity = Arc::new(Identity {
+            definition: definition.into(),
+            settings: Arc::clone(settings),
+        });
+        let mut table = self.table.lock();
+        if let Some(known) = table.by_identity.get(&identity).and_then(Weak::upgrade) {
+            return known;
+        }
+        if table.by_identity.len() >= table.swept_at.max(1024) {
+            table.by_identity.retain(|_, statement| statement.strong_count() > 0);
+            table.swept_at = table.by_identity.len() * 2;
+        }
+        table.last += 1;
+        let statement = Arc::new(Statement {
+            identity: Arc::clone(&identity),
+            number: table.last,
+            leaves: Leaves::of(zero_terminated(definition).map_or(definition, |(text, _)| text)),
+        });
+        table.by_identity.insert(identity, Arc::downgrade(&statement));
+        statement
+    }
+}
+
+/// What a name stands for, since what was asked at a place in the order of a server connection's answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    pub(crate) statement: Option<Arc<Statement>>,
+    /// How many server connections the client had had by then; what was asked of an earlier one is answered.
+    pub(crate) lease: u64,
+    pub(crate) place: u64,
+}
+
+/// What one client has prepared, by its names; the empty one is the unnamed statement.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    by_name: HashMap<Bytes, Named, foldhash::fast::RandomState>,
+}
+
+impl Names {
+    pub(crate) fn statement(&self, name: &[u8]) -> Option<&Arc<Statement>> {
+        self.by_name.get(name)?.statement.as_ref()
+    }
+
+    /// The name as it is kept.
+    pub(crate) fn kept(&self, name: &[u8]) -> Option<Bytes> {
+        self.by_name.get_key_value(name).map(|(name, _)| name.clone())
+    }
+
+    /// Since what the name stands for what it does, if that was asked of the connection that the client has now.
+    pub(crate) fn place(&self, name: &[u8], lease: u64) -> Option<u64> {
+        let named = self.by_name.get(name)?;
+        (named.lease == lease).then_some(named.place)
+    }
+
+    /// What it stood for before.
+    pub(crate) fn set(&mut self, name: Bytes, named: Option<Named>) -> Option<Named> {
+        match named {
+            Some(named) => self.by_name.insert(name, named),
+            None => self.by_name.remove(&name),
+        }
+    }
+
+    /// That the name stands for what it does is certain: one that stands for nothing need not be kept.
+    pub(crate) fn decided(&mut self, name: &[u8]) {
+        if self.by_name.get(name).is_some_and(|named| named.statement.is_none()) {
+            self.by_name.remove(name);
+        }
+    }
+
+    /// Those with a name are gone.
+    pub(crate) fn keep_the_unnamed(&mut self) {
+        self.by_name.retain(|name, _| name.is_empty());
+    }
+}
+
+/// Which statement is the server's unnamed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unnamed {
+    /// The one of this number, or none.
+    Known(Option<u64>),
+    /// What was sent for it may have been passed over.
+    Unknown,
+}
+
+/// What one server connection has prepared.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    by_number: HashMap<u64, Use, foldhash::fast::RandomState>,
+    clock: u64,
+    unnamed: Unnamed,
+    /// Where in the order of answers it became that.
+    unnamed_place: u64,
+}
+
+#[derive(Debug)]
+struct Use {
+    /// When it was asked for last.
+    used: u64,
+    /// Where in the order of answers it was prepared.
+    place: u64,
+}
+
+impl Default for Prepared {
+    fn default() -> Self {
+        Self {
+            by_number: HashMap::default(),
+            clock: 0,
+            unnamed: Unnamed::Known(None),
+            unnamed_place: 0,
+        }
+    }
+}
+
+impl Prepared {
+    pub(crate) fn unnamed(&self) -> Unnamed {
+        self.unnamed
+    }
+
+    /// Since what the unnamed statement is what it is.
+    pub(crate) fn unnamed_place(&self) -> u64 {
+        self.unnamed_place
+    }
+
+    /// What is asked at this place makes this one the unnamed statement, or may be passed over.
+    pub(crate) fn set_unnamed(&mut self, unnamed: Unnamed, place: u64) {
+        self.unnamed = unnamed;
+        self.unnamed_place = place;
+    }
+
+    /// What was asked at this place has failed, and what follows is passed over.
+    pub(crate) fn failed_at(&mut self, place: u64) {
+        if self.unnamed_place >= place {
+            self.unnamed = Unnamed::Unknown;
+        }
+    }
+
+    /// Since what it is there; none where it is not.
+    pub(crate) fn place(&self, number: u64) -> Option<u64> {
+        self.by_number.get(&number).map(|known| known.place)
+    }
+
+    /// Whether it is there; from now on it is the one that was asked for last.
+    pub(crate) fn touch(&mut self, number: u64) -> bool {
+        self.clock += 1;
+        match self.by_number.get_mut(&number) {
+            Some(known) => {
+                known.used = self.clock;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// It is being prepared. The number of one that has to go, where there are more than `max`.
+    pub(crate) fn add(&mut self, number: u64, place: u64, max: usize) -> Option<u64> {
+        self.clock += 1;
+        let used = self.clock;
+        self.by_number.insert(number, Use { used, place });
+        if self.by_number.len() <= max {
+            return None;
+        }
+        let oldest = self
+            .by_number
+            .iter()
+            .min_by_key(|(_, known)| known.used)
+            .map(|(number, _)| *number)?;
+        self.by_number.remove(&oldest);
+        Some(oldest)
+    }
+
+    /// It is there after all.
+    pub(crate) fn put_back(&mut self, number: u64) {
+        self.by_number.insert(number, Use { used: 0, place: 0 });
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.by_number.remove(&number);
+    }
+
+    /// Those with a name are gone.
+    pub(crate) fn keep_the_unnamed(&mut self) {
+        self.by_number.clear();
+    }
+}
+
+/// What the server's names begin with.
+const PREFIX: &str = "forebay:";
+
+/// The server's name of a statement.
+pub(crate) fn server_name(number: u64) -> String {
+    format!("{PREFIX}{number}")
+}
+
+/// What the server says of a statement, by the client's name for it; none where it names none.
+pub(crate) fn in_the_clients_words(said: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let begin = said.windows(PREFIX.len()).position(|part| part == PREFIX.as_bytes())?;
+    let digits = said[begin + PREFIX.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    Some([&said[..begin], name, &said[begin + PREFIX.len() + digits..]].concat())
+}

@@ -1,0 +1,62 @@
+//! A proxy of this process, on a thread of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::startup::{Handshake, Opening};
+use forebay_proxy::pool::Limits;
+use forebay_proxy::{Cancels, Identity, Session, Upstream, UpstreamOptions};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Serves in front of this address for as long as the process lives; where it does.
+pub(crate) fn start(upstream: &str, connections: usize) -> String {
+    let limits = Limits {
+        max_connections: connections,
+        max_waiting: 1000,
+        max_wait: Duration::from_secs(60),
+    };
+    let config = format!("postgresql://{upstream}?sslmode=disable").parse().unwrap();
+    let upstream = Arc::new(Upstream::new(UpstreamOptions::new(config, limits)));
+    let (told, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            told.send(listener.local_addr().unwrap().to_string()).unwrap();
+            let handshake = Arc::new(Handshake::new(Authenticator::trust(), None, Duration::from_secs(10)));
+            let cancels = Arc::new(Cancels::default());
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                let parts = (Arc::clone(&handshake), Arc::clone(&upstream), Arc::clone(&cancels));
+                tokio::spawn(serve(stream, parts));
+            }
+        });
+    });
+    address.recv().unwrap()
+}
+
+async fn serve(stream: TcpStream, (handshake, upstream, cancels): (Arc<Handshake>, Arc<Upstream>, Arc<Cancels>)) {
+    match handshake.run(stream, None).await {
+        Ok(Opening::Client(client)) => {
+            let identity = Identity {
+                secret_bytes: client.secret_key_bytes(),
+                user: client.user,
+                database: client.database,
+                parameters: client.parameters,
+            };
+            let (stream, input) = client.frames.into_parts();
+            let begun = Session::begin(stream, input, client.output, &identity, &upstream, &cancels).await;
+            if let Some(session) = begun {
+                session.run().await;
+            }
+        }
+        Ok(Opening::Cancel { process_id, secret_key }) => cancels.cancel(process_id, &secret_key).await,
+        Ok(_) | Err(_) => {}
+    }
+}

@@ -1,0 +1,129 @@
+//! Sessions straight to PostgreSQL and through the proxy, byte by byte: whatever a session does, the client cannot tell.
+//!
+//! Each session plays the same messages on two connections, in two databases that began alike: one straight, one through the proxy,
+//! among other sessions on fewer server connections than there are sessions. All that comes back is compared, but for what differs
+//! between any two sessions: process numbers, numbers of tables, and when a setting is reported.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "this is a test through and through, also where clippy sees no #[test]"
+)]
+
+mod client;
+mod front;
+mod script;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use client::Client;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use script::{Script, Step};
+use testbed::{ForTests, Postgres};
+
+fn server_url() -> String {
+    static SERVER: OnceLock<ForTests<Postgres>> = OnceLock::new();
+    SERVER
+        .get_or_init(|| Postgres::for_tests().expect("PostgreSQL starts"))
+        .url()
+}
+
+/// A database of its own, and the server's address.
+fn database(name: &str) -> String {
+    let url = server_url();
+    let mut client = Client::connect(&address(&url), "postgres", &[]);
+    client.run(&format!("DROP DATABASE IF EXISTS {name}"));
+    client.run(&format!("CREATE DATABASE {name}"));
+    address(&url)
+}
+
+fn address(url: &str) -> String {
+    let rest = url.split_once('@').unwrap().1;
+    rest.split('/').next().unwrap().to_owned()
+}
+
+/// Plays a script on both, step by step.
+fn play(seed: u64, steps: &[Step], straight: &mut Client, proxied: &mut Client) {
+    let mut before = Vec::new();
+    for step in steps {
+        let expected = straight.ask(step);
+        let told = proxied.ask(step);
+        before.push(format!("{step}"));
+        assert_eq!(
+            expected,
+            told,
+            "left straight, right through the proxy; FOREBAY_JUDGE_SEED={seed}, after\n  {}",
+            before.join("\n  ")
+        );
+        assert_eq!(
+            straight.settings(),
+            proxied.settings(),
+            "settings; FOREBAY_JUDGE_SEED={seed}, after\n  {}",
+            before.join("\n  ")
+        );
+    }
+}
+
+fn judge(name: &str, sessions: usize, steps: usize, seeds: impl Iterator<Item = u64>) {
+    let (one, other) = (format!("{name}_straight"), format!("{name}_proxied"));
+    let upstream = database(&one);
+    database(&other);
+    for database in [&one, &other] {
+        let mut client = Client::connect(&upstream, database, &[]);
+        client.run(script::SCHEMA);
+    }
+    // The last ones never do what keeps a connection, and share what is left.
+    let pinning = sessions / 2;
+    let proxy = front::start(&upstream, pinning + 2);
+    for seed in seeds {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let stranger = {
+            let (proxy, other, is_over) = (proxy.clone(), other.clone(), Arc::clone(&is_over));
+            std::thread::spawn(move || {
+                let mut random = StdRng::seed_from_u64(seed);
+                let mut client = Client::connect(&proxy, &other, &[("application_name", "stranger")]);
+                while !is_over.load(Ordering::Relaxed) {
+                    let text = script::STRANGE[random.random_range(0..script::STRANGE.len())];
+                    client.ask(&Step::query(text));
+                }
+            })
+        };
+        let players: Vec<_> = (0..sessions)
+            .map(|number| {
+                let (upstream, proxy) = (upstream.clone(), proxy.clone());
+                let (one, other) = (one.clone(), other.clone());
+                std::thread::spawn(move || {
+                    let seed = seed * 1000 + number as u64;
+                    let script = Script::new(seed, number, number < pinning, steps);
+                    let parameters: Vec<(&str, &str)> =
+                        script.parameters.iter().map(|(name, value)| (*name, *value)).collect();
+                    let mut straight = Client::connect(&upstream, &one, &parameters);
+                    let mut proxied = Client::connect(&proxy, &other, &parameters);
+                    assert_eq!(straight.settings(), proxied.settings(), "at the beginning");
+                    play(seed, &script.steps, &mut straight, &mut proxied);
+                })
+            })
+            .collect();
+        let ended: Vec<_> = players.into_iter().map(std::thread::JoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        stranger.join().unwrap();
+        for ended in ended {
+            if let Err(panic) = ended {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_can_tell() {
+    let named = std::env::var("FOREBAY_JUDGE_SEED")
+        .ok()
+        .map(|seed| seed.parse::<u64>().unwrap() / 1000);
+    let rounds = std::env::var("FOREBAY_JUDGE_ROUNDS").map_or(12, |rounds| rounds.parse().unwrap());
+    let first = named.unwrap_or_else(|| rand::rng().random_range(0..1_000_000));
+    println!("FOREBAY_JUDGE_SEED={}", first * 1000);
+    let rounds = if named.is_some() { 1 } else { rounds };
+    judge("judge", 8, 60, first..first + rounds);
+}
