@@ -44,6 +44,7 @@ use scenarios::cache_soak::{self, CacheSoak};
 use scenarios::cold_start::{self, ColdStart};
 use scenarios::http_writes::HttpWrites;
 use scenarios::loader::Loader;
+use scenarios::loads::{self, Loads};
 use scenarios::page_policy::PagePolicy;
 use scenarios::pages::Pages;
 use scenarios::server::Server;
@@ -95,6 +96,14 @@ enum Chosen {
     },
     /// Ranges of a large file, read by many at once, beside fio, the kernel's own ways, and foyer.
     Pages {
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Rows by key out of a real database, beside pools of plain connections.
+    Loads {
+        /// The database read from. Default: each of them, one after another.
+        #[arg(long, value_enum)]
+        database: Option<loads::Database>,
         #[command(flatten)]
         options: Options,
     },
@@ -226,6 +235,7 @@ fn run(command: Command) -> Result<bool, Failure> {
             };
             (vec![Box::new(CacheSoak::new(seed))], options.usually_once_for(seconds))
         }
+        Chosen::Loads { database, options } => (Loads::on(database), options.quickly_for(writes::QUICKLY)),
         Chosen::Writes { database, options } => (Writes::on(database), options.quickly_for(writes::QUICKLY)),
         Chosen::WritesSoak {
             database,
@@ -286,6 +296,7 @@ mod tests {
             | Chosen::PagePolicy { options }
             | Chosen::Pages { options }
             | Chosen::CacheSoak { options, .. }
+            | Chosen::Loads { options, .. }
             | Chosen::Writes { options, .. }
             | Chosen::WritesSoak { options, .. }
             | Chosen::Server { options, .. }

@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use crate::measurement::Reading;
 
+/// What a row costs the processors, in microseconds.
+pub(crate) const PROCESSOR: &str = "processor";
 /// Rows, or other things done, a second.
 pub(crate) const THROUGHPUT: &str = "throughput";
 
@@ -58,7 +60,7 @@ impl Took {
     /// Processor time a row: what others' work on the machine changes least.
     pub(crate) fn processor(&self, rows: u32) -> Option<Reading> {
         let microseconds = self.processor_seconds? * 1e6 / f64::from(rows);
-        Some(Reading::new("processor", "µs/row", microseconds))
+        Some(Reading::new(PROCESSOR, "µs/row", microseconds))
     }
 }
 

@@ -352,6 +352,25 @@ fn writes_soak() {
 }
 
 #[test]
+fn loads() {
+    for name in ["postgres", "mariadb"] {
+        let (report, results) = run(&["loads", "--database", name]);
+        let seen = check(&format!("loads-{name}"), &report, &results);
+        for (count, pools) in [
+            ("1 caller", &["unbatched"][..]),
+            ("10 callers", &["pool of 4", "unbatched"]),
+            ("100 callers", &["pool of 4", "pool of 16", "pool of 50"]),
+            ("1,000 callers", &["pool of 4", "pool of 16", "pool of 50"]),
+        ] {
+            for system in pools.iter().chain(&["forebay"]) {
+                has(&seen, system, count);
+            }
+        }
+        assert!(!report.contains("not measured"), "every goal is judged:\n{report}");
+    }
+}
+
+#[test]
 fn writes_to_sqlite() {
     let (report, results) = run(&["writes", "--database", "sqlite"]);
     let seen = check("writes-sqlite", &report, &results);
@@ -379,8 +398,20 @@ fn forebay_wrote(seen: &BTreeSet<(String, String)>, report: &str) {
 
 /// What row by row and by hand writes to every database over the network.
 fn peers_wrote(seen: &BTreeSet<(String, String)>) {
-    for case in ["1 caller", "10 callers", "50 callers", "100 callers"] {
-        has(seen, "unbatched", case);
+    for (count, pools) in [
+        ("1 caller", &["unbatched"][..]),
+        ("2 callers", &["unbatched"]),
+        ("4 callers", &["unbatched"]),
+        ("10 callers", &["unbatched"]),
+        ("20 callers", &["pool of 10", "unbatched"]),
+        ("50 callers", &["pool of 20", "unbatched"]),
+        ("100 callers", &["pool of 20", "pool of 50", "unbatched"]),
+        ("1,000 callers", &["pool of 20", "pool of 50", "pool of 100"]),
+        ("10,000 callers", &["pool of 50", "pool of 100"]),
+    ] {
+        for system in pools.iter().chain(&["forebay"]) {
+            has(seen, system, count);
+        }
     }
     has(seen, "by hand", "10,000 callers");
     has(seen, "by hand", "10,000 callers, unique column, 1 % bad");

@@ -1,11 +1,13 @@
-//! The fast part of the tests, for while one writes: format, circles of files, lints, types.
+//! The fast part of the tests, for while one writes: format, circles of files, names of other crates in the facade,
+//! lints, types.
 
-use crate::{circles, command::cargo, steps::Steps};
+use crate::{circles, command::cargo, interface, steps::Steps};
 
 /// Runs it and returns whether all is well.
 pub(crate) fn run() -> bool {
     let mut steps = Steps::default();
     steps.step("circles of files", circles::step);
+    steps.step("names of other crates", interface::step);
     format_and_lints(&mut steps);
     steps.command("types", cargo(["check", "--workspace", "--all-targets", "--quiet"]));
     steps.run()

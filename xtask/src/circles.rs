@@ -9,7 +9,7 @@
 
 mod graph;
 mod names;
-mod sources;
+pub(crate) mod sources;
 
 use std::{
     collections::BTreeMap,

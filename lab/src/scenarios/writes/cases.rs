@@ -17,27 +17,20 @@ pub(super) const MANY: &str = "10,000 callers";
 pub(super) const MANY_UNIQUE: &str = "10,000 callers, unique column";
 pub(super) const MANY_BAD: &str = "10,000 callers, unique column, 1 % bad";
 
-/// Forebay's cases on every database: so many callers on a plain table.
-pub(super) const COUNTS: [(&str, u32); 5] = [
-    (ONE, 1),
-    ("10 callers", 10),
-    ("100 callers", 100),
-    ("1,000 callers", 1_000),
-    (MANY, MANY_COUNT),
-];
-const MANY_COUNT: u32 = 10_000;
+/// As many callers as [`MANY`] says.
+pub(super) const MANY_COUNT: u32 = 10_000;
 
 /// How many rows a commit had.
 pub(super) const SHARED: &str = "shared by a commit";
 
 pub(super) const BY_HAND: &str = "by hand";
 
-/// As many callers as [`MANY`] says.
+/// Those of [`MANY`].
 pub(super) fn many(ids: bool) -> Callers {
     callers(MANY_COUNT, ids)
 }
 
-/// As many callers as [`MANY_BAD`] says, and their bad rows.
+/// Those of [`MANY_BAD`], and their bad rows.
 pub(super) fn many_bad(ids: bool) -> Callers {
     Callers {
         bad_rows: true,

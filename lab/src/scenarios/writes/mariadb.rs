@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 use super::by_hand::ByHand;
 use super::cases::Written;
 use super::forebay::{Id, Statement};
-use super::mariadb_systems::{self, INSERT, Unbatched, connect};
+use super::mariadb_systems::{self, INSERT, Pool, connect};
 use super::served::{self, Bulk, CONNECTIONS_MAX, Served};
 use crate::callers::TAKEN;
 use crate::effort::Effort;
@@ -27,7 +27,8 @@ pub(super) const ABOUT: &str = "Rows into MariaDB with its own durability (innod
     found again under the id that its\ncaller was told. Processor time is that of the callers' side alone.\n\
     limit: one connection, a prepared INSERT of 1,000 rows, a commit each, nobody to answer. text: the same with the values \
     in the text.\n\
-    unbatched: a prepared INSERT a row, each caller with a connection of its own.\n\
+    unbatched: a prepared INSERT a row, each caller with a connection of its own. pool of 10, 20, 50, 100: as many connections, \
+    each\nfor the same share of the callers, who wait for it in turn.\n\
     by hand: an mpsc channel to a task that writes what waits, up to 1,000 rows, statement by statement in one transaction, \
     a oneshot a\ncaller.";
 
@@ -75,13 +76,14 @@ impl Served for MariaDb {
             case: "1,000 rows a statement",
         },
     ];
+    const OF_LIMIT: f64 = 0.55;
     const INSERT: Statement = Statement {
         sql: INSERT,
         id: Id::Last,
     };
     const INSERT_RETURNING: Option<Statement> = None;
 
-    type Unbatched = Unbatched;
+    type Pool = Pool;
 
     async fn renew(&self, unique: bool) -> Result<(), Failure> {
         let mut connection = self.connect().await?;
@@ -124,8 +126,8 @@ impl Served for MariaDb {
         Ok(written)
     }
 
-    async fn unbatched(&self, connections: u32) -> Result<Unbatched, Failure> {
-        Unbatched::connect(&self.server.url(), connections).await
+    async fn pool(&self, connections: u32) -> Result<Pool, Failure> {
+        Pool::connect(&self.server.url(), connections).await
     }
 
     async fn by_hand(&self) -> Result<ByHand, Failure> {

@@ -72,14 +72,13 @@ fn written(connection: &Conn) -> Result<u32, Failure> {
     u32::try_from(count).map_err(|_| Failure::Wrong(format!("{count} rows by a statement")))
 }
 
-/// A prepared INSERT a row, each caller on a connection of its own.
+/// A prepared INSERT a row on one of so many connections, each caller always on the same.
 #[derive(Clone)]
-pub(super) struct Unbatched {
-    /// Nobody ever waits for a lock: each has its own.
+pub(super) struct Pool {
     connections: Arc<[Mutex<(Conn, Statement)>]>,
 }
 
-impl Unbatched {
+impl Pool {
     pub(super) async fn connect(url: &str, count: u32) -> Result<Self, Failure> {
         let mut connections = Vec::new();
         for _ in 0..count {
@@ -93,9 +92,10 @@ impl Unbatched {
     }
 }
 
-impl Insert for Unbatched {
+impl Insert for Pool {
     async fn insert(&self, row: Row) -> Answer {
-        let (connection, insert) = &mut *self.connections[row.caller as usize].lock().await;
+        let connection = &self.connections[row.caller as usize % self.connections.len()];
+        let (connection, insert) = &mut *connection.lock().await;
         execute(connection, insert, row).await
     }
 }

@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use super::by_hand::ByHand;
 use super::cases::{Written, two_workers};
 use super::forebay::{Id, Statement};
-use super::postgres_systems::{self, INSERT, Unbatched, connect};
+use super::postgres_systems::{self, INSERT, Pool, connect};
 use super::served::{self, Bulk, CONNECTIONS_MAX, Served};
 use crate::callers::TAKEN;
 use crate::effort::Effort;
@@ -32,7 +32,8 @@ pub(super) const ABOUT: &str = "Rows into PostgreSQL with its own durability (fs
     side alone.\n\
     limit: COPY of 500,000 rows in binary by one connection, nobody to answer. \
     unnest: one connection, 1,000 rows a statement.\n\
-    unbatched: a prepared INSERT a row, each caller with a connection of its own. pgbench: the same, by PostgreSQL's own \
+    unbatched: a prepared INSERT a row, each caller with a connection of its own. pool of 10, 20, 50, 100: as many connections, \
+    each\nfor the same share of the callers, who wait for it in turn. pgbench: the same, by PostgreSQL's own \
     program.\n\
     by hand: an mpsc channel to a task that sends what waits, up to 1,000 rows, through one connection as one pipelined \
     transaction,\na oneshot a caller; a row that fails is left out, and the rest sent again.";
@@ -95,6 +96,7 @@ impl Served for Postgres {
             case: "1,000 rows a statement",
         },
     ];
+    const OF_LIMIT: f64 = 0.5;
     const INSERT: Statement = Statement {
         sql: INSERT,
         id: Id::Untold,
@@ -104,7 +106,7 @@ impl Served for Postgres {
         id: Id::Returned,
     });
 
-    type Unbatched = Unbatched;
+    type Pool = Pool;
 
     async fn renew(&self, unique: bool) -> Result<(), Failure> {
         let client = self.connect().await?;
@@ -156,8 +158,8 @@ impl Served for Postgres {
         }
     }
 
-    async fn unbatched(&self, connections: u32) -> Result<Unbatched, Failure> {
-        Unbatched::connect(&self.server.url(), connections).await
+    async fn pool(&self, connections: u32) -> Result<Pool, Failure> {
+        Pool::connect(&self.server.url(), connections).await
     }
 
     async fn by_hand(&self) -> Result<ByHand, Failure> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use forebay::write::Writer;
 use futures_util::future::{join, join_all};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
@@ -77,19 +77,19 @@ fn value(value: i64) -> i32 {
     i32::try_from(value).expect("no turn writes two thousand million rows")
 }
 
-/// A prepared INSERT a row, each caller on a connection of its own.
+/// A prepared INSERT a row on one of so many connections, each caller always on the same.
 #[derive(Clone)]
-pub(super) struct Unbatched {
-    connections: Arc<[(Client, Statement)]>,
+pub(super) struct Pool {
+    connections: Arc<[Mutex<(Client, Statement)>]>,
 }
 
-impl Unbatched {
+impl Pool {
     pub(super) async fn connect(url: &str, count: u32) -> Result<Self, Failure> {
         let mut connections = Vec::new();
         for _ in 0..count {
             let client = connect(url).await?;
             let insert = client.prepare(INSERT).await?;
-            connections.push((client, insert));
+            connections.push(Mutex::new((client, insert)));
         }
         Ok(Self {
             connections: connections.into(),
@@ -97,9 +97,10 @@ impl Unbatched {
     }
 }
 
-impl Insert for Unbatched {
+impl Insert for Pool {
     async fn insert(&self, row: Row) -> Answer {
-        let (client, insert) = &self.connections[row.caller as usize];
+        let connection = &self.connections[row.caller as usize % self.connections.len()];
+        let (client, insert) = &*connection.lock().await;
         told(client.execute(insert, &[&value(row.value), &row.created_at]).await)
     }
 }

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use super::by_hand::ByHand;
 use super::cases::{
-    BY_HAND, COUNTS, MANY, MANY_BAD, MANY_UNIQUE, ONE, SHARED, Written, at_least, callers, many, many_bad, now_ms,
+    BY_HAND, MANY, MANY_BAD, MANY_COUNT, MANY_UNIQUE, ONE, SHARED, Written, at_least, callers, many, many_bad, now_ms,
     two_workers, with_bad_rows,
 };
 use super::forebay::{Forebay, Id, Statement};
@@ -23,6 +23,7 @@ use crate::goal::{Beside, Goal, Key};
 use crate::judged::Wanted;
 use crate::measurement::Reading;
 use crate::scenario::{FOREBAY, LIMIT, Stage, Trial, Yardsticks};
+use crate::stopwatch::PROCESSOR;
 
 /// Prepared single rows, a connection a caller: the pool of connections that nobody ever waits for.
 const UNBATCHED: &str = "unbatched";
@@ -30,8 +31,58 @@ const MANY_RETURNING: &str = "10,000 callers, RETURNING id";
 const MANY_BAD_RETURNING: &str = "10,000 callers, unique column, 1 % bad, RETURNING id";
 const MANY_BY_CALLER: &str = "10,000 callers, ordered by caller";
 
-/// How many connections may each have a caller that inserts row by row; the best of them is the peer.
-const CONNECTIONS: [(&str, u32); 4] = [(ONE, 1), ("10 callers", 10), ("50 callers", 50), ("100 callers", 100)];
+/// So many callers on a plain table, and what writes row by row beside Forebay.
+struct Count {
+    case: &'static str,
+    callers: u32,
+    /// What Forebay is to write at least, as a multiple of the best pool's rows.
+    ratio_min: f64,
+    /// Pools of so many connections. Where that is as many as there are callers, nobody waits.
+    pools: &'static [u32],
+}
+
+const COUNTS: [Count; 9] = [
+    Count::new(ONE, 1, 0.97, &[1]),
+    Count::new("2 callers", 2, 0.97, &[2]),
+    Count::new("4 callers", 4, 0.97, &[4]),
+    Count::new("10 callers", 10, 0.97, &[10]),
+    Count::new("20 callers", 20, 0.97, &[10, 20]),
+    Count::new("50 callers", 50, 1.5, &[20, 50]),
+    Count::new("100 callers", 100, 2.5, &[20, 50, 100]),
+    Count::new("1,000 callers", 1_000, 2.5, &[20, 50, 100]),
+    Count::new(MANY, MANY_COUNT, 2.5, &[50, 100]),
+];
+
+impl Count {
+    const fn new(case: &'static str, callers: u32, ratio_min: f64, pools: &'static [u32]) -> Self {
+        Self {
+            case,
+            callers,
+            ratio_min,
+            pools,
+        }
+    }
+
+    /// What a pool of that size is called here.
+    fn pool(&self, connections: u32) -> &'static str {
+        match connections {
+            _ if connections == self.callers => UNBATCHED,
+            10 => "pool of 10",
+            20 => "pool of 20",
+            50 => "pool of 50",
+            100 => "pool of 100",
+            _ => unreachable!("no case has a pool of {connections}"),
+        }
+    }
+
+    /// All that writes row by row.
+    fn row_by_row(&self) -> Vec<Key> {
+        let pools = self.pools.iter();
+        pools
+            .map(|&connections| Key::new(self.pool(connections), self.case))
+            .collect()
+    }
+}
 
 /// More than a turn opens while those of the turn before are still being closed.
 pub(super) const CONNECTIONS_MAX: &str = "300";
@@ -40,13 +91,15 @@ pub(super) const CONNECTIONS_MAX: &str = "300";
 pub(super) trait Served: 'static {
     /// What writes in bulk with nobody to answer. The first is the limit, by its case; others are shown beside it.
     const BULKS: &'static [Bulk];
+    /// What share of the limit's rows 10,000 callers are to write.
+    const OF_LIMIT: f64;
     /// How a row is inserted.
     const INSERT: Statement;
     /// How a row is inserted so that its caller is told its id, if `INSERT` does not tell it.
     const INSERT_RETURNING: Option<Statement>;
 
-    /// A connection for each of so many callers, the statement prepared on it.
-    type Unbatched: Insert;
+    /// So many connections, the statement prepared on each, shared by all callers.
+    type Pool: Insert;
 
     /// Makes the table anew, and leaves the server nothing to do for what was in it.
     async fn renew(&self, unique: bool) -> Result<(), Failure>;
@@ -60,7 +113,7 @@ pub(super) trait Served: 'static {
     /// Writes in bulk for that long, values 0, 1, 2, …
     async fn bulk(&self, bulk: &Bulk, effort: Effort, created_at: i64) -> Result<Written, Failure>;
 
-    async fn unbatched(&self, connections: u32) -> Result<Self::Unbatched, Failure>;
+    async fn pool(&self, connections: u32) -> Result<Self::Pool, Failure>;
 
     /// A task that takes what waits, writes it statement by statement in one transaction, and answers each caller.
     async fn by_hand(&self) -> Result<ByHand, Failure>;
@@ -92,14 +145,18 @@ pub(super) fn trials<S: Served>(server: &Rc<S>) -> Vec<Box<dyn Trial>> {
     for bulk in S::BULKS {
         trials.push(trial(bulk.system, bulk.case, false, Kind::Bulk(bulk)));
     }
-    for (case, count) in CONNECTIONS {
-        trials.push(trial(UNBATCHED, case, false, Kind::Unbatched(callers(count, ids))));
+    for count in &COUNTS {
+        for &connections in count.pools {
+            let callers = callers(count.callers, ids);
+            let kind = Kind::RowByRow { callers, connections };
+            trials.push(trial(count.pool(connections), count.case, false, kind));
+        }
     }
     trials.push(trial(BY_HAND, MANY, false, Kind::ByHand(many(ids))));
     trials.push(trial(BY_HAND, MANY_BAD, true, Kind::ByHand(many_bad(ids))));
     let forebay = |case, unique, callers| trial(FOREBAY, case, unique, Kind::Forebay(asked::<S>(callers)));
-    for (case, count) in COUNTS {
-        trials.push(forebay(case, false, callers(count, ids)));
+    for count in &COUNTS {
+        trials.push(forebay(count.case, false, callers(count.callers, ids)));
     }
     let by_caller = Asked {
         by_caller: true,
@@ -149,30 +206,45 @@ pub(super) fn absent(what: &'static str) -> impl FnOnce(testbed::Error) -> Failu
     }
 }
 
-/// What is hoped for; `others` insert row by row, too.
+/// What is hoped for: sharing never costs, and pays where many share. `others` insert row by row, too.
 pub(super) fn goals<S: Served>(others: &[Key]) -> Vec<Goal> {
-    let unbatched = CONNECTIONS.map(|(case, _)| Key::new(UNBATCHED, case));
-    let unbatched = unbatched.into_iter().chain(others.iter().cloned()).collect();
+    let mut goals = Vec::new();
+    for count in &COUNTS {
+        let text = format!("{} ÷ the best pool", count.case);
+        goals.push(at_least(&text, count.case, count.row_by_row(), count.ratio_min));
+    }
     let limit = limit::<S>();
     let of_limit = format!("10,000 callers ÷ {}", limit.case);
-    vec![
-        at_least(&of_limit, MANY, vec![limit], 0.5),
-        at_least("10,000 callers ÷ best unbatched", MANY, unbatched, 8.0),
-        with_bad_rows(),
-        Goal {
-            text: "1 caller ÷ the same statement without Forebay, median latency".to_owned(),
-            metric: LATENCY_P50,
-            ours: Key::new(FOREBAY, ONE),
-            beside: Beside::Ratio(vec![Key::new(UNBATCHED, ONE)]),
-            wanted: Wanted::AtMost(1.1),
-        },
-    ]
+    goals.push(at_least(&of_limit, MANY, vec![limit], S::OF_LIMIT));
+    let pools = COUNTS.iter().flat_map(Count::row_by_row);
+    let all = pools.chain(others.iter().cloned()).collect();
+    goals.push(at_least(
+        "10,000 callers ÷ the best row by row, of any number of callers",
+        MANY,
+        all,
+        8.0,
+    ));
+    goals.push(with_bad_rows());
+    let beside_the_client = |what: &str, metric, most| Goal {
+        text: format!("1 caller ÷ the same statement without Forebay, {what}"),
+        metric,
+        ours: Key::new(FOREBAY, ONE),
+        beside: Beside::Ratio(COUNTS[0].row_by_row()),
+        wanted: Wanted::AtMost(most),
+    };
+    goals.push(beside_the_client("median latency", LATENCY_P50, 1.05));
+    goals.push(beside_the_client("processor time a row", PROCESSOR, 1.1));
+    goals
 }
 
 /// How a trial writes.
 enum Kind {
     Bulk(&'static Bulk),
-    Unbatched(Callers),
+    /// By a pool of so many connections.
+    RowByRow {
+        callers: Callers,
+        connections: u32,
+    },
     ByHand(Callers),
     Forebay(Asked),
 }
@@ -220,9 +292,9 @@ impl<S: Served> Trial for ServedTrial<S> {
                 let written = server.bulk(bulk, stage.effort, created_at).await?;
                 written.verify(server.sum().await?)
             }),
-            Kind::Unbatched(callers) => {
-                let unbatched = runtime.block_on(server.unbatched(callers.count))?;
-                call.checked(*callers, &unbatched, server)
+            Kind::RowByRow { callers, connections } => {
+                let pool = runtime.block_on(server.pool(*connections))?;
+                call.checked(*callers, &pool, server)
             }
             Kind::ByHand(callers) => {
                 let by_hand = runtime.block_on(server.by_hand())?;

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use super::cases::{
-    BY_HAND, COUNTS, MANY, MANY_BAD, MANY_UNIQUE, ONE, SHARED, at_least, callers, many, many_bad, now_ms, two_workers,
-    with_bad_rows,
+    BY_HAND, MANY, MANY_BAD, MANY_COUNT, MANY_UNIQUE, ONE, SHARED, at_least, callers, many, many_bad, now_ms,
+    two_workers, with_bad_rows,
 };
 use super::forebay::{Forebay, Id, Statement};
 use super::sqlite_systems::{INSERT, OneConnection, by_hand, writer};
@@ -30,6 +30,15 @@ pub(super) const ABOUT: &str = "Rows into SQLite, WAL, synchronous=FULL, a new f
 const BULK: &str = "1,000 rows a transaction";
 const ONE_BY_ONE: &str = "one by one";
 const SAVEPOINTS: &str = "savepoints";
+
+/// So many callers of Forebay on a plain table.
+const COUNTS: [(&str, u32); 5] = [
+    (ONE, 1),
+    ("10 callers", 10),
+    ("100 callers", 100),
+    ("1,000 callers", 1_000),
+    (MANY, MANY_COUNT),
+];
 
 /// Everything that takes part.
 pub(super) fn trials() -> Vec<Box<dyn Trial>> {

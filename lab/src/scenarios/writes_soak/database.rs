@@ -157,7 +157,7 @@ pub(super) fn insert(killed: Killed, asks_for_id: bool) -> &'static str {
 /// As a user would set it up, behind that address.
 pub(super) async fn writer(killed: Killed, address: SocketAddr) -> Result<Writer, Failure> {
     let wrong =
-        |error: forebay::write::WriteError| Failure::Wrong(format!("a server that runs is not reached: {error}"));
+        |error: forebay::postgres::ConnectError| Failure::Wrong(format!("a server that runs is not reached: {error}"));
     Ok(match killed {
         Killed::Postgres => {
             let url = format!("postgresql://postgres@{address}/postgres");
