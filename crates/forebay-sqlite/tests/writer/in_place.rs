@@ -31,10 +31,18 @@ async fn thread_of(writer: &Writer) -> String {
 /// A writer that has been used by one caller only, for long.
 async fn lonely(database: &Database) -> Writer {
     let writer = Writer::new(database.open_with(register_thread));
+    be_used_by_one(&writer).await;
+    writer
+}
+
+async fn be_used_by_one(writer: &Writer) {
     for _ in 0..50 {
         writer.execute("UPDATE t SET n = n WHERE 0", ()).await.unwrap();
     }
-    writer
+    // The last has its answer a moment before its batch has ended.
+    while writer.stats().in_flight > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 fn inserts(n: i64) -> Write {
@@ -157,9 +165,7 @@ async fn while_one_writes_in_place_others_are_served_and_gather() {
         })
     });
     let writer = Writer::new(sqlite.clone());
-    for _ in 0..50 {
-        writer.execute("UPDATE t SET n = n WHERE 0", ()).await.unwrap();
-    }
+    be_used_by_one(&writer).await;
     let alone = tokio::spawn({
         let writer = writer.clone();
         async move {
@@ -201,6 +207,8 @@ async fn in_whatever_company_each_is_told_the_truth() {
     println!("seed {seed}");
     let database = Database::new(SCHEMA);
     let writer = lonely(&database).await;
+    // What some collide with.
+    assert_ok(&writer.execute("INSERT INTO t VALUES (1, NULL)", ()).await);
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let writer = writer.clone();
