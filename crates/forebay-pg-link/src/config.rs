@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::secret::Secret;
+
 /// Where PostgreSQL listens unless it is told otherwise.
 pub(crate) const PORT: u16 = 5432;
 
@@ -20,6 +22,8 @@ pub struct Config {
     pub user: Option<String>,
     /// None if there is none.
     pub password: Option<Password>,
+    /// What stands for it where it is not known.
+    pub secret: Option<Secret>,
     /// None for the user's name.
     pub dbname: Option<String>,
     /// Command-line options for the session, as `-c search_path=app`.
@@ -234,6 +238,7 @@ impl Default for Config {
             }],
             user: None,
             password: None,
+            secret: None,
             dbname: None,
             options: None,
             application_name: None,

@@ -15,6 +15,7 @@ use crate::error::ConnectError;
 use crate::handshake;
 use crate::link::Link;
 use crate::message::Tag;
+use crate::secret::Secret;
 use crate::server_error::ServerError;
 use crate::tls::{Tls, TlsSettings};
 
@@ -82,6 +83,14 @@ impl Connector {
     /// As whom.
     pub fn user(&self) -> &str {
         &self.user
+    }
+
+    /// The same, for a user who is proven by this.
+    #[must_use]
+    pub fn proving(&self, secret: Secret) -> Self {
+        let mut other = self.clone();
+        other.config.secret = Some(secret);
+        other
     }
 
     /// Connects to the first host that is as wanted.

@@ -66,6 +66,9 @@ pub enum ConnectError {
     /// The server asks for what is not given: a method that is not known or not allowed, a password that is not there.
     #[error("{0}")]
     Authentication(String),
+    /// The server asks for a password, and there is none.
+    #[error("the server asks for a password, and there is none")]
+    NoPassword,
     /// No host is as `target_session_attrs` wants it.
     #[error("{host} is not as wanted (target_session_attrs={wanted})")]
     WrongSession {
@@ -87,7 +90,7 @@ impl ConnectError {
             Self::Link(error) => matches!(error, LinkError::Lost(_)),
             // Not invalid authorization, an invalid catalog name, or insufficient privilege.
             Self::Server(error) => !["28", "3D", "42"].iter().any(|class| error.code.starts_with(class)),
-            Self::Setting(_) | Self::Tls(_) | Self::Authentication(_) => false,
+            Self::Setting(_) | Self::Tls(_) | Self::Authentication(_) | Self::NoPassword => false,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! required there is no session without it, whatever the server says. Knows no host.
 
 use forebay_stream::Stream;
+use md5::{Digest, Md5};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
 use postgres_protocol::message::frontend;
@@ -14,6 +15,8 @@ use crate::config::{ChannelBinding, ClearPassword, Config};
 use crate::error::{ConnectError, LinkError};
 use crate::link::Link;
 use crate::message::{Message, Reader, Tag};
+use crate::scram::{Binding, Exchange, salt_and_iterations};
+use crate::secret::{Challenge, Secret, hexadecimal};
 use crate::server_error::ServerError;
 
 /// Begins a session on a stream.
@@ -111,6 +114,7 @@ impl Proof<'_> {
                         }
                     }
                     let password = self.password()?.as_bytes();
+                    link.keep_challenge(Challenge::Password);
                     send(link, |bytes| frontend::password_message(password, bytes))?;
                 }
                 5 => {
@@ -118,7 +122,8 @@ impl Proof<'_> {
                         return Err(not_allowed("md5"));
                     }
                     let salt = reader.bytes(4)?.try_into().expect("it has four bytes");
-                    let hash = md5_hash(self.user.as_bytes(), self.password()?.as_bytes(), salt);
+                    let hash = self.md5(salt)?;
+                    link.keep_challenge(Challenge::Md5);
                     send(link, |bytes| frontend::password_message(hash.as_bytes(), bytes))?;
                 }
                 10 => {
@@ -153,18 +158,15 @@ impl Proof<'_> {
         let setting = self.config.channel_binding;
         let end_point = self.end_point.clone().filter(|_| setting != ChannelBinding::Disable);
         let (binding, mechanism) = match end_point {
-            Some(end_point) if offers(sasl::SCRAM_SHA_256_PLUS) => (
-                sasl::ChannelBinding::tls_server_end_point(end_point),
-                sasl::SCRAM_SHA_256_PLUS,
-            ),
+            Some(data) if offers(sasl::SCRAM_SHA_256_PLUS) => (bound_by("p=tls-server-end-point,,", data), sasl::SCRAM_SHA_256_PLUS),
             _ if setting == ChannelBinding::Require => {
                 return Err(refused(
                     "the proof cannot be bound to the server's certificate (channel_binding=require)",
                 ));
             }
             // We could: if the server could too, somebody between has said that it could not.
-            Some(_) => (sasl::ChannelBinding::unrequested(), sasl::SCRAM_SHA_256),
-            None => (sasl::ChannelBinding::unsupported(), sasl::SCRAM_SHA_256),
+            Some(_) => (bound_by("y,,", Vec::new()), sasl::SCRAM_SHA_256),
+            None => (bound_by("n,,", Vec::new()), sasl::SCRAM_SHA_256),
         };
         if !offers(mechanism) {
             return Err(refused(&format!(
@@ -172,25 +174,75 @@ impl Proof<'_> {
                 mechanisms.join(", ")
             )));
         }
-        let failed = |error: std::io::Error| refused(&format!("SCRAM: {error}"));
-        let mut scram = ScramSha256::new(self.password()?.as_bytes(), binding);
-        send(link, |bytes| {
-            frontend::sasl_initial_response(mechanism, scram.message(), bytes)
-        })?;
-        let message = answer(link).await?;
-        scram.update(continuation(&message, 11)?).map_err(failed)?;
-        send(link, |bytes| frontend::sasl_response(scram.message(), bytes))?;
-        let message = answer(link).await?;
-        // The server, too, proves that it knows the password.
-        scram.finish(continuation(&message, 12)?).map_err(failed)
+        let failed = |error: String| refused(&format!("SCRAM: {error}"));
+        match &self.config.secret {
+            Some(Secret::Scram(keys)) => {
+                let exchange = Exchange::new(*keys, binding);
+                let first = exchange.first();
+                send(link, |bytes| frontend::sasl_initial_response(mechanism, first.as_bytes(), bytes))?;
+                let message = answer(link).await?;
+                let (last, proven) = exchange.prove(continuation(&message, 11)?).map_err(failed)?;
+                send(link, |bytes| frontend::sasl_response(last.as_bytes(), bytes))?;
+                let message = answer(link).await?;
+                // The server, too, proves that it knows the keys.
+                proven.finish(continuation(&message, 12)?).map_err(failed)
+            }
+            _ => {
+                let failed = |error: std::io::Error| failed(error.to_string());
+                let mut scram = ScramSha256::new(self.password()?.as_bytes(), binding.into());
+                send(link, |bytes| {
+                    frontend::sasl_initial_response(mechanism, scram.message(), bytes)
+                })?;
+                let message = answer(link).await?;
+                let server_first = continuation(&message, 11)?;
+                let salted = salt_and_iterations(server_first);
+                scram.update(server_first).map_err(failed)?;
+                send(link, |bytes| frontend::sasl_response(scram.message(), bytes))?;
+                let message = answer(link).await?;
+                scram.finish(continuation(&message, 12)?).map_err(failed)?;
+                if let Some((salt, iterations)) = salted {
+                    link.keep_challenge(Challenge::Scram { salt, iterations });
+                }
+                Ok(())
+            }
+        }
     }
 
     fn password(&self) -> Result<&str, ConnectError> {
         match &self.config.password {
             Some(password) => Ok(&password.0),
-            None => Err(refused("the server asks for a password, and there is none")),
+            None => Err(ConnectError::NoPassword),
         }
     }
+
+    /// What a server keeps that asks for md5, in hexadecimal digits, hashed once more with the salt.
+    fn md5(&self, salt: [u8; 4]) -> Result<String, ConnectError> {
+        match &self.config.secret {
+            Some(Secret::Md5 { hash }) => Ok(salted_md5(hash, salt)),
+            _ => Ok(md5_hash(self.user.as_bytes(), self.password()?.as_bytes(), salt)),
+        }
+    }
+}
+
+fn bound_by(header: &'static str, data: Vec<u8>) -> Binding {
+    Binding { header, data }
+}
+
+impl From<Binding> for sasl::ChannelBinding {
+    fn from(binding: Binding) -> Self {
+        match binding.header {
+            "n,," => Self::unsupported(),
+            "y,," => Self::unrequested(),
+            _ => Self::tls_server_end_point(binding.data),
+        }
+    }
+}
+
+fn salted_md5(hash: &str, salt: [u8; 4]) -> String {
+    let mut hasher = Md5::new();
+    hasher.update(hash);
+    hasher.update(salt);
+    format!("md5{}", hexadecimal(&hasher.finalize()))
 }
 
 fn send(

@@ -6,6 +6,7 @@
 //! - [`config`]: which server, as whom, and how
 //! - [`connect()`]: hosts in turn, TLS, the handshake
 //! - [`Link`]: messages out ([`Outbox`]), messages in ([`Message`])
+//! - [`secret`]: what proves a user without a password
 //! - [`CancelToken`]: to stop what a link is at
 //! - [`error`], [`ServerError`]: what can go wrong
 
@@ -21,6 +22,8 @@ mod link;
 mod message;
 mod outbox;
 mod parse;
+mod scram;
+pub mod secret;
 mod server_error;
 mod tls;
 

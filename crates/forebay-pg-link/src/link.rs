@@ -24,6 +24,7 @@ use crate::error::LinkError;
 use crate::inbox::{Front, Inbox};
 use crate::message::{Message, Tag};
 use crate::outbox::Outbox;
+use crate::secret::Challenge;
 use crate::server_error::ServerError;
 
 /// How the server's transaction stood when it last said that it was ready.
@@ -51,6 +52,7 @@ pub struct Link {
     /// What the server reports of its settings.
     parameters: HashMap<String, String>,
     cancel: CancelToken,
+    challenge: Challenge,
     /// Why no more can be sent: what the server had said before is read all the same.
     unsendable: Option<io::Error>,
     is_over: bool,
@@ -81,6 +83,7 @@ impl Link {
             status: TransactionStatus::Idle,
             parameters: HashMap::new(),
             cancel,
+            challenge: Challenge::None,
             unsendable: None,
             is_over: false,
         }
@@ -250,6 +253,15 @@ impl Link {
 
     pub(crate) fn keep_key(&mut self, key: BackendKey) {
         self.cancel.keep(key);
+    }
+
+    /// How the server asked who the user is.
+    pub fn challenge(&self) -> &Challenge {
+        &self.challenge
+    }
+
+    pub(crate) fn keep_challenge(&mut self, challenge: Challenge) {
+        self.challenge = challenge;
     }
 
     fn poll_front(&mut self, context: &mut Context<'_>) -> Poll<Result<Front, LinkError>> {

@@ -1,15 +1,19 @@
-//! Who the client is: trust when there are no users, SCRAM-SHA-256 when there are.
+//! Who the client is: trust when there are no users, SCRAM-SHA-256 when there are, or as somebody else says: a [`Gate`].
 //!
 //! Promises:
 //!
 //! - Without a users file everyone is let in under the name they give (the configuration refuses that beyond loopback).
 //! - With one, only a client that proves a user's password is let in. A name that is nobody's is indistinguishable from a wrong
 //!   password: the same messages, a salt that stays the same, the same error at the end (28P01).
+//! - A gate may ask for the password in clear. That goes over TLS or stays on this machine, or is not asked for.
 //! - Over TLS the proof can be bound to the server's certificate (SCRAM-SHA-256-PLUS), and a stripped offer is noticed.
 //!
 //! Does not know: what a user may do, how long all this may take ([`super::startup`] bounds it).
 
 use std::collections::HashMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use pgwire::api::auth::sasl::scram::{ScramSecret, ScramServerAuth, gen_salted_password};
@@ -21,25 +25,83 @@ use super::backend;
 use super::error::{WireError, sqlstate};
 use super::frontend::{FrameError, FrameReader, Frontend};
 use super::tls::Tls;
-use super::verifier::{ITERATIONS, Verifier};
+use super::verifier::{ClientKeys, ITERATIONS, Verifier};
 
 const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
 /// Decides who may enter.
 #[derive(Debug)]
-pub struct Authenticator(Option<Scram>);
+pub struct Authenticator {
+    kind: Kind,
+    channels: Channels,
+}
 
 #[derive(Debug)]
-struct Scram {
-    users: HashMap<String, Verifier>,
+enum Kind {
+    Trust,
+    Users(Users),
+    Gate(Arc<dyn Gate>),
+}
+
+#[derive(Debug)]
+struct Users {
+    verifiers: HashMap<String, Verifier>,
     /// What the salts of unknown names are made from. Secret, and the same after a restart: a salt that changed would give itself away.
     decoy_key: Vec<u8>,
     decoy_iterations: u32,
+}
+
+/// What a proof can be bound to.
+#[derive(Debug)]
+struct Channels {
     /// Without TLS: no channel to bind to.
     plain: ScramServerAuth,
     /// With TLS: knows the certificate.
     bound: Option<ScramServerAuth>,
+}
+
+/// Where a client comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// From this machine: nobody else has seen what it sends.
+    Here,
+    /// From anywhere.
+    Elsewhere,
+}
+
+/// Who wants to enter.
+#[derive(Debug, Clone, Copy)]
+pub struct Applicant<'a> {
+    /// The name it gives.
+    pub user: &'a str,
+    /// The database it wants to.
+    pub database: &'a str,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// What an applicant is to show.
+#[derive(Debug)]
+pub enum Demand {
+    /// Nothing: it is let in.
+    Nothing,
+    /// The password, which [`Gate::check`] is given.
+    Password,
+    /// By SCRAM that it knows the password of this verifier.
+    Proof(Verifier),
+}
+
+/// What a gate answers, some time.
+pub type Verdict<'a, T> = Pin<Box<dyn Future<Output = Result<T, WireError>> + Send + 'a>>;
+
+/// Who decides elsewhere who may enter: the database behind.
+pub trait Gate: fmt::Debug + Send + Sync {
+    /// What the applicant is to show; an error: it is not let in, whatever it shows.
+    fn demand<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Demand>;
+
+    /// Whether this is the applicant's password.
+    fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()>;
 }
 
 /// Why nobody was let in.
@@ -66,18 +128,15 @@ impl From<std::io::Error> for Denied {
 impl Authenticator {
     /// Everyone, under any name.
     pub fn trust() -> Self {
-        Self(None)
+        Self {
+            kind: Kind::Trust,
+            channels: Channels::of(None),
+        }
     }
 
     /// These users, by password. With `tls`, connections over it can bind the proof to its certificate. Names that are nobody's are
     /// answered as the first of them would be, by a salt that stays the same while the first user's password does.
     pub fn scram(users: impl IntoIterator<Item = (String, Verifier)>, tls: Option<&Tls>) -> Self {
-        let plain = ScramServerAuth::new();
-        let bound = tls.and_then(|tls| {
-            let mut bound = plain.clone();
-            // A certificate signed in a way that no binding is defined for (Ed25519): then none is offered, as PostgreSQL does.
-            bound.configure_certificate(&tls.certificate_pem).ok().map(|()| bound)
-        });
         let users: Vec<(String, Verifier)> = users.into_iter().collect();
         let first = users.first().map(|(_, verifier)| verifier);
         let decoy_key = first.map_or_else(
@@ -85,60 +144,129 @@ impl Authenticator {
             |verifier| verifier.server_key.clone(),
         );
         let decoy_iterations = first.map_or(ITERATIONS, |verifier| verifier.iterations);
-        Self(Some(Scram {
-            users: users.into_iter().collect(),
-            decoy_key,
-            decoy_iterations,
-            plain,
-            bound,
-        }))
+        Self {
+            kind: Kind::Users(Users {
+                verifiers: users.into_iter().collect(),
+                decoy_key,
+                decoy_iterations,
+            }),
+            channels: Channels::of(tls),
+        }
     }
 
-    /// Whether a password is asked for.
-    pub fn asks_for_passwords(&self) -> bool {
-        self.0.is_some()
+    /// Whom `gate` lets in. `tls` as in [`scram`](Self::scram).
+    pub fn gate(gate: Arc<dyn Gate>, tls: Option<&Tls>) -> Self {
+        Self {
+            kind: Kind::Gate(gate),
+            channels: Channels::of(tls),
+        }
     }
 
     /// Leads the client through the authentication. `output` may hold what is to be sent before; at the end it holds AuthenticationOk,
-    /// not yet sent, so that it travels with the greeting that follows.
+    /// not yet sent, so that it travels with the greeting that follows. The keys of a password that was proven by SCRAM.
     pub(crate) async fn authenticate<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         frames: &mut FrameReader<S>,
         output: &mut BytesMut,
-        user: &str,
+        applicant: Applicant<'_>,
         over_tls: bool,
-    ) -> Result<(), Denied> {
-        let Some(scram) = &self.0 else {
-            backend::authentication(output, &Authentication::Ok)?;
-            return Ok(());
+    ) -> Result<Option<ClientKeys>, Denied> {
+        let keys = match &self.kind {
+            Kind::Trust => None,
+            Kind::Users(users) => {
+                let (verifier, user) = (users.verifier(applicant.user), applicant.user);
+                self.channels.prove(frames, output, user, verifier, over_tls).await?
+            }
+            Kind::Gate(gate) => match gate.demand(applicant).await? {
+                Demand::Nothing => None,
+                Demand::Proof(verifier) => {
+                    let user = applicant.user;
+                    self.channels.prove(frames, output, user, verifier, over_tls).await?
+                }
+                Demand::Password if !over_tls && applicant.origin == Origin::Elsewhere => {
+                    let message = "the password of the database's user is asked for over TLS only, or from this machine";
+                    return Err(WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
+                        .with_hint("Connect with sslmode=require, or better verify-full.")
+                        .into());
+                }
+                Demand::Password => {
+                    backend::authentication(output, &Authentication::CleartextPassword)?;
+                    let body = response(frames, output).await?;
+                    gate.check(applicant, password(&body)?).await?;
+                    None
+                }
+            },
         };
-        let binding = if over_tls { scram.bound.as_ref() } else { None };
-        let server = binding.unwrap_or(&scram.plain);
+        backend::authentication(output, &Authentication::Ok)?;
+        Ok(keys)
+    }
+}
+
+/// What a PasswordMessage says. An empty password is none, as PostgreSQL has it.
+fn password(body: &[u8]) -> Result<&str, WireError> {
+    let text = body.strip_suffix(&[0]).unwrap_or(body);
+    let text = std::str::from_utf8(text).map_err(|_| WireError::protocol("the password is not UTF-8"))?;
+    match text.is_empty() {
+        true => Err(WireError::new(
+            sqlstate::INVALID_PASSWORD,
+            "empty password returned by client",
+        )),
+        false => Ok(text),
+    }
+}
+
+impl Channels {
+    fn of(tls: Option<&Tls>) -> Self {
+        let plain = ScramServerAuth::new();
+        let bound = tls.and_then(|tls| {
+            let mut bound = plain.clone();
+            // A certificate signed in a way that no binding is defined for (Ed25519): then none is offered, as PostgreSQL does.
+            bound.configure_certificate(&tls.certificate_pem).ok().map(|()| bound)
+        });
+        Self { plain, bound }
+    }
+
+    /// Has the client prove that it knows the password of the verifier.
+    async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        frames: &mut FrameReader<S>,
+        output: &mut BytesMut,
+        user: &str,
+        verifier: Verifier,
+        over_tls: bool,
+    ) -> Result<Option<ClientKeys>, Denied> {
+        let binding = if over_tls { self.bound.as_ref() } else { None };
+        let server = binding.unwrap_or(&self.plain);
         let mut mechanisms = vec![PLAIN.to_owned()];
         if binding.is_some() {
             mechanisms.insert(0, BOUND.to_owned());
         }
         backend::authentication(output, &Authentication::SASL(mechanisms))?;
         let first = client_first(&response(frames, output).await?, binding.is_some())?;
-        let secret = scram.secret(user);
+        let secret = ScramSecret::Verifier {
+            salt: verifier.salt.clone(),
+            iterations: verifier.iterations as usize,
+            stored_key: verifier.stored_key.clone(),
+            server_key: verifier.server_key.clone(),
+        };
         let (challenge, waiting) = server
             .on_client_first_message_with_secret(&first, secret)
             .map_err(|error| denied(user, &error))?;
-        backend::authentication(output, &Authentication::SASLContinue(challenge.into()))?;
+        let challenge = Bytes::from(challenge);
+        backend::authentication(output, &Authentication::SASLContinue(challenge.clone()))?;
         let proof = response(frames, output).await?;
         let signature = waiting
             .on_client_final_message(&proof)
             .map_err(|error| denied(user, &error))?;
         backend::authentication(output, &Authentication::SASLFinal(signature.into()))?;
-        backend::authentication(output, &Authentication::Ok)?;
-        Ok(())
+        Ok(verifier.keys_of(&first, &challenge, &proof))
     }
 }
 
-impl Scram {
+impl Users {
     /// What to check the proof against; for a name that is nobody's, keys that no password has.
-    fn secret(&self, user: &str) -> ScramSecret {
-        let verifier = self.users.get(user).cloned().unwrap_or_else(|| {
+    fn verifier(&self, user: &str) -> Verifier {
+        self.verifiers.get(user).cloned().unwrap_or_else(|| {
             let salt = gen_salted_password(user, &self.decoy_key, 1)[..16].to_vec();
             let [stored_key, server_key] = [rand::random::<[u8; 32]>().to_vec(), rand::random::<[u8; 32]>().to_vec()];
             Verifier {
@@ -147,19 +275,7 @@ impl Scram {
                 stored_key,
                 server_key,
             }
-        });
-        let Verifier {
-            iterations,
-            salt,
-            stored_key,
-            server_key,
-        } = verifier;
-        ScramSecret::Verifier {
-            salt,
-            iterations: iterations as usize,
-            stored_key,
-            server_key,
-        }
+        })
     }
 }
 

@@ -12,6 +12,9 @@ use forebay_pg_values::ValueError;
 
 /// The SQLSTATE codes that the wire layer itself uses; other layers may use any five characters of PostgreSQL's appendix A.
 pub mod sqlstate {
+    use std::collections::BTreeSet;
+    use std::sync::{Mutex, PoisonError};
+
     /// Everything went well; only for notices.
     pub const SUCCESSFUL_COMPLETION: &str = "00000";
     /// The message does not follow the protocol.
@@ -48,6 +51,23 @@ pub mod sqlstate {
     pub const ADMIN_SHUTDOWN: &str = "57P01";
     /// A defect of the server.
     pub const INTERNAL_ERROR: &str = "XX000";
+
+    /// A code that another server has used, for as long as the process lives. There are some hundreds; what no server would say, or more
+    /// of them than that, is [`INTERNAL_ERROR`].
+    pub fn of_another_server(code: &str) -> &'static str {
+        static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(code) {
+            return known;
+        }
+        let is_code = code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_code || known.len() >= 1024 {
+            return INTERNAL_ERROR;
+        }
+        let code: &'static str = Box::leak(code.into());
+        known.insert(code);
+        code
+    }
 }
 
 /// How bad it is, and so what the client should do.

@@ -6,9 +6,10 @@
 //! - [`frontend`]: what clients send, read strictly from frames of bounded length
 //! - [`startup`]: the handshake: TLS, protocol version, parameters, cancel requests
 //! - [`tls`]: how it is encrypted
-//! - [`authentication`]: who the client is (trust, SCRAM-SHA-256), by [`verifier`]s of passwords
+//! - [`authentication`]: who the client is (trust, SCRAM-SHA-256, or as somebody else says), by [`verifier`]s of passwords
 //! - [`backend`]: what the server sends, written straight into the output buffer
 //! - [`budget`]: the memory budget that long messages of all clients share
+//! - [`phase`]: the server's life, as its sessions see it
 //! - [`error`]: errors as PostgreSQL's clients understand them
 
 pub mod authentication;
@@ -16,6 +17,7 @@ pub mod backend;
 pub mod budget;
 pub mod error;
 pub mod frontend;
+pub mod phase;
 pub mod startup;
 pub mod tls;
 pub mod verifier;

@@ -19,11 +19,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use super::authentication::{Authenticator, Denied};
+use super::authentication::{Applicant, Authenticator, Denied, Origin};
 use super::backend;
 use super::error::{Severity, WireError, sqlstate};
 use super::frontend::{FrameReader, SMALL_MESSAGE_BYTES_MAX, invalid_utf8};
 use super::tls::{ALPN, Tls};
+use super::verifier::ClientKeys;
 
 /// How long a client may take to get in, unless told otherwise.
 pub const START_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,6 +67,8 @@ pub struct Client<S> {
     pub frames: FrameReader<Connection<S>>,
     /// What is due and not yet sent: AuthenticationOk, and what the authentication ended with.
     pub output: BytesMut,
+    /// The keys of its password, if it has proven it by SCRAM.
+    pub keys: Option<ClientKeys>,
     /// Who it is.
     pub user: String,
     /// The database it asked for; its own name if it asked for none.
@@ -152,7 +155,7 @@ impl Handshake {
         self
     }
 
-    /// The handshake of one connection. With a `refusal` (too many connections, shutting down) a client is told it once it has said
+    /// The handshake of one connection, from where it comes. With a `refusal` (too many connections, shutting down) a client is told it once it has said
     /// what it wants; a cancel request gets through all the same.
     ///
     /// # Errors
@@ -165,9 +168,10 @@ impl Handshake {
     pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
+        origin: Origin,
         refusal: Option<WireError>,
     ) -> Result<Opening<S>, StartUpError> {
-        match tokio::time::timeout(self.timeout, self.negotiate(stream, refusal)).await {
+        match tokio::time::timeout(self.timeout, self.negotiate(stream, origin, refusal)).await {
             Ok(opening) => opening,
             Err(_) => Err(StartUpError::Timeout(self.timeout)),
         }
@@ -176,6 +180,7 @@ impl Handshake {
     async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         mut stream: S,
+        origin: Origin,
         refusal: Option<WireError>,
     ) -> Result<Opening<S>, StartUpError> {
         let mut first = [0];
@@ -255,12 +260,13 @@ impl Handshake {
         if let Some(refusal) = refusal {
             return Err(refuse(&mut connection, refusal).await);
         }
-        self.admit(connection, startup, minor).await
+        self.admit(connection, origin, startup, minor).await
     }
 
     async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         connection: Connection<S>,
+        origin: Origin,
         startup: Startup,
         minor: u16,
     ) -> Result<Opening<S>, StartUpError> {
@@ -291,16 +297,22 @@ impl Handshake {
         };
         let admitted = match negotiated {
             Ok(()) => {
+                let applicant = Applicant {
+                    user: &user,
+                    database: &database,
+                    origin,
+                };
                 self.authenticator
-                    .authenticate(&mut frames, &mut output, &user, over_tls)
+                    .authenticate(&mut frames, &mut output, applicant, over_tls)
                     .await
             }
             Err(error) => Err(Denied::Error(error)),
         };
         match admitted {
-            Ok(()) => Ok(Opening::Client(Box::new(Client {
+            Ok(keys) => Ok(Opening::Client(Box::new(Client {
                 frames,
                 output,
+                keys,
                 user,
                 database,
                 parameters,

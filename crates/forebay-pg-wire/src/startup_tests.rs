@@ -53,7 +53,7 @@ async fn run(handshake: &Handshake, bytes: &[u8]) -> (Result<Opening<DuplexStrea
     let (mut client, server) = tokio::io::duplex(1 << 16);
     client.write_all(bytes).await.unwrap();
     client.shutdown().await.unwrap();
-    let mut opening = handshake.run(server, None).await;
+    let mut opening = handshake.run(server, Origin::Elsewhere, None).await;
     let mut answer = Vec::new();
     if let Ok(Opening::Client(admitted)) = &mut opening {
         // So that the answer ends.
@@ -210,7 +210,7 @@ async fn a_refusal_is_told_to_clients_but_not_to_cancel_requests() {
     ] {
         let (mut client, server) = tokio::io::duplex(1 << 16);
         client.write_all(&bytes).await.unwrap();
-        match trusting().run(server, Some(full.clone())).await {
+        match trusting().run(server, Origin::Elsewhere, Some(full.clone())).await {
             Err(StartUpError::Refused(error)) => assert!(!cancels && error.sqlstate == "53300"),
             Ok(Opening::Cancel { .. }) => assert!(cancels),
             other => panic!("{other:?}"),
@@ -236,7 +236,7 @@ async fn half_a_packet_is_waited_for_no_longer_than_the_timeout() {
     client.write_all(&[0, 0, 0]).await.unwrap();
     let started = tokio::time::Instant::now();
     assert!(matches!(
-        trusting().run(server, None).await,
+        trusting().run(server, Origin::Elsewhere, None).await,
         Err(StartUpError::Timeout(_))
     ));
     assert_eq!(started.elapsed().as_secs(), PATIENCE.as_secs());
@@ -245,7 +245,7 @@ async fn half_a_packet_is_waited_for_no_longer_than_the_timeout() {
     client.write_all(&packet(version(0), b"user\0anna\0\0")).await.unwrap();
     let handshake = Handshake::new(Authenticator::scram(anna(), None), None, PATIENCE);
     assert!(matches!(
-        handshake.run(server, None).await,
+        handshake.run(server, Origin::Elsewhere, None).await,
         Err(StartUpError::Timeout(_))
     ));
 }
@@ -260,7 +260,7 @@ async fn serve(handshake: Handshake) -> u16 {
             let (stream, _) = listener.accept().await.unwrap();
             let handshake = Arc::clone(&handshake);
             tokio::spawn(async move {
-                let Ok(Opening::Client(mut client)) = handshake.run(stream, None).await else {
+                let Ok(Opening::Client(mut client)) = handshake.run(stream, Origin::Elsewhere, None).await else {
                     return;
                 };
                 backend::parameter_status(
@@ -321,7 +321,7 @@ async fn challenge(handshake: &Handshake, user: &str) -> String {
         .await
         .unwrap();
     client.shutdown().await.unwrap();
-    let _ = handshake.run(server, None).await;
+    let _ = handshake.run(server, Origin::Elsewhere, None).await;
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -552,7 +552,7 @@ async fn the_socket_below_can_be_reached() {
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     client.write_all(&packet(version(0), b"user\0anna\0\0")).await.unwrap();
     let (stream, peer) = listener.accept().await.unwrap();
-    let Ok(Opening::Client(mut admitted)) = trusting().run(stream, None).await else {
+    let Ok(Opening::Client(mut admitted)) = trusting().run(stream, Origin::Elsewhere, None).await else {
         panic!()
     };
     assert_eq!(admitted.frames.stream_mut().socket().peer_addr().unwrap(), peer);

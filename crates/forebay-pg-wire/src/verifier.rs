@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
 use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
+use sha2::{Digest, Sha256};
 
 /// What PostgreSQL uses.
 pub const ITERATIONS: u32 = 4096;
@@ -57,6 +59,73 @@ impl Verifier {
             }
         }
     }
+}
+
+/// The keys that a password, a salt and a number of iterations make: with them one may be the client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ClientKeys {
+    /// What the client proves itself with.
+    pub client_key: [u8; KEY_BYTES],
+    /// What the server proves itself with.
+    pub server_key: [u8; KEY_BYTES],
+}
+
+impl ClientKeys {
+    /// Those of a password. None if nobody would hash so often.
+    pub fn from_password(password: &str, salt: &[u8], iterations: u32) -> Option<Self> {
+        if !(1..=ITERATIONS_MAX).contains(&iterations) {
+            return None;
+        }
+        let salted = gen_salted_password(password, salt, iterations as usize);
+        Some(Self {
+            client_key: keyed_hash(&salted, b"Client Key"),
+            server_key: keyed_hash(&salted, b"Server Key"),
+        })
+    }
+
+    /// What a server keeps of them.
+    pub fn verifier(&self, salt: Vec<u8>, iterations: u32) -> Verifier {
+        Verifier {
+            iterations,
+            salt,
+            stored_key: Sha256::digest(self.client_key).to_vec(),
+            server_key: self.server_key.to_vec(),
+        }
+    }
+}
+
+/// Key material stays out of logs.
+impl fmt::Debug for ClientKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ClientKeys(_)")
+    }
+}
+
+impl Verifier {
+    /// The keys that a client has shown that it has: the messages of an exchange that has succeeded tell them to who has the verifier.
+    pub(crate) fn keys_of(&self, client_first: &[u8], server_first: &[u8], client_final: &[u8]) -> Option<ClientKeys> {
+        let mut parts = client_first.splitn(3, |byte| *byte == b',');
+        let bare = parts.nth(2)?;
+        let proof_at = client_final.windows(3).rposition(|part| part == b",p=")?;
+        let proof = STANDARD.decode(&client_final[proof_at + 3..]).ok()?;
+        let exchanged = [bare, b",", server_first, b",", &client_final[..proof_at]].concat();
+        let signature = keyed_hash(&self.stored_key, &exchanged);
+        let client_key: [u8; KEY_BYTES] = proof
+            .iter()
+            .zip(signature)
+            .map(|(proof, signature)| proof ^ signature)
+            .collect::<Vec<u8>>()
+            .try_into()
+            .ok()?;
+        let server_key = self.server_key.as_slice().try_into().ok()?;
+        (Sha256::digest(client_key)[..] == self.stored_key).then_some(ClientKeys { client_key, server_key })
+    }
+}
+
+fn keyed_hash(key: &[u8], message: &[u8]) -> [u8; KEY_BYTES] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
+    mac.update(message);
+    mac.finalize().into_bytes().into()
 }
 
 impl fmt::Display for Verifier {
@@ -118,6 +187,14 @@ mod tests {
         assert_eq!(verifier.to_string(), text);
         assert_eq!(text.parse::<Verifier>().unwrap(), verifier);
         assert!(!format!("{verifier:?}").contains("WG5d"), "no key material in Debug");
+    }
+
+    #[test]
+    fn keys_and_verifier_of_a_password_belong_together() {
+        let verifier = Verifier::from_password("pencil");
+        let keys = ClientKeys::from_password("pencil", &verifier.salt, verifier.iterations).unwrap();
+        assert_eq!(keys.verifier(verifier.salt.clone(), verifier.iterations), verifier);
+        assert!(ClientKeys::from_password("pencil", b"salt", 0).is_none());
     }
 
     #[test]

@@ -3,10 +3,12 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::authentication::{Authenticator, Origin};
+use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Handshake, Opening};
 use forebay_proxy::pool::Limits;
 use forebay_proxy::{Cancels, Identity, Session, Upstream, UpstreamOptions};
+use tokio::sync::watch;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -36,10 +38,11 @@ async fn serve(listen: &str, upstream: &str) -> Result<(), Box<dyn Error>> {
         stream.set_nodelay(true)?;
         let (upstream, cancels, handshake) = (Arc::clone(&upstream), Arc::clone(&cancels), Arc::clone(&handshake));
         tokio::spawn(async move {
-            match handshake.run(stream, None).await {
+            match handshake.run(stream, Origin::Here, None).await {
                 Ok(Opening::Client(client)) => {
                     let identity = Identity {
                         secret_bytes: client.secret_key_bytes(),
+                        keys: client.keys,
                         user: client.user,
                         database: client.database,
                         parameters: client.parameters,
@@ -48,7 +51,7 @@ async fn serve(listen: &str, upstream: &str) -> Result<(), Box<dyn Error>> {
                     if let Some(session) =
                         Session::begin(stream, input, client.output, &identity, &upstream, &cancels).await
                     {
-                        session.run().await;
+                        session.run(watch::channel(Phase::Serving).1).await;
                     }
                 }
                 Ok(Opening::Cancel { process_id, secret_key }) => cancels.cancel(process_id, &secret_key).await,

@@ -14,6 +14,8 @@ use crate::replies::Unexpected;
 pub(crate) enum End {
     #[error("the client has gone")]
     Client,
+    #[error("terminating connection due to administrator command")]
+    Stopped,
     #[error("the client broke the protocol: {0}")]
     Malformed(#[from] BadLength),
     #[error("the server connection was lost: {0}")]
@@ -35,6 +37,7 @@ pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
         End::Server(_) => put_error(out, "08006", &end.to_string(), None, None),
         End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
         End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
+        End::Stopped => put_error(out, "57P01", &end.to_string(), None, None),
         End::Client => {}
     }
 }

@@ -14,8 +14,10 @@
 
 mod cancels;
 mod client;
+mod credentials;
 mod end;
 mod frames;
+mod gate;
 mod inward;
 mod leftovers;
 mod lent;
@@ -29,6 +31,7 @@ mod session;
 mod settings;
 mod state;
 mod statements;
+mod stop;
 mod upstream;
 
 pub use self::cancels::Cancels;

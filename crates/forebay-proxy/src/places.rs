@@ -131,11 +131,11 @@ impl<T> Places<T> {
         !self.state.lock().waiting.is_empty()
     }
 
-    /// How many places are taken, and how many wait, without those who have gone.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    /// How many places are taken, how many of what is lent are idle, and how many wait, without those who have gone.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let mut state = self.state.lock();
         state.waiting.retain(|waiting| !waiting.grant.is_closed());
-        (state.taken, state.waiting.len())
+        (state.taken, state.idle.len(), state.waiting.len())
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         drop(one);
         assert!(matches!(places.claim(|_| false), Claim::Granted(Grant::Place(_))));
         drop(other);
-        assert_eq!(places.counts(), (0, 0));
+        assert_eq!(places.counts(), (0, 0, 0));
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         assert!(third.try_recv().is_err());
         drop(taken);
         assert!(matches!(third.try_recv(), Ok(Grant::Place(_))));
-        assert_eq!(places.counts(), (0, 0));
+        assert_eq!(places.counts(), (0, 0, 0));
     }
 
     #[test]

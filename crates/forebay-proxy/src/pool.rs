@@ -6,15 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_pg_link::{ConnectError, Connector};
+use forebay_pg_link::{ConnectError, Connector, Link};
 
+use crate::credentials::Credentials;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Places};
 use crate::server::Server;
 use crate::statements::Statements;
 
 /// How many connections there may be, and who may wait for one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Server connections of a pool.
     pub max_connections: usize,
@@ -22,6 +23,18 @@ pub struct Limits {
     pub max_waiting: usize,
     /// How long each may.
     pub max_wait: Duration,
+}
+
+/// How many connections there are, and who waits for one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Server connections, and those that are being made.
+    pub open: usize,
+    /// Of these, the ones that nobody has.
+    pub idle: usize,
+    /// Clients that wait for one.
+    pub waiting: usize,
 }
 
 /// Why there is no connection.
@@ -43,15 +56,17 @@ pub(crate) enum Unavailable {
 #[derive(Debug)]
 pub(crate) struct Pool {
     connector: Connector,
+    credentials: Arc<Credentials>,
     max_wait: Duration,
     places: Arc<Places<Box<Server>>>,
     pub(crate) statements: Statements,
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Connector, limits: &Limits) -> Self {
+    pub(crate) fn new(connector: Connector, credentials: Arc<Credentials>, limits: &Limits) -> Self {
         Self {
             connector,
+            credentials,
             max_wait: limits.max_wait,
             places: Places::new(limits.max_connections, limits.max_waiting),
             statements: Statements::default(),
@@ -76,7 +91,7 @@ impl Pool {
                     Ok(Ok(grant)) => grant,
                     Ok(Err(_)) => continue,
                     Err(_) => {
-                        let (open, waiting) = self.places.counts();
+                        let Stats { open, waiting, .. } = self.stats();
                         return Err(Unavailable::Waited {
                             waited: self.max_wait,
                             open,
@@ -94,11 +109,27 @@ impl Pool {
                     }
                 }
                 Grant::Place(place) => {
-                    let link = self.connector.connect().await?;
+                    let link = self.connect().await?;
                     return Ok(Box::new(Server::new(link, place)));
                 }
             }
         }
+    }
+
+    /// Connects as the user that the pool is of, by what proves it now.
+    async fn connect(&self) -> Result<Link, ConnectError> {
+        let user = self.connector.user();
+        let connected = match self.credentials.secret(user) {
+            Some(secret) => self.connector.proving(secret).connect().await,
+            None => self.connector.connect().await,
+        };
+        if let Err(ConnectError::Server(error)) = &connected
+            && error.code.starts_with("28")
+        {
+            // Changed, or taken away: the next who comes is asked again.
+            self.credentials.forget(user);
+        }
+        connected
     }
 
     /// Takes a connection back; one that is not clean is closed.
@@ -106,6 +137,11 @@ impl Pool {
         if server.is_clean() && !server.is_used_up {
             self.places.give_back(server);
         }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let (open, idle, waiting) = self.places.counts();
+        Stats { open, idle, waiting }
     }
 
     /// Whether somebody waits.

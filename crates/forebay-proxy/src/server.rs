@@ -207,6 +207,19 @@ impl Server {
         }
     }
 
+    /// The session is over, whatever the server is at: that is not to go on for nobody. What came of it is unknown.
+    pub(crate) fn give_up(&self) {
+        if self.is_over || self.replies.is_empty() {
+            return;
+        }
+        let token = self.cancel.token.clone();
+        tokio::spawn(async move {
+            if let Err(error) = token.cancel().await {
+                tracing::debug!(%error, "what ran for a client that has gone could not be cancelled");
+            }
+        });
+    }
+
     /// Looks, without waiting, what came while nobody had it: settings are noted, its end too.
     pub(crate) fn look(&mut self) {
         let mut context = Context::from_waker(std::task::Waker::noop());

@@ -8,10 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
+use forebay_pg_link::secret::Secret;
+use forebay_pg_wire::phase::Phase;
+use forebay_pg_wire::verifier::ClientKeys;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 use crate::cancels::Cancels;
 use crate::client::Client;
+use crate::credentials;
 use crate::end::{End, put_end, put_fatal};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
@@ -19,6 +24,7 @@ use crate::relay::{has_failed, poll_read, poll_relay};
 use crate::settings::Settings;
 use crate::state::State;
 use crate::statements::Names;
+use crate::stop::Stop;
 use crate::upstream::Upstream;
 
 /// What a session says of itself when it begins.
@@ -30,6 +36,8 @@ pub struct Identity {
     pub database: String,
     /// What else it sent.
     pub parameters: Vec<(String, String)>,
+    /// What proves the client, if it has proven its password by SCRAM.
+    pub keys: Option<ClientKeys>,
     /// How many bytes of a secret it has room for.
     pub secret_bytes: usize,
 }
@@ -54,6 +62,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         cancels: &Arc<Cancels>,
     ) -> Option<Self> {
         let mut client = Client::new(stream, input, output);
+        if let Some(keys) = identity.keys {
+            upstream
+                .credentials
+                .prove_by(&identity.user, Secret::Scram(credentials::of_link(keys)));
+        }
         let first = match upstream.pool(&identity.user, &identity.database, &identity.parameters) {
             Ok(pool) => pool.acquire(None).await.map(|server| (pool, server)),
             Err(error) => Err(error.into()),
@@ -106,12 +119,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         Some(Self { client, state })
     }
 
-    /// Serves the client until it goes, or nothing more can be done for it.
+    /// Serves the client until it goes, nothing more can be done for it, or the phase says that it is to go.
     ///
     /// # Cancel safety
     /// Dropped, the client is hung up on, and so is the server if something runs for it.
-    pub async fn run(mut self) {
-        let ended = self.serve().await;
+    pub async fn run(mut self, phase: watch::Receiver<Phase>) {
+        let ended = self.serve(phase).await;
         self.state.registration.running.set(None);
         match &ended {
             End::Client => {}
@@ -123,9 +136,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         self.client.end().await;
     }
 
-    async fn serve(&mut self) -> End {
+    async fn serve(&mut self, phase: watch::Receiver<Phase>) -> End {
+        let mut stop = Stop::of(phase);
         loop {
-            match poll_fn(|context| self.poll_wanted(context)).await {
+            let wanted = poll_fn(|context| match self.poll_wanted(context) {
+                Poll::Pending if stop.poll(context) > Phase::Serving => Poll::Ready(Err(End::Stopped)),
+                polled => polled,
+            });
+            match wanted.await {
                 Ok(true) => {}
                 Ok(false) => return End::Client,
                 Err(end) => return end,
@@ -135,14 +153,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 Err(error) => return error.into(),
             };
             self.state.settle_in(&mut server);
-            let relayed = poll_fn(|context| poll_relay(&mut self.client, &mut self.state, &mut server, context)).await;
+            let relayed = poll_fn(|context| {
+                let polled = poll_relay(&mut self.client, &mut self.state, &mut server, context);
+                match polled {
+                    Poll::Pending => match stop.poll(context) {
+                        Phase::Serving => Poll::Pending,
+                        Phase::Draining if !self.state.rests(&server) => Poll::Pending,
+                        Phase::Draining | Phase::Stopping => Poll::Ready(Err(End::Stopped)),
+                    },
+                    polled => polled,
+                }
+            });
+            let relayed = relayed.await;
             self.state.registration.running.set(None);
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
                     self.state.pool.release(server);
                 }
-                Err(end) => return end,
+                Err(end) => {
+                    server.give_up();
+                    return end;
+                }
             }
         }
     }

@@ -95,6 +95,11 @@ impl State {
         client.input.is_empty() || self.pool.is_waited_for()
     }
 
+    /// Whether nothing is under way on the connection that the session keeps, and no transaction is open.
+    pub(crate) fn rests(&self, server: &Server) -> bool {
+        self.passing_in == 0 && self.passing_out == 0 && server.status == b'I' && server.replies.is_empty()
+    }
+
     /// Something may be left that is to be looked for.
     pub(crate) fn suspect(&mut self, leaves: &Leaves) {
         self.is_suspect = true;

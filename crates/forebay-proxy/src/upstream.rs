@@ -5,25 +5,37 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use forebay_pg_link::config::Password;
+use forebay_pg_link::secret::Challenge;
 use forebay_pg_link::{Config, ConnectError, Connector};
+use forebay_pg_wire::authentication::Applicant;
+use forebay_pg_wire::verifier::Verifier;
 use parking_lot::Mutex;
 
-use crate::pool::{Limits, Pool};
+use crate::credentials::Credentials;
+use crate::pool::{Limits, Pool, Stats};
 
 /// The server behind, and how its connections are shared.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UpstreamOptions {
-    /// Where it is. A user and a database that are named here are everybody's; else each client's own.
+    /// Where it is. Each client is its own user there, at its own database; a password that is named here is that of the user that is
+    /// named here.
     pub config: Config,
     /// Of each pool.
     pub limits: Limits,
+    /// Clients on this machine need not prove what the proxy can prove for them.
+    pub trusts_loopback: bool,
 }
 
 impl UpstreamOptions {
     /// This server, with these limits.
     pub fn new(config: Config, limits: Limits) -> Self {
-        Self { config, limits }
+        Self {
+            config,
+            limits,
+            trusts_loopback: false,
+        }
     }
 }
 
@@ -39,17 +51,70 @@ struct Key {
 /// The server behind.
 #[derive(Debug)]
 pub struct Upstream {
-    options: UpstreamOptions,
+    pub(crate) options: UpstreamOptions,
+    /// What proves the user that is named in the options.
+    own: Option<(String, Verifier)>,
+    pub(crate) credentials: Arc<Credentials>,
     pools: Mutex<HashMap<Key, Arc<Pool>, foldhash::fast::RandomState>>,
 }
 
 impl Upstream {
     /// Connects to nothing yet.
     pub fn new(options: UpstreamOptions) -> Self {
+        let config = &options.config;
+        let own = config.user.as_ref().zip(config.password.as_ref());
         Self {
+            own: own.map(|(user, password)| (user.clone(), Verifier::from_password(&password.0))),
             options,
+            credentials: Arc::default(),
             pools: Mutex::default(),
         }
+    }
+
+    /// What proves this user's password, if it is the one that the proxy itself was given.
+    pub(crate) fn own_verifier(&self, user: &str) -> Option<&Verifier> {
+        let (own, verifier) = self.own.as_ref()?;
+        (own == user).then_some(verifier)
+    }
+
+    /// Connects as an applicant, to see whether it is let in; how the server asked.
+    pub(crate) async fn connect_as(
+        &self,
+        applicant: Applicant<'_>,
+        password: Option<&str>,
+    ) -> Result<Challenge, ConnectError> {
+        let mut config = self.config_of(applicant.user, applicant.database);
+        config.password = password.map(Password::new);
+        // What it says goes to who is to be asked, by a way that is as private as the client's own.
+        let link = Connector::new(config)?.connect().await?;
+        let challenge = link.challenge().clone();
+        link.close().await;
+        Ok(challenge)
+    }
+
+    /// The server, for one user at one database; a password is that user's own.
+    fn config_of(&self, user: &str, database: &str) -> Config {
+        let mut config = self.options.config.clone();
+        if config.user.as_deref() != Some(user) {
+            config.password = None;
+        }
+        config.user = Some(user.to_owned());
+        config.dbname = Some(database.to_owned());
+        // It is among the client's, or the client has the database's own.
+        config.client_encoding = None;
+        config
+    }
+
+    /// How many server connections there are, and who waits for one.
+    pub fn stats(&self) -> Stats {
+        let mut all = Stats::default();
+        for pool in self.pools.lock().values() {
+            let stats = pool.stats();
+            all.open += stats.open;
+            all.idle += stats.idle;
+            all.waiting += stats.waiting;
+        }
+        all
     }
 
     /// The pool of those who begin like this.
@@ -59,7 +124,6 @@ impl Upstream {
         database: &str,
         parameters: &[(String, String)],
     ) -> Result<Arc<Pool>, ConnectError> {
-        let config = &self.options.config;
         let mut settings: Vec<_> = parameters
             .iter()
             .filter(|(name, _)| name != "application_name" && name != "replication")
@@ -67,20 +131,16 @@ impl Upstream {
             .collect();
         settings.sort();
         let key = Key {
-            user: config.user.clone().unwrap_or_else(|| user.to_owned()),
-            database: config.dbname.clone().unwrap_or_else(|| database.to_owned()),
+            user: user.to_owned(),
+            database: database.to_owned(),
             settings,
         };
         if let Some(pool) = self.pools.lock().get(&key) {
             return Ok(Arc::clone(pool));
         }
-        let mut config = config.clone();
-        config.user = Some(key.user.clone());
-        config.dbname = Some(key.database.clone());
-        // It is among the client's, or the client has the database's own.
-        config.client_encoding = None;
+        let mut config = self.config_of(user, database);
         config.settings.clone_from(&key.settings);
-        let pool = Arc::new(Pool::new(Connector::new(config)?, &self.options.limits));
+        let pool = Arc::new(Pool::new(Connector::new(config)?, Arc::clone(&self.credentials), &self.options.limits));
         Ok(Arc::clone(self.pools.lock().entry(key).or_insert(pool)))
     }
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use forebay_write::{StatementErrorKind, WriteError};
 use parking_lot::Mutex;
 
-use forebay_embedded::session::shared::{Phase, Shared};
+use forebay_embedded::session::shared::Shared;
+use forebay_pg_wire::phase::Phase;
 
 /// The least time between two writes that only try whether the disk takes them.
 const PROBE_EVERY: Duration = Duration::from_secs(1);

@@ -2,8 +2,11 @@
 pub mod claim;
 pub mod config;
 pub mod denials;
+mod door;
+mod embedded;
 pub mod health;
 pub mod http;
+mod proxied;
 pub mod server;
 pub mod tls;
 pub mod users;

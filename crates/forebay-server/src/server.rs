@@ -1,48 +1,33 @@
-//! The server: opens the database, listens, leads clients in, and brings everything to an orderly end.
+//! The server: what is behind the door and the door, and how everything comes to an orderly end.
 //!
 //! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, a group of messages whose Sync is on its way
 //! is answered first, those inside a transaction may finish it for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use forebay_sqlite::{OpenError, Sqlite, connection};
-use forebay_write::{Write, Writer};
+use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::phase::Phase;
+use forebay_pg_wire::startup::{Client, Handshake};
+use forebay_sqlite::OpenError;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use parking_lot::Mutex;
-use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::claim::{Claim, ClaimError};
-use crate::config::{Options, Synchronous};
-use crate::denials::Denials;
-use crate::health::Health;
+use crate::claim::ClaimError;
+use crate::config::Options;
+use crate::door::{self, Behind};
+use crate::embedded::Embedded;
 use crate::http;
+use crate::proxied::Proxied;
 use crate::tls::{self, TlsError};
 use crate::users::{Users, UsersError};
-use forebay_embedded::catalog::Catalog;
-use forebay_embedded::session::cancel::{self, Cancels};
-use forebay_embedded::session::shared::{Limits, Phase, Shared};
-use forebay_embedded::session::{Identity, Session};
-use forebay_embedded::sql;
-use forebay_pg_wire::authentication::Authenticator;
-use forebay_pg_wire::budget::InputBudget;
-use forebay_pg_wire::error::WireError;
-use forebay_pg_wire::startup::{Client, Handshake, Opening, StartUpError};
 
 /// The stack of a thread that parses statements: a debug build takes some 25 KiB a level of nesting.
 const WORKER_STACK_BYTES: usize = 64 << 20;
-
-/// Clients that are told they are too many, at a time; those beyond are closed unheard.
-const REFUSALS_MAX: usize = 256;
-
-/// The longest a stop waits for the Sync behind what was acknowledged: a client sends it with the statement, or at once behind it.
-const SYNC_GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// Why the server did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -107,16 +92,85 @@ async fn until_told_to_stop(options: Options) -> Result<(), ServeError> {
     Ok(())
 }
 
+/// What clients find.
+enum Database {
+    Embedded(Embedded),
+    Proxied(Proxied),
+}
+
+impl Database {
+    /// Who may enter.
+    fn authenticator(&self, options: &Options, tls: Option<&forebay_pg_wire::tls::Tls>) -> Result<Authenticator, UsersError> {
+        Ok(match (&options.users, self) {
+            (Some(path), _) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls),
+            (None, Self::Embedded(_)) => Authenticator::trust(),
+            (None, Self::Proxied(proxied)) => Authenticator::gate(proxied.gate(), tls),
+        })
+    }
+
+    fn describe(&self, options: &Options) -> String {
+        match self {
+            Self::Embedded(embedded) => embedded.describe(options),
+            Self::Proxied(proxied) => proxied.describe(options),
+        }
+    }
+
+    /// Why it is not to be sent anything; none if it is.
+    async fn ailing(&self) -> Option<String> {
+        match self {
+            Self::Embedded(embedded) => embedded.ailing().await,
+            Self::Proxied(proxied) => proxied.ailing(),
+        }
+    }
+
+    fn observe(&self) {
+        match self {
+            Self::Embedded(embedded) => embedded.observe(),
+            Self::Proxied(proxied) => proxied.observe(),
+        }
+    }
+
+    /// Cancels whatever runs where sessions do not end by themselves.
+    fn cancel_all(&self) {
+        match self {
+            Self::Embedded(embedded) => embedded.cancel_all(),
+            // Its sessions look at the phase wherever they wait.
+            Self::Proxied(_) => {}
+        }
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::Embedded(embedded) => embedded.close().await,
+            Self::Proxied(_) => {}
+        }
+    }
+}
+
+impl Behind for Database {
+    async fn serve(&self, client: Client<TcpStream>) {
+        match self {
+            Self::Embedded(embedded) => embedded.serve(client).await,
+            Self::Proxied(proxied) => proxied.serve(client).await,
+        }
+    }
+
+    async fn cancel(&self, process_id: i32, secret_key: &[u8]) {
+        match self {
+            Self::Embedded(embedded) => embedded.cancel(process_id, secret_key).await,
+            Self::Proxied(proxied) => proxied.cancel(process_id, secret_key).await,
+        }
+    }
+}
+
 /// A server that runs.
 pub struct Server {
     options: Options,
     address: SocketAddr,
     http_address: Option<SocketAddr>,
-    shared: Arc<Shared>,
+    database: Arc<Database>,
     phase: watch::Sender<Phase>,
     accepting: tokio::task::JoinHandle<JoinSet<()>>,
-    /// None where nothing is written.
-    _claim: Option<Claim>,
 }
 
 impl Server {
@@ -133,64 +187,28 @@ impl Server {
             None => None,
             Some(http) => Some((listen(http).await?, http)),
         };
-        let sequences = Arc::new(sql::Sequences::default());
-        let sqlite = open(&options, &sequences)?;
-        let claim = if sqlite.is_read_only() {
-            None
-        } else {
-            Some(Claim::on(&options.database)?)
-        };
-        let writer = Writer::builder()
-            .max_items(options.batch_max_items)
-            .max_wait(options.batch_max_wait)
-            .build(sqlite.clone());
+        let (phase, seen) = watch::channel(Phase::Serving);
+        let database = Arc::new(match &options.upstream {
+            None => Database::Embedded(Embedded::open(&options, seen.clone())?),
+            Some(upstream) => Database::Proxied(Proxied::new(upstream, seen.clone())),
+        });
         let tls = match &options.tls {
             Some(files) => Some(tls::load(&files.certificate, &files.key)?),
             None => None,
         };
-        let authenticator = match &options.users {
-            Some(path) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls.as_ref()),
-            None => Authenticator::trust(),
-        };
-        let (phase, seen) = watch::channel(Phase::Serving);
-        let cancels = Arc::new(Cancels::default());
-        tokio::spawn(look_for_the_gone(Arc::downgrade(&cancels)));
-        let shared = Arc::new(Shared {
-            sqlite,
-            writer,
-            catalog: Mutex::new(Catalog::new().map_err(ServeError::Catalog)?),
-            cancels,
-            plans: Arc::default(),
-            advisory: Arc::default(),
-            channels: Arc::default(),
-            sequences,
-            input: Arc::new(InputBudget::new(options.max_input_bytes, options.stall_timeout)),
-            limits: Limits {
-                max_message_bytes: options.max_message_bytes,
-                max_result_bytes: options.max_result_bytes,
-                statement_timeout: options.statement_timeout,
-                idle_transaction_timeout: options.idle_transaction_timeout,
-                idle_snapshot_timeout: options.idle_snapshot_timeout,
-                stall_timeout: options.stall_timeout,
-                // Well within what sessions are given between the word to stop and their abortion.
-                sync_grace: SYNC_GRACE_MAX.min(options.drain_timeout / 8),
-                max_statements: 10_000,
-                max_portals: 1_000,
-            },
-            phase: seen,
-        });
+        let authenticator = database.authenticator(&options, tls.as_ref())?;
         let address = local(&listener, options.listen)?;
         let http_address = match http_listener {
             None => None,
             Some((listener, http)) => {
                 let address = local(&listener, http)?;
-                let (health, counted) = (Arc::new(Health::new(Arc::clone(&shared))), Arc::clone(&shared));
+                let (asked, counted) = (Arc::clone(&database), Arc::clone(&database));
                 let ailing = move || {
-                    let health = Arc::clone(&health);
-                    async move { health.ailing().await }
+                    let asked = Arc::clone(&asked);
+                    async move { asked.ailing().await }
                 };
                 let text = move || {
-                    observe(&counted);
+                    counted.observe();
                     metrics.render()
                 };
                 // Answers that it drains for as long as the process lives.
@@ -204,20 +222,20 @@ impl Server {
         };
         let handshake =
             Arc::new(Handshake::new(authenticator, tls, options.startup_timeout).requiring_tls(options.require_tls));
-        let accepting = tokio::spawn(accept(
+        let accepting = tokio::spawn(door::accept(
             listener,
             handshake,
-            Arc::clone(&shared),
+            Arc::clone(&database),
+            seen,
             options.max_connections,
         ));
         Ok(Self {
             options,
             address,
             http_address,
-            shared,
+            database,
             phase,
             accepting,
-            _claim: claim,
         })
     }
 
@@ -229,22 +247,23 @@ impl Server {
     /// Prints what a person needs to begin.
     fn announce(&self) {
         let version = env!("CARGO_PKG_VERSION");
-        let path = self.options.database.display();
-        let durability = if self.shared.sqlite.is_read_only() {
-            "read-only".to_owned()
-        } else {
-            format!("WAL, synchronous={}", durability(self.options.synchronous).as_str())
-        };
         let host = reached_from_here(self.address.ip());
         let port = self.address.port();
-        let user = if self.options.users.is_some() { " -U NAME" } else { "" };
-        println!("forebay {version} · embedded SQLite {path} ({durability})");
-        println!("  PostgreSQL  postgresql://{}/forebay", self.address);
+        let (database, user) = match &self.options.upstream {
+            None => ("forebay", self.options.users.as_ref().map(|_| "NAME")),
+            Some(upstream) => (
+                upstream.config.dbname.as_deref().unwrap_or("DATABASE"),
+                Some(upstream.config.user.as_deref().unwrap_or("NAME")),
+            ),
+        };
+        let user = user.map_or_else(String::new, |user| format!(" -U {user}"));
+        println!("forebay {version} · {}", self.database.describe(&self.options));
+        println!("  PostgreSQL  postgresql://{}/{database}", self.address);
         match self.http_address {
             Some(address) => println!("  HTTP        http://{address}  (/metrics, /healthz)"),
             None => println!("  HTTP        off"),
         }
-        println!("  try         psql -h {host} -p {port}{user} forebay");
+        println!("  try         psql -h {host} -p {port}{user} {database}");
     }
 
     /// Brings everything to an orderly end, within the drain timeout.
@@ -259,10 +278,9 @@ impl Server {
     async fn drain(self) {
         let Self {
             options,
-            shared,
+            database,
             phase,
             accepting,
-            _claim,
             ..
         } = self;
         phase.send_replace(Phase::Draining);
@@ -275,7 +293,7 @@ impl Server {
             phase.send_replace(Phase::Stopping);
             let cancelling = async {
                 while !sessions.is_empty() {
-                    shared.cancels.cancel_all();
+                    database.cancel_all();
                     // A statement may just be starting: ask again.
                     let again = tokio::time::timeout(Duration::from_millis(100), sessions.join_next());
                     let _ended_or_not = again.await;
@@ -288,10 +306,7 @@ impl Server {
                 sessions.abort_all();
             }
         }
-        // There is no such table where there are no sequences.
-        let _given_back = shared.writer.submit(Write::new(sql::GIVE_BACK, ())).await;
-        shared.writer.drain().await;
-        shared.sqlite.close().await;
+        database.close().await;
     }
 }
 
@@ -307,37 +322,6 @@ fn metrics() -> Result<PrometheusHandle, ServeError> {
         .get()
         .cloned()
         .ok_or_else(|| ServeError::Metrics("another recorder is installed".to_owned()))
-}
-
-fn durability(synchronous: Synchronous) -> forebay_sqlite::Synchronous {
-    match synchronous {
-        Synchronous::Full => forebay_sqlite::Synchronous::Full,
-        Synchronous::Normal => forebay_sqlite::Synchronous::Normal,
-        Synchronous::Off => forebay_sqlite::Synchronous::Off,
-    }
-}
-
-fn open(options: &Options, sequences: &Arc<sql::Sequences>) -> Result<Sqlite, OpenError> {
-    let sequences = Arc::clone(sequences);
-    let max_result_bytes = options.max_result_bytes;
-    forebay_pg_values::text::limit_results(max_result_bytes);
-    let builder = Sqlite::builder(&options.database)
-        .synchronous(durability(options.synchronous))
-        .busy_timeout(options.busy_timeout)
-        .max_readers(options.readers)
-        .max_rows_bytes(max_result_bytes);
-    let builder = connection::prepare(builder, move |connection| {
-        // A misspelt "column" is an error, not a text: as PostgreSQL has it.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-        // Clients are strangers to the file's schema, and it to them.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        let longest = i32::try_from(max_result_bytes).unwrap_or(i32::MAX);
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)?;
-        sql::register(connection, &sequences)
-    });
-    builder.open()
 }
 
 /// Where this machine reaches it: what listens everywhere listens on loopback too, and no network is asked for that.
@@ -359,136 +343,6 @@ fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, Serv
     listener
         .local_addr()
         .map_err(|cause| ServeError::Listen { address, cause })
-}
-
-/// Accepts clients until the server stops, and gives back the sessions that are left.
-async fn accept(
-    listener: TcpListener,
-    handshake: Arc<Handshake>,
-    shared: Arc<Shared>,
-    max_connections: usize,
-) -> JoinSet<()> {
-    let places = Arc::new(Semaphore::new(max_connections));
-    let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
-    let denials = Arc::new(Denials::default());
-    let mut sessions = JoinSet::new();
-    let mut phase = shared.phase.clone();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = phase.wait_for(|phase| *phase != Phase::Serving) => return sessions,
-            Some(_) = sessions.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file descriptors, mostly: others must end before it gets better.
-                tracing::warn!(%error, "cannot accept a client");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let (place, refusal) = match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => (place, None),
-            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
-                Ok(place) => {
-                    let refusal = WireError::fatal("53300", "sorry, too many clients already").with_hint(format!(
-                        "The server takes {max_connections} connections (--max-connections)."
-                    ));
-                    (place, Some(refusal))
-                }
-                Err(_) => continue,
-            },
-        };
-        let (handshake, shared, denials) = (Arc::clone(&handshake), Arc::clone(&shared), Arc::clone(&denials));
-        sessions.spawn(async move {
-            let _place = place;
-            if let Err(StartUpError::Denied { user, error }) = connection(stream, &handshake, shared, refusal).await {
-                denials.log(&user, address, &error);
-            }
-        });
-    }
-}
-
-async fn connection(
-    stream: TcpStream,
-    handshake: &Handshake,
-    shared: Arc<Shared>,
-    refusal: Option<WireError>,
-) -> Result<(), StartUpError> {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "no TCP_NODELAY");
-    }
-    let mut phase = shared.phase.clone();
-    let opening = tokio::select! {
-        biased;
-        opening = handshake.run(stream, refusal) => opening,
-        // Whoever is not in yet when the server stops does not come in, and is not waited for.
-        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return Ok(()),
-    };
-    match opening {
-        Ok(Opening::Client(client)) => session(*client, shared).await,
-        Ok(Opening::Cancel { process_id, secret_key }) => shared.cancels.cancel(process_id, &secret_key),
-        Ok(_) => {}
-        Err(error) => {
-            tracing::debug!(%error, "no session");
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-/// Cancels what runs for clients that have gone, for as long as there is a server.
-async fn look_for_the_gone(cancels: Weak<Cancels>) {
-    loop {
-        tokio::time::sleep(cancel::LOOK_EVERY).await;
-        let Some(cancels) = cancels.upgrade() else { return };
-        cancels.cancel_for_the_gone();
-    }
-}
-
-async fn session(client: Client<TcpStream>, shared: Arc<Shared>) {
-    let _open = Open::count();
-    let registration = shared.cancels.register(client.secret_key_bytes());
-    registration.attach(client.frames.stream().socket(), client.frames.stream().is_tls());
-    let Client {
-        frames,
-        output,
-        user,
-        database,
-        parameters,
-        ..
-    } = client;
-    let identity = Identity { user, database };
-    Session::new(frames, output, shared, registration, identity)
-        .run(&parameters)
-        .await;
-}
-
-/// Counts a session while it lives.
-struct Open;
-
-impl Open {
-    fn count() -> Self {
-        metrics::gauge!("forebay_connections").increment(1);
-        metrics::counter!("forebay_connections_total").increment(1);
-        Self
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        metrics::gauge!("forebay_connections").decrement(1);
-    }
-}
-
-/// Brings the figures that are counted elsewhere into the metrics, when somebody asks for them.
-fn observe(shared: &Shared) {
-    let stats = shared.writer.stats();
-    metrics::counter!("forebay_writes_total").absolute(stats.calls);
-    metrics::counter!("forebay_write_batches_total").absolute(stats.batches);
-    metrics::gauge!("forebay_writes_queued").set(stats.queued as f64);
 }
 
 /// As many open files as the system lets us have: one a client, some a reading connection.

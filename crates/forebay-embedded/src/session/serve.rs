@@ -7,13 +7,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::shared::Phase;
 use super::stop::{Stop, shut_down};
 use super::waiting::Event;
 use super::{Session, control, output};
 use forebay_pg_wire::backend::{self, TransactionStatus};
 use forebay_pg_wire::error::{Severity, WireError, sqlstate};
 use forebay_pg_wire::frontend::{FrameError, Frontend};
+use forebay_pg_wire::phase::Phase;
 
 /// Errors of running a statement tell where in a text of that length at most.
 const POSITIONED_BYTES_MAX: usize = 64 * 1024;

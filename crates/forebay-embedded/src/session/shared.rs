@@ -15,6 +15,7 @@ use super::plans::Plans;
 use crate::catalog::Catalog;
 use crate::sql::Sequences;
 use forebay_pg_wire::budget::InputBudget;
+use forebay_pg_wire::phase::Phase;
 
 /// See the module.
 pub struct Shared {
@@ -63,15 +64,4 @@ pub struct Limits {
     pub max_statements: usize,
     /// Portals one session may have open.
     pub max_portals: usize,
-}
-
-/// The server's life, as its sessions see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Serving.
-    Serving,
-    /// Sessions that are idle end; those inside a transaction may finish it.
-    Draining,
-    /// All sessions end at their next message.
-    Stopping,
 }

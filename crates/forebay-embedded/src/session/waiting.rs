@@ -15,11 +15,11 @@ use tokio::sync::watch;
 use super::Session;
 use super::block::Block;
 use super::prepared::{OpenCursor, Portal, PortalState, Source};
-use super::shared::Phase;
 use super::stop::{Stop, shut_down};
 use super::timeouts::{elapsed, too_old};
 use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::frontend::{FrameError, Frontend};
+use forebay_pg_wire::phase::Phase;
 
 /// How often a session that has waited for too long looks whether somebody waits for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::authentication::{Authenticator, Origin};
+use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Handshake, Opening};
 use forebay_proxy::pool::Limits;
 use forebay_proxy::{Cancels, Identity, Session, Upstream, UpstreamOptions};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// Serves in front of this address for as long as the process lives; where it does.
 pub(crate) fn start(upstream: &str, connections: usize) -> String {
@@ -42,10 +44,11 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
 }
 
 async fn serve(stream: TcpStream, (handshake, upstream, cancels): (Arc<Handshake>, Arc<Upstream>, Arc<Cancels>)) {
-    match handshake.run(stream, None).await {
+    match handshake.run(stream, Origin::Here, None).await {
         Ok(Opening::Client(client)) => {
             let identity = Identity {
                 secret_bytes: client.secret_key_bytes(),
+                keys: client.keys,
                 user: client.user,
                 database: client.database,
                 parameters: client.parameters,
@@ -53,7 +56,7 @@ async fn serve(stream: TcpStream, (handshake, upstream, cancels): (Arc<Handshake
             let (stream, input) = client.frames.into_parts();
             let begun = Session::begin(stream, input, client.output, &identity, &upstream, &cancels).await;
             if let Some(session) = begun {
-                session.run().await;
+                session.run(watch::channel(Phase::Serving).1).await;
             }
         }
         Ok(Opening::Cancel { process_id, secret_key }) => cancels.cancel(process_id, &secret_key).await,

@@ -1,0 +1,117 @@
+//! Gate: who is let in, as the database behind says.
+//!
+//! Promises: nobody is let in whom the database would not let in. Where it asks for a password, so is the client, and the database is
+//! asked about what it says; where it trusts whoever comes from this machine, clients from this machine are trusted, and no others.
+//! Where the way to the database proves more than any client has shown (a password, a certificate, a socket's peer), a client must prove the
+//! password, or is trusted only if that was said: [`UpstreamOptions::trusts_loopback`](crate::UpstreamOptions::trusts_loopback).
+
+use forebay_pg_link::ConnectError;
+use forebay_pg_link::config::Endpoint;
+use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Origin, Verdict};
+use forebay_pg_wire::error::{WireError, sqlstate};
+
+use crate::credentials::Known;
+use crate::upstream::Upstream;
+
+impl Gate for Upstream {
+    fn demand<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Demand> {
+        Box::pin(async move {
+            let is_trusted_here = self.options.trusts_loopback && applicant.origin == Origin::Here;
+            if let Some(verifier) = self.own_verifier(applicant.user) {
+                return Ok(match is_trusted_here {
+                    true => Demand::Nothing,
+                    false => Demand::Proof(verifier.clone()),
+                });
+            }
+            let known = match self.credentials.known(applicant.user, applicant.database) {
+                Some(known) => known,
+                None => match self.connect_as(applicant, None).await {
+                    Ok(_) => Known::Trusted,
+                    Err(ConnectError::NoPassword) => return Ok(Demand::Password),
+                    Err(error) => return Err(wire_error(&error)),
+                },
+            };
+            match known {
+                Known::Trusted if is_trusted_here || (applicant.origin == Origin::Here && !self.proves_itself()) => {
+                    self.credentials.learn(applicant.user, applicant.database, Known::Trusted);
+                    Ok(Demand::Nothing)
+                }
+                Known::Trusted => Err(WireError::new(
+                    sqlstate::INVALID_AUTHORIZATION,
+                    format!(
+                        "the database lets this proxy in as user \"{}\" without a password, which is no proof of yours",
+                        applicant.user
+                    ),
+                )
+                .with_hint(
+                    "Give the proxy users of its own (--users), have the database ask for a password, or, for clients on the proxy's own \
+                     machine, start it with --trust-loopback.",
+                )),
+                Known::Scram(..) | Known::Md5(_) => Ok(Demand::Password),
+            }
+        })
+    }
+
+    fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()> {
+        Box::pin(async move {
+            let (user, database) = (applicant.user, applicant.database);
+            if let Some(known) = self.credentials.known(user, database) {
+                let (user, password) = (user.to_owned(), password.to_owned());
+                let is_proven = computing(move || known.is_proven_by(&user, &password)).await;
+                if is_proven {
+                    return Ok(());
+                }
+                // It may be a new one.
+            }
+            let challenge = match self.connect_as(applicant, Some(password)).await {
+                Ok(challenge) => challenge,
+                Err(error) => return Err(wire_error(&error)),
+            };
+            let learnt = {
+                let (user, password) = (user.to_owned(), password.to_owned());
+                computing(move || Known::learn(&user, &password, &challenge)).await
+            };
+            match learnt {
+                Some(known) => {
+                    self.credentials.learn(user, database, known);
+                    Ok(())
+                }
+                None => Err(WireError::new(
+                    sqlstate::INVALID_AUTHORIZATION,
+                    "the database asks for the password in clear, and this proxy keeps none",
+                )
+                .with_hint("Have the database ask by scram-sha-256, or name user and password in the proxy's --upstream.")),
+            }
+        })
+    }
+}
+
+impl Upstream {
+    /// Whether the way to the database proves something that no client has shown.
+    fn proves_itself(&self) -> bool {
+        let config = &self.options.config;
+        let by_socket = config.hosts.iter().any(|host| matches!(host.endpoint, Endpoint::Unix(_)));
+        by_socket || config.sslcert.is_some()
+    }
+}
+
+/// What takes milliseconds of a processor, beside what others wait for.
+async fn computing<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(compute).await {
+        Ok(computed) => computed,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// As the server itself said it, or that it said nothing.
+pub(crate) fn wire_error(error: &ConnectError) -> WireError {
+    match error {
+        ConnectError::Server(said) => {
+            let mut error = WireError::fatal(sqlstate::of_another_server(&said.code), said.message.clone());
+            error.detail.clone_from(&said.detail);
+            error.hint.clone_from(&said.hint);
+            error
+        }
+        error => WireError::fatal("08006", format!("the database cannot be reached: {error}")),
+    }
+}

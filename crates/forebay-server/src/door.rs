@@ -1,0 +1,136 @@
+//! The door: clients come in here, whatever they are to find behind it.
+//!
+//! Promises: there are never more clients than there are places; who is too many is told so, up to a bound; a request to cancel gets
+//! through all the same. Once the server drains nobody comes in. Failed logins are logged. Does not know what a session is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_pg_wire::authentication::Origin;
+use forebay_pg_wire::error::WireError;
+use forebay_pg_wire::phase::Phase;
+use forebay_pg_wire::startup::{Client, Handshake, Opening, StartUpError};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::denials::Denials;
+
+/// Clients that are told they are too many, at a time; those beyond are closed unheard.
+const REFUSALS_MAX: usize = 256;
+
+/// What is behind the door.
+pub(crate) trait Behind: Send + Sync + 'static {
+    /// Serves a client to its end.
+    fn serve(&self, client: Client<TcpStream>) -> impl Future<Output = ()> + Send;
+
+    /// Cancels what runs for the client of this number, if this is its key.
+    fn cancel(&self, process_id: i32, secret_key: &[u8]) -> impl Future<Output = ()> + Send;
+}
+
+/// Accepts clients until the server stops, and gives back the sessions that are left.
+pub(crate) async fn accept<B: Behind>(
+    listener: TcpListener,
+    handshake: Arc<Handshake>,
+    behind: Arc<B>,
+    phase: watch::Receiver<Phase>,
+    max_connections: usize,
+) -> JoinSet<()> {
+    let places = Arc::new(Semaphore::new(max_connections));
+    let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+    let denials = Arc::new(Denials::default());
+    let mut sessions = JoinSet::new();
+    let mut ends = phase.clone();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = ends.wait_for(|phase| *phase != Phase::Serving) => return sessions,
+            Some(_) = sessions.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, mostly: others must end before it gets better.
+                tracing::warn!(%error, "cannot accept a client");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (place, refusal) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => (place, None),
+            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(place) => {
+                    let refusal = WireError::fatal("53300", "sorry, too many clients already").with_hint(format!(
+                        "The server takes {max_connections} connections (--max-connections)."
+                    ));
+                    (place, Some(refusal))
+                }
+                Err(_) => continue,
+            },
+        };
+        let (handshake, behind, denials) = (Arc::clone(&handshake), Arc::clone(&behind), Arc::clone(&denials));
+        let phase = phase.clone();
+        sessions.spawn(async move {
+            let _place = place;
+            let led_in = lead_in(stream, address, &handshake, &*behind, phase, refusal).await;
+            if let Err(StartUpError::Denied { user, error }) = led_in {
+                denials.log(&user, address, &error);
+            }
+        });
+    }
+}
+
+async fn lead_in(
+    stream: TcpStream,
+    address: SocketAddr,
+    handshake: &Handshake,
+    behind: &impl Behind,
+    mut phase: watch::Receiver<Phase>,
+    refusal: Option<WireError>,
+) -> Result<(), StartUpError> {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "no TCP_NODELAY");
+    }
+    let origin = match address.ip().to_canonical().is_loopback() {
+        true => Origin::Here,
+        false => Origin::Elsewhere,
+    };
+    let opening = tokio::select! {
+        biased;
+        opening = handshake.run(stream, origin, refusal) => opening,
+        // Whoever is not in yet when the server stops does not come in, and is not waited for.
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => return Ok(()),
+    };
+    match opening {
+        Ok(Opening::Client(client)) => {
+            let _open = Open::count();
+            behind.serve(*client).await;
+        }
+        Ok(Opening::Cancel { process_id, secret_key }) => behind.cancel(process_id, &secret_key).await,
+        Ok(_) => {}
+        Err(error) => {
+            tracing::debug!(%error, "no session");
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Counts a session while it lives.
+struct Open;
+
+impl Open {
+    fn count() -> Self {
+        metrics::gauge!("forebay_connections").increment(1);
+        metrics::counter!("forebay_connections_total").increment(1);
+        Self
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        metrics::gauge!("forebay_connections").decrement(1);
+    }
+}
