@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use forebay_stream::Stream;
 use rand::seq::SliceRandom;
 
 use crate::cancel::CancelToken;
@@ -202,9 +203,17 @@ impl Connector {
                 encryption,
                 tls: tls.as_ref(),
             };
-            match self.dialled(&dialler, wanted).await {
-                // This way it was not let in, or could not be encrypted: perhaps the other way.
-                Err(ConnectError::Server(_) | ConnectError::Tls(_)) if ways.peek().is_some() => {}
+            let (stream, dialled) = match dialler.dial().await {
+                Ok(dialled) => dialled,
+                // It could not be encrypted: perhaps it may be clear.
+                Err(ConnectError::Tls(_)) if ways.peek().is_some() => continue,
+                Err(error) => return Err(error),
+            };
+            // What was offered and not taken is clear already: the other way is the same.
+            let has_other_way = encryption != Encryption::Offered || stream.is_private();
+            match self.begun(stream, CancelToken::new(dialled), name, wanted).await {
+                // This way it was not let in: perhaps the other way.
+                Err(ConnectError::Server(_) | ConnectError::Tls(_)) if has_other_way && ways.peek().is_some() => {}
                 ended => return ended,
             }
         }
@@ -224,16 +233,20 @@ impl Connector {
         }
     }
 
-    async fn dialled(&self, dialler: &Dialler<'_>, wanted: TargetSessionAttrs) -> Result<Link, ConnectError> {
-        let (stream, dialled) = dialler.dial().await?;
-        let cancel = CancelToken::new(dialled);
+    async fn begun(
+        &self,
+        stream: Stream,
+        cancel: CancelToken,
+        host: &str,
+        wanted: TargetSessionAttrs,
+    ) -> Result<Link, ConnectError> {
         let mut link = handshake::begin(stream, cancel, &self.config, &self.user).await?;
         match is_wanted(&mut link, wanted).await? {
             true => Ok(link),
             false => {
                 link.close().await;
                 Err(ConnectError::WrongSession {
-                    host: dialler.host.to_owned(),
+                    host: host.to_owned(),
                     wanted: name_of(wanted),
                 })
             }

@@ -158,7 +158,9 @@ impl Proof<'_> {
         let setting = self.config.channel_binding;
         let end_point = self.end_point.clone().filter(|_| setting != ChannelBinding::Disable);
         let (binding, mechanism) = match end_point {
-            Some(data) if offers(sasl::SCRAM_SHA_256_PLUS) => (bound_by("p=tls-server-end-point,,", data), sasl::SCRAM_SHA_256_PLUS),
+            Some(data) if offers(sasl::SCRAM_SHA_256_PLUS) => {
+                (bound_by("p=tls-server-end-point,,", data), sasl::SCRAM_SHA_256_PLUS)
+            }
             _ if setting == ChannelBinding::Require => {
                 return Err(refused(
                     "the proof cannot be bound to the server's certificate (channel_binding=require)",
@@ -179,7 +181,9 @@ impl Proof<'_> {
             Some(Secret::Scram(keys)) => {
                 let exchange = Exchange::new(*keys, binding);
                 let first = exchange.first();
-                send(link, |bytes| frontend::sasl_initial_response(mechanism, first.as_bytes(), bytes))?;
+                send(link, |bytes| {
+                    frontend::sasl_initial_response(mechanism, first.as_bytes(), bytes)
+                })?;
                 let message = answer(link).await?;
                 let (last, proven) = exchange.prove(continuation(&message, 11)?).map_err(failed)?;
                 send(link, |bytes| frontend::sasl_response(last.as_bytes(), bytes))?;

@@ -65,7 +65,13 @@ impl Exchange {
         let exchanged = format!("{},{server_first},{without_proof}", self.first_bare());
         let stored_key = Sha256::digest(self.keys.client_key);
         let signature = keyed_hash(&stored_key, exchanged.as_bytes());
-        let proof: Vec<u8> = self.keys.client_key.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
+        let proof: Vec<u8> = self
+            .keys
+            .client_key
+            .iter()
+            .zip(&signature)
+            .map(|(a, b)| a ^ b)
+            .collect();
         let proven = Proven {
             signature: keyed_hash(&self.keys.server_key, exchanged.as_bytes()),
         };

@@ -184,7 +184,8 @@ impl Authenticator {
                     self.channels.prove(frames, output, user, verifier, over_tls).await?
                 }
                 Demand::Password if !over_tls && applicant.origin == Origin::Elsewhere => {
-                    let message = "the password of the database's user is asked for over TLS only, or from this machine";
+                    let message =
+                        "the password of the database's user is asked for over TLS only, or from this machine";
                     return Err(WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
                         .with_hint("Connect with sslmode=require, or better verify-full.")
                         .into());
@@ -202,17 +203,10 @@ impl Authenticator {
     }
 }
 
-/// What a PasswordMessage says. An empty password is none, as PostgreSQL has it.
+/// What a PasswordMessage says.
 fn password(body: &[u8]) -> Result<&str, WireError> {
     let text = body.strip_suffix(&[0]).unwrap_or(body);
-    let text = std::str::from_utf8(text).map_err(|_| WireError::protocol("the password is not UTF-8"))?;
-    match text.is_empty() {
-        true => Err(WireError::new(
-            sqlstate::INVALID_PASSWORD,
-            "empty password returned by client",
-        )),
-        false => Ok(text),
-    }
+    std::str::from_utf8(text).map_err(|_| WireError::protocol("the password is not UTF-8"))
 }
 
 impl Channels {

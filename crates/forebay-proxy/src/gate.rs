@@ -80,7 +80,9 @@ impl Gate for Upstream {
                     sqlstate::INVALID_AUTHORIZATION,
                     "the database asks for the password in clear, and this proxy keeps none",
                 )
-                .with_hint("Have the database ask by scram-sha-256, or name user and password in the proxy's --upstream.")),
+                .with_hint(
+                    "Have the database ask by scram-sha-256, or name user and password in the proxy's --upstream.",
+                )),
             }
         })
     }
@@ -90,7 +92,10 @@ impl Upstream {
     /// Whether the way to the database proves something that no client has shown.
     fn proves_itself(&self) -> bool {
         let config = &self.options.config;
-        let by_socket = config.hosts.iter().any(|host| matches!(host.endpoint, Endpoint::Unix(_)));
+        let by_socket = config
+            .hosts
+            .iter()
+            .any(|host| matches!(host.endpoint, Endpoint::Unix(_)));
         by_socket || config.sslcert.is_some()
     }
 }

@@ -62,7 +62,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         cancels: &Arc<Cancels>,
     ) -> Option<Self> {
         let mut client = Client::new(stream, input, output);
-        if let Some(keys) = identity.keys {
+        // Whose password is known needs no keys; they would be of a verifier of our own.
+        if let Some(keys) = identity.keys
+            && upstream.own_verifier(&identity.user).is_none()
+        {
             upstream
                 .credentials
                 .prove_by(&identity.user, Secret::Scram(credentials::of_link(keys)));

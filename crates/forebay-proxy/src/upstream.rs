@@ -140,7 +140,11 @@ impl Upstream {
         }
         let mut config = self.config_of(user, database);
         config.settings.clone_from(&key.settings);
-        let pool = Arc::new(Pool::new(Connector::new(config)?, Arc::clone(&self.credentials), &self.options.limits));
+        let pool = Arc::new(Pool::new(
+            Connector::new(config)?,
+            Arc::clone(&self.credentials),
+            &self.options.limits,
+        ));
         Ok(Arc::clone(self.pools.lock().entry(key).or_insert(pool)))
     }
 }

@@ -487,7 +487,12 @@ impl Settings {
             ("readers", self.readers.is_some()),
             ("synchronous", self.synchronous.is_some()),
         ];
-        let first = |options: &[(&'static str, bool)]| options.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option);
+        let first = |options: &[(&'static str, bool)]| {
+            options
+                .iter()
+                .find(|(_, is_given)| *is_given)
+                .map(|(option, _)| *option)
+        };
         let Some(url) = &self.upstream else {
             return match first(&of_the_proxy) {
                 Some(option) => Err(value(option, "means something only with upstream")),
@@ -495,14 +500,19 @@ impl Settings {
             };
         };
         if let Some(option) = first(&of_the_database) {
-            return Err(value(option, "is of the embedded database, and with upstream there is none"));
+            return Err(value(
+                option,
+                "is of the embedded database, and with upstream there is none",
+            ));
         }
         let config = url.parse::<forebay_pg_link::Config>();
         let config = config.map_err(|error| value("upstream", &error.to_string()))?;
         let limits = Limits {
             max_connections: self.max_server_connections.unwrap_or(20),
             max_waiting: self.max_waiting.unwrap_or(10_000),
-            max_wait: self.server_wait_timeout.map_or(Duration::from_secs(30), |Span(span)| span),
+            max_wait: self
+                .server_wait_timeout
+                .map_or(Duration::from_secs(30), |Span(span)| span),
         };
         for (option, count, most) in [
             ("max_server_connections", limits.max_connections, 10_000),
@@ -573,11 +583,13 @@ impl Options {
                         match self.tls {
                             // The database itself says who is let in.
                             Some(_) => continue,
-                            None => return Err(value(
-                                "listen",
-                                "clients beyond this machine are asked for the database's passwords over TLS only: give tls_certificate \
+                            None => {
+                                return Err(value(
+                                    "listen",
+                                    "clients beyond this machine are asked for the database's passwords over TLS only: give tls_certificate \
                                  and tls_key, or users",
-                            )),
+                                ));
+                            }
                         }
                     }
                     return Err(OptionsError::OpenToEveryone { option, address });

@@ -100,7 +100,11 @@ enum Database {
 
 impl Database {
     /// Who may enter.
-    fn authenticator(&self, options: &Options, tls: Option<&forebay_pg_wire::tls::Tls>) -> Result<Authenticator, UsersError> {
+    fn authenticator(
+        &self,
+        options: &Options,
+        tls: Option<&forebay_pg_wire::tls::Tls>,
+    ) -> Result<Authenticator, UsersError> {
         Ok(match (&options.users, self) {
             (Some(path), _) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls),
             (None, Self::Embedded(_)) => Authenticator::trust(),

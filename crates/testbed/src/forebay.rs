@@ -22,6 +22,7 @@ const HTTP_SCHEME: &str = "http://";
 pub struct ForebayBuilder {
     program: PathBuf,
     database: Option<PathBuf>,
+    is_proxy: bool,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
 }
@@ -32,6 +33,13 @@ impl ForebayBuilder {
     pub fn database(mut self, path: impl Into<PathBuf>) -> Self {
         self.database = Some(path.into());
         self
+    }
+
+    /// Is a proxy of this PostgreSQL instead, and has no database file.
+    #[must_use]
+    pub fn upstream(mut self, url: impl Into<OsString>) -> Self {
+        self.is_proxy = true;
+        self.argument("--upstream").argument(url)
     }
 
     /// A further argument, as after `forebay serve`; `--listen` or `--http` given here win over the testbed's own.
@@ -76,9 +84,11 @@ impl ForebayBuilder {
             None => folder.file("forebay.db"),
         };
         let mut program = Program::new(path, ["serve"]);
-        program
-            .arguments
-            .extend(["--database".into(), database.clone().into_os_string()]);
+        if !self.is_proxy {
+            program
+                .arguments
+                .extend(["--database".into(), database.clone().into_os_string()]);
+        }
         for (option, own) in [("--listen", "127.0.0.1:0"), ("--http", "127.0.0.1:0")] {
             if !self.arguments.iter().any(|argument| is_option(argument, option)) {
                 program.arguments.extend([option.into(), own.into()]);
@@ -133,6 +143,7 @@ impl Forebay {
         ForebayBuilder {
             program,
             database: None,
+            is_proxy: false,
             arguments: Vec::new(),
             environment: Vec::new(),
         }

@@ -1,0 +1,118 @@
+//! How things end: clients, the server behind, the proxy.
+
+use std::time::Duration;
+
+use crate::{at, postgres, proxy, started, straight};
+
+/// How many sessions the server has from proxies that run this.
+fn sessions_at(server: &testbed::Postgres, what: &str) -> String {
+    straight(server).ask(&format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%{what}%' AND pid <> pg_backend_pid()"
+    ))
+}
+
+#[test]
+fn what_runs_for_a_client_that_has_gone_is_cancelled() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    let mut client = at(proxy.address());
+    client.send(&crate::client::query("SELECT pg_sleep(600) /* goes */"));
+    while sessions_at(server, "/* goes */") != "1" {}
+    drop(client);
+    while sessions_at(server, "/* goes */") != "0" {}
+}
+
+#[test]
+fn a_transaction_of_a_client_that_has_gone_is_not_committed_and_holds_nothing() {
+    let server = postgres();
+    let proxy = proxy(server, &["--max-server-connections", "1"]);
+    straight(server).run("CREATE TABLE gone (i int PRIMARY KEY)");
+    for _ in 0..10 {
+        let mut client = at(proxy.address());
+        client.run("BEGIN; INSERT INTO gone VALUES (1)");
+        drop(client);
+    }
+    let mut next = at(proxy.address());
+    assert_eq!(next.ask("SELECT count(*) FROM gone"), "0");
+    next.run("INSERT INTO gone VALUES (1)");
+    straight(server).run("DROP TABLE gone");
+}
+
+#[test]
+fn a_server_connection_that_is_ended_ends_only_what_ran_on_it() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    let (mut hit, mut spared, mut idle) = (at(proxy.address()), at(proxy.address()), at(proxy.address()));
+    idle.run("SELECT 1");
+    let process = hit.run("BEGIN; SELECT pg_backend_pid()").value().unwrap();
+    spared.run("BEGIN");
+    straight(server).run(&format!("SELECT pg_terminate_backend({process})"));
+    // The server's own last word, as straight.
+    let words = hit.last_words();
+    assert_eq!(words[0].failure().sqlstate(), "57P01", "{words:?}");
+    assert_eq!(spared.ask("SELECT 1"), "1");
+    spared.run("COMMIT");
+    assert_eq!(idle.ask("SELECT 1"), "1");
+}
+
+#[test]
+fn who_is_idle_does_not_notice_that_all_connections_were_lost() {
+    let server = started();
+    let proxy = proxy(&server, &[]);
+    let mut clients: Vec<_> = (0..3).map(|_| at(proxy.address())).collect();
+    for client in &mut clients {
+        client.run("SELECT 1");
+    }
+    straight(&server).run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'");
+    while straight(&server)
+        .ask("SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+        != "0"
+    {}
+    for client in &mut clients {
+        assert_eq!(client.ask("SELECT 1"), "1");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_and_noticed_when_it_is_back() {
+    let mut server = started();
+    let proxy = proxy(&server, &[]);
+    let mut client = at(proxy.address());
+    client.run("SELECT 1");
+    server.kill9().unwrap();
+    client.send(&crate::client::query("SELECT 1"));
+    let words = client.last_words();
+    assert_eq!(words.last().unwrap().failure().sqlstate(), "08006", "{words:?}");
+    let refused = crate::as_user(proxy.address(), "postgres").unwrap_err();
+    assert_eq!(refused.sqlstate(), "08006");
+}
+
+#[test]
+fn told_to_stop_the_idle_end_and_transactions_may_finish() {
+    let server = postgres();
+    let mut proxy = proxy(server, &[]);
+    let (mut idle, mut busy, mut listens) = (at(proxy.address()), at(proxy.address()), at(proxy.address()));
+    idle.run("SELECT 1");
+    listens.run("LISTEN something");
+    busy.run("BEGIN");
+    proxy.signal(libc::SIGTERM).unwrap();
+    for client in [&mut idle, &mut listens] {
+        let words = client.last_words();
+        assert_eq!(words[0].failure().sqlstate(), "57P01");
+    }
+    assert_eq!(busy.ask("SELECT 1"), "1");
+    busy.run("COMMIT");
+    assert_eq!(busy.last_words()[0].failure().sqlstate(), "57P01");
+    assert!(proxy.wait(Duration::from_secs(20)).unwrap().unwrap().success());
+}
+
+#[test]
+fn a_transaction_that_does_not_finish_is_ended() {
+    let server = postgres();
+    let mut proxy = proxy(server, &["--drain-timeout", "1s"]);
+    let mut busy = at(proxy.address());
+    busy.run("BEGIN");
+    proxy.signal(libc::SIGTERM).unwrap();
+    assert_eq!(busy.last_words()[0].failure().sqlstate(), "57P01");
+    assert!(proxy.wait(Duration::from_secs(20)).unwrap().unwrap().success());
+}

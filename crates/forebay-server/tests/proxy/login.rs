@@ -1,0 +1,182 @@
+//! Who is let in: as the database itself says, and nobody by what only the proxy has.
+
+use std::net::SocketAddr;
+
+use testbed::Folder;
+
+use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, straight};
+
+/// As whom one is let in, or what one is told.
+async fn log_in(address: SocketAddr, user: &str, database: &str, password: Option<&str>) -> Result<String, String> {
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host("127.0.0.1")
+        .port(address.port())
+        .user(user)
+        .dbname(database);
+    if let Some(password) = password {
+        config.password(password);
+    }
+    let told = |error: tokio_postgres::Error| match error.as_db_error() {
+        Some(error) => format!("{} {} {}", error.severity(), error.code().code(), error.message()),
+        None => "its own error".to_owned(),
+    };
+    let (client, connection) = config.connect(tokio_postgres::NoTls).await.map_err(told)?;
+    let driven = tokio::spawn(connection);
+    let row = client
+        .query_one("SELECT current_user::text || ' ' || current_database()", &[])
+        .await;
+    let whom = row.map(|row| row.get(0)).map_err(told);
+    drop(client);
+    driven.await.unwrap().unwrap();
+    whom
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_let_in_is_as_the_database_says() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    for user in ["scram", "hashed", "trusted", "nobody"] {
+        for database in ["postgres", "nowhere"] {
+            // Each twice: what was learnt of a user the first time decides the second.
+            for password in [Some(PASSWORD), Some("wrong"), Some(PASSWORD), None, Some("")] {
+                assert_eq!(
+                    log_in(proxy.address(), user, database, password).await,
+                    log_in(server.address(), user, database, password).await,
+                    "{user} {database} {password:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_connections_need_the_password_once() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    // In a transaction each, so that none shares.
+    let mut clients = Vec::new();
+    for user in ["scram", "hashed"] {
+        for _ in 0..5 {
+            let mut config = tokio_postgres::Config::new();
+            config
+                .host("127.0.0.1")
+                .port(proxy.address().port())
+                .user(user)
+                .password(PASSWORD)
+                .dbname("postgres");
+            let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute("BEGIN").await.unwrap();
+            clients.push(client);
+        }
+    }
+    let open = proxy.metric("forebay_server_connections").unwrap();
+    assert_eq!(open, Some(10.0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_password_is_asked_for_at_the_database() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    let me = |password: &'static str| log_in(proxy.address(), "changes", "postgres", Some(password));
+    assert_eq!(me(PASSWORD).await.as_deref(), Ok("changes postgres"));
+    straight(server).run("ALTER ROLE changes PASSWORD 'another'");
+    assert_eq!(
+        me("another").await.as_deref(),
+        Ok("changes postgres"),
+        "the new one holds at once"
+    );
+    assert!(me(PASSWORD).await.is_err(), "and the old one no more");
+    straight(server).run("ALTER ROLE changes NOLOGIN");
+    straight(server).run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'changes'");
+    // There is no connection any more, and none can be made: what was known is forgotten with that.
+    let refused = me("another").await.unwrap_err();
+    assert!(
+        refused.contains("28000") && refused.contains("not permitted to log in"),
+        "{refused}"
+    );
+    assert!(me("another").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_that_the_database_wants_in_clear_is_not_kept_and_so_refused() {
+    let proxy = proxy(postgres(), &[]);
+    let refused = log_in(proxy.address(), "clear", "postgres", Some(PASSWORD))
+        .await
+        .unwrap_err();
+    assert!(
+        refused.starts_with("FATAL 28000") || refused.starts_with("FATAL 08006"),
+        "{refused}"
+    );
+    assert!(refused.contains("in clear"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_proxy_can_prove_the_client_must_prove_too() {
+    let server = postgres();
+    let encoded = "se%27cr%40t%C3%A9";
+    let url = format!("postgresql://scram:{encoded}@{}/postgres", server.address());
+    let proxy = proxy_of(&url, &[]);
+    let me = |user: &'static str, password: Option<&'static str>| log_in(proxy.address(), user, "postgres", password);
+    assert_eq!(me("scram", Some(PASSWORD)).await.as_deref(), Ok("scram postgres"));
+    assert!(me("scram", Some("wrong")).await.unwrap_err().contains("28P01"));
+    assert!(me("scram", None).await.is_err());
+    // Others are themselves.
+    assert_eq!(me("hashed", Some(PASSWORD)).await.as_deref(), Ok("hashed postgres"));
+    assert!(me("hashed", None).await.is_err());
+    let trusting = proxy_of(&url, &["--trust-loopback"]);
+    let whom = log_in(trusting.address(), "scram", "postgres", None).await;
+    assert_eq!(whom.as_deref(), Ok("scram postgres"));
+    assert!(log_in(trusting.address(), "hashed", "postgres", None).await.is_err());
+}
+
+/// Over a socket the server sees who runs the proxy, and not who its client is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whom_a_socket_lets_in_is_no_proof_of_the_client() {
+    let server = testbed::Postgres::builder()
+        .setting("unix_socket_directories", ".")
+        .start()
+        .unwrap_or_else(|error| panic!("{error}"));
+    let folder = server.folder().join("data");
+    let folder = folder.to_str().unwrap();
+    let url = format!("postgresql:///postgres?host={folder}&port={}", server.address().port());
+    let proxy = proxy_of(&url, &[]);
+    let refused = log_in(proxy.address(), "postgres", "postgres", None).await.unwrap_err();
+    assert!(refused.starts_with("FATAL 28000"), "{refused}");
+    let trusting = proxy_of(&url, &["--trust-loopback"]);
+    let whom = log_in(trusting.address(), "postgres", "postgres", None).await;
+    assert_eq!(whom.as_deref(), Ok("postgres postgres"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_of_its_own_are_proven_and_the_database_asked_by_their_keys() {
+    let server = postgres();
+    // The verifier that the database itself keeps: no password is in the file.
+    let verifier = straight(server).ask("SELECT rolpassword FROM pg_authid WHERE rolname = 'scram'");
+    let folder = Folder::new("users", None).unwrap();
+    let file = folder.file("users");
+    std::fs::write(&file, format!("scram:{verifier}\n")).unwrap();
+    let proxy = proxy(server, &["--users", file.to_str().unwrap()]);
+    let me = |user: &'static str, password: Option<&'static str>| log_in(proxy.address(), user, "postgres", password);
+    assert_eq!(me("scram", Some(PASSWORD)).await.as_deref(), Ok("scram postgres"));
+    assert!(me("scram", Some("wrong")).await.unwrap_err().contains("28P01"));
+    assert!(
+        me("trusted", Some(PASSWORD)).await.unwrap_err().contains("28P01"),
+        "not in the file"
+    );
+}
+
+#[test]
+fn a_session_begins_as_the_servers_own() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    let (straight, through) = (straight(server), at(proxy.address()));
+    assert_eq!(straight.settings, through.settings);
+    let refused = |address| {
+        let parameters = [("user", "trusted"), ("database", "postgres"), ("work_mem", "lots")];
+        crate::client::Client::connect_with(address, &parameters).unwrap_err()
+    };
+    assert_eq!(refused(server.address()).message(), refused(proxy.address()).message());
+    assert!(as_user(proxy.address(), "trusted").is_ok());
+}

@@ -1,0 +1,58 @@
+//! Server connections are shared by transaction, bounded, and waited for.
+
+use std::time::Duration;
+
+use crate::{as_user, at, postgres, proxy};
+
+const WHO: &str = "SELECT pg_backend_pid()";
+
+#[test]
+fn a_connection_is_anothers_between_transactions() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "1"]);
+    let (mut one, mut other) = (at(proxy.address()), at(proxy.address()));
+    assert_eq!(one.ask(WHO), other.ask(WHO));
+    one.run("BEGIN");
+    one.run("SET LOCAL work_mem = '123kB'");
+    other.send(&crate::client::query("SHOW work_mem"));
+    assert!(other.read_within(Duration::from_millis(50)).is_none(), "it waits");
+    one.run("COMMIT");
+    assert_eq!(other.answer().value().as_deref(), Some("4MB"));
+    assert_eq!(proxy.metric("forebay_server_connections").unwrap(), Some(1.0));
+}
+
+#[test]
+fn who_waits_too_long_or_behind_too_many_is_told() {
+    let arguments = [
+        "--max-server-connections",
+        "1",
+        "--max-waiting",
+        "1",
+        "--server-wait-timeout",
+        "300ms",
+    ];
+    let proxy = proxy(postgres(), &arguments);
+    let [mut holds, mut waits, mut is_too_many] = [(); 3].map(|()| at(proxy.address()));
+    holds.run("BEGIN");
+    waits.send(&crate::client::query(WHO));
+    while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
+    is_too_many.send(&crate::client::query(WHO));
+    let words = is_too_many.last_words();
+    assert_eq!(words[0].failure().sqlstate(), "53300");
+    let words = waits.last_words();
+    let failure = words[0].failure();
+    assert_eq!(failure.sqlstate(), "53300");
+    assert!(failure.message().contains("within 300ms"), "{failure:?}");
+    holds.run("COMMIT");
+    assert!(as_user(proxy.address(), "postgres").is_ok());
+}
+
+#[test]
+fn a_cancel_reaches_what_runs_for_its_own_client() {
+    let proxy = proxy(postgres(), &["--max-server-connections", "2"]);
+    let (mut one, mut other) = (at(proxy.address()), at(proxy.address()));
+    one.send(&crate::client::query("SELECT pg_sleep(60)"));
+    other.send(&crate::client::query("SELECT pg_sleep(0.2)"));
+    assert_eq!(one.cancel_until_answered().sqlstate(), "57014");
+    assert_eq!(other.answer().sqlstate(), "00000");
+    assert_eq!(one.ask("SELECT 1"), "1");
+}
