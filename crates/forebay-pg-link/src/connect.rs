@@ -86,11 +86,12 @@ impl Connector {
         &self.user
     }
 
-    /// The same, for a user who is proven by this.
+    /// The same, for sessions that begin with these settings, of a user who is proven by this.
     #[must_use]
-    pub fn proving(&self, secret: Secret) -> Self {
+    pub fn beginning(&self, settings: &[(String, String)], secret: Option<Secret>) -> Self {
         let mut other = self.clone();
-        other.config.secret = Some(secret);
+        other.config.settings = settings.to_vec();
+        other.config.secret = secret.or(other.config.secret);
         other
     }
 

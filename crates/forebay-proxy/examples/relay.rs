@@ -28,6 +28,7 @@ async fn serve(listen: &str, upstream: &str) -> Result<(), Box<dyn Error>> {
         max_connections: std::env::var("POOL").map_or(Ok(20), |text| text.parse())?,
         max_waiting: 100_000,
         max_wait: Duration::from_secs(120),
+        ..Limits::default()
     };
     let upstream = Arc::new(Upstream::new(UpstreamOptions::new(upstream.parse()?, limits)));
     let cancels = Arc::new(Cancels::default());

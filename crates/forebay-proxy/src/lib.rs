@@ -12,6 +12,7 @@
 //! - [`Session`]: one client
 //! - [`Cancels`]: who may cancel what
 
+mod beginning;
 mod cancels;
 mod client;
 mod credentials;

@@ -1,7 +1,9 @@
 //! Places: a bounded number of things that are lent, one at a time each, and the queue of those who wait for one.
 //!
-//! Promises: there are never more than the limit; who waits longest is served next, also where whoever is served has gone. Does not
-//! know what is lent.
+//! Promises: there are never more than the limit; who waits longest is served next, also where whoever is served has gone. Things are of
+//! kinds, and who asks wants one of a kind: where there is none and no place for another, one of another kind makes room. Of those
+//! who have waited for less than [`PASSED_OVER_MAX`] one may be passed over by somebody behind whom what comes back suits as it is.
+//! Does not know what is lent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -10,16 +12,26 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+/// How long somebody may be passed over: making a thing of another kind takes some milliseconds that all behind wait for.
+const PASSED_OVER_MAX: Duration = Duration::from_millis(20);
+
+/// What is lent, of some kind.
+pub(crate) trait OfKind {
+    type Kind: std::fmt::Debug;
+
+    fn is_of(&self, kind: &Self::Kind) -> bool;
+}
+
 /// What is lent, and who waits for it.
 #[derive(Debug)]
-pub(crate) struct Places<T> {
+pub(crate) struct Places<T: OfKind> {
     max: usize,
     max_waiting: usize,
     state: Mutex<State<T>>,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct State<T: OfKind> {
     /// The one given back last is lent next: it is warm, and the others may go.
     idle: Vec<T>,
     waiting: VecDeque<Waiting<T>>,
@@ -28,14 +40,15 @@ struct State<T> {
 }
 
 #[derive(Debug)]
-struct Waiting<T> {
+struct Waiting<T: OfKind> {
+    kind: T::Kind,
     since: Instant,
     grant: oneshot::Sender<Grant<T>>,
 }
 
 /// What somebody gets who waits.
 #[derive(Debug)]
-pub(crate) enum Grant<T> {
+pub(crate) enum Grant<T: OfKind> {
     /// One that is there.
     Lent(T),
     /// A place to make one at.
@@ -44,7 +57,7 @@ pub(crate) enum Grant<T> {
 
 /// What somebody gets who asks.
 #[derive(Debug)]
-pub(crate) enum Claim<T> {
+pub(crate) enum Claim<T: OfKind> {
     /// At once.
     Granted(Grant<T>),
     /// When it is his turn.
@@ -55,11 +68,11 @@ pub(crate) enum Claim<T> {
 
 /// A place that is taken until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place<T> {
+pub(crate) struct Place<T: OfKind> {
     places: Weak<Places<T>>,
 }
 
-impl<T> Drop for Place<T> {
+impl<T: OfKind> Drop for Place<T> {
     fn drop(&mut self) {
         let Some(places) = self.places.upgrade() else { return };
         let mut state = places.state.lock();
@@ -78,7 +91,7 @@ impl<T> Drop for Place<T> {
     }
 }
 
-impl<T> Places<T> {
+impl<T: OfKind> Places<T> {
     pub(crate) fn new(max: usize, max_waiting: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -91,39 +104,66 @@ impl<T> Places<T> {
         })
     }
 
-    /// One that is idle, the preferred one if it is; or a place for one; or a place in the queue.
-    pub(crate) fn claim(self: &Arc<Self>, is_preferred: impl Fn(&T) -> bool) -> Claim<T> {
-        let mut state = self.state.lock();
-        let preferred = state.idle.iter().rposition(is_preferred);
-        if let Some(idle) = preferred.map(|at| state.idle.remove(at)).or_else(|| state.idle.pop()) {
-            return Claim::Granted(Grant::Lent(idle));
+    /// One of this kind that is idle, the preferred one if it is; or a place for one; or a place in the queue.
+    pub(crate) fn claim(self: &Arc<Self>, kind: T::Kind, is_preferred: impl Fn(&T) -> bool) -> Claim<T> {
+        loop {
+            let mut state = self.state.lock();
+            let found = state.idle.iter().rposition(&is_preferred);
+            if let Some(at) = found.or_else(|| state.idle.iter().rposition(|idle| idle.is_of(&kind))) {
+                return Claim::Granted(Grant::Lent(state.idle.remove(at)));
+            }
+            if state.taken < self.max {
+                state.taken += 1;
+                let places = Arc::downgrade(self);
+                return Claim::Granted(Grant::Place(Place { places }));
+            }
+            if !state.idle.is_empty() {
+                // Of another kind: the one that was idle longest. Its place is free once it is dropped, which takes the lock.
+                let makes_room = state.idle.remove(0);
+                drop(state);
+                drop(makes_room);
+                continue;
+            }
+            if state.waiting.len() >= self.max_waiting {
+                let longest = state.waiting.front().map(|first| first.since.elapsed());
+                return Claim::Crowded(state.waiting.len(), longest.unwrap_or_default());
+            }
+            let (grant, granted) = oneshot::channel();
+            let since = Instant::now();
+            state.waiting.push_back(Waiting { kind, since, grant });
+            return Claim::Wait(granted);
         }
-        if state.taken < self.max {
-            state.taken += 1;
-            let places = Arc::downgrade(self);
-            return Claim::Granted(Grant::Place(Place { places }));
-        }
-        if state.waiting.len() >= self.max_waiting {
-            let longest = state.waiting.front().map(|first| first.since.elapsed());
-            return Claim::Crowded(state.waiting.len(), longest.unwrap_or_default());
-        }
-        let (grant, granted) = oneshot::channel();
-        let since = Instant::now();
-        state.waiting.push_back(Waiting { since, grant });
-        Claim::Wait(granted)
     }
 
     /// To whoever waits, or to be idle.
     pub(crate) fn give_back(&self, mut lent: T) {
         let mut state = self.state.lock();
-        while let Some(waiting) = state.waiting.pop_front() {
+        loop {
+            let Some(first) = state.waiting.front() else {
+                state.idle.push(lent);
+                return;
+            };
+            let at = match first.since.elapsed() < PASSED_OVER_MAX {
+                true => state.waiting.iter().position(|waiting| lent.is_of(&waiting.kind)),
+                false => lent.is_of(&first.kind).then_some(0),
+            };
+            let Some(waiting) = at.and_then(|at| state.waiting.remove(at)) else {
+                // Nobody can do with it as it is, or the first has waited long enough: its place is what is wanted.
+                drop(state);
+                drop(lent);
+                return;
+            };
             match waiting.grant.send(Grant::Lent(lent)) {
                 Ok(()) => return,
                 Err(Grant::Lent(back)) => lent = back,
                 Err(Grant::Place(_)) => unreachable!("no place was sent"),
             }
         }
-        state.idle.push(lent);
+    }
+
+    /// Takes those out that are idle and of which this says so.
+    pub(crate) fn take_idle(&self, mut is_taken: impl FnMut(&mut T) -> bool) -> Vec<T> {
+        self.state.lock().idle.extract_if(.., |idle| is_taken(idle)).collect()
     }
 
     /// Whether somebody waits.
@@ -143,39 +183,73 @@ impl<T> Places<T> {
 mod tests {
     use super::*;
 
-    fn granted<T>(claim: Claim<T>) -> Grant<T> {
+    /// Of kind 0 if it is less than 100, else of kind 1; with the place that it has, if it has one.
+    #[derive(Debug)]
+    struct Thing(
+        u8,
+        #[allow(dead_code, reason = "its drop is what it is for")] Option<Place<Thing>>,
+    );
+
+    impl OfKind for Thing {
+        type Kind = u8;
+
+        fn is_of(&self, kind: &u8) -> bool {
+            self.0 / 100 == *kind
+        }
+    }
+
+    fn thing(number: u8) -> Thing {
+        Thing(number, None)
+    }
+
+    fn granted(claim: Claim<Thing>) -> Grant<Thing> {
         match claim {
             Claim::Granted(grant) => grant,
             _ => panic!("not granted"),
         }
     }
 
+    fn number(grant: Grant<Thing>) -> Option<u8> {
+        match grant {
+            Grant::Lent(thing) => Some(thing.0),
+            Grant::Place(_) => None,
+        }
+    }
+
+    fn made(places: &Arc<Places<Thing>>, kind: u8, number: u8) -> Thing {
+        match granted(places.claim(kind, |_| false)) {
+            Grant::Place(place) => Thing(number, Some(place)),
+            Grant::Lent(thing) => panic!("{thing:?}"),
+        }
+    }
+
+    fn waits(places: &Arc<Places<Thing>>, kind: u8) -> oneshot::Receiver<Grant<Thing>> {
+        match places.claim(kind, |_| false) {
+            Claim::Wait(granted) => granted,
+            _ => panic!("not to wait"),
+        }
+    }
+
     #[test]
     fn there_are_never_more_than_the_limit() {
-        let places: Arc<Places<u8>> = Places::new(2, 10);
-        let one = granted(places.claim(|_| false));
-        let other = granted(places.claim(|_| false));
-        assert!(matches!(places.claim(|_| false), Claim::Wait(_)));
+        let places = Places::new(2, 10);
+        let one = granted(places.claim(0, |_| false));
+        let other = granted(places.claim(0, |_| false));
+        assert!(matches!(places.claim(0, |_| false), Claim::Wait(_)));
         drop(one);
-        assert!(matches!(places.claim(|_| false), Claim::Granted(Grant::Place(_))));
+        assert!(matches!(places.claim(0, |_| false), Claim::Granted(Grant::Place(_))));
         drop(other);
         assert_eq!(places.counts(), (0, 0, 0));
     }
 
     #[test]
     fn who_waits_longest_is_served_next_and_who_has_gone_is_passed_over() {
-        let places: Arc<Places<u8>> = Places::new(1, 10);
-        let taken = granted(places.claim(|_| false));
-        let queue: Vec<_> = (0..3)
-            .map(|_| match places.claim(|_| false) {
-                Claim::Wait(granted) => granted,
-                _ => panic!("not to wait"),
-            })
-            .collect();
-        let [gone, mut second, mut third] = <[_; 3]>::try_from(queue).unwrap();
+        let places = Places::new(1, 10);
+        let taken = granted(places.claim(0, |_| false));
+        let [gone, mut second, mut third] = [(); 3].map(|()| waits(&places, 0));
         drop(gone);
-        places.give_back(7);
-        assert!(matches!(second.try_recv(), Ok(Grant::Lent(7))));
+        places.give_back(thing(7));
+        assert_eq!(second.try_recv().ok().and_then(number), Some(7));
         assert!(third.try_recv().is_err());
         drop(taken);
         assert!(matches!(third.try_recv(), Ok(Grant::Place(_))));
@@ -184,19 +258,68 @@ mod tests {
 
     #[test]
     fn the_last_one_given_back_is_lent_first_unless_another_is_preferred() {
-        let places: Arc<Places<u8>> = Places::new(3, 0);
+        let places = Places::new(3, 0);
         for lent in [1, 2, 3] {
-            places.give_back(lent);
+            places.give_back(thing(lent));
         }
-        assert!(matches!(granted(places.claim(|lent| *lent == 1)), Grant::Lent(1)));
-        assert!(matches!(granted(places.claim(|lent| *lent == 9)), Grant::Lent(3)));
+        assert_eq!(number(granted(places.claim(0, |lent| lent.0 == 1))), Some(1));
+        assert_eq!(number(granted(places.claim(0, |lent| lent.0 == 9))), Some(3));
     }
 
     #[test]
     fn the_queue_is_bounded() {
-        let places: Arc<Places<u8>> = Places::new(1, 1);
-        let _taken = granted(places.claim(|_| false));
-        let _waiting = places.claim(|_| false);
-        assert!(matches!(places.claim(|_| false), Claim::Crowded(1, _)));
+        let places: Arc<Places<Thing>> = Places::new(1, 1);
+        let _taken = granted(places.claim(0, |_| false));
+        let _waiting = places.claim(0, |_| false);
+        assert!(matches!(places.claim(0, |_| false), Claim::Crowded(1, _)));
+    }
+
+    #[test]
+    fn one_of_another_kind_makes_room() {
+        let places = Places::new(2, 10);
+        let (one, other) = (made(&places, 0, 1), made(&places, 0, 2));
+        places.give_back(one);
+        places.give_back(other);
+        assert!(matches!(places.claim(1, |_| false), Claim::Granted(Grant::Place(_))));
+        assert_eq!(
+            number(granted(places.claim(0, |_| false))),
+            Some(2),
+            "the other one was idle for longer"
+        );
+    }
+
+    #[test]
+    fn whom_it_suits_is_served_first_for_a_moment_and_then_its_place_goes_to_the_first() {
+        let places = Places::new(1, 10);
+        let lent = made(&places, 0, 1);
+        let (mut first, mut suits) = (waits(&places, 1), waits(&places, 0));
+        places.give_back(lent);
+        let Ok(Grant::Lent(lent)) = suits.try_recv() else {
+            panic!("passed over")
+        };
+        assert!(first.try_recv().is_err());
+        let mut behind = waits(&places, 0);
+        places.state.lock().waiting[0].since -= PASSED_OVER_MAX;
+        places.give_back(lent);
+        let Ok(Grant::Place(place)) = first.try_recv() else {
+            panic!("not served")
+        };
+        assert!(behind.try_recv().is_err());
+        places.give_back(Thing(100, Some(place)));
+        assert!(
+            matches!(behind.try_recv(), Ok(Grant::Place(_))),
+            "of no use to who waits"
+        );
+    }
+
+    #[test]
+    fn what_is_idle_can_be_taken_out() {
+        let places = Places::new(3, 0);
+        for number in [1, 2, 3] {
+            places.give_back(thing(number));
+        }
+        let taken = places.take_idle(|idle| idle.0 != 2);
+        assert_eq!(taken.iter().map(|thing| thing.0).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(places.counts().1, 1);
     }
 }

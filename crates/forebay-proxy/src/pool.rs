@@ -4,10 +4,11 @@
 //! many wait, is told so. A connection that the server has closed meanwhile is not lent. Knows no client.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_pg_link::{ConnectError, Connector, Link};
 
+use crate::beginning::Beginning;
 use crate::credentials::Credentials;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Places};
@@ -23,6 +24,22 @@ pub struct Limits {
     pub max_waiting: usize,
     /// How long each may.
     pub max_wait: Duration,
+    /// How long a server connection is kept that nobody uses.
+    pub idle_timeout: Duration,
+    /// How long one is kept all in all: its server's memory of it grows.
+    pub lifetime: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 20,
+            max_waiting: 10_000,
+            max_wait: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(600),
+            lifetime: Duration::from_secs(3600),
+        }
+    }
 }
 
 /// How many connections there are, and who waits for one.
@@ -57,7 +74,7 @@ pub(crate) enum Unavailable {
 pub(crate) struct Pool {
     connector: Connector,
     credentials: Arc<Credentials>,
-    max_wait: Duration,
+    limits: Limits,
     places: Arc<Places<Box<Server>>>,
     pub(crate) statements: Statements,
 }
@@ -67,7 +84,7 @@ impl Pool {
         Self {
             connector,
             credentials,
-            max_wait: limits.max_wait,
+            limits: limits.clone(),
             places: Places::new(limits.max_connections, limits.max_waiting),
             statements: Statements::default(),
         }
@@ -78,22 +95,22 @@ impl Pool {
         self.connector.user()
     }
 
-    /// A connection that is nobody's: the one that the caller had last, if nobody has had it since.
+    /// A connection that is nobody's and began like this: the one that the caller had last, if nobody has had it since.
     ///
     /// # Cancel safety
     /// Dropped before it completes, whoever waits next is served.
-    pub(crate) async fn acquire(&self, last: Option<Lent>) -> Result<Box<Server>, Unavailable> {
+    pub(crate) async fn acquire(&self, beginning: &Beginning, last: Option<Lent>) -> Result<Box<Server>, Unavailable> {
         loop {
-            let grant = match self.places.claim(|server| Some(server.lent) == last) {
+            let grant = match self.places.claim(beginning.clone(), |server| Some(server.lent) == last) {
                 Claim::Granted(grant) => grant,
                 Claim::Crowded(waiting, longest) => return Err(Unavailable::Crowded { waiting, longest }),
-                Claim::Wait(granted) => match tokio::time::timeout(self.max_wait, granted).await {
+                Claim::Wait(granted) => match tokio::time::timeout(self.limits.max_wait, granted).await {
                     Ok(Ok(grant)) => grant,
                     Ok(Err(_)) => continue,
                     Err(_) => {
                         let Stats { open, waiting, .. } = self.stats();
                         return Err(Unavailable::Waited {
-                            waited: self.max_wait,
+                            waited: self.limits.max_wait,
                             open,
                             waiting,
                         });
@@ -109,20 +126,18 @@ impl Pool {
                     }
                 }
                 Grant::Place(place) => {
-                    let link = self.connect().await?;
-                    return Ok(Box::new(Server::new(link, place)));
+                    let link = self.connect(beginning).await?;
+                    return Ok(Box::new(Server::new(link, beginning.clone(), place)));
                 }
             }
         }
     }
 
     /// Connects as the user that the pool is of, by what proves it now.
-    async fn connect(&self) -> Result<Link, ConnectError> {
+    async fn connect(&self, beginning: &Beginning) -> Result<Link, ConnectError> {
         let user = self.connector.user();
-        let connected = match self.credentials.secret(user) {
-            Some(secret) => self.connector.proving(secret).connect().await,
-            None => self.connector.connect().await,
-        };
+        let secret = self.credentials.secret(user);
+        let connected = self.connector.beginning(beginning.settings(), secret).connect().await;
         if let Err(ConnectError::Server(error)) = &connected
             && error.code.starts_with("28")
         {
@@ -133,8 +148,9 @@ impl Pool {
     }
 
     /// Takes a connection back; one that is not clean is closed.
-    pub(crate) fn release(&self, server: Box<Server>) {
-        if server.is_clean() && !server.is_used_up {
+    pub(crate) fn release(&self, mut server: Box<Server>) {
+        if server.is_clean() && !server.is_used_up && server.since.elapsed() < self.limits.lifetime {
+            server.idle_since = Instant::now();
             self.places.give_back(server);
         }
     }
@@ -142,6 +158,19 @@ impl Pool {
     pub(crate) fn stats(&self) -> Stats {
         let (open, idle, waiting) = self.places.counts();
         Stats { open, idle, waiting }
+    }
+
+    /// Closes what has been idle for too long, what is too old, and what the server has closed.
+    pub(crate) fn sweep(&self) {
+        let gone = self.places.take_idle(|server| {
+            server.look();
+            !server.is_clean()
+                || server.idle_since.elapsed() >= self.limits.idle_timeout
+                || server.since.elapsed() >= self.limits.lifetime
+        });
+        for server in gone {
+            server.say_farewell();
+        }
     }
 
     /// Whether somebody waits.

@@ -9,16 +9,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
 use forebay_pg_link::Link;
 use forebay_stream::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::beginning::Beginning;
 use crate::cancels::Target;
 use crate::frames;
 use crate::lent::Lent;
-use crate::places::Place;
+use crate::places::{OfKind, Place};
 use crate::replies::{Asked, Replies};
 use crate::settings::Settings;
 use crate::statements::{Named, Prepared, Statement, Unnamed, server_name};
@@ -73,13 +75,26 @@ pub(crate) struct Server {
     pub(crate) cancel: Target,
     /// Which one it is, and how often it was lent.
     pub(crate) lent: Lent,
+    /// The settings it began with.
+    beginning: Beginning,
+    pub(crate) since: Instant,
+    /// When it was given back last.
+    pub(crate) idle_since: Instant,
     /// Something is left on it that nobody else is to meet: it is closed when it comes back.
     pub(crate) is_used_up: bool,
     _place: Place<Box<Server>>,
 }
 
+impl OfKind for Box<Server> {
+    type Kind = Beginning;
+
+    fn is_of(&self, beginning: &Beginning) -> bool {
+        self.beginning == *beginning
+    }
+}
+
 impl Server {
-    pub(crate) fn new(link: Link, place: Place<Box<Self>>) -> Self {
+    pub(crate) fn new(link: Link, beginning: Beginning, place: Place<Box<Self>>) -> Self {
         let parts = link.into_parts();
         let reported = parts.parameters.into_iter();
         let reported: Reported = reported.map(|(name, value)| (name.into(), value.into())).collect();
@@ -101,6 +116,9 @@ impl Server {
                 requests: Arc::new(AtomicUsize::new(0)),
             },
             lent: Lent::first(),
+            beginning,
+            since: Instant::now(),
+            idle_since: Instant::now(),
             is_used_up: false,
             _place: place,
         }
@@ -218,6 +236,13 @@ impl Server {
                 tracing::debug!(%error, "what ran for a client that has gone could not be cancelled");
             }
         });
+    }
+
+    /// Says that no more comes, if that can be said at once: the server then logs no lost connection.
+    pub(crate) fn say_farewell(mut self: Box<Self>) {
+        frames::put(&mut self.output, b'X', &[]);
+        // Closed in any case.
+        let _told = self.poll_send(&mut Context::from_waker(std::task::Waker::noop()));
     }
 
     /// Looks, without waiting, what came while nobody had it: settings are noted, its end too.

@@ -14,6 +14,7 @@ use forebay_pg_wire::verifier::ClientKeys;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use crate::beginning::Beginning;
 use crate::cancels::Cancels;
 use crate::client::Client;
 use crate::credentials;
@@ -70,8 +71,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 .credentials
                 .prove_by(&identity.user, Secret::Scram(credentials::of_link(keys)));
         }
-        let first = match upstream.pool(&identity.user, &identity.database, &identity.parameters) {
-            Ok(pool) => pool.acquire(None).await.map(|server| (pool, server)),
+        let beginning = Beginning::of(&identity.parameters);
+        let first = match upstream.pool(&identity.user, &identity.database) {
+            Ok(pool) => pool.acquire(&beginning, None).await.map(|server| (pool, server)),
             Err(error) => Err(error.into()),
         };
         let (pool, server) = match first {
@@ -99,6 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         frames::put(&mut client.output, b'Z', &[b"I"]);
         let state = State {
             pool,
+            beginning,
             registration,
             names: Names::default(),
             settings: Arc::new(settings.clone()),
@@ -151,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 Ok(false) => return End::Client,
                 Err(end) => return end,
             }
-            let mut server = match self.state.pool.acquire(self.state.last).await {
+            let mut server = match self.state.pool.acquire(&self.state.beginning, self.state.last).await {
                 Ok(server) => server,
                 Err(error) => return error.into(),
             };

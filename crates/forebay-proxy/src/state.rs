@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::beginning::Beginning;
 use crate::cancels::Registration;
 use crate::client::Client;
 use crate::frames;
@@ -23,6 +24,7 @@ use crate::statements::{Leaves, Named, Names, Statement};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) pool: Arc<Pool>,
+    pub(crate) beginning: Beginning,
     pub(crate) registration: Registration,
     pub(crate) names: Names,
     /// What the client's session began with, and begins with again when it discards all.

@@ -1,6 +1,6 @@
-//! Upstream: the server behind, and a pool for each user, database and set of settings that sessions begin with.
+//! Upstream: the server behind, and a pool for each user at each database.
 //!
-//! Promises: clients share a pool only if they are the same user at the same database and their sessions begin alike.
+//! Promises: clients share a pool only if they are the same user at the same database.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,13 +39,11 @@ impl UpstreamOptions {
     }
 }
 
-/// What a client asked for at its start.
+/// Whose connections, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     user: String,
     database: String,
-    /// Sorted by name.
-    settings: Vec<(String, String)>,
 }
 
 /// The server behind.
@@ -117,34 +115,31 @@ impl Upstream {
         all
     }
 
-    /// The pool of those who begin like this.
-    pub(crate) fn pool(
-        &self,
-        user: &str,
-        database: &str,
-        parameters: &[(String, String)],
-    ) -> Result<Arc<Pool>, ConnectError> {
-        let mut settings: Vec<_> = parameters
-            .iter()
-            .filter(|(name, _)| name != "application_name" && name != "replication")
-            .cloned()
-            .collect();
-        settings.sort();
+    /// The pool of this user at this database.
+    pub(crate) fn pool(&self, user: &str, database: &str) -> Result<Arc<Pool>, ConnectError> {
         let key = Key {
             user: user.to_owned(),
             database: database.to_owned(),
-            settings,
         };
         if let Some(pool) = self.pools.lock().get(&key) {
             return Ok(Arc::clone(pool));
         }
-        let mut config = self.config_of(user, database);
-        config.settings.clone_from(&key.settings);
+        let connector = Connector::new(self.config_of(user, database))?;
         let pool = Arc::new(Pool::new(
-            Connector::new(config)?,
+            connector,
             Arc::clone(&self.credentials),
             &self.options.limits,
         ));
         Ok(Arc::clone(self.pools.lock().entry(key).or_insert(pool)))
+    }
+
+    /// Closes connections that have been idle for too long or are too old, and forgets pools that nobody uses. To be called now and then.
+    pub fn sweep(&self) {
+        let pools: Vec<Arc<Pool>> = self.pools.lock().values().cloned().collect();
+        for pool in pools {
+            pool.sweep();
+        }
+        let is_used = |pool: &Arc<Pool>| Arc::strong_count(pool) > 1 || pool.stats().open > 0;
+        self.pools.lock().retain(|_, pool| is_used(pool));
     }
 }

@@ -118,6 +118,14 @@ pub struct Settings {
     #[arg(long, value_name = "TIME")]
     pub server_wait_timeout: Option<Span>,
 
+    /// With --upstream: how long a server connection is kept that nobody uses [default: 10min]
+    #[arg(long, value_name = "TIME")]
+    pub server_idle_timeout: Option<Span>,
+
+    /// With --upstream: how long a server connection is kept all in all; it is closed between two transactions [default: 1h]
+    #[arg(long, value_name = "TIME")]
+    pub server_lifetime: Option<Span>,
+
     /// With --upstream: who connects from this machine need not prove what the password, certificate or socket of --upstream proves for
     /// them [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
@@ -408,7 +416,8 @@ impl Settings {
             Some(path) => Self::load(path)?,
             None => Self::default(),
         };
-        let given = over!(self, file, config upstream max_server_connections max_waiting server_wait_timeout trust_loopback
+        let given = over!(self, file, config upstream max_server_connections max_waiting server_wait_timeout server_idle_timeout
+            server_lifetime trust_loopback
             database listen http users insecure tls_certificate tls_key require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
@@ -470,6 +479,8 @@ impl Settings {
             ("max_server_connections", self.max_server_connections.is_some()),
             ("max_waiting", self.max_waiting.is_some()),
             ("server_wait_timeout", self.server_wait_timeout.is_some()),
+            ("server_idle_timeout", self.server_idle_timeout.is_some()),
+            ("server_lifetime", self.server_lifetime.is_some()),
             ("trust_loopback", self.trust_loopback.is_some()),
         ];
         let of_the_database = [
@@ -507,12 +518,14 @@ impl Settings {
         }
         let config = url.parse::<forebay_pg_link::Config>();
         let config = config.map_err(|error| value("upstream", &error.to_string()))?;
+        let default = Limits::default();
+        let span = |given: Option<Span>, default: Duration| given.map_or(default, |Span(span)| span);
         let limits = Limits {
-            max_connections: self.max_server_connections.unwrap_or(20),
-            max_waiting: self.max_waiting.unwrap_or(10_000),
-            max_wait: self
-                .server_wait_timeout
-                .map_or(Duration::from_secs(30), |Span(span)| span),
+            max_connections: self.max_server_connections.unwrap_or(default.max_connections),
+            max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
+            max_wait: span(self.server_wait_timeout, default.max_wait),
+            idle_timeout: span(self.server_idle_timeout, default.idle_timeout),
+            lifetime: span(self.server_lifetime, default.lifetime),
         };
         for (option, count, most) in [
             ("max_server_connections", limits.max_connections, 10_000),

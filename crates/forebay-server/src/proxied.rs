@@ -2,7 +2,8 @@
 //!
 //! Knows no listener.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Client;
@@ -12,6 +13,9 @@ use tokio::sync::watch;
 
 use crate::config::{Options, UpstreamSettings};
 use crate::door::Behind;
+
+/// How often it is looked for server connections that are idle for too long, or too old.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// A database over a network, and who is connected to it.
 pub(crate) struct Proxied {
@@ -25,8 +29,10 @@ impl Proxied {
     pub(crate) fn new(settings: &UpstreamSettings, phase: watch::Receiver<Phase>) -> Self {
         let mut options = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
         options.trusts_loopback = settings.trusts_loopback;
+        let upstream = Arc::new(Upstream::new(options));
+        tokio::spawn(sweep(Arc::downgrade(&upstream)));
         Self {
-            upstream: Arc::new(Upstream::new(options)),
+            upstream,
             cancels: Arc::default(),
             phase,
         }
@@ -55,6 +61,15 @@ impl Proxied {
         metrics::gauge!("forebay_server_connections").set(stats.open as f64);
         metrics::gauge!("forebay_server_connections_idle").set(stats.idle as f64);
         metrics::gauge!("forebay_clients_waiting").set(stats.waiting as f64);
+    }
+}
+
+/// Closes what nobody uses, for as long as there is a server.
+async fn sweep(upstream: Weak<Upstream>) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        let Some(upstream) = upstream.upgrade() else { return };
+        upstream.sweep();
     }
 }
 

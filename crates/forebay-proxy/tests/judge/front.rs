@@ -17,6 +17,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
         max_connections: connections,
         max_waiting: 1000,
         max_wait: Duration::from_secs(60),
+        ..Limits::default()
     };
     let config = format!("postgresql://{upstream}?sslmode=disable").parse().unwrap();
     let upstream = Arc::new(Upstream::new(UpstreamOptions::new(config, limits)));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::client::{Client, query};
 use crate::{as_user, at, postgres, proxy};
 
 const WHO: &str = "SELECT pg_backend_pid()";
@@ -13,7 +14,7 @@ fn a_connection_is_anothers_between_transactions() {
     assert_eq!(one.ask(WHO), other.ask(WHO));
     one.run("BEGIN");
     one.run("SET LOCAL work_mem = '123kB'");
-    other.send(&crate::client::query("SHOW work_mem"));
+    other.send(&query("SHOW work_mem"));
     assert!(other.read_within(Duration::from_millis(50)).is_none(), "it waits");
     one.run("COMMIT");
     assert_eq!(other.answer().value().as_deref(), Some("4MB"));
@@ -33,9 +34,9 @@ fn who_waits_too_long_or_behind_too_many_is_told() {
     let proxy = proxy(postgres(), &arguments);
     let [mut holds, mut waits, mut is_too_many] = [(); 3].map(|()| at(proxy.address()));
     holds.run("BEGIN");
-    waits.send(&crate::client::query(WHO));
+    waits.send(&query(WHO));
     while proxy.metric("forebay_clients_waiting").unwrap() != Some(1.0) {}
-    is_too_many.send(&crate::client::query(WHO));
+    is_too_many.send(&query(WHO));
     let words = is_too_many.last_words();
     assert_eq!(words[0].failure().sqlstate(), "53300");
     let words = waits.last_words();
@@ -50,9 +51,51 @@ fn who_waits_too_long_or_behind_too_many_is_told() {
 fn a_cancel_reaches_what_runs_for_its_own_client() {
     let proxy = proxy(postgres(), &["--max-server-connections", "2"]);
     let (mut one, mut other) = (at(proxy.address()), at(proxy.address()));
-    one.send(&crate::client::query("SELECT pg_sleep(60)"));
-    other.send(&crate::client::query("SELECT pg_sleep(0.2)"));
+    one.send(&query("SELECT pg_sleep(60)"));
+    other.send(&query("SELECT pg_sleep(0.2)"));
     assert_eq!(one.cancel_until_answered().sqlstate(), "57014");
     assert_eq!(other.answer().sqlstate(), "00000");
     assert_eq!(one.ask("SELECT 1"), "1");
+}
+
+#[test]
+fn sessions_that_begin_otherwise_share_the_bound_and_not_the_beginning() {
+    let server = postgres();
+    let proxy = proxy(server, &["--max-server-connections", "2"]);
+    let begun_in = |zone: &str| {
+        let parameters = [("user", "postgres"), ("database", "postgres"), ("timezone", zone)];
+        Client::connect_with(proxy.address(), &parameters).unwrap()
+    };
+    let mut clients: Vec<(&str, Client)> = ["UTC", "Asia/Tokyo", "Europe/Berlin", "America/Lima"]
+        .map(|zone| (zone, begun_in(zone)))
+        .into();
+    for round in 0..3 {
+        for (zone, client) in &mut clients {
+            assert_eq!(client.ask("SHOW timezone"), *zone);
+            if round == 1 {
+                client.run("SET timezone TO 'Africa/Lagos'");
+            }
+            client.run("RESET timezone");
+            assert_eq!(client.ask("SHOW timezone"), *zone, "what it began with");
+        }
+        assert!(proxy.metric("forebay_server_connections").unwrap() <= Some(2.0));
+    }
+    // All of them wait at once, each for its own.
+    for (_, client) in &mut clients {
+        client.send(&query("SELECT current_setting('timezone') FROM pg_sleep(0.02)"));
+    }
+    for (zone, client) in &mut clients {
+        assert_eq!(client.answer().value().as_deref(), Some(*zone));
+    }
+}
+
+#[test]
+fn connections_that_nobody_uses_or_that_are_too_old_are_closed() {
+    for option in ["--server-idle-timeout", "--server-lifetime"] {
+        let proxy = proxy(postgres(), &[option, "1ms"]);
+        let mut client = at(proxy.address());
+        let first = client.ask(WHO);
+        while proxy.metric("forebay_server_connections").unwrap() != Some(0.0) {}
+        assert_ne!(client.ask(WHO), first);
+    }
 }
