@@ -374,3 +374,34 @@ fn every_statement_takes_the_parameters_that_were_declared() {
         assert_eq!(answer.messages[1].body, [0, 1, 0, 0, 0, INT4 as u8], "{sql}");
     }
 }
+
+/// PostgreSQL's planner finds the NULL, and then does not evaluate what is evaluated only when the statement runs.
+#[test]
+fn what_the_planner_knows_to_be_null_keeps_what_may_fail_from_being_evaluated() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let bad = "to_char(1.5, 'DD Mon')";
+    for (sql, parameter) in [
+        (format!("SELECT ($1::json ->> 'zz') || {bad}"), "{}"),
+        (format!("SELECT replace($1::json ->> 5, NULL, {bad})"), "[1]"),
+        (format!("SELECT {bad} || array_length($1::int4[], 0)"), "{1,2}"),
+        (
+            format!("SELECT {bad} SIMILAR TO substring($1::text FROM '[a-z]+(.)')"),
+            "9",
+        ),
+        ("SELECT to_char($1::numeric, 'DD Mon YYYY') || NULL".to_owned(), "1"),
+    ] {
+        let answer = client.pipeline(&[whole(&sql, &[parameter])]).expect(&sql);
+        assert_eq!(answer.rows(), [[None]], "{sql}");
+    }
+    for sql in [
+        format!("SELECT ($1::json ->> 'a') || {bad}"),
+        "SELECT to_char($1::json ->> 'a' || 1.5, 'DD') || 'x'".to_owned(),
+    ] {
+        assert_ne!(
+            client.pipeline(&[whole(&sql, &["{\"a\": 1}"])]).sqlstate(),
+            "00000",
+            "{sql}"
+        );
+    }
+}

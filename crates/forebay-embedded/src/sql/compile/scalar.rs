@@ -5,7 +5,7 @@
 use forebay_pg_values::{Owned, Type};
 
 use super::fault::{Fault, Result};
-use super::sqlite_text::{ENVIRONMENT, has_column, literal};
+use super::sqlite_text::{ENVIRONMENT, has_column, has_query, literal};
 use super::types::{self, TypeName};
 use crate::sql::facts::{self, Oid, oid};
 
@@ -44,6 +44,8 @@ pub(super) struct Scalar {
     pub(super) not_null: bool,
     /// May give another value each time, or does something.
     pub(super) volatile: bool,
+    /// Calls a function that PostgreSQL evaluates only when the statement runs: its value hangs on the session.
+    pub(super) stable: bool,
     /// Holds an aggregate of this query.
     pub(super) aggregate: bool,
     /// Holds a window function.
@@ -66,6 +68,7 @@ impl Scalar {
             form: Form::Any,
             not_null: false,
             volatile: false,
+            stable: false,
             aggregate: false,
             window: false,
             ungrouped: None,
@@ -102,6 +105,7 @@ impl Scalar {
     pub(super) fn with_parts<'a>(mut self, parts: impl IntoIterator<Item = &'a Self>) -> Self {
         for part in parts {
             self.volatile |= part.volatile;
+            self.stable |= part.stable;
             self.aggregate |= part.aggregate;
             self.window |= part.window;
             self.plain_letters |= part.plain_letters;
@@ -125,10 +129,35 @@ impl Scalar {
     /// Whether it holds no column but parameters, and calls with them: PostgreSQL's planner evaluates such a thing, whatever
     /// stands beside it.
     pub(super) fn is_planned(&self) -> bool {
-        self.sql.contains('?')
-            && self.sql.contains("\"pg:")
+        self.sql.contains('?') && self.sql.contains("\"pg:") && self.is_known_to_planner()
+    }
+
+    /// Whether PostgreSQL's planner knows its value: it has no column, and calls nothing that hangs on the session.
+    fn is_known_to_planner(&self) -> bool {
+        !self.stable
+            && !self.volatile
+            && !self.aggregate
+            && !self.window
             && !self.sql.contains(ENVIRONMENT)
             && !has_column(&self.sql)
+            && !has_query(&self.sql)
+    }
+
+    /// A strict call with these arguments, of which one that PostgreSQL's planner knows to be NULL has the others not be evaluated: what
+    /// hangs on the session, and may fail, is evaluated only when the statement runs.
+    pub(super) fn skipped_where_null(mut self, arguments: &[Self]) -> Self {
+        if !arguments.iter().any(|argument| argument.stable) {
+            return self;
+        }
+        let known: Vec<String> = arguments
+            .iter()
+            .filter(|argument| argument.form == Form::Any && argument.is_known_to_planner())
+            .map(|argument| format!("{} IS NULL", argument.sql))
+            .collect();
+        if !known.is_empty() {
+            self.sql = format!("CASE WHEN {} THEN NULL ELSE {} END", known.join(" OR "), self.sql);
+        }
+        self
     }
 
     pub(super) fn type_name(&self) -> TypeName {

@@ -48,7 +48,8 @@ impl Compiler<'_> {
                 ..Scalar::new(native.sql, result)
             }
             .strict_in(&arguments)
-            .with_parts(&arguments));
+            .with_parts(&arguments)
+            .skipped_where_null(&arguments));
         }
         let Some(known) = function(symbol) else {
             return Err(Fault::unsupported(format!(
@@ -109,8 +110,12 @@ impl Compiler<'_> {
         }
         sql.push(')');
         let called = Scalar::new(sql, result).with_parts(&arguments);
+        let called = Scalar {
+            stable: called.stable || !facts::is_immutable(symbol),
+            ..called
+        };
         Ok(if is_strict {
-            called.strict_in(&arguments)
+            called.strict_in(&arguments).skipped_where_null(&arguments)
         } else {
             called
         })
