@@ -18,6 +18,14 @@ pub(crate) struct Frame {
     pub(crate) length: usize,
 }
 
+impl Frame {
+    /// Whether so many bytes of a client's message are enough to take it: the whole, or the beginning of one that passes in pieces. What
+    /// a text says, only its whole tells.
+    pub(crate) fn can_be_taken(self, here: usize) -> bool {
+        here >= self.length || (here >= WHOLE_BYTES_MAX && !matches!(self.tag, b'Q' | b'P'))
+    }
+}
+
 /// A length that no message has.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message {:?} with an invalid length", char::from(*.0))]

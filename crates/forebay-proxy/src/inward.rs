@@ -9,11 +9,11 @@ use bytes::{Buf, Bytes};
 
 use crate::client::Client;
 use crate::end::End;
-use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::frames::{self, HEADER_BYTES};
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Leaves, Statement, server_name};
+use crate::statements::{Leaves, Statement, deallocated, server_name};
 
 impl State {
     /// Takes what came from the client, as far as it is whole.
@@ -32,15 +32,15 @@ impl State {
             let Some(frame) = frames::frame(input)? else {
                 return Ok(());
             };
-            let here = frame.length.min(input.len());
-            let is_whole = here == frame.length;
-            if !is_whole && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'Q' | b'P')) {
+            if !frame.can_be_taken(input.len()) {
                 return Ok(());
             }
+            let here = frame.length.min(input.len());
             if !self.take(frame.tag, &input[..here], server)? {
                 return Ok(());
             }
             input.advance(here);
+            self.has_sent = true;
             self.passing_in = frame.length - here;
         }
     }
@@ -56,13 +56,15 @@ impl State {
             b'Q' => {
                 let text = body.strip_suffix(&[0]).unwrap_or(body);
                 if let Some(leaves) = Leaves::of(text) {
+                    if let Some(name) = deallocated(text)
+                        && let Some(passed) = self.deallocate(&name, message, server)
+                    {
+                        return Ok(passed);
+                    }
                     self.suspect(&leaves);
                     self.discarding_at = Some(server.replies.next_place());
                 }
-                let note = self.name(Bytes::new(), None, None, server);
-                server.set_unnamed(None);
-                self.ask(server, Asked::Query, false, Some(note));
-                server.output.extend_from_slice(message);
+                self.query(None, message, server);
             }
             b'F' => {
                 self.is_suspect = true;
@@ -105,8 +107,15 @@ impl State {
                     // A Flush and rows that are copied in; anything else the server will answer as it does.
                     _ => None,
                 };
+                let note = match tag {
+                    b'E' => match self.deallocated_by(body, server) {
+                        Some(note) => note,
+                        None => return Ok(false),
+                    },
+                    _ => None,
+                };
                 if let Some(asked) = asked {
-                    self.ask(server, asked, false, None);
+                    self.ask(server, asked, false, note);
                 }
                 server.output.extend_from_slice(message);
                 if tag == b'S' && !self.lent_names.is_empty() {
@@ -117,6 +126,43 @@ impl State {
         Ok(true)
     }
 
+    fn query(&mut self, deallocated: Option<Bytes>, message: &[u8], server: &mut Server) {
+        let mut before = |name: Bytes| match self.name(name, None, None, server) {
+            Note::Named { before, .. } => before,
+            _ => None,
+        };
+        let note = Note::Queried {
+            unnamed: before(Bytes::new()),
+            deallocated: deallocated.map(|name| (name.clone(), before(name))),
+        };
+        server.set_unnamed(None);
+        self.ask(server, Asked::Query, false, Some(note));
+        server.output.extend_from_slice(message);
+    }
+
+    /// A query that deallocates what the client has prepared by the protocol, under a name that the server does not know: it is lent the
+    /// name for as long as that takes. None if it is not such a query; false if it has to wait.
+    fn deallocate(&mut self, name: &Bytes, message: &[u8], server: &mut Server) -> Option<bool> {
+        if self.is_undecided(name, server) {
+            return Some(false);
+        }
+        // Behind what may be passed over, a Sync of ours would end that.
+        if name.is_empty() || self.names.statement(name).is_none() || !server.replies.is_ready_for_next() {
+            return None;
+        }
+        self.lend_name(name, server);
+        self.query(Some(name.clone()), message, server);
+        self.take_names_back(server);
+        Some(true)
+    }
+
+    /// The server knows the name from now on, until it is taken back: of a statement that can be prepared whatever the transaction is like.
+    fn lend_name(&mut self, name: &Bytes, server: &mut Server) {
+        frames::put(&mut server.output, b'P', &[name, &[0, 0, 0, 0]]);
+        self.ask(server, Asked::Parse, true, None);
+        self.lent_names.push(name.clone());
+    }
+
     /// Behind the Sync that the server stopped at.
     fn take_names_back(&mut self, server: &mut Server) {
         for name in std::mem::take(&mut self.lent_names) {
@@ -125,6 +171,25 @@ impl State {
         }
         frames::put(&mut server.output, b'S', &[]);
         self.ask(server, Asked::Sync, true, None);
+    }
+
+    /// What to note of an Execute, whose portal may deallocate what the client has prepared by the protocol: the server is lent the name for
+    /// that. None if it has to wait.
+    fn deallocated_by(&mut self, body: &[u8], server: &mut Server) -> Option<Option<Note>> {
+        let named = frames::zero_terminated(body).and_then(|(portal, _)| {
+            let mut all = self.deallocating.iter();
+            all.find(|(deallocating, _)| deallocating == portal)
+        });
+        let Some((_, name)) = named else { return Some(None) };
+        let name = name.clone();
+        if self.is_undecided(&name, server) {
+            return None;
+        }
+        if name.is_empty() || self.names.statement(&name).is_none() {
+            return Some(None);
+        }
+        self.lend_name(&name, server);
+        Some(Some(self.name(name, None, None, server)))
     }
 
     fn parse(&mut self, name: &[u8], statement: Arc<Statement>, message: &[u8], server: &mut Server) {
@@ -138,9 +203,7 @@ impl State {
         }
         if self.names.statement(name).is_some() {
             // So that the server refuses it in its own words: it knows the name for as long as that takes.
-            frames::put(&mut server.output, b'P', &[name, &[0, 0, 0, 0]]);
-            self.ask(server, Asked::Parse, true, None);
-            self.lent_names.push(owned);
+            self.lend_name(&owned, server);
             server.output.extend_from_slice(message);
             self.ask(server, Asked::Parse, false, None);
             return;
@@ -178,6 +241,10 @@ impl State {
         let statement = self.names.statement(name).cloned();
         if let Some(leaves) = statement.as_ref().and_then(|statement| statement.leaves()) {
             self.suspect(leaves);
+        }
+        self.deallocating.retain(|(deallocating, _)| deallocating != portal);
+        if let Some(target) = statement.as_ref().and_then(|statement| statement.deallocates()) {
+            self.deallocating.push((Bytes::copy_from_slice(portal), target.clone()));
         }
         match (name.is_empty(), statement) {
             (true, statement) => {

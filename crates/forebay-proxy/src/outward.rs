@@ -112,6 +112,14 @@ impl State {
                 }
                 Some(Note::Leftovers) => self.settle_up(server),
                 Some(Note::Named { name, .. }) => self.names.decided(&name),
+                Some(Note::Queried { deallocated, .. }) => {
+                    self.names.decided(&[]);
+                    match deallocated {
+                        Some((name, before)) if reply.had_error => drop(self.names.set(name, before)),
+                        Some((name, _)) => self.names.decided(&name),
+                        None => {}
+                    }
+                }
                 Some(Note::Prepared { .. } | Note::Evicted { .. } | Note::Uses { .. }) | None => {}
             }
         }

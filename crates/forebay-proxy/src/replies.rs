@@ -33,6 +33,8 @@ struct Expected<N> {
     /// Asked by us and not by the client, who is not to see the answer.
     is_ours: bool,
     note: Option<N>,
+    /// Its answer, which goes on, has an error in it.
+    has_failed: bool,
 }
 
 /// What a message of the server's means.
@@ -44,6 +46,8 @@ pub(crate) struct Reply<N> {
     pub(crate) done: Option<N>,
     /// It is the error of what this was noted with.
     pub(crate) failed: Option<N>,
+    /// There was an error in the answer that it ends.
+    pub(crate) had_error: bool,
     /// The place of what it answers.
     pub(crate) place: u64,
 }
@@ -106,6 +110,13 @@ impl<N> Replies<N> {
         self.answered + self.expected.len() as u64
     }
 
+    /// Whether the server will be ready for what is asked next, whatever it answers before: nothing stands between that it would pass over.
+    pub(crate) fn is_ready_for_next(&self) -> bool {
+        let mut asked = self.expected.iter().rev().map(|expected| expected.asked);
+        let last = asked.find(|asked| !matches!(asked, Asked::CopyEnd | Asked::Nothing));
+        !self.is_skipping && !self.is_copying_in && last.is_none_or(|last| matches!(last, Asked::Query | Asked::Sync))
+    }
+
     /// Whether what was asked at this place has no full answer yet.
     pub(crate) fn is_awaited(&self, place: u64) -> bool {
         place >= self.answered
@@ -133,7 +144,12 @@ impl<N> Replies<N> {
         if matches!(asked, Asked::Query | Asked::Sync) {
             self.last_ready = Some(self.next_place());
         }
-        self.expected.push_back(Expected { asked, is_ours, note });
+        self.expected.push_back(Expected {
+            asked,
+            is_ours,
+            note,
+            has_failed: false,
+        });
         None
     }
 
@@ -148,6 +164,7 @@ impl<N> Replies<N> {
             is_visible,
             done: None,
             failed: None,
+            had_error: false,
             place: self.answered,
         };
         let asked = front.map(|front| front.asked);
@@ -178,6 +195,9 @@ impl<N> Replies<N> {
             (b'E', None) => false,
             (b'E', Some(Asked::Query)) => {
                 self.end_copy();
+                if let Some(front) = self.expected.front_mut() {
+                    front.has_failed = true;
+                }
                 false
             }
             (b'E', Some(Asked::Sync)) => false,
@@ -196,8 +216,12 @@ impl<N> Replies<N> {
         if !is_answered {
             return Ok(seen);
         }
-        let done = self.pop().and_then(|answered| answered.note);
-        Ok(Reply { done, ..seen })
+        let answered = self.pop();
+        Ok(Reply {
+            had_error: answered.as_ref().is_some_and(|answered| answered.has_failed),
+            done: answered.and_then(|answered| answered.note),
+            ..seen
+        })
     }
 
     fn pop(&mut self) -> Option<Expected<N>> {

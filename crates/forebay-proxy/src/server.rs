@@ -41,6 +41,11 @@ pub(crate) enum Note {
         before: Option<Named>,
         number: Option<u64>,
     },
+    /// A simple query. The unnamed statement is gone with it, also where it fails, and perhaps a name with what it stood for, where it does not.
+    Queried {
+        unnamed: Option<Named>,
+        deallocated: Option<(Bytes, Option<Named>)>,
+    },
     /// A message that names a statement, which the server knows by another name.
     Uses { name: Bytes },
     /// What was set is as wanted.
@@ -162,8 +167,8 @@ impl Server {
     /// Asks a query of our own; its answer is nobody's to see.
     pub(crate) fn ask(&mut self, sql: &str, note: Note) {
         frames::put(&mut self.output, b'Q', &[sql.as_bytes(), &[0]]);
-        // It drops the unnamed statement.
-        self.set_unnamed(None);
+        // It drops the unnamed statement, and nothing keeps it from that.
+        self.prepared.drop_unnamed();
         let refused = self.replies.ask(Asked::Query, true, Some(note));
         debug_assert!(refused.is_none(), "asked only between transactions or behind a Sync");
     }

@@ -108,6 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             base: settings,
             last: None,
             lease: 0,
+            has_sent: false,
             told,
             is_suspect: false,
             named: BTreeSet::new(),
@@ -120,6 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             is_passing_visible: false,
             undone: Vec::new(),
             lent_names: Vec::new(),
+            deallocating: Vec::new(),
             discarding_at: None,
         };
         Some(Self { client, state })
@@ -191,6 +193,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             if has_failed(&self.client.poll_send(context)) {
                 return Poll::Ready(Ok(false));
             }
+            if self.state.passing_in > 0 {
+                let here = self.state.passing_in.min(self.client.input.len());
+                self.client.input.advance(here);
+                self.state.passing_in -= here;
+            }
             match frames::frame(&self.client.input) {
                 Err(error) => return Poll::Ready(Err(error.into())),
                 Ok(Some(Frame { tag: b'X', .. })) => return Poll::Ready(Ok(false)),
@@ -208,16 +215,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                         continue;
                     }
                 }
-                Ok(Some(_)) if self.state.passing_in == 0 => return Poll::Ready(Ok(true)),
-                Ok(_) => {}
-            }
-            if self.state.passing_in > 0 {
-                let here = self.state.passing_in.min(self.client.input.len());
-                self.client.input.advance(here);
-                self.state.passing_in -= here;
-                if self.state.passing_in == 0 && !self.client.input.is_empty() {
-                    continue;
+                // Who sends slowly holds no connection meanwhile.
+                Ok(Some(frame)) if frame.can_be_taken(self.client.input.len()) => {
+                    return Poll::Ready(Ok(true));
                 }
+                Ok(_) => {}
             }
             match poll_read(&mut self.client, context) {
                 Poll::Pending => {

@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) last: Option<Lent>,
     /// How many times it has been lent a connection.
     pub(crate) lease: u64,
+    /// Something of the client's was sent since.
+    pub(crate) has_sent: bool,
     /// What the client was told of its settings.
     pub(crate) told: Arc<Reported>,
     /// What has run may have left something.
@@ -55,6 +57,8 @@ pub(crate) struct State {
     pub(crate) undone: Vec<Note>,
     /// Names that the server was given so that it would refuse them a second time, and is to forget.
     pub(crate) lent_names: Vec<Bytes>,
+    /// Portals of statements that deallocate a name, and which.
+    pub(crate) deallocating: Vec<(Bytes, Bytes)>,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
 }
@@ -64,7 +68,9 @@ impl State {
     pub(crate) fn settle_in(&mut self, server: &mut Server) {
         self.registration.running.set(Some(server.cancel.clone()));
         self.lease += 1;
+        self.has_sent = false;
         self.discarding_at = None;
+        self.deallocating.clear();
         if !Arc::ptr_eq(&server.settings, &self.settings)
             && let Some(change) = server.settings.change_to(&self.settings)
         {
@@ -93,8 +99,8 @@ impl State {
         if self.is_pinned || self.is_asking || !server.is_clean() {
             return false;
         }
-        // Whoever goes on at once goes on here, unless others wait.
-        client.input.is_empty() || self.pool.is_waited_for()
+        // Whoever goes on at once goes on here, unless others wait; but never for nothing.
+        client.input.is_empty() || (self.has_sent && self.pool.is_waited_for())
     }
 
     /// Whether nothing is under way on the connection that the session keeps, and no transaction is open.
@@ -157,6 +163,12 @@ impl State {
                 self.names.set(name, before);
                 if let Some(number) = number {
                     server.prepared.remove(number);
+                }
+            }
+            Some(Note::Queried { unnamed, deallocated }) => {
+                self.names.set(Bytes::new(), unnamed);
+                if let Some((name, before)) = deallocated {
+                    self.names.set(name, before);
                 }
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{may_leave_something, settings_named};
+use forebay_sql::{deallocates, may_leave_something, settings_named};
 use parking_lot::Mutex;
 
 use crate::frames::zero_terminated;
@@ -27,6 +27,7 @@ pub(crate) struct Statement {
     identity: Arc<Identity>,
     number: u64,
     leaves: Option<Leaves>,
+    deallocates: Option<Bytes>,
 }
 
 /// What a text may leave in its session.
@@ -48,6 +49,11 @@ impl Leaves {
     }
 }
 
+/// The name of the prepared statement that the text deallocates.
+pub(crate) fn deallocated(text: &[u8]) -> Option<Bytes> {
+    deallocates(std::str::from_utf8(text).ok()?).map(Bytes::from)
+}
+
 impl Statement {
     /// The body of its Parse behind the name.
     pub(crate) fn definition(&self) -> &[u8] {
@@ -57,6 +63,11 @@ impl Statement {
     /// What of what it does may outlive its transaction.
     pub(crate) fn leaves(&self) -> Option<&Leaves> {
         self.leaves.as_ref()
+    }
+
+    /// The name of the prepared statement that it deallocates.
+    pub(crate) fn deallocates(&self) -> Option<&Bytes> {
+        self.deallocates.as_ref()
     }
 
     /// What tells it from all others.
@@ -95,10 +106,12 @@ impl Statements {
             table.swept_at = table.by_identity.len() * 2;
         }
         table.last += 1;
+        let text = zero_terminated(definition).map_or(definition, |(text, _)| text);
         let statement = Arc::new(Statement {
             identity: Arc::clone(&identity),
             number: table.last,
-            leaves: Leaves::of(zero_terminated(definition).map_or(definition, |(text, _)| text)),
+            leaves: Leaves::of(text),
+            deallocates: deallocated(text),
         });
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement
@@ -209,6 +222,11 @@ impl Prepared {
     pub(crate) fn set_unnamed(&mut self, unnamed: Unnamed, place: u64) {
         self.unnamed = unnamed;
         self.unnamed_place = place;
+    }
+
+    /// There is none from now on, for certain.
+    pub(crate) fn drop_unnamed(&mut self) {
+        self.set_unnamed(Unnamed::Known(None), 0);
     }
 
     /// What was asked at this place has failed, and what follows is passed over.

@@ -5,7 +5,7 @@
 
 use super::bound::uses_its_session;
 use super::dialect::Dialect;
-use super::lexer::Token;
+use super::lexer::{Kind, Lexer, Token};
 use super::opening::{begins_with, statement};
 use super::role::{Role, role};
 use super::verb::{Verb, verb};
@@ -77,6 +77,32 @@ impl<'t> Words<'t> {
     }
 }
 
+/// The name of the prepared statement that the text deallocates, if that is all that it does.
+pub fn deallocates(sql: &str) -> Option<String> {
+    // Read in two ways: by the setting of standard_conforming_strings, and as an escaped name.
+    if sql.contains('\\') || sql.contains("&\"") {
+        return None;
+    }
+    let tokens: Vec<_> = Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()?;
+    let tokens = match tokens.as_slice() {
+        [rest @ .., last] if last.is_symbol(";") => rest,
+        all => all,
+    };
+    let (first, rest) = tokens.split_first()?;
+    let name = match rest {
+        [name] => name,
+        [prepare, name] if prepare.is_word("PREPARE") => name,
+        _ => return None,
+    };
+    let quoted = name.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match quoted {
+        _ if !first.is_word("DEALLOCATE") || name.is_word("ALL") => None,
+        Some(quoted) => Some(quoted.replace("\"\"", "\"")),
+        // What is not ASCII is folded as the server's locale has it.
+        None => (name.kind == Kind::Word && name.text.is_ascii()).then(|| name.text.to_ascii_lowercase()),
+    }
+}
+
 fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
     words.iter().any(|word| token.is_word(word))
 }
@@ -84,6 +110,28 @@ fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_that_is_deallocated_is_told() {
+        for (sql, name) in [
+            ("DEALLOCATE one", Some("one")),
+            ("deallocate PREPARE One ;", Some("one")),
+            (r#"/* x */ DEALLOCATE "One ""more"" x""#, Some("One \"more\" x")),
+            (r#"DEALLOCATE "all""#, Some("all")),
+            ("DEALLOCATE prepare", Some("prepare")),
+            ("DEALLOCATE ALL", None),
+            ("DEALLOCATE PREPARE ALL", None),
+            ("DEALLOCATE one; SELECT 1", None),
+            ("DEALLOCATE 'one'", None),
+            ("DEALLOCATE one two", None),
+            ("SELECT one", None),
+            ("DEALLOCATE", None),
+            ("DEALLOCATE 1", None),
+            ("", None),
+        ] {
+            assert_eq!(deallocates(sql).as_deref(), name, "{sql}");
+        }
+    }
 
     #[test]
     fn what_stays_in_the_session_is_known() {

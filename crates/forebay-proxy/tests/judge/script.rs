@@ -117,22 +117,31 @@ pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
 }
 
-const NAMES: [&str; 4] = ["", "one", "two", "a rather long name of a statement"];
+pub(crate) const NAMES: [&str; 4] = ["", "one", "two", "a rather long name of a statement"];
+/// By SQL, of what may have been prepared by messages.
+const DEALLOCATED: [&str; 4] = [
+    "DEALLOCATE one",
+    "DEALLOCATE PREPARE two;",
+    "/* a name in quotes */ deallocate \"a rather long name of a statement\"",
+    "DEALLOCATE none",
+];
 const PORTALS: [&str; 3] = ["", "", "p"];
 
 struct Maker {
     random: StdRng,
     session: usize,
     may_pin: bool,
+    names: &'static [&'static str],
     next_id: u32,
 }
 
 impl Script {
-    pub(crate) fn new(seed: u64, session: usize, may_pin: bool, steps: usize) -> Self {
+    pub(crate) fn new(seed: u64, session: usize, may_pin: bool, names: &'static [&'static str], steps: usize) -> Self {
         let mut maker = Maker {
             random: StdRng::seed_from_u64(seed),
             session,
             may_pin,
+            names,
             next_id: u32::try_from(seed % 1_000_000).unwrap() * 1000,
         };
         let parameters = match maker.random.random_range(0..4) {
@@ -170,10 +179,11 @@ impl Maker {
     }
 
     fn step(&mut self) -> Step {
-        match self.random.random_range(0..10) {
-            0..=3 => Step::query(&self.sql()),
-            4 => Step::query(&self.several()),
-            5 => self.copy_in(),
+        match self.random.random_range(0..21) {
+            0..=7 => Step::query(&self.sql()),
+            8 | 9 => Step::query(&self.several()),
+            10 | 11 => self.copy_in(),
+            12 => Step::query(self.pick(&DEALLOCATED)),
             _ => self.pipeline(),
         }
     }
@@ -275,9 +285,9 @@ impl Maker {
     }
 
     fn messages(&mut self, step: &mut Step) {
-        let (name, portal) = (self.pick(&NAMES), self.pick(&PORTALS));
+        let (name, portal) = (self.pick(self.names), self.pick(&PORTALS));
         let is_binary = self.random.random_range(0..3) == 0;
-        match self.random.random_range(0..12) {
+        match self.random.random_range(0..13) {
             0..=2 => {
                 let mut sql = self.sql();
                 if sql.starts_with("DEALLOCATE") || sql.starts_with("DISCARD") {
@@ -306,6 +316,11 @@ impl Maker {
             }
             9 => step.named(b'C', if self.random.random() { b'S' } else { b'P' }, name),
             10 => step.named(b'D', b'S', name),
+            11 => {
+                step.parse(name, self.pick(&DEALLOCATED));
+                step.bind(portal, name, &[], false);
+                step.execute(portal, 0);
+            }
             _ => {
                 step.parse("", "SELECT generate_series(1, 4)");
                 step.bind(portal, "", &[], is_binary);
