@@ -112,7 +112,8 @@ impl Compiler<'_> {
         let Ok(common) = resolve::common_type(&types, "IN") else {
             return Ok(None);
         };
-        if !types.iter().all(|oid| resolve::implicitly(*oid, common)) {
+        // There are no arrays of arrays, which is what PostgreSQL would make of the list.
+        if facts::element_of(common).is_some() || !types.iter().all(|oid| resolve::implicitly(*oid, common)) {
             return Ok(None);
         }
         let not = if negated { "NOT " } else { "" };
