@@ -209,6 +209,12 @@ impl Session {
         &self.connection
     }
 
+    /// The same, for a job that the token interrupts where it takes long.
+    pub fn interruptible<R>(&self, token: &CancelToken, job: impl FnOnce(&Connection) -> R) -> R {
+        let _watching = Watching::start(&self.watch, Some(token));
+        job(&self.connection)
+    }
+
     pub(super) fn shared_connection(&self) -> Rc<Connection> {
         Rc::clone(&self.connection)
     }

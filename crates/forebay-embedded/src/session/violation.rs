@@ -2,9 +2,10 @@
 //!
 //! Promises: what is reported is true, and what cannot be known for certain is left out. Nothing is done before a statement has failed; then
 //! its rows are looked at again ([`Attempt`]), in the state that it met or, outside of a transaction, in one that it could have met: it has
-//! left nothing behind, so that failing for what is there now is as true an answer.
+//! left nothing behind, so that failing for what is there now is as true an answer. That takes a bounded time, whatever the statement is.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use forebay_sqlite::connection::Session as Connection;
 use forebay_write::{CancelToken, Parameters, StatementErrorKind, Value, WriteError};
@@ -15,6 +16,9 @@ use super::Session;
 use super::prepared::Prepared;
 use crate::sql::{self, Attempt, Definition, Question, Suspect};
 use forebay_pg_wire::error::WireError;
+
+/// So long it is looked for the row: the statement has ended, and neither its time-out nor a cancel would end this.
+const LOOK_MAX: Duration = Duration::from_millis(500);
 
 /// Of a value that a failing row holds, so many bytes are shown.
 const SHOWN_BYTES_MAX: usize = 64;
@@ -123,8 +127,10 @@ impl Session {
             *deferred = self.block.is_none();
         }
         let asked = suspect.clone();
-        let job = move |connection: &mut Connection| {
-            let connection = connection.connection();
+        let looking = CancelToken::with_deadline(Some(Instant::now() + LOOK_MAX));
+        let until = looking.clone();
+        let job = move |session: &mut Connection| {
+            let connection = session.connection();
             let settings = |name: &str| settings.value(name);
             let environment = sql::Environment {
                 user: &identity.user,
@@ -139,7 +145,8 @@ impl Session {
                 && table
                     .as_ref()
                     .is_none_or(|table| sql::shown(table) == sql::shown(&attempt.table))
-                && let Some(found) = look(connection, attempt, &parameters, &told).ok().flatten()
+                && let Ok(Some(found)) =
+                    session.interruptible(&until, |connection| look(connection, attempt, &parameters, &told))
             {
                 return Found::Whole(Box::new(found));
             }
@@ -160,7 +167,7 @@ impl Session {
                 _ => Found::Nothing,
             }
         };
-        let Ok(found) = self.on_source(&source, token, job).await else {
+        let Ok(found) = self.on_source(&source, &looking, job).await else {
             return answer;
         };
         let mut answer = answer;

@@ -279,3 +279,24 @@ fn the_text_of_a_number_is_immutable_and_that_of_a_moment_is_not() {
     );
     assert_eq!(client.ask("SELECT a FROM x WHERE lower(a::text) = '-7'"), "-7");
 }
+
+/// To look at the rows again would take hours, and nobody could end it.
+#[test]
+fn a_violation_is_told_soon_however_many_rows_there_are() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE many (id int); INSERT INTO many SELECT i FROM generate_series(1, 2000) i");
+    client.run("CREATE TABLE keyed (id int PRIMARY KEY, CHECK (id < 100))");
+    for (sql, state) in [
+        (
+            "INSERT INTO keyed SELECT a.id * 0 FROM many a, many b, many c LIMIT 8000000000",
+            "23505",
+        ),
+        (
+            "INSERT INTO keyed SELECT a.id + 100 FROM many a, many b, many c LIMIT 8000000000",
+            "23514",
+        ),
+    ] {
+        assert_eq!(client.query(sql).sqlstate(), state, "{sql}");
+    }
+}
