@@ -36,6 +36,22 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Option<Frame>, BadLength> {
     Ok(Some(Frame { tag, length }))
 }
 
+impl Frame {
+    /// Whether so much of it is here that it can be taken: all, or of a long one whose end does not matter the beginning.
+    pub(crate) fn can_be_taken(&self, here: usize) -> bool {
+        here >= self.length || (here >= WHOLE_BYTES_MAX && !matches!(self.tag, b'Q' | b'P'))
+    }
+}
+
+/// Whether a message can be taken from these bytes, if only to be refused.
+pub(crate) fn has_message(bytes: &[u8]) -> bool {
+    match frame(bytes) {
+        Ok(Some(frame)) => frame.can_be_taken(bytes.len()),
+        Ok(None) => false,
+        Err(_) => true,
+    }
+}
+
 /// The text up to the next zero, and what follows that.
 pub(crate) fn zero_terminated(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&byte| byte == 0)?;

@@ -9,11 +9,14 @@ use bytes::{Buf, Bytes};
 
 use crate::client::Client;
 use crate::end::End;
-use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
+use crate::frames::{self, HEADER_BYTES};
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::{Leaves, Statement, server_name};
+
+/// The number that `set_config` has in every PostgreSQL.
+const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
 
 impl State {
     /// Takes what came from the client, as far as it is whole.
@@ -32,14 +35,14 @@ impl State {
             let Some(frame) = frames::frame(input)? else {
                 return Ok(());
             };
-            let here = frame.length.min(input.len());
-            let is_whole = here == frame.length;
-            if !is_whole && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'Q' | b'P')) {
+            if !frame.can_be_taken(input.len()) {
                 return Ok(());
             }
+            let here = frame.length.min(input.len());
             if !self.take(frame.tag, &input[..here], server)? {
                 return Ok(());
             }
+            self.has_taken = true;
             input.advance(here);
             self.passing_in = frame.length - here;
         }
@@ -66,6 +69,7 @@ impl State {
             }
             b'F' => {
                 self.is_suspect = true;
+                self.has_unnamed |= body.starts_with(&SET_CONFIG);
                 self.ask(server, Asked::Query, false, None);
                 server.output.extend_from_slice(message);
             }

@@ -114,7 +114,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             has_unnamed: false,
             is_asking: false,
             leftovers: Leftovers::default(),
+            asked_in_vain: 0,
             is_pinned: false,
+            has_taken: false,
             passing_in: 0,
             passing_out: 0,
             is_passing_visible: false,
@@ -208,7 +210,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                         continue;
                     }
                 }
-                Ok(Some(_)) if self.state.passing_in == 0 => return Poll::Ready(Ok(true)),
+                // One that is still coming holds no server: it may come slowly, or never.
+                Ok(Some(frame)) if self.state.passing_in == 0 && frame.can_be_taken(self.client.input.len()) => {
+                    return Poll::Ready(Ok(true));
+                }
                 Ok(_) => {}
             }
             if self.state.passing_in > 0 {
