@@ -174,6 +174,8 @@ fn settings_of_the_users_own_by_any_way_are_no_strangers() {
         let mut client = Client::connect(&proxy, &database, &[]);
         client.send(&set);
         client.until(b'Z');
+        // What is left is asked behind the answer.
+        std::thread::sleep(Duration::from_millis(100));
         let mut stranger = Client::connect(&proxy, &database, &[]);
         stranger.send(&query(
             "SELECT 'sees ' || coalesce(current_setting('app.x', true), '') || coalesce(current_setting('app.x.y', true), '')",
