@@ -18,6 +18,8 @@ pub(crate) enum End {
     Stopped,
     #[error("the client broke the protocol: {0}")]
     Malformed(#[from] BadLength),
+    #[error("a message of {length} bytes is longer than max_message_bytes, which is {max}")]
+    TooLong { length: usize, max: usize },
     #[error("the server connection was lost: {0}")]
     Server(io::Error),
     #[error(transparent)]
@@ -35,6 +37,7 @@ pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
     match end {
         End::Unavailable(error) => put_fatal(out, error),
         End::Server(_) => put_error(out, "08006", &end.to_string(), None, None),
+        End::TooLong { .. } => put_error(out, "54000", &end.to_string(), None, None),
         End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
         End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
         End::Stopped => put_error(out, "57P01", &end.to_string(), None, None),

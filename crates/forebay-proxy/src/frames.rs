@@ -22,7 +22,12 @@ impl Frame {
     /// Whether so many bytes of a client's message are enough to take it: the whole, or the beginning of one that passes in pieces. What
     /// a text says, only its whole tells.
     pub(crate) fn can_be_taken(self, here: usize) -> bool {
-        here >= self.length || (here >= WHOLE_BYTES_MAX && !matches!(self.tag, b'Q' | b'P'))
+        here >= self.length || (here >= WHOLE_BYTES_MAX && !self.has_text())
+    }
+
+    /// Whether the whole of it must be held before it is passed on.
+    pub(crate) fn has_text(self) -> bool {
+        matches!(self.tag, b'Q' | b'P')
     }
 }
 
@@ -42,6 +47,15 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Option<Frame>, BadLength> {
     }
     let length = 1 + usize::try_from(length).expect("30 bits fit into a word");
     Ok(Some(Frame { tag, length }))
+}
+
+/// Whether a message can be taken from these bytes, if only to be refused.
+pub(crate) fn has_message(bytes: &[u8]) -> bool {
+    match frame(bytes) {
+        Ok(Some(frame)) => frame.can_be_taken(bytes.len()),
+        Ok(None) => false,
+        Err(_) => true,
+    }
 }
 
 /// The text up to the next zero, and what follows that.

@@ -15,6 +15,9 @@ use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::{Leaves, Statement, deallocated, server_name};
 
+/// The number that `set_config` has in every PostgreSQL.
+const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
+
 impl State {
     /// Takes what came from the client, as far as it is whole.
     pub(crate) fn pass_in<S>(&mut self, client: &mut Client<S>, server: &mut Server) -> Result<(), End> {
@@ -32,6 +35,12 @@ impl State {
             let Some(frame) = frames::frame(input)? else {
                 return Ok(());
             };
+            if frame.has_text() && frame.length > self.pool.max_message_bytes() {
+                return Err(End::TooLong {
+                    length: frame.length,
+                    max: self.pool.max_message_bytes(),
+                });
+            }
             if !frame.can_be_taken(input.len()) {
                 return Ok(());
             }
@@ -39,8 +48,8 @@ impl State {
             if !self.take(frame.tag, &input[..here], server)? {
                 return Ok(());
             }
+            self.has_taken = true;
             input.advance(here);
-            self.has_sent = true;
             self.passing_in = frame.length - here;
         }
     }
@@ -52,6 +61,8 @@ impl State {
             return Ok(false);
         }
         match tag {
+            // What was asked before is answered first, as far as it is answered by itself.
+            b'X' if !server.output.is_empty() || server.replies.awaits_ready() => return Ok(false),
             b'X' => return Err(End::Client),
             b'Q' => {
                 let text = body.strip_suffix(&[0]).unwrap_or(body);
@@ -68,6 +79,7 @@ impl State {
             }
             b'F' => {
                 self.is_suspect = true;
+                self.has_unnamed |= body.starts_with(&SET_CONFIG);
                 self.ask(server, Asked::Query, false, None);
                 server.output.extend_from_slice(message);
             }

@@ -46,6 +46,8 @@ pub(crate) struct Leftovers {
     pub(crate) settings: Settings,
     /// What keeps the session where it is.
     pub(crate) pins: Vec<String>,
+    /// There was none.
+    pub(crate) is_refused: bool,
 }
 
 impl Leftovers {

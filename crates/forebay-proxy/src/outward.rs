@@ -64,6 +64,8 @@ impl State {
                 b'D' if self.is_asking && !is_visible => {
                     self.leftovers.take(&bytes[..here], self.pool.user(), server.is_used_up);
                 }
+                // Its own time limit, or a cancel that came late: what is left is not known.
+                b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
                 b'E' => {
                     if let Some(Note::Uses { name } | Note::Named { name, .. }) = &reply.failed
@@ -108,6 +110,7 @@ impl State {
                 Some(Note::Set) => {
                     client.output.extend_from_slice(&server.input[from..at]);
                     from = at;
+                    self.registration.running.set(Some(server.cancel.clone()));
                     self.tell(client, server);
                 }
                 Some(Note::Leftovers) => self.settle_up(server),

@@ -24,6 +24,8 @@ pub struct Limits {
     pub max_waiting: usize,
     /// How long each may.
     pub max_wait: Duration,
+    /// The longest text of a client, with what comes with it: the whole of it is held.
+    pub max_message_bytes: usize,
     /// How long a server connection is kept that nobody uses.
     pub idle_timeout: Duration,
     /// How long one is kept all in all: its server's memory of it grows.
@@ -36,6 +38,7 @@ impl Default for Limits {
             max_connections: 20,
             max_waiting: 10_000,
             max_wait: Duration::from_secs(30),
+            max_message_bytes: 64 << 20,
             idle_timeout: Duration::from_secs(600),
             lifetime: Duration::from_secs(3600),
         }
@@ -88,6 +91,11 @@ impl Pool {
             places: Places::new(limits.max_connections, limits.max_waiting),
             statements: Statements::default(),
         }
+    }
+
+    /// The longest text of a client.
+    pub(crate) fn max_message_bytes(&self) -> usize {
+        self.limits.max_message_bytes
     }
 
     /// As whom it connects.

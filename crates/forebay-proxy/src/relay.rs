@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::client::Client;
 use crate::end::End;
-use crate::frames::WHOLE_BYTES_MAX;
+use crate::frames::{self, WHOLE_BYTES_MAX};
 use crate::server::Server;
 use crate::state::State;
 
@@ -87,7 +87,10 @@ pub(crate) fn poll_relay<S: AsyncRead + AsyncWrite + Unpin>(
         if has_moved || before != (client.input.len(), client.output.len(), server.output.len()) {
             continue;
         }
-        if client.input.len() < WHOLE_BYTES_MAX || server.output.len() < UNSENT_BYTES_MAX {
+        // What is there and waits needs no more behind it.
+        // Who has said that he goes is not to be seen going before he is done.
+        let says_farewell = client.input.first() == Some(&b'X');
+        if !says_farewell && (client.input.len() < WHOLE_BYTES_MAX || !frames::has_message(&client.input)) {
             match poll_read(client, context) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(1..)) => continue,

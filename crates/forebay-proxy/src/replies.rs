@@ -72,6 +72,8 @@ pub(crate) struct Replies<N> {
     /// An error ended a copy that had a Sync behind its beginning: whether that Sync is answered, nobody can tell.
     is_uncertain: bool,
     had_early_sync: bool,
+    /// What was asked by the extended protocol has no Sync behind it yet: its transaction is not over, whatever ReadyForQuery said last.
+    is_in_group: bool,
 }
 
 impl<N> Default for Replies<N> {
@@ -84,15 +86,16 @@ impl<N> Default for Replies<N> {
             is_copying_in: false,
             is_uncertain: false,
             had_early_sync: false,
+            is_in_group: false,
         }
     }
 }
 
 impl<N> Replies<N> {
-    /// Whether all that was asked is answered.
+    /// Whether all that was asked is answered, and nothing is begun that a Sync is to end.
     pub(crate) fn is_empty(&self) -> bool {
         let is_answered = |expected: &Expected<N>| matches!(expected.asked, Asked::CopyEnd | Asked::Nothing);
-        !self.is_skipping && self.expected.iter().all(is_answered)
+        !self.is_skipping && !self.is_in_group && self.expected.iter().all(is_answered)
     }
 
     /// Whether the answers can no longer be told apart.
@@ -115,6 +118,11 @@ impl<N> Replies<N> {
         let mut asked = self.expected.iter().rev().map(|expected| expected.asked);
         let last = asked.find(|asked| !matches!(asked, Asked::CopyEnd | Asked::Nothing));
         !self.is_skipping && !self.is_copying_in && last.is_none_or(|last| matches!(last, Asked::Query | Asked::Sync))
+    }
+
+    /// Whether a ReadyForQuery is still to come.
+    pub(crate) fn awaits_ready(&self) -> bool {
+        self.last_ready.is_some_and(|ready| self.is_awaited(ready))
     }
 
     /// Whether what was asked at this place has no full answer yet.
@@ -140,6 +148,11 @@ impl<N> Replies<N> {
         if self.is_copying_in && asked == Asked::Sync && !self.ends_copy() {
             self.had_early_sync = true;
             return note;
+        }
+        match asked {
+            Asked::Parse | Asked::Bind | Asked::Describe | Asked::Execute | Asked::Close => self.is_in_group = true,
+            Asked::Query | Asked::Sync => self.is_in_group = false,
+            Asked::CopyEnd | Asked::Nothing => {}
         }
         if matches!(asked, Asked::Query | Asked::Sync) {
             self.last_ready = Some(self.next_place());
@@ -169,8 +182,15 @@ impl<N> Replies<N> {
         };
         let asked = front.map(|front| front.asked);
         let is_answered = match (tag, asked) {
-            // Notices, notifications, settings: at any time.
-            (b'N' | b'A' | b'S', _) => false,
+            // What the client listens to, also while we ask.
+            (b'A', _) => {
+                return Ok(Reply {
+                    is_visible: true,
+                    ..seen
+                });
+            }
+            // Notices, settings: at any time.
+            (b'N' | b'S', _) => false,
             (b'1', Some(Asked::Parse))
             | (b'2', Some(Asked::Bind))
             | (b'3', Some(Asked::Close))
@@ -234,6 +254,9 @@ impl<N> Replies<N> {
     fn begin_copy(&mut self) {
         self.is_copying_in = true;
         self.had_early_sync = false;
+        // Of its own the Sync is still to come.
+        self.is_in_group |=
+            self.expected.front().is_some_and(|front| front.asked == Asked::Execute) && !self.ends_copy();
         for expected in self.expected.iter_mut().skip(1) {
             match expected.asked {
                 Asked::CopyEnd => break,
@@ -310,7 +333,7 @@ mod tests {
             ("Q", "EZ"),
             ("Q", "HddcCZ"),
             ("Qx", "GCZ"),
-            ("PBDESPBE", "12TDDCZ12C"),
+            ("PBDESPBES", "12TDDCZ12CZ"),
             ("DBDES", "tn2nIZ"),
             ("BESES", "2DsZDCZ"),
             ("ES", "NSACZ"),
@@ -328,6 +351,16 @@ mod tests {
         let mut replies = asked("PBESBS");
         assert_eq!(say(&mut replies, "1E").as_deref(), Ok("E"));
         assert_eq!(say(&mut replies, "Z2Z").as_deref(), Ok(""));
+        assert!(replies.is_empty());
+    }
+
+    #[test]
+    fn what_no_sync_has_ended_is_not_over_though_it_is_answered() {
+        let mut replies = asked("PBE");
+        assert_eq!(say(&mut replies, "12C").as_deref(), Ok(""));
+        assert!(!replies.is_empty(), "its transaction is open");
+        assert_eq!(replies.ask(Asked::Sync, false, None), None);
+        assert_eq!(say(&mut replies, "Z").as_deref(), Ok(""));
         assert!(replies.is_empty());
     }
 
@@ -356,6 +389,15 @@ mod tests {
         assert!(replies.receive(b'2', &mut undone).unwrap().is_visible);
         let failed = replies.receive(b'E', &mut undone).unwrap();
         assert!(failed.is_visible && failed.failed == Some('q') && undone.is_empty());
+    }
+
+    #[test]
+    fn what_is_listened_to_is_the_clients_also_where_we_ask() {
+        let mut replies = Replies::<char>::default();
+        assert_eq!(replies.ask(Asked::Query, true, None), None);
+        let mut undone = Vec::new();
+        assert!(replies.receive(b'A', &mut undone).unwrap().is_visible);
+        assert!(!replies.receive(b'C', &mut undone).unwrap().is_visible);
     }
 
     #[test]

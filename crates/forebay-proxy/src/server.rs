@@ -131,13 +131,17 @@ impl Server {
 
     /// Whether nothing is asked and unanswered, no transaction is open, and nobody is cancelling what runs.
     pub(crate) fn is_clean(&self) -> bool {
+        self.is_settled() && self.cancel.requests.load(Ordering::Acquire) == 0
+    }
+
+    /// The same, whether or not somebody is cancelling what ran: no one waits for the end of that, and what is given back meanwhile is closed.
+    pub(crate) fn is_settled(&self) -> bool {
         !self.is_over
             && self.status == b'I'
             && self.replies.is_empty()
             && !self.replies.is_uncertain()
             && self.input.is_empty()
             && self.output.is_empty()
-            && self.cancel.requests.load(Ordering::Acquire) == 0
     }
 
     /// Reads what is there into `room`.

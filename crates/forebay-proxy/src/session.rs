@@ -108,14 +108,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             base: settings,
             last: None,
             lease: 0,
-            has_sent: false,
             told,
             is_suspect: false,
             named: BTreeSet::new(),
             has_unnamed: false,
             is_asking: false,
             leftovers: Leftovers::default(),
+            asked_in_vain: 0,
             is_pinned: false,
+            has_taken: false,
             passing_in: 0,
             passing_out: 0,
             is_passing_visible: false,
@@ -215,7 +216,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                         continue;
                     }
                 }
-                // Who sends slowly holds no connection meanwhile.
+                Ok(Some(frame)) if frame.has_text() && frame.length > self.state.pool.max_message_bytes() => {
+                    return Poll::Ready(Err(End::TooLong {
+                        length: frame.length,
+                        max: self.state.pool.max_message_bytes(),
+                    }));
+                }
+                // One that is still coming holds no server: it may come slowly, or never.
                 Ok(Some(frame)) if frame.can_be_taken(self.client.input.len()) => {
                     return Poll::Ready(Ok(true));
                 }

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The setting that says what may be set.
+const ROLE: &str = "role";
+
 /// What is set, by name, as `pg_settings` shows it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Settings {
@@ -25,14 +28,24 @@ impl Settings {
 
     /// The statement that brings a connection on which `self` is set to `wanted`; none where they are equal.
     pub(crate) fn change_to(&self, wanted: &Self) -> Option<String> {
+        if self == wanted {
+            return None;
+        }
         let mut text = String::new();
-        for name in self.by_name.keys().filter(|name| !wanted.by_name.contains_key(*name)) {
+        // What may be set depends on the role: all is set by who has logged in, and the role last.
+        let had_role = self.by_name.contains_key(ROLE);
+        if had_role {
+            let _ = write!(text, "RESET \"{ROLE}\";");
+        }
+        let gone = self.by_name.keys().filter(|name| !wanted.by_name.contains_key(*name));
+        for name in gone.filter(|name| *name != ROLE) {
             let quoted = quoted_name(name);
             let _ = write!(text, "RESET {quoted};");
         }
         let mut separator = "SELECT ";
-        for (name, value) in &wanted.by_name {
-            if self.by_name.get(name) != Some(value) {
+        let role = wanted.by_name.get_key_value(ROLE);
+        for (name, value) in wanted.by_name.iter().filter(|(name, _)| *name != ROLE).chain(role) {
+            if self.by_name.get(name) != Some(value) || name == ROLE {
                 let (name, value) = (quoted_text(name), quoted_text(value));
                 let _ = write!(text, "{separator}pg_catalog.set_config({name},{value},false)");
                 separator = ",";
@@ -82,6 +95,23 @@ mod tests {
             Some(
                 "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
                  pg_catalog.set_config('a.b','c',false)"
+            )
+        );
+    }
+
+    #[test]
+    fn the_role_goes_first_and_comes_last() {
+        let from = settings(&[("log_statement", "all"), ("role", "a")]);
+        assert_eq!(
+            from.change_to(&settings(&[("work_mem", "64")])).as_deref(),
+            Some("RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('work_mem','64',false)")
+        );
+        assert_eq!(
+            from.change_to(&settings(&[("role", "a"), ("track_counts", "off")]))
+                .as_deref(),
+            Some(
+                "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
+                 pg_catalog.set_config('role','a',false)"
             )
         );
     }

@@ -20,6 +20,9 @@ use crate::server::{Note, Reported, Server};
 use crate::settings::Settings;
 use crate::statements::{Leaves, Named, Names, Statement};
 
+/// What is left is asked again so often, where the asking was cancelled.
+const IN_VAIN_MAX: usize = 3;
+
 /// What is the client's own, wherever it runs.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -34,8 +37,6 @@ pub(crate) struct State {
     pub(crate) last: Option<Lent>,
     /// How many times it has been lent a connection.
     pub(crate) lease: u64,
-    /// Something of the client's was sent since.
-    pub(crate) has_sent: bool,
     /// What the client was told of its settings.
     pub(crate) told: Arc<Reported>,
     /// What has run may have left something.
@@ -47,8 +48,12 @@ pub(crate) struct State {
     /// What is left was asked, and the answer is coming.
     pub(crate) is_asking: bool,
     pub(crate) leftovers: Leftovers,
+    /// How often there was no answer, one after the other.
+    pub(crate) asked_in_vain: usize,
     /// The session stays on its server connection.
     pub(crate) is_pinned: bool,
+    /// Something of the client's was taken since it has the connection.
+    pub(crate) has_taken: bool,
     /// Bytes of a message that is passing through to the server.
     pub(crate) passing_in: usize,
     /// The same, to the client, and whether it is the client's to see.
@@ -66,15 +71,17 @@ pub(crate) struct State {
 impl State {
     /// Brings a server connection to what the client has set.
     pub(crate) fn settle_in(&mut self, server: &mut Server) {
-        self.registration.running.set(Some(server.cancel.clone()));
         self.lease += 1;
-        self.has_sent = false;
+        self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();
         if !Arc::ptr_eq(&server.settings, &self.settings)
             && let Some(change) = server.settings.change_to(&self.settings)
         {
+            // Nothing runs for the client before that is done: a cancel is not to hit it.
             server.ask(&change, Note::Set);
+        } else {
+            self.registration.running.set(Some(server.cancel.clone()));
         }
         server.settings = Arc::clone(&self.settings);
     }
@@ -96,11 +103,12 @@ impl State {
             server.ask(&leftovers::ask(&self.named), Note::Leftovers);
             return false;
         }
-        if self.is_pinned || self.is_asking || !server.is_clean() {
+        if self.is_pinned || self.is_asking || !server.is_settled() {
             return false;
         }
-        // Whoever goes on at once goes on here, unless others wait; but never for nothing.
-        client.input.is_empty() || (self.has_sent && self.pool.is_waited_for())
+        // Whoever goes on at once goes on here, unless others wait. Nobody goes before he was served: with what each has to set first, those
+        // who wait would hand the connection round for ever.
+        !frames::has_message(&client.input) || (self.has_taken && self.pool.is_waited_for())
     }
 
     /// Whether nothing is under way on the connection that the session keeps, and no transaction is open.
@@ -194,6 +202,15 @@ impl State {
     pub(crate) fn settle_up(&mut self, server: &mut Server) {
         self.is_asking = false;
         let mut left = std::mem::take(&mut self.leftovers);
+        if left.is_refused && self.asked_in_vain < IN_VAIN_MAX {
+            self.asked_in_vain += 1;
+            self.is_suspect = true;
+            return;
+        }
+        if left.is_refused {
+            left.pins.push("what cannot be asked".to_owned());
+        }
+        self.asked_in_vain = 0;
         if self.has_unnamed {
             left.pins.push("settings of unknown names".to_owned());
         }

@@ -4,7 +4,7 @@
 //! differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
 use forebay_sql::{deallocates, may_leave_something, settings_named};
@@ -285,20 +285,21 @@ impl Prepared {
     }
 }
 
-/// What the server's names begin with.
-const PREFIX: &str = "forebay:";
+/// What the server's names begin with: nobody's guess, for a client may name what it likes, also what it never prepared.
+static PREFIX: LazyLock<String> = LazyLock::new(|| format!("forebay:{:016x}:", rand::random::<u64>()));
 
 /// The server's name of a statement.
 pub(crate) fn server_name(number: u64) -> String {
-    format!("{PREFIX}{number}")
+    format!("{}{number}", *PREFIX)
 }
 
 /// What the server says of a statement, by the client's name for it; none where it names none.
 pub(crate) fn in_the_clients_words(said: &[u8], name: &[u8]) -> Option<Vec<u8>> {
-    let begin = said.windows(PREFIX.len()).position(|part| part == PREFIX.as_bytes())?;
-    let digits = said[begin + PREFIX.len()..]
+    let prefix = PREFIX.as_bytes();
+    let begin = said.windows(prefix.len()).position(|part| part == prefix)?;
+    let digits = said[begin + prefix.len()..]
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
         .count();
-    Some([&said[..begin], name, &said[begin + PREFIX.len() + digits..]].concat())
+    Some([&said[..begin], name, &said[begin + prefix.len() + digits..]].concat())
 }

@@ -485,7 +485,6 @@ impl Settings {
         ];
         let of_the_database = [
             ("database", self.database.is_some()),
-            ("max_message_bytes", self.max_message_bytes.is_some()),
             ("max_input_bytes", self.max_input_bytes.is_some()),
             ("max_result_bytes", self.max_result_bytes.is_some()),
             ("statement_timeout", self.statement_timeout.is_some()),
@@ -524,6 +523,9 @@ impl Settings {
             max_connections: self.max_server_connections.unwrap_or(default.max_connections),
             max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
             max_wait: span(self.server_wait_timeout, default.max_wait),
+            max_message_bytes: self
+                .max_message_bytes
+                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
             idle_timeout: span(self.server_idle_timeout, default.idle_timeout),
             lifetime: span(self.server_lifetime, default.lifetime),
         };

@@ -35,21 +35,23 @@ const PASSWORD: &str = "se'cr@t\u{e9}";
 /// One server for all tests that do not end it.
 fn postgres() -> &'static Postgres {
     static SERVER: OnceLock<Postgres> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let server = started();
-        let mut client = straight(&server);
-        for user in ["scram", "hashed", "clear", "changes", "trusted"] {
-            let encryption = if user == "hashed" { "md5" } else { "scram-sha-256" };
-            let password = PASSWORD.replace('\'', "''");
-            for sql in [
-                format!("SET password_encryption = '{encryption}'"),
-                format!("CREATE ROLE {user} LOGIN PASSWORD '{password}'"),
-            ] {
-                client.query(&sql).expect(&sql);
-            }
+    SERVER.get_or_init(started_with_users)
+}
+
+fn started_with_users() -> Postgres {
+    let server = started();
+    let mut client = straight(&server);
+    for user in ["scram", "hashed", "clear", "changes", "trusted"] {
+        let encryption = if user == "hashed" { "md5" } else { "scram-sha-256" };
+        let password = PASSWORD.replace('\'', "''");
+        for sql in [
+            format!("SET password_encryption = '{encryption}'"),
+            format!("CREATE ROLE {user} LOGIN PASSWORD '{password}'"),
+        ] {
+            client.query(&sql).expect(&sql);
         }
-        server
-    })
+    }
+    server
 }
 
 fn started() -> Postgres {

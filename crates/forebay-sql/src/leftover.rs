@@ -80,6 +80,19 @@ const WATCHED: [&str; 23] = [
     "xpath_table",
 ];
 
+/// Of these, the functions that run a text of their argument's, which may set anything.
+const RUNS_A_TEXT: [&str; 9] = [
+    "connectby",
+    "crosstab",
+    "cursor_to_xml",
+    "query_to_xml",
+    "query_to_xml_and_xmlschema",
+    "query_to_xmlschema",
+    "ts_rewrite",
+    "ts_stat",
+    "xpath_table",
+];
+
 /// Whether what the text does may outlive its transaction, in its session.
 pub fn may_leave_something(sql: &str) -> bool {
     // Read in two ways: by the setting of standard_conforming_strings, and as an escaped name.
@@ -123,12 +136,21 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
         let rest = &tokens[at + 1..];
         if token.is_word("SET") {
             let skipped = usize::from(rest.first().is_some_and(|next| is_one_of(next, &["SESSION", "LOCAL"])));
-            if let [first, dot, second, ..] = &rest[skipped..]
-                && dot.is_symbol(".")
-                && let (Some(first), Some(second)) = (name(first), name(second))
-            {
-                named.push(format!("{first}.{second}"));
+            let mut whole = String::new();
+            // Of as many parts as there are dots; one in quotes may have dots of its own.
+            for pair in rest[skipped..].chunks(2) {
+                let Some(part) = name(&pair[0]) else { break };
+                whole.push_str(&part);
+                if !pair.get(1).is_some_and(|dot| dot.is_symbol(".")) {
+                    break;
+                }
+                whole.push('.');
             }
+            if whole.contains('.') {
+                named.push(whole);
+            }
+        } else if is_one_of(token, &RUNS_A_TEXT) {
+            return None;
         } else if name(token).is_some_and(|name| name == "set_config") {
             match rest {
                 // Anything but one string in full is put together where nobody sees it.
@@ -137,7 +159,8 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
             }
         } else if token.kind == Kind::Text && begins_with_do(&tokens[..at]) {
             let body = token.text.to_ascii_lowercase();
-            if body.contains("set_config") || body.contains("set ") {
+            let sets = |at: usize| !body[at..].starts_with(|next: char| next.is_alphanumeric() || next == '_');
+            if body.contains("set_config") || body.match_indices("set").any(|(at, set)| sets(at + set.len())) {
                 return None;
             }
         }
@@ -199,6 +222,16 @@ mod tests {
                 Some(vec!["a.b", "it's"]),
             ),
             ("set work_mem = '1MB'; update t set a.b = 1", Some(vec!["a.b"])),
+            (
+                "set \"app.who\" = 'x'; set a.b.c = 1; set \"a.b\".\"C\" = 1",
+                Some(vec!["app.who", "a.b.c", "a.b.C"]),
+            ),
+            ("do $$begin set\tapp.x = 'y'; end$$", None),
+            ("do $$begin perform 1 offset_of; end$$", Some(vec![])),
+            (
+                "select query_to_xml('select set_config(''a.b'',''c'',false)', true, false, '')",
+                None,
+            ),
             ("select set_config($1, $2, false)", None),
             ("select set_config('a' || 'b', 'x', false)", None),
             ("do $$begin perform set_config('a.b', 'c', false); end$$", None),

@@ -13,6 +13,8 @@ pub(crate) struct Client {
     stream: TcpStream,
     settings: BTreeMap<String, String>,
     has_failed: bool,
+    /// Of cancels: process number and secret.
+    key: Vec<u8>,
 }
 
 /// Numbers of objects that were made here; those of the system are the same everywhere.
@@ -34,6 +36,7 @@ impl Client {
             stream,
             settings: BTreeMap::new(),
             has_failed: false,
+            key: Vec::new(),
         };
         client.answers(1);
         client
@@ -59,6 +62,42 @@ impl Client {
         self.answers(step.ready)
     }
 
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn wait_at_most(&self, time: Duration) {
+        self.stream.set_read_timeout(Some(time)).unwrap();
+    }
+
+    /// All messages up to one of this kind, or the end: the first byte of each, and what of it is text.
+    pub(crate) fn until(&mut self, tag: u8) -> String {
+        let mut told = String::new();
+        loop {
+            let mut header = [0; 5];
+            if let Err(error) = self.stream.read_exact(&mut header) {
+                let _ = write!(told, "ended: {:?}", error.kind());
+                return told;
+            }
+            let mut body = vec![0; u32::from_be_bytes(*header.last_chunk().unwrap()) as usize - 4];
+            self.stream.read_exact(&mut body).unwrap();
+            let _ = writeln!(told, "{} {}", char::from(header[0]), String::from_utf8_lossy(&body));
+            if header[0] == tag {
+                return told;
+            }
+        }
+    }
+
+    /// Asks that what runs be cancelled, and waits until that was heard.
+    pub(crate) fn cancel(&self, address: &str) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = u32::try_from(self.key.len() + 8).unwrap().to_be_bytes();
+        stream
+            .write_all(&[&length[..], &80_877_102_u32.to_be_bytes(), &self.key].concat())
+            .unwrap();
+        let _ = stream.read(&mut [0]);
+    }
+
     /// All messages up to so many ReadyForQuery, one a line.
     fn answers(&mut self, ready: usize) -> String {
         let mut told = String::new();
@@ -80,7 +119,10 @@ impl Client {
                         .insert(name.to_owned(), value.trim_end_matches('\0').to_owned());
                     continue;
                 }
-                b'K' => continue,
+                b'K' => {
+                    self.key = body;
+                    continue;
+                }
                 b'A' => body[..4].fill(0),
                 b'T' => mask_tables(&mut body),
                 b'Z' => {

@@ -10,6 +10,7 @@
 )]
 
 mod client;
+mod edges;
 mod front;
 mod script;
 

@@ -48,35 +48,52 @@ fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
     assert_eq!(options.batch_max_items, 4096, "default");
 }
 
+/// What the embedded database is told.
+const OF_THE_DATABASE: [(&str, &str); 12] = [
+    ("database", "x.db"),
+    ("max_input_bytes", "3MiB"),
+    ("max_result_bytes", "2MiB"),
+    ("statement_timeout", "1s"),
+    ("busy_timeout", "2s"),
+    ("idle_transaction_timeout", "3s"),
+    ("idle_snapshot_timeout", "10s"),
+    ("stall_timeout", "11s"),
+    ("batch_max_items", "6"),
+    ("batch_max_wait", "7ms"),
+    ("readers", "8"),
+    ("synchronous", "normal"),
+];
+/// What a proxy is told.
+const OF_THE_PROXY: [(&str, &str); 7] = [
+    ("upstream", "postgresql://127.0.0.1/app"),
+    ("max_server_connections", "3"),
+    ("max_waiting", "7"),
+    ("server_wait_timeout", "5s"),
+    ("server_idle_timeout", "6s"),
+    ("server_lifetime", "7s"),
+    ("trust_loopback", "true"),
+];
+/// What both are told.
+const OF_BOTH: [(&str, &str); 11] = [
+    ("listen", "127.0.0.1:1"),
+    ("http", "off"),
+    ("users", "u"),
+    ("insecure", "true"),
+    ("tls_certificate", "c.pem"),
+    ("tls_key", "k.pem"),
+    ("require_tls", "true"),
+    ("max_connections", "5"),
+    ("max_message_bytes", "1MiB"),
+    ("startup_timeout", "4s"),
+    ("drain_timeout", "9s"),
+];
+
 /// Every key in the file and on the command line, each with a value that is not the default.
 #[test]
 fn file_and_command_line_have_the_same_keys() {
-    let given = [
-        ("database", "x.db"),
-        ("listen", "127.0.0.1:1"),
-        ("http", "off"),
-        ("users", "u"),
-        ("insecure", "true"),
-        ("tls_certificate", "c.pem"),
-        ("tls_key", "k.pem"),
-        ("require_tls", "true"),
-        ("max_connections", "5"),
-        ("max_message_bytes", "1MiB"),
-        ("max_input_bytes", "3MiB"),
-        ("max_result_bytes", "2MiB"),
-        ("statement_timeout", "1s"),
-        ("busy_timeout", "2s"),
-        ("idle_transaction_timeout", "3s"),
-        ("idle_snapshot_timeout", "10s"),
-        ("stall_timeout", "11s"),
-        ("startup_timeout", "4s"),
-        ("batch_max_items", "6"),
-        ("batch_max_wait", "7ms"),
-        ("readers", "8"),
-        ("drain_timeout", "9s"),
-        ("synchronous", "normal"),
-        ("log", "debug"),
-    ];
+    let log = [("log", "debug")];
+    let database = [&OF_BOTH[..], &OF_THE_DATABASE, &log].concat();
+    let proxy = [&OF_BOTH[..], &OF_THE_PROXY, &log].concat();
     let keys: Vec<_> = CommandLine::command()
         .get_arguments()
         .map(|argument| argument.get_id().to_string())
@@ -85,8 +102,29 @@ fn file_and_command_line_have_the_same_keys() {
         .iter()
         .filter(|key| !["config", "help", "version"].contains(&key.as_str()))
     {
-        assert!(given.iter().any(|(name, _)| name == key), "{key} is not tested");
+        let is_tested = [&database, &proxy]
+            .iter()
+            .any(|given| given.iter().any(|(name, _)| name == key));
+        assert!(is_tested, "{key} is not tested");
     }
+    let of_the_database = same_in_both(&database);
+    assert_eq!(of_the_database.tls.as_ref().unwrap().key, Path::new("k.pem"));
+    assert_eq!(
+        (of_the_database.http, of_the_database.synchronous),
+        (None, Synchronous::Normal)
+    );
+    let of_the_proxy = same_in_both(&proxy).upstream.unwrap();
+    let limits = of_the_proxy.limits;
+    assert_eq!(
+        (limits.max_connections, limits.max_waiting, limits.max_message_bytes),
+        (3, 7, 1 << 20)
+    );
+    let times = [limits.max_wait, limits.idle_timeout, limits.lifetime].map(|time| time.as_secs());
+    assert_eq!((times, of_the_proxy.trusts_loopback), ([5, 6, 7], true));
+}
+
+/// What is given in a file, and on the command line.
+fn same_in_both(given: &[(&str, &str)]) -> Options {
     let text: String = given
         .iter()
         .map(|(key, text)| {
@@ -106,8 +144,7 @@ fn file_and_command_line_have_the_same_keys() {
         .collect();
     let from_line = options(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(from_file, from_line);
-    assert_eq!(from_file.tls.as_ref().unwrap().key, Path::new("k.pem"));
-    assert_eq!((from_file.http, from_file.synchronous), (None, Synchronous::Normal));
+    from_file
 }
 
 /// The same options in the same order, with the same defaults, whatever the commas, quotes and blanks they are written with.
@@ -216,7 +253,7 @@ fn every_option_says_its_true_default() {
     let mut command = CommandLine::command();
     command.build();
     command.clone().debug_assert();
-    let mut given = Vec::new();
+    let (mut given, mut of_the_proxy) = (Vec::new(), vec!["--upstream=postgresql://127.0.0.1/app".to_owned()]);
     for argument in command
         .get_arguments()
         .filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
@@ -225,12 +262,13 @@ fn every_option_says_its_true_default() {
         let (_, default) = help.split_once("[default: ").expect(&help);
         let default = default.strip_suffix(']').expect(&help);
         if default != "none" && argument.get_id() != "readers" {
-            given.push(format!("--{}={default}", argument.get_long().unwrap()));
+            let is_of_the_proxy = OF_THE_PROXY.iter().any(|(name, _)| argument.get_id() == name);
+            let one = if is_of_the_proxy { &mut of_the_proxy } else { &mut given };
+            one.push(format!("--{}={default}", argument.get_long().unwrap()));
         }
     }
-    assert!(given.len() > 15);
-    assert_eq!(
-        options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap(),
-        Options::default()
-    );
+    assert!(given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len());
+    let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    assert_eq!(of(&given), Options::default());
+    assert_eq!(of(&of_the_proxy), of(&of_the_proxy[..1]));
 }

@@ -116,3 +116,29 @@ fn a_transaction_that_does_not_finish_is_ended() {
     assert_eq!(busy.last_words()[0].failure().sqlstate(), "57P01");
     assert!(proxy.wait(Duration::from_secs(20)).unwrap().unwrap().success());
 }
+
+/// As drivers do that send what they have and close: what was asked before the farewell is done.
+#[test]
+fn what_was_asked_before_the_farewell_is_done() {
+    let server = postgres();
+    let proxy = proxy(server, &[]);
+    straight(server).run("CREATE TABLE farewell (i int)");
+    for i in 0..20 {
+        let mut client = at(proxy.address());
+        let all = [
+            crate::client::query(&format!("INSERT INTO farewell VALUES ({i})")),
+            crate::client::message(b'X', &[]),
+        ];
+        client.send(&all.concat());
+    }
+    while straight(server).ask("SELECT count(*) FROM farewell") != "20" {}
+    straight(server).run("DROP TABLE farewell");
+}
+
+#[test]
+fn a_text_that_is_too_long_is_refused_before_it_is_there() {
+    let proxy = proxy(postgres(), &["--max-message-bytes", "100000"]);
+    let mut client = at(proxy.address());
+    client.send(&[&b"Q"[..], &200_000_u32.to_be_bytes(), b"SELECT "].concat());
+    assert_eq!(client.last_words()[0].failure().sqlstate(), "54000");
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use testbed::Folder;
 
-use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, straight};
+use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, started_with_users, straight};
 
 /// As whom one is let in, or what one is told.
 async fn log_in(address: SocketAddr, user: &str, database: &str, password: Option<&str>) -> Result<String, String> {
@@ -77,7 +77,8 @@ async fn many_connections_need_the_password_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_password_is_asked_for_at_the_database() {
-    let server = postgres();
+    // Of its own, for it ends connections.
+    let server = &started_with_users();
     let proxy = proxy(server, &[]);
     let me = |password: &'static str| log_in(proxy.address(), "changes", "postgres", Some(password));
     assert_eq!(me(PASSWORD).await.as_deref(), Ok("changes postgres"));
@@ -90,6 +91,7 @@ async fn a_changed_password_is_asked_for_at_the_database() {
     assert!(me(PASSWORD).await.is_err(), "and the old one no more");
     straight(server).run("ALTER ROLE changes NOLOGIN");
     straight(server).run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'changes'");
+    while straight(server).ask("SELECT count(*) FROM pg_stat_activity WHERE usename = 'changes'") != "0" {}
     // There is no connection any more, and none can be made: what was known is forgotten with that.
     let refused = me("another").await.unwrap_err();
     assert!(

@@ -1,0 +1,207 @@
+//! Edges that no generated session reaches: each was a fault once.
+
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::{database, front};
+
+fn message(tag: u8, body: &[&[u8]]) -> Vec<u8> {
+    let body = body.concat();
+    let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+    [&[tag], &length[..], &body].concat()
+}
+
+fn query(text: &str) -> Vec<u8> {
+    message(b'Q', &[text.as_bytes(), &[0]])
+}
+
+fn parse(name: &str, text: &str) -> Vec<u8> {
+    message(b'P', &[name.as_bytes(), &[0], text.as_bytes(), &[0, 0, 0]])
+}
+
+fn bind(portal: &str, name: &str) -> Vec<u8> {
+    message(b'B', &[portal.as_bytes(), &[0], name.as_bytes(), &[0; 7]])
+}
+
+fn execute(portal: &str, rows: u32) -> Vec<u8> {
+    message(b'E', &[portal.as_bytes(), &[0], &rows.to_be_bytes()])
+}
+
+const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+const FLUSH: [u8; 5] = [b'H', 0, 0, 0, 4];
+
+/// A proxy of so many connections in front of a database of its own.
+fn proxy(name: &str, connections: usize) -> (String, String) {
+    let upstream = database(name);
+    (front::start(&upstream, connections), name.to_owned())
+}
+
+#[test]
+fn what_is_flushed_and_not_synced_is_one_transaction_still() {
+    let (proxy, database) = proxy("edge_flush", 2);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    client.run("CREATE TABLE t (a int)");
+    client.send(
+        &[
+            parse("", "INSERT INTO t VALUES (1)"),
+            bind("", ""),
+            execute("", 0),
+            FLUSH.to_vec(),
+        ]
+        .concat(),
+    );
+    assert!(client.until(b'C').contains("INSERT"));
+    for _ in 0..2 {
+        stranger.send(&query("SELECT count(*) FROM t"));
+        let told = stranger.until(b'Z');
+        assert!(told.contains("D "), "{told}");
+    }
+    client.send(&[parse("", "SELECT 1/0"), bind("", ""), execute("", 0), SYNC.to_vec()].concat());
+    client.until(b'Z');
+    stranger.send(&query("SELECT 'none' WHERE NOT EXISTS (SELECT FROM t)"));
+    let told = stranger.until(b'Z');
+    assert!(told.contains("none"), "what failed is there: {told}");
+}
+
+#[test]
+fn whoever_has_settings_of_its_own_is_served_among_many() {
+    let (proxy, database) = proxy("edge_served", 1);
+    let clients: Vec<_> = (0..6)
+        .map(|number| {
+            let (proxy, database) = (proxy.clone(), database.clone());
+            std::thread::spawn(move || {
+                let mut client = Client::connect(&proxy, &database, &[("application_name", &format!("c{number}"))]);
+                client.wait_at_most(Duration::from_secs(10));
+                for _ in 0..20 {
+                    client.send(&[parse("", "SELECT 1"), bind("", ""), execute("", 0), SYNC.to_vec()].concat());
+                    let told = client.until(b'Z');
+                    assert!(told.contains("SELECT 1"), "{told}");
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+}
+
+#[test]
+fn a_cancel_keeps_no_connection_from_others() {
+    let (proxy, database) = proxy("edge_cancel", 1);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    stranger.wait_at_most(Duration::from_secs(10));
+    for _ in 0..10 {
+        client.send(&query("SELECT pg_sleep(20)"));
+        std::thread::sleep(Duration::from_millis(30));
+        client.cancel(&proxy);
+        let told = client.until(b'Z');
+        assert!(told.contains("57014"), "{told}");
+        stranger.send(&query("SELECT 1"));
+        let told = stranger.until(b'Z');
+        assert!(told.contains("SELECT 1"), "{told}");
+    }
+}
+
+#[test]
+fn half_a_message_keeps_no_connection_from_others() {
+    let (proxy, database) = proxy("edge_half", 1);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    stranger.wait_at_most(Duration::from_secs(10));
+    let whole = query("SELECT 'whole'");
+    for before in [vec![], query("SELECT 1")] {
+        client.send(&[&before[..], &whole[..9]].concat());
+        if !before.is_empty() {
+            client.until(b'Z');
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        stranger.send(&query("SELECT 1"));
+        let told = stranger.until(b'Z');
+        assert!(told.contains("SELECT 1"), "{told}");
+        client.send(&whole[9..]);
+        assert!(client.until(b'Z').contains("whole"));
+    }
+}
+
+#[test]
+fn what_only_another_role_may_set_is_set_before_the_role() {
+    let (proxy, database) = proxy("edge_role", 1);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    client
+        .run("DROP ROLE IF EXISTS edge_role;\nCREATE ROLE edge_role;\nSET log_statement = 'all';\nSET ROLE edge_role");
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    for _ in 0..2 {
+        for (of, user) in [(&mut stranger, "postgres"), (&mut client, "edge_role")] {
+            of.send(&query("SELECT 'as ' || current_user"));
+            let told = of.until(b'Z');
+            assert!(told.contains(&format!("as {user}")), "{told}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_is_asked_where_statements_have_no_time() {
+    let (proxy, database) = proxy("edge_timeout", 2);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    client.run("SET statement_timeout = '1ms'");
+    client.send(&query("SELECT pg_sleep(1)"));
+    let told = client.until(b'Z');
+    assert!(told.contains("57014"), "{told}");
+}
+
+#[test]
+fn settings_of_the_users_own_by_any_way_are_no_strangers() {
+    let call = |name: &str| {
+        let parts = [name, "leak", "f"].map(|part| {
+            let length = u32::try_from(part.len()).unwrap().to_be_bytes();
+            [&length[..], part.as_bytes()].concat()
+        });
+        message(
+            b'F',
+            &[&2078_u32.to_be_bytes(), &[0, 1, 0, 0, 0, 3], &parts.concat(), &[0, 0]],
+        )
+    };
+    let (proxy, database) = proxy("edge_own", 6);
+    for set in [
+        query("SET \"app.x\" = 'leak'"),
+        query("SET app.x.y = 'leak'"),
+        query("DO $$BEGIN SET\tapp.x = 'leak'; END$$"),
+        query("SELECT query_to_xml('SELECT set_config(''app.x'',''leak'',false)', true, false, '')"),
+        call("app.x"),
+    ] {
+        let mut client = Client::connect(&proxy, &database, &[]);
+        client.send(&set);
+        client.until(b'Z');
+        // What is left is asked behind the answer.
+        std::thread::sleep(Duration::from_millis(100));
+        let mut stranger = Client::connect(&proxy, &database, &[]);
+        stranger.send(&query(
+            "SELECT 'sees ' || coalesce(current_setting('app.x', true), '') || coalesce(current_setting('app.x.y', true), '')",
+        ));
+        let told = stranger.until(b'Z');
+        assert!(!told.contains("leak"), "{set:?}: {told}");
+        drop(client);
+    }
+}
+
+#[test]
+fn nobody_has_anothers_statements() {
+    let (proxy, database) = proxy("edge_names", 1);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    client.send(&[parse("mine", "SELECT 'secret'"), SYNC.to_vec()].concat());
+    client.until(b'Z');
+    for number in 1..9 {
+        let name = format!("forebay:{number}");
+        stranger.send(&[bind("", &name), execute("", 0), SYNC.to_vec()].concat());
+        let told = stranger.until(b'Z');
+        assert!(told.contains("26000") && !told.contains("secret"), "{told}");
+        stranger.send(&[message(b'C', &[b"S", name.as_bytes(), &[0]]), SYNC.to_vec()].concat());
+        stranger.until(b'Z');
+    }
+    client.send(&[bind("", "mine"), execute("", 0), SYNC.to_vec()].concat());
+    let told = client.until(b'Z');
+    assert!(told.contains("secret"), "{told}");
+}
