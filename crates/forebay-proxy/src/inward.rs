@@ -101,7 +101,7 @@ impl State {
                 if let [b'S', rest @ ..] = body
                     && let Some((name, _)) = frames::zero_terminated(rest)
                 {
-                    if self.is_undecided(name, server) {
+                    if self.is_undecided(name, server) || (tag == b'D' && self.may_fail_before(name, server)) {
                         return Ok(false);
                     }
                     self.describe_or_close(tag, name, message, server);
@@ -284,6 +284,14 @@ impl State {
         Ok(true)
     }
 
+    /// Whether a statement has yet to be prepared here, and the transaction may have failed by then.
+    fn may_fail_before(&self, name: &[u8], server: &Server) -> bool {
+        let statement = self.names.statement(name);
+        server.replies.awaits_ready()
+            && !name.is_empty()
+            && statement.is_some_and(|statement| !server.prepared.has(statement.number()))
+    }
+
     fn describe_or_close(&mut self, tag: u8, name: &[u8], message: &[u8], server: &mut Server) {
         let statement = self.names.statement(name).cloned();
         if tag == b'C' {
@@ -302,6 +310,15 @@ impl State {
                 server.output.extend_from_slice(message);
             }
             (false, None) => server.output.extend_from_slice(message),
+            // In a transaction that has failed nothing can be prepared, and what has no result is described all the same.
+            (false, Some(statement))
+                if server.status == b'E'
+                    && statement.describes_nothing()
+                    && !server.prepared.has(statement.number()) =>
+            {
+                self.lend_name(&Bytes::copy_from_slice(name), server);
+                server.output.extend_from_slice(message);
+            }
             (false, Some(statement)) => {
                 let refused = server.prepare(&statement);
                 self.undo(refused, server);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{deallocates, may_leave_something, settings_named};
+use forebay_sql::{deallocates, describes_nothing, may_leave_something, settings_named};
 use parking_lot::Mutex;
 
 use crate::frames::zero_terminated;
@@ -28,6 +28,7 @@ pub(crate) struct Statement {
     number: u64,
     leaves: Option<Leaves>,
     deallocates: Option<Bytes>,
+    describes_nothing: bool,
 }
 
 /// What a text may leave in its session.
@@ -68,6 +69,11 @@ impl Statement {
     /// The name of the prepared statement that it deallocates.
     pub(crate) fn deallocates(&self) -> Option<&Bytes> {
         self.deallocates.as_ref()
+    }
+
+    /// Whether the server describes it by no parameter and no column.
+    pub(crate) fn describes_nothing(&self) -> bool {
+        self.describes_nothing
     }
 
     /// What tells it from all others.
@@ -112,6 +118,8 @@ impl Statements {
             number: table.last,
             leaves: Leaves::of(text),
             deallocates: deallocated(text),
+            describes_nothing: zero_terminated(definition).is_some_and(|(_, types)| types == [0, 0])
+                && std::str::from_utf8(text).is_ok_and(describes_nothing),
         });
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement
@@ -239,6 +247,10 @@ impl Prepared {
     /// Since what it is there; none where it is not.
     pub(crate) fn place(&self, number: u64) -> Option<u64> {
         self.by_number.get(&number).map(|known| known.place)
+    }
+
+    pub(crate) fn has(&self, number: u64) -> bool {
+        self.by_number.contains_key(&number)
     }
 
     /// Whether it is there; from now on it is the one that was asked for last.

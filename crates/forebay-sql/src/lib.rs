@@ -26,5 +26,5 @@ pub use lateral::{Lateral, Parameter, lateral};
 pub use leftover::{may_leave_something, settings_named};
 pub use listed::{Listed, listed};
 pub use role::{Role, role};
-pub use session::{belongs_to_a_transaction, changes_session, deallocates};
+pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing};
 pub use verb::{Verb, verb};

@@ -77,6 +77,55 @@ impl<'t> Words<'t> {
     }
 }
 
+/// Statements that answer with no rows.
+const WITHOUT_ROWS: [&str; 28] = [
+    "ABORT",
+    "ALTER",
+    "ANALYZE",
+    "BEGIN",
+    "CLOSE",
+    "COMMENT",
+    "COMMIT",
+    "CREATE",
+    "DEALLOCATE",
+    "DECLARE",
+    "DISCARD",
+    "DO",
+    "DROP",
+    "END",
+    "GRANT",
+    "LISTEN",
+    "LOCK",
+    "NOTIFY",
+    "PREPARE",
+    "RELEASE",
+    "RESET",
+    "REVOKE",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SET",
+    "START",
+    "TRUNCATE",
+    "UNLISTEN",
+];
+
+/// Statements that answer with rows only by RETURNING.
+const RETURNING: [&str; 3] = ["DELETE", "INSERT", "UPDATE"];
+
+/// Whether PostgreSQL describes what this prepares by no parameter and no column. No where that is not certain.
+pub fn describes_nothing(sql: &str) -> bool {
+    if sql.contains('$') || sql.contains('\\') || sql.contains("&\"") {
+        return false;
+    }
+    let tokens: Result<Vec<_>, _> = Lexer::new(Dialect::Postgres, sql).collect();
+    let Ok(tokens) = tokens else { return false };
+    match tokens.split_first() {
+        None => true,
+        Some((first, _)) if is_one_of(first, &WITHOUT_ROWS) => true,
+        Some((first, rest)) => is_one_of(first, &RETURNING) && !rest.iter().any(|token| token.is_word("RETURNING")),
+    }
+}
+
 /// The name of the prepared statement that the text deallocates, if that is all that it does.
 pub fn deallocates(sql: &str) -> Option<String> {
     // Read in two ways: by the setting of standard_conforming_strings, and as an escaped name.
@@ -110,6 +159,26 @@ fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_neither_parameters_nor_columns_is_known() {
+        for (sql, nothing) in [
+            ("", true),
+            ("-- nothing", true),
+            ("commit", true),
+            ("SET a = 'b'", true),
+            ("insert into t values (1)", true),
+            ("insert into t values (1) returning a", false),
+            ("insert into t values ($1)", false),
+            ("select 1", false),
+            ("(select 1)", false),
+            ("show all", false),
+            ("fetch c", false),
+            ("with a as (select 1) insert into t select 1", false),
+        ] {
+            assert_eq!(describes_nothing(sql), nothing, "{sql}");
+        }
+    }
 
     #[test]
     fn the_name_that_is_deallocated_is_told() {
