@@ -142,7 +142,7 @@ impl Script {
             session,
             may_pin,
             names,
-            next_id: u32::try_from(seed % 1_000_000).unwrap() * 1000,
+            next_id: u32::try_from(seed % 1_000_000).unwrap() * 1000 + 10,
         };
         let parameters = match maker.random.random_range(0..4) {
             0 => vec![],
