@@ -64,6 +64,18 @@ pub(crate) fn zero_terminated(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..end], &bytes[end + 1..]))
 }
 
+/// A field of an error or a notice, by its letter.
+pub(crate) fn field(mut body: &[u8], letter: u8) -> Option<&[u8]> {
+    while let Some((&kind, rest)) = body.split_first().filter(|(kind, _)| **kind != 0) {
+        let (text, behind) = zero_terminated(rest)?;
+        if kind == letter {
+            return Some(text);
+        }
+        body = behind;
+    }
+    None
+}
+
 /// Appends a message of this body.
 pub(crate) fn put(out: &mut bytes::BytesMut, tag: u8, body: &[&[u8]]) {
     let length = 4 + body.iter().map(|part| part.len()).sum::<usize>();

@@ -68,6 +68,9 @@ impl State {
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
                 b'E' => {
+                    if let Some(Note::Uses { name }) = &reply.failed {
+                        self.heal(name, &bytes[HEADER_BYTES..here], &mut server.prepared);
+                    }
                     if let Some(Note::Uses { name } | Note::Named { name, .. }) = &reply.failed
                         && let Some(said) = in_the_clients_words(&bytes[HEADER_BYTES..here], name)
                     {

@@ -18,7 +18,7 @@ use crate::pool::Pool;
 use crate::replies::Asked;
 use crate::server::{Note, Reported, Server};
 use crate::settings::Settings;
-use crate::statements::{Leaves, Named, Names, Statement};
+use crate::statements::{Leaves, Named, Names, Prepared, Statement};
 
 /// What is left is asked again so often, where the asking was cancelled.
 const IN_VAIN_MAX: usize = 3;
@@ -157,6 +157,20 @@ impl State {
             }),
         );
         Note::Named { name, before, number }
+    }
+
+    /// A statement that the client has failed where it was used: if it is not what it was taken for, it is not taken for that again.
+    pub(crate) fn heal(&self, name: &[u8], error: &[u8], prepared: &mut Prepared) {
+        let Some(statement) = self.names.statement(name) else {
+            return;
+        };
+        match frames::field(error, b'C') {
+            // It is not there any more.
+            Some(b"26000") => prepared.remove(statement.number()),
+            // What it reads has other columns now: it fails as it would straight. Who prepares the same text from now on prepares another.
+            Some(b"0A000") => self.pool.statements.retire(statement),
+            _ => {}
+        }
     }
 
     pub(crate) fn ask(&mut self, server: &mut Server, asked: Asked, is_ours: bool, note: Option<Note>) {

@@ -126,6 +126,21 @@ impl Statements {
     }
 }
 
+impl Statements {
+    /// Whoever prepares the same from now on prepares another one.
+    pub(crate) fn retire(&self, statement: &Statement) {
+        let mut table = self.table.lock();
+        if table
+            .by_identity
+            .get(&statement.identity)
+            .and_then(Weak::upgrade)
+            .is_some_and(|known| known.number == statement.number)
+        {
+            table.by_identity.remove(&statement.identity);
+        }
+    }
+}
+
 /// What a name stands for, since what was asked at a place in the order of a server connection's answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Named {

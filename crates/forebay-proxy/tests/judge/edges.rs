@@ -88,13 +88,22 @@ fn whoever_has_settings_of_its_own_is_served_among_many() {
 
 #[test]
 fn a_cancel_keeps_no_connection_from_others() {
-    let (proxy, database) = proxy("edge_cancel", 1);
-    let mut client = Client::connect(&proxy, &database, &[]);
-    let mut stranger = Client::connect(&proxy, &database, &[]);
+    let upstream = database("edge_cancel");
+    let (proxy, database) = (front::start(&upstream, 1), "edge_cancel");
+    let mut watcher = Client::connect(&upstream, database, &[]);
+    let sleeps = "SELECT 'sleeps' FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = 'edge_cancel'";
+    let mut client = Client::connect(&proxy, database, &[]);
+    let mut stranger = Client::connect(&proxy, database, &[]);
     stranger.wait_at_most(Duration::from_secs(10));
     for _ in 0..10 {
         client.send(&query("SELECT pg_sleep(20)"));
-        std::thread::sleep(Duration::from_millis(30));
+        // What has not begun cannot be cancelled.
+        loop {
+            watcher.send(&query(sleeps));
+            if watcher.until(b'Z').contains("sleeps\nC") {
+                break;
+            }
+        }
         client.cancel(&proxy);
         let told = client.until(b'Z');
         assert!(told.contains("57014"), "{told}");
@@ -102,6 +111,39 @@ fn a_cancel_keeps_no_connection_from_others() {
         let told = stranger.until(b'Z');
         assert!(told.contains("SELECT 1"), "{told}");
     }
+}
+
+/// By the words of a text that is put together nobody sees what it deallocates.
+#[test]
+fn what_strangers_destroy_or_alter_heals() {
+    let (proxy, database) = proxy("edge_heals", 1);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    client.run("CREATE TABLE t (a int)");
+    let prepared = |name: &str| {
+        [
+            parse(name, "SELECT * FROM t"),
+            bind("", name),
+            execute("", 0),
+            SYNC.to_vec(),
+        ]
+        .concat()
+    };
+    let again = |name: &str| [bind("", name), execute("", 0), SYNC.to_vec()].concat();
+    let ask = |client: &mut Client, bytes: &[u8]| {
+        client.send(bytes);
+        client.until(b'Z')
+    };
+    assert!(ask(&mut client, &prepared("one")).contains("SELECT 0"));
+    stranger.run("DO $$BEGIN EXECUTE 'deallocate ' || 'all'; END$$");
+    assert!(ask(&mut client, &again("one")).contains("26000"), "it is found out");
+    assert!(ask(&mut client, &again("one")).contains("SELECT 0"));
+    // Prepared before, as straight; prepared anew, it is new.
+    stranger.run("ALTER TABLE t ADD COLUMN b int");
+    assert!(ask(&mut client, &again("one")).contains("0A000"));
+    assert!(ask(&mut client, &again("one")).contains("0A000"));
+    assert!(ask(&mut client, &prepared("two")).contains("SELECT 0"));
+    assert!(ask(&mut stranger, &prepared("three")).contains("SELECT 0"));
 }
 
 #[test]
