@@ -70,11 +70,14 @@ pub(crate) fn of_link(keys: ClientKeys) -> ScramKeys {
     }
 }
 
+/// A user and a database.
+type Login = (String, String);
+
 /// Who has logged in, to which database, and what proves it.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials {
-    /// By user and database: whom a server asks, and how, may depend on both.
-    known: Mutex<HashMap<(String, String), (Known, Instant), foldhash::fast::RandomState>>,
+    /// And since when. Whom a server asks, and how, may depend on both the user and the database.
+    known: Mutex<HashMap<Login, (Known, Instant), foldhash::fast::RandomState>>,
     /// What proves a user on further connections.
     secrets: Mutex<HashMap<String, Secret, foldhash::fast::RandomState>>,
 }

@@ -8,11 +8,14 @@ use std::task::{Context, Poll};
 use forebay_pg_wire::phase::Phase;
 use tokio::sync::watch;
 
+/// The next change of the phase, with what to wait for the one behind it; none when there is none any more.
+type Change = Pin<Box<dyn Future<Output = Option<watch::Receiver<Phase>>> + Send>>;
+
 /// The phase, as one session sees it.
 pub(crate) struct Stop {
     seen: Phase,
     /// Waits for another phase. None once there is no other.
-    changed: Option<Pin<Box<dyn Future<Output = Option<watch::Receiver<Phase>>> + Send>>>,
+    changed: Option<Change>,
 }
 
 impl Stop {

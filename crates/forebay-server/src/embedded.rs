@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use crate::claim::Claim;
 use crate::config::{Options, Synchronous};
 use crate::door::Behind;
+use crate::error::ServeError;
 use crate::health::Health;
-use crate::server::ServeError;
 
 /// The longest a stop waits for the Sync behind what was acknowledged: a client sends it with the statement, or at once behind it.
 const SYNC_GRACE_MAX: Duration = Duration::from_secs(1);

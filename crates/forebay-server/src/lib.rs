@@ -4,6 +4,7 @@ pub mod config;
 pub mod denials;
 mod door;
 mod embedded;
+pub mod error;
 pub mod health;
 pub mod http;
 mod proxied;

@@ -11,61 +11,22 @@ use std::time::Duration;
 use forebay_pg_wire::authentication::Authenticator;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, Handshake};
-use forebay_sqlite::OpenError;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::claim::ClaimError;
 use crate::config::Options;
 use crate::door::{self, Behind};
 use crate::embedded::Embedded;
+use crate::error::ServeError;
 use crate::http;
 use crate::proxied::Proxied;
-use crate::tls::{self, TlsError};
+use crate::tls;
 use crate::users::{Users, UsersError};
 
 /// The stack of a thread that parses statements: a debug build takes some 25 KiB a level of nesting.
 const WORKER_STACK_BYTES: usize = 64 << 20;
-
-/// Why the server did not start, or stopped by itself.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The database could not be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The database is another server's.
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    /// The users file could not be read.
-    #[error(transparent)]
-    Users(#[from] UsersError),
-    /// The certificate or key could not be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The address could not be listened on.
-    #[error("cannot listen on {address}: {cause}; --listen and --http choose other addresses")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// The emulated catalog could not be made: memory has run out.
-    #[error("cannot make the catalog: {0}")]
-    Catalog(rusqlite::Error),
-    /// Its threads could not be started.
-    #[error("cannot start threads: {0}")]
-    Threads(std::io::Error),
-    /// Signals could not be listened for.
-    #[error("cannot listen for signals: {0}")]
-    Signals(std::io::Error),
-    /// The metrics could not be set up.
-    #[error("cannot set up metrics: {0}")]
-    Metrics(String),
-}
 
 /// Runs the server, on threads of its own, until it is told to stop by SIGINT or SIGTERM.
 ///

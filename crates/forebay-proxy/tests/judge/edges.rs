@@ -146,6 +146,15 @@ fn what_strangers_destroy_or_alter_heals() {
     assert!(ask(&mut stranger, &prepared("three")).contains("SELECT 0"));
 }
 
+/// Time in which the proxy takes what was sent, and asks what it asks: no client sees when it has.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "on the test's own thread, and there is nothing to wait for"
+)]
+fn let_the_proxy_read() {
+    std::thread::sleep(Duration::from_millis(100));
+}
+
 #[test]
 fn half_a_message_keeps_no_connection_from_others() {
     let (proxy, database) = proxy("edge_half", 1);
@@ -158,7 +167,7 @@ fn half_a_message_keeps_no_connection_from_others() {
         if !before.is_empty() {
             client.until(b'Z');
         }
-        std::thread::sleep(Duration::from_millis(50));
+        let_the_proxy_read();
         stranger.send(&query("SELECT 1"));
         let told = stranger.until(b'Z');
         assert!(told.contains("SELECT 1"), "{told}");
@@ -217,7 +226,7 @@ fn settings_of_the_users_own_by_any_way_are_no_strangers() {
         client.send(&set);
         client.until(b'Z');
         // What is left is asked behind the answer.
-        std::thread::sleep(Duration::from_millis(100));
+        let_the_proxy_read();
         let mut stranger = Client::connect(&proxy, &database, &[]);
         stranger.send(&query(
             "SELECT 'sees ' || coalesce(current_setting('app.x', true), '') || coalesce(current_setting('app.x.y', true), '')",

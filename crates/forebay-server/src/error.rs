@@ -1,0 +1,49 @@
+//! Why a server did not start.
+//!
+//! Promises: every reason says what could not be used, in words for whoever started the server.
+
+use std::net::SocketAddr;
+
+use forebay_sqlite::OpenError;
+
+use crate::claim::ClaimError;
+use crate::tls::TlsError;
+use crate::users::UsersError;
+
+/// Why the server did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The database could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The database is another server's.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// The users file could not be read.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// The certificate or key could not be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address could not be listened on.
+    #[error("cannot listen on {address}: {cause}; --listen and --http choose other addresses")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The emulated catalog could not be made: memory has run out.
+    #[error("cannot make the catalog: {0}")]
+    Catalog(rusqlite::Error),
+    /// Its threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(std::io::Error),
+    /// Signals could not be listened for.
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    /// The metrics could not be set up.
+    #[error("cannot set up metrics: {0}")]
+    Metrics(String),
+}
