@@ -283,10 +283,8 @@ impl Session {
     pub(super) fn take_parameters(&self, portal: &mut Portal) -> Parameters {
         let mut values = std::mem::take(&mut portal.parameters);
         if let Some(plan) = &portal.prepared.shape.plan {
-            values.reserve_exact(plan.used.saturating_sub(values.len()));
-            if let Some(number) = plan.environment {
-                values.resize(number - 1, Value::Null);
-                values.push(Value::Text(self.told()));
+            if plan.environment {
+                values.insert(0, Value::Text(self.told()));
             }
             values.truncate(plan.used);
         }
@@ -579,8 +577,6 @@ async fn begun_within(
 /// What was [taken](Session::take_parameters), without what was told of the session: the portal has not run.
 pub(super) fn give_back_parameters(portal: &mut Portal, taken: &Parameters) {
     let plan = portal.prepared.shape.plan.as_ref();
-    let count = plan
-        .and_then(|plan| plan.environment)
-        .map_or(taken.len(), |number| number - 1);
-    portal.parameters = taken.values().iter().take(count).cloned().collect();
+    let told = usize::from(plan.is_some_and(|plan| plan.environment));
+    portal.parameters = taken.values().iter().skip(told).cloned().collect();
 }

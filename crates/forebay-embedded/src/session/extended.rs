@@ -198,7 +198,10 @@ impl Session {
         }
         // Declared types may be more than the statement has parameters; SQLite is given those it has, and what it is told.
         let (used, room) = match &shape.plan {
-            Some(plan) => (plan.parameters.len(), plan.parameters.len().max(plan.used)),
+            Some(plan) => (
+                plan.parameters.len(),
+                plan.parameters.len() + usize::from(plan.environment),
+            ),
             None => {
                 let count = prepared.statement.as_ref().map_or(0, Statement::parameter_count);
                 (count, count)

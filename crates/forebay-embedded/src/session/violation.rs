@@ -115,9 +115,9 @@ impl Session {
             return answer;
         };
         // What the statement was told, it is told again.
-        let told = plan.environment.and_then(|number| parameters.values().get(number - 1));
-        let told = match told {
-            Some(Value::Text(told)) => told.clone(),
+        let first = usize::from(plan.environment);
+        let told = match parameters.values().get(..first) {
+            Some([Value::Text(told)]) => told.clone(),
             _ => self.told(),
         };
         let (settings, identity, pid) = (self.settings.clone(), self.identity.clone(), self.registration.process);
@@ -145,8 +145,14 @@ impl Session {
                 && table
                     .as_ref()
                     .is_none_or(|table| sql::shown(table) == sql::shown(&attempt.table))
-                && let Ok(Some(found)) =
-                    session.interruptible(&until, |connection| look(connection, attempt, &parameters, &told))
+                && let Ok(Some(found)) = session.interruptible(&until, |connection| {
+                    look(
+                        connection,
+                        attempt,
+                        parameters.values().get(first..).unwrap_or_default(),
+                        &told,
+                    )
+                })
             {
                 return Found::Whole(Box::new(found));
             }
@@ -211,7 +217,7 @@ fn check_message(table: &str, name: &str) -> String {
 fn look(
     connection: &rusqlite::Connection,
     attempt: &Attempt,
-    parameters: &Parameters,
+    parameters: &[Value],
     told: &str,
 ) -> rusqlite::Result<Option<WireError>> {
     let mut statement = connection.prepare(&attempt.sql)?;
@@ -226,7 +232,7 @@ fn look(
         let value = if place == attempt.environment {
             Held::Text(told.to_owned())
         } else {
-            match parameters.values().get(place - 1) {
+            match parameters.get(place - 1) {
                 Some(Value::Null) => Held::Null,
                 Some(Value::Integer(integer)) => Held::Integer(*integer),
                 Some(Value::Real(real)) => Held::Real(*real),

@@ -333,14 +333,13 @@ impl Session {
             return Err(WireError::internal("a COPY without a statement").into());
         };
         let sql = Sql::from(plan.first_sql());
-        let told = plan.environment.map(|number| (number, self.told()));
+        let told = plan.environment.then(|| Value::Text(self.told()));
         let mut parameters = Vec::with_capacity(rows.len());
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
             let mut values = row.values;
-            if let Some((number, told)) = &told {
-                values.resize(number - 1, Value::Null);
-                values.push(Value::Text(told.clone()));
+            if let Some(told) = &told {
+                values.insert(0, told.clone());
             }
             values.truncate(plan.used);
             parameters.push(Parameters::from(values));

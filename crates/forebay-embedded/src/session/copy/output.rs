@@ -148,12 +148,8 @@ impl Session {
             environment: self.value_environment(),
         });
         let sql = Sql::from(plan.first_sql());
-        let mut values = Vec::new();
-        if let Some(number) = plan.environment {
-            values.resize(number - 1, Value::Null);
-            values.push(Value::Text(self.told()));
-        }
-        values.truncate(plan.used);
+        let told = plan.environment.then(|| Value::Text(self.told()));
+        let values: Vec<Value> = told.into_iter().collect();
         let parameters = Parameters::from(values);
         self.next_cursor += 1;
         let number = self.next_cursor;

@@ -107,8 +107,7 @@ impl<'a> Compiler<'a> {
     /// What was compiled, with what was found out on the way.
     pub(super) fn plan(self, steps: Vec<Step>, columns: Vec<ResultColumn>) -> Plan {
         let parameters: Vec<Oid> = self.parameters.iter().map(|known| known.unwrap_or(oid::TEXT)).collect();
-        let number = parameters.len() + 1;
-        let uses_environment = steps
+        let asks_for_environment = steps
             .iter()
             .any(|step| matches!(step, Step::Run { environment: true, .. }));
         let mut used = 0;
@@ -116,7 +115,7 @@ impl<'a> Compiler<'a> {
             .into_iter()
             .map(|step| match step {
                 Step::Run { sql, environment } => {
-                    let (sql, highest) = numbered(&sql, number);
+                    let (sql, highest) = numbered(&sql, asks_for_environment);
                     used = used.max(highest);
                     let sql = sql.into();
                     Step::Run { sql, environment }
@@ -127,7 +126,7 @@ impl<'a> Compiler<'a> {
         Plan {
             used,
             steps,
-            environment: uses_environment.then_some(number),
+            environment: asks_for_environment,
             parameters,
             columns,
             writes: self.writes,

@@ -19,6 +19,7 @@ use super::scope::Scope;
 use super::sqlite_text::{identifier, quoted};
 use super::syntax::{folded, unnested};
 use super::types::{self, TypeName};
+use crate::sql::facts::Oid;
 
 /// What an INSERT stores.
 pub(super) struct NewRows {
@@ -218,19 +219,24 @@ impl Compiler<'_> {
                 columns.push((Some(cell), *place));
             }
         }
+        let given = columns.len();
         columns.extend(omitted.iter().map(|(place, _)| (None, *place)));
-        let mut lists = Vec::with_capacity(rows.len());
+        let mut lists: Vec<Vec<String>> = Vec::with_capacity(rows.len());
+        // The numbers of the parameters that are the whole of a value.
+        let mut bare: Vec<Vec<Option<usize>>> = Vec::with_capacity(rows.len());
         let mut numbered = Vec::new();
         for row in rows {
             if row.len() != width {
                 return Err(Fault::new("42601", "VALUES lists must all be the same length"));
             }
             let mut values = Vec::with_capacity(columns.len());
-            for (cell, place) in &columns {
+            let mut numbers = vec![None; given];
+            for (at, (cell, place)) in columns.iter().enumerate() {
                 values.push(match cell.map(|cell| &row[cell]) {
                     Some(value) if is_default(value) => self.written_default(table, *place)?.sql,
                     Some(value) => {
                         let scalar = self.expression(value, &scope)?;
+                        numbers[at] = scalar.sql.strip_prefix('?').and_then(|number| number.parse().ok());
                         self.assigned(scalar, table, *place)?.sql
                     }
                     None => omitted
@@ -247,8 +253,32 @@ impl Compiler<'_> {
                     .filter(|(sql, _)| sql.contains("\"forebay_nextval\""));
                 numbered.extend(asks.map(|(_, (_, place))| *place));
             }
-            lists.push(format!("({})", values.join(", ")));
+            lists.push(values);
+            bare.push(numbers);
         }
+        // What is the same for each row is said once, about the rows: SQLite looks for each constant among all that it has seen.
+        let said_once = if rows.len() > 1 && given > 0 && once.is_none() {
+            let mut stored = Vec::with_capacity(columns.len());
+            for (at, (_, place)) in columns[..given].iter().enumerate() {
+                let from = format!("column{}", at + 1);
+                let value = match self.one_type(bare.iter().map(|numbers| numbers[at])) {
+                    Some(oid) => self.assigned(Scalar::new(from.as_str(), oid), table, *place)?.sql,
+                    None => from.clone(),
+                };
+                if value != from {
+                    for (list, numbers) in lists.iter_mut().zip(&bare) {
+                        list[at] = numbers[at].map(|number| format!("?{number}")).unwrap_or_default();
+                    }
+                }
+                stored.push(value);
+            }
+            stored.extend(omitted.iter().map(|(_, scalar)| scalar.sql.clone()));
+            lists.iter_mut().for_each(|list| list.truncate(given));
+            Some(stored.join(", "))
+        } else {
+            None
+        };
+        let lists: Vec<String> = lists.iter().map(|list| format!("({})", list.join(", "))).collect();
         let made = |sql: String| NewRows {
             places: columns.iter().map(|(_, place)| *place).collect(),
             rows: sql,
@@ -271,7 +301,18 @@ impl Compiler<'_> {
                 )));
             }
         }
-        Ok(made(format!("VALUES {}", lists.join(", "))))
+        let rows = lists.join(", ");
+        Ok(made(match said_once {
+            Some(stored) => format!("SELECT {stored} FROM (VALUES {rows}) WHERE 1"),
+            None => format!("VALUES {rows}"),
+        }))
+    }
+
+    /// The type of parameters that are all of one.
+    fn one_type(&self, mut numbers: impl Iterator<Item = Option<usize>>) -> Option<Oid> {
+        let known = |number: Option<usize>| self.parameters.get(number?.checked_sub(1)?).copied().flatten();
+        let first = known(numbers.next()?)?;
+        numbers.all(|number| known(number) == Some(first)).then_some(first)
     }
 
     fn insert_query(

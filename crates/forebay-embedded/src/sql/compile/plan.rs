@@ -23,8 +23,8 @@ pub struct Plan {
     /// The highest number of a parameter in what SQLite runs, the environment's among them: less than there are where a parameter's
     /// value does not matter.
     pub used: usize,
-    /// The number of the parameter that is told the session's environment, if the statement asks for it.
-    pub environment: Option<usize>,
+    /// The statement asks for the session's environment: the first parameter that SQLite is given tells it, the statement's own follow.
+    pub environment: bool,
     /// The columns of its result.
     pub columns: Vec<ResultColumn>,
     /// Whether it writes, so that a connection that reads cannot run it.
@@ -56,7 +56,7 @@ impl Plan {
             steps,
             parameters: Vec::new(),
             used: 0,
-            environment: None,
+            environment: false,
             columns: Vec::new(),
             writes: false,
             locks: None,

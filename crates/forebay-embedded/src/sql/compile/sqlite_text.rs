@@ -8,6 +8,7 @@ use super::fault::{Fault, Result};
 
 /// What stands for the parameter with which a statement is told of its session; replaced by its number when all others are known.
 pub(super) const ENVIRONMENT: char = '\u{1}';
+const ENVIRONMENT_BYTE: u8 = ENVIRONMENT as u8;
 
 /// A name as SQLite's grammar has it.
 pub(crate) fn identifier(name: &str) -> String {
@@ -94,7 +95,7 @@ pub(super) fn has_query(sql: &str) -> bool {
 pub(super) fn with_environment(sql: &str, number: usize) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut done = 0;
-    for (at, _) in code(sql).filter(|(_, byte)| *byte == ENVIRONMENT as u8) {
+    for (at, _) in code(sql).filter(|(_, byte)| *byte == ENVIRONMENT_BYTE) {
         out.push_str(&sql[done..at]);
         out.push('?');
         out.push_str(&number.to_string());
@@ -104,19 +105,27 @@ pub(super) fn with_environment(sql: &str, number: usize) -> String {
     out
 }
 
-/// The text as SQLite is to have it, and the highest number of a parameter in it. A parameter whose number is the next one goes without
-/// it: SQLite looks for numbers one by one in a list of all it has seen.
-pub(super) fn numbered(sql: &str, environment: usize) -> (String, usize) {
-    let sql = with_environment(sql, environment);
+/// The text as SQLite is to have it, and the highest number of a parameter in it. The environment is the first parameter, if any step
+/// asks for it, and the statement's own follow. A parameter whose number is the next one goes without it: SQLite looks for numbers one
+/// by one in a list of all it has seen, which the environment, behind all others, would make it do for each of them.
+pub(super) fn numbered(sql: &str, asks_for_environment: bool) -> (String, usize) {
+    let first = usize::from(asks_for_environment);
     let mut out = String::with_capacity(sql.len());
     let (mut done, mut highest) = (0, 0);
-    for (at, _) in code(&sql).filter(|(_, byte)| *byte == b'?') {
+    for (at, byte) in code(sql).filter(|(_, byte)| matches!(*byte, b'?' | ENVIRONMENT_BYTE)) {
         let digits = sql[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        let number: usize = sql[at + 1..at + 1 + digits].parse().unwrap_or(0);
-        if number == highest + 1 {
-            out.push_str(&sql[done..=at]);
-            done = at + 1 + digits;
+        let (number, end) = if byte == ENVIRONMENT_BYTE {
+            (1, at + 1)
+        } else {
+            let number: usize = sql[at + 1..at + 1 + digits].parse().unwrap_or(0);
+            (number + first, at + 1 + digits)
+        };
+        out.push_str(&sql[done..at]);
+        out.push('?');
+        if number != highest + 1 {
+            out.push_str(&number.to_string());
         }
+        done = end;
         highest = highest.max(number);
     }
     out.push_str(&sql[done..]);
@@ -187,11 +196,16 @@ mod tests {
             ("SELECT 'it''s ?1', ?1", "SELECT 'it''s ?1', ?".to_owned(), 1),
             (
                 &format!("SELECT '{environment}', \"{environment}\", f({environment}), ?1"),
-                format!("SELECT '{environment}', \"{environment}\", f(?7), ?1"),
-                7,
+                format!("SELECT '{environment}', \"{environment}\", f(?), ?"),
+                2,
+            ),
+            (
+                &format!("SELECT ?1, ?2, f({environment}), ?3"),
+                "SELECT ?2, ?, f(?1), ?".to_owned(),
+                4,
             ),
         ] {
-            assert_eq!(numbered(sql, 7), (expected, highest));
+            assert_eq!(numbered(sql, sql.contains(environment)), (expected, highest));
         }
     }
 }

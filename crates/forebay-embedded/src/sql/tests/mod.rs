@@ -1,3 +1,5 @@
 //! Tests of the front end.
 
 mod alter;
+mod insert;
+mod world;
