@@ -69,6 +69,11 @@ struct Sequence {
     /// Since it was read from the file: its number, and what the file said then.
     life: i64,
     origin: Row,
+    /// The lives, each with its origin, that setval has ended since the last commit: a rollback brings them back into the file, and takes
+    /// nothing back of setval.
+    ended: Vec<(i64, Row)>,
+    /// The transaction that setval began this life in.
+    set_in: u64,
     /// What the file says, as far as is known here.
     logged: Option<Logged>,
     /// The transaction that a number was given in last, how many were given in it, and how many in the one before.
@@ -120,7 +125,11 @@ pub(super) fn register(connection: &mut Connection, sequences: &Arc<Sequences>) 
         false
     }))?;
     type InTransaction = fn(&Context<'_>, &Sequences, u64) -> rusqlite::Result<Value>;
-    let bodies: [(&str, InTransaction); 2] = [("forebay_nextval", nextval), ("forebay_sequence_given", given)];
+    let bodies: [(&str, InTransaction); 3] = [
+        ("forebay_nextval", nextval),
+        ("forebay_setval", setval),
+        ("forebay_sequence_given", given),
+    ];
     for (name, body) in bodies {
         let (sequences, transaction) = (Arc::clone(sequences), Arc::clone(&transaction));
         connection.create_scalar_function(name, -1, FunctionFlags::SQLITE_UTF8, move |context| {
@@ -128,10 +137,9 @@ pub(super) fn register(connection: &mut Connection, sequences: &Arc<Sequences>) 
         })?;
     }
     type Body = fn(&Context<'_>, &Sequences) -> rusqlite::Result<Value>;
-    let bodies: [(&str, Body); 7] = [
+    let bodies: [(&str, Body); 6] = [
         ("forebay_currval", currval),
         ("forebay_lastval", lastval),
-        ("forebay_setval", setval),
         ("forebay_forget_sequence", forget),
         ("forebay_alter_sequence", alter),
         ("forebay_sequence_name", name),
@@ -201,6 +209,8 @@ fn from_file(connection: &Connection, name: &str) -> rusqlite::Result<Sequence> 
                 called: origin.1 > 0,
                 life: new_life(),
                 origin,
+                ended: Vec::new(),
+                set_in: 0,
                 logged: None,
                 given: (0, 0, 0),
             })
@@ -287,7 +297,9 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
 impl Sequence {
     /// Whether that is what the file says of this one, as far as it has come by now.
     fn is_told_of(&self, row: Row) -> bool {
-        row.1 == self.life || row == self.origin
+        row.1 == self.life
+            || row == self.origin
+            || (self.ended.iter()).any(|(life, origin)| row.1 == *life || row == *origin)
     }
 
     /// The number that is given next.
@@ -395,11 +407,13 @@ fn given(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusq
     let life = integer(context, 2)?;
     let mut state = sequences.state.lock();
     Ok(Value::Integer(match state.sequences.get_mut(text_at(context, 0)?) {
-        // Of that life: another one was taken back.
+        // Of that life, or of one that setval has ended in vain: another one was taken back.
         Some(sequence)
             if sequence.called
-                && life == Some(sequence.life)
-                && sequence.logged.is_some_and(|logged| logged.bound == there) =>
+                && match sequence.logged {
+                    Some(logged) => logged.bound == there && life == Some(sequence.life),
+                    None => life.is_some_and(|life| sequence.is_told_of((there, life))),
+                } =>
         {
             sequence.logged = Some(Logged {
                 bound: sequence.last,
@@ -444,7 +458,7 @@ fn lastval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Val
         .ok_or_else(|| raised(ValueError::new("55000", "lastval is not yet defined in this session")))
 }
 
-fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Value> {
+fn setval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> rusqlite::Result<Value> {
     let session = SessionContext::session(text_at(context, 0)?)?;
     if data(context, context.len())?.contains(&Datum::Null) {
         return Ok(Value::Null);
@@ -471,9 +485,17 @@ fn setval(context: &Context<'_>, sequences: &Sequences) -> rusqlite::Result<Valu
             name,
             (number, if called { sequence.life } else { -sequence.life }),
         )?;
+        if let Some(before) = state.sequences.get_mut(name)
+            && before.is_told_of(sequence.origin)
+        {
+            if before.set_in == transaction {
+                sequence.ended.append(&mut before.ended);
+            }
+            sequence.ended.push((before.life, before.origin));
+        }
+        sequence.set_in = transaction;
         sequence.last = number;
         sequence.called = called;
-        sequence.logged = None;
         state.sequences.insert(name.to_owned(), sequence);
         Ok(())
     })?;

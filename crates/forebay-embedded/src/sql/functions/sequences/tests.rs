@@ -163,6 +163,59 @@ fn a_change_that_was_taken_back_leaves_no_gap() {
 }
 
 #[test]
+fn what_setval_sets_is_not_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let connection = with_sequence(&path);
+    let set = |number: i64| {
+        let context = SessionContext::text(0, 1, 0, "UTC");
+        let set: i64 = connection
+            .query_row("SELECT forebay_setval(?1, 's', ?2)", (context, number), |row| {
+                row.get(0)
+            })
+            .unwrap();
+        assert_eq!(set, number);
+    };
+    let run = |sql: &str| connection.execute_batch(sql).unwrap();
+    for committed in [false, true] {
+        if committed {
+            next(&connection);
+        }
+        // Behind numbers of the same transaction, before some, and several times.
+        run("BEGIN");
+        next(&connection);
+        set(500);
+        run("ROLLBACK");
+        assert_eq!(next(&connection), 501);
+        run("BEGIN");
+        set(600);
+        next(&connection);
+        set(700);
+        set(800);
+        assert_eq!(in_turn(&connection, 2), [801, 802]);
+        run("ROLLBACK");
+        assert_eq!(next(&connection), 803);
+        run("BEGIN; SAVEPOINT a");
+        next(&connection);
+        set(900);
+        run("ROLLBACK TO a; COMMIT");
+        assert_eq!(in_turn(&connection, 100), (901..=1000).collect::<Vec<_>>());
+        run("BEGIN");
+        set(40);
+        run("COMMIT; BEGIN");
+        set(10);
+        run("ROLLBACK");
+        assert_eq!(next(&connection), 11);
+    }
+    run("BEGIN");
+    set(50);
+    run("ROLLBACK");
+    run(GIVE_BACK);
+    drop(connection);
+    assert_eq!(next(&open(&path)), 51);
+}
+
+#[test]
 fn an_end_that_was_taken_back_is_none() {
     for cycle in [false, true] {
         let folder = tempfile::tempdir().unwrap();
