@@ -57,7 +57,9 @@ impl State {
     /// Takes one message of the client's, or the beginning of a long one. False if it has to wait.
     fn take(&mut self, tag: u8, message: &[u8], server: &mut Server) -> Result<bool, End> {
         let body = &message[HEADER_BYTES..];
-        if matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server) {
+        if matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)
+            || matches!(tag, b'Q' | b'B' | b'F') && self.is_learning
+        {
             return Ok(false);
         }
         match tag {
@@ -74,6 +76,10 @@ impl State {
                     }
                     self.suspect(&leaves);
                     self.discarding_at = Some(server.replies.next_place());
+                }
+                let suspects = self.pool.effects.suspects();
+                if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
+                    self.suspect(&leaves);
                 }
                 self.query(None, message, server);
             }
@@ -251,8 +257,14 @@ impl State {
             return Ok(false);
         }
         let statement = self.names.statement(name).cloned();
-        if let Some(leaves) = statement.as_ref().and_then(|statement| statement.leaves()) {
-            self.suspect(leaves);
+        if let Some(statement) = &statement {
+            if let Some(leaves) = statement.leaves() {
+                self.suspect(leaves);
+            }
+            let suspects = self.pool.effects.suspects();
+            if let Some(leaves) = suspects.and_then(|suspects| statement.set_off(&suspects)) {
+                self.suspect(&leaves);
+            }
         }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
         if let Some(target) = statement.as_ref().and_then(|statement| statement.deallocates()) {

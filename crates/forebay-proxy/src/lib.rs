@@ -6,7 +6,8 @@
 //! option and no signal: whoever serves hands over streams that have logged in.
 //!
 //! Inside: `inward` and `outward` pass messages on and stand on `state`, what is a client's own; `relay` drives both sockets; `replies` knows
-//! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind.
+//! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind, `effects` what of the
+//! database's own leaves something.
 //!
 //! - [`Upstream`]: the databases that are behind, and their [pools](pool)
 //! - [`Session`]: one client
@@ -16,6 +17,7 @@ mod beginning;
 mod cancels;
 mod client;
 mod credentials;
+mod effects;
 mod end;
 mod frames;
 mod gate;

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use crate::client::Client;
+use crate::effects::{self, Row};
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
 use crate::replies::Unexpected;
@@ -42,13 +43,18 @@ impl State {
                 break;
             };
             let here = frame.length.min(bytes.len());
-            if here < frame.length && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'S' | b'E')) {
+            if here < frame.length && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'S' | b'E') || self.is_learning) {
                 break;
             }
             let reply = server.replies.receive(frame.tag, &mut self.undone)?;
             let is_visible = reply.is_visible;
             match frame.tag {
-                b'Z' => server.status = bytes[HEADER_BYTES],
+                b'Z' => {
+                    server.status = bytes[HEADER_BYTES];
+                    if server.status == b'I' {
+                        self.tell_changes();
+                    }
+                }
                 b'S' => {
                     client.output.extend_from_slice(&server.input[from..at]);
                     from = at;
@@ -64,6 +70,12 @@ impl State {
                 b'D' if self.is_asking && !is_visible => {
                     self.leftovers.take(&bytes[..here], self.pool.user(), server.is_used_up);
                 }
+                b'D' if self.is_learning && !is_visible => {
+                    if let (Some(learnt), Some(row)) = (&mut self.learnt, Row::read(&bytes[..here])) {
+                        learnt.push(row);
+                    }
+                }
+                b'E' if self.is_learning && !is_visible => self.learnt = None,
                 // Its own time limit, or a cancel that came late: what is left is not known.
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
@@ -85,6 +97,9 @@ impl State {
                     self.has_unnamed = false;
                 }
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
+                b'C' if is_visible && effects::may_change(&bytes[HEADER_BYTES..here]) => {
+                    self.changed.push(Bytes::copy_from_slice(&bytes[HEADER_BYTES..here]));
+                }
                 _ => {}
             }
             if !is_visible {
@@ -117,6 +132,7 @@ impl State {
                     self.tell(client, server);
                 }
                 Some(Note::Leftovers) => self.settle_up(server),
+                Some(Note::Effects) => self.learn(server),
                 Some(Note::Named { name, .. }) => self.names.decided(&name),
                 Some(Note::Queried { deallocated, .. }) => {
                     self.names.decided(&[]);

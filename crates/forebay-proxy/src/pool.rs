@@ -10,6 +10,7 @@ use forebay_pg_link::{ConnectError, Connector, Link};
 
 use crate::beginning::Beginning;
 use crate::credentials::Credentials;
+use crate::effects::Effects;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Places};
 use crate::server::Server;
@@ -80,16 +81,24 @@ pub(crate) struct Pool {
     limits: Limits,
     places: Arc<Places<Box<Server>>>,
     pub(crate) statements: Statements,
+    /// Of the database, which other users' pools may be of, too.
+    pub(crate) effects: Arc<Effects>,
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Connector, credentials: Arc<Credentials>, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        connector: Connector,
+        credentials: Arc<Credentials>,
+        effects: Arc<Effects>,
+        limits: &Limits,
+    ) -> Self {
         Self {
             connector,
             credentials,
             limits: limits.clone(),
             places: Places::new(limits.max_connections, limits.max_waiting),
             statements: Statements::default(),
+            effects,
         }
     }
 

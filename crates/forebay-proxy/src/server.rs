@@ -52,6 +52,8 @@ pub(crate) enum Note {
     Set,
     /// What is left on it was asked.
     Leftovers,
+    /// What of the database's own leaves something was asked.
+    Effects,
 }
 
 /// What the server reports of its settings.

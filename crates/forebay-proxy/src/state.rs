@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::beginning::Beginning;
 use crate::cancels::Registration;
 use crate::client::Client;
+use crate::effects::{self, Row};
 use crate::frames;
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
@@ -52,6 +53,12 @@ pub(crate) struct State {
     pub(crate) asked_in_vain: usize,
     /// The session stays on its server connection.
     pub(crate) is_pinned: bool,
+    /// What of the database's own leaves something was asked, and the answer is coming.
+    pub(crate) is_learning: bool,
+    /// The answer; none where it was refused.
+    pub(crate) learnt: Option<Vec<Row>>,
+    /// Tags of commands of this transaction that change what of the database's own leaves something.
+    pub(crate) changed: Vec<Bytes>,
     /// Something of the client's was taken since it has the connection.
     pub(crate) has_taken: bool,
     /// Bytes of a message that is passing through to the server.
@@ -75,12 +82,17 @@ impl State {
         self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();
+        if self.pool.effects.is_due() {
+            self.is_learning = true;
+            self.learnt = Some(Vec::new());
+            server.ask(effects::ASK, Note::Effects);
+        }
         if !Arc::ptr_eq(&server.settings, &self.settings)
             && let Some(change) = server.settings.change_to(&self.settings)
         {
             // Nothing runs for the client before that is done: a cancel is not to hit it.
             server.ask(&change, Note::Set);
-        } else {
+        } else if !self.is_learning {
             self.registration.running.set(Some(server.cancel.clone()));
         }
         server.settings = Arc::clone(&self.settings);
@@ -195,7 +207,7 @@ impl State {
             }
             Some(Note::Prepared { number }) => server.prepared.remove(number),
             Some(Note::Evicted { number }) => server.prepared.put_back(number),
-            Some(Note::Set | Note::Leftovers | Note::Uses { .. }) | None => {}
+            Some(Note::Set | Note::Leftovers | Note::Effects | Note::Uses { .. }) | None => {}
         }
     }
 
@@ -237,6 +249,24 @@ impl State {
         server.settings = Arc::new(left.settings);
         if *self.settings != settings {
             self.settings = Arc::new(settings);
+        }
+    }
+
+    /// What of the database's own leaves something is known.
+    pub(crate) fn learn(&mut self, server: &Server) {
+        self.is_learning = false;
+        self.pool.effects.learn(self.learnt.take());
+        if server.replies.is_empty() {
+            self.registration.running.set(Some(server.cancel.clone()));
+        }
+    }
+
+    /// The transaction is over: what it has changed is seen by all.
+    pub(crate) fn tell_changes(&mut self) {
+        for tag in std::mem::take(&mut self.changed) {
+            self.pool.effects.has_changed(&tag);
+            // It may have set it off already.
+            self.is_suspect = true;
         }
     }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use forebay_sql::{deallocates, describes_nothing, may_leave_something, settings_named};
 use parking_lot::Mutex;
 
+use crate::effects::Suspects;
 use crate::frames::zero_terminated;
 use crate::settings::Settings;
 
@@ -27,6 +28,8 @@ pub(crate) struct Statement {
     identity: Arc<Identity>,
     number: u64,
     leaves: Option<Leaves>,
+    /// What it may leave by what it sets off, as far as that was known last.
+    set_off: Mutex<Option<(u64, Option<Arc<Leaves>>)>>,
     deallocates: Option<Bytes>,
     describes_nothing: bool,
 }
@@ -64,6 +67,20 @@ impl Statement {
     /// What of what it does may outlive its transaction.
     pub(crate) fn leaves(&self) -> Option<&Leaves> {
         self.leaves.as_ref()
+    }
+
+    /// What it may leave by what of the database's own it sets off.
+    pub(crate) fn set_off(&self, suspects: &Suspects) -> Option<Arc<Leaves>> {
+        let mut set_off = self.set_off.lock();
+        match &*set_off {
+            Some((generation, leaves)) if *generation == suspects.generation() => leaves.clone(),
+            _ => {
+                let text = text_of(&self.identity.definition);
+                let leaves = suspects.set_off_by(text).map(Arc::new);
+                *set_off = Some((suspects.generation(), leaves.clone()));
+                leaves
+            }
+        }
     }
 
     /// The name of the prepared statement that it deallocates.
@@ -112,11 +129,12 @@ impl Statements {
             table.swept_at = table.by_identity.len() * 2;
         }
         table.last += 1;
-        let text = zero_terminated(definition).map_or(definition, |(text, _)| text);
+        let text = text_of(definition);
         let statement = Arc::new(Statement {
             identity: Arc::clone(&identity),
             number: table.last,
             leaves: Leaves::of(text),
+            set_off: Mutex::new(None),
             deallocates: deallocated(text),
             describes_nothing: zero_terminated(definition).is_some_and(|(_, types)| types == [0, 0])
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
@@ -124,6 +142,11 @@ impl Statements {
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement
     }
+}
+
+/// The text that a definition begins with.
+fn text_of(definition: &[u8]) -> &[u8] {
+    zero_terminated(definition).map_or(definition, |(text, _)| text)
 }
 
 impl Statements {

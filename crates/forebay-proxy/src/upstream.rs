@@ -3,7 +3,7 @@
 //! Promises: clients share a pool only if they are the same user at the same database.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use forebay_pg_link::config::Password;
 use forebay_pg_link::secret::Challenge;
@@ -13,6 +13,7 @@ use forebay_pg_wire::verifier::Verifier;
 use parking_lot::Mutex;
 
 use crate::credentials::Credentials;
+use crate::effects::Effects;
 use crate::pool::{Limits, Pool, Stats};
 
 /// The server behind, and how its connections are shared.
@@ -54,6 +55,8 @@ pub struct Upstream {
     own: Option<(String, Verifier)>,
     pub(crate) credentials: Arc<Credentials>,
     pools: Mutex<HashMap<Key, Arc<Pool>, foldhash::fast::RandomState>>,
+    /// By database.
+    effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
 }
 
 impl Upstream {
@@ -66,6 +69,7 @@ impl Upstream {
             options,
             credentials: Arc::default(),
             pools: Mutex::default(),
+            effects: Mutex::default(),
         }
     }
 
@@ -128,9 +132,21 @@ impl Upstream {
         let pool = Arc::new(Pool::new(
             connector,
             Arc::clone(&self.credentials),
+            self.effects(database),
             &self.options.limits,
         ));
         Ok(Arc::clone(self.pools.lock().entry(key).or_insert(pool)))
+    }
+
+    fn effects(&self, database: &str) -> Arc<Effects> {
+        let mut all = self.effects.lock();
+        if let Some(known) = all.get(database).and_then(Weak::upgrade) {
+            return known;
+        }
+        all.retain(|_, effects| effects.strong_count() > 0);
+        let effects = Arc::<Effects>::default();
+        all.insert(database.to_owned(), Arc::downgrade(&effects));
+        effects
     }
 
     /// Closes connections that have been idle for too long or are too old, and forgets pools that nobody uses. To be called now and then.

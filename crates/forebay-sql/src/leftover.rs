@@ -99,10 +99,10 @@ pub fn may_leave_something(sql: &str) -> bool {
     if sql.contains('\\') || sql.contains("&\"") {
         return true;
     }
+    let Some(tokens) = tokens(sql) else { return true };
     let mut begins = true;
     let mut is_set = false;
-    for token in Lexer::new(Dialect::Postgres, sql) {
-        let Ok(token) = token else { return true };
+    for (at, token) in tokens.iter().enumerate() {
         if token.is_symbol(";") {
             if is_set {
                 return true;
@@ -110,27 +110,31 @@ pub fn may_leave_something(sql: &str) -> bool {
             begins = true;
             continue;
         }
-        if std::mem::take(&mut is_set) && !is_one_of(&token, &OF_THE_TRANSACTION) {
+        if std::mem::take(&mut is_set) && !is_one_of(token, &OF_THE_TRANSACTION) {
             return true;
         }
         if begins && !token.is_symbol("(") {
             begins = false;
             if token.is_word("SET") {
                 is_set = true;
-            } else if !is_one_of(&token, &HARMLESS) && !is_one_of(&token, &READING) {
+            } else if !is_one_of(token, &HARMLESS) && !is_one_of(token, &READING) {
                 return true;
             }
-        } else if is_watched(&token) {
+        } else if is_watched(&tokens[at..]) {
             return true;
         }
     }
     is_set
 }
 
+fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
+    Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()
+}
+
 /// The settings of the user's own (`app.tenant`: two parts) that the text may set, which no view of PostgreSQL's shows. None where it may
 /// set one whose name does not stand in it.
 pub fn settings_named(sql: &str) -> Option<Vec<String>> {
-    let tokens: Vec<_> = Lexer::new(Dialect::Postgres, sql).collect::<Result<_, _>>().ok()?;
+    let tokens = tokens(sql)?;
     let mut named = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let rest = &tokens[at + 1..];
@@ -196,14 +200,104 @@ fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
     token.kind == Kind::Word && words.iter().any(|word| token.text.eq_ignore_ascii_case(word))
 }
 
-fn is_watched(token: &Token<'_>) -> bool {
+/// Whether what these tokens begin with may leave something.
+fn is_watched(tokens: &[Token<'_>]) -> bool {
+    let Some((token, rest)) = tokens.split_first() else {
+        return false;
+    };
     let word = match token.kind {
         Kind::Word => token.text,
         Kind::QuotedName => token.text.trim_matches('"'),
         _ => return false,
     };
     WATCHED.iter().any(|watched| word.eq_ignore_ascii_case(watched))
+        && !(word.eq_ignore_ascii_case("set_config") && is_of_the_transaction(rest))
 }
+
+/// Whether the arguments that these tokens begin with are those of a `set_config` that holds for no longer than the transaction.
+fn is_of_the_transaction(tokens: &[Token<'_>]) -> bool {
+    let mut depth = 0_usize;
+    let mut last = None;
+    for (at, token) in tokens.iter().enumerate() {
+        match token.kind {
+            Kind::Symbol if matches!(token.text, "(" | "[") => depth += 1,
+            Kind::Symbol if matches!(token.text, ")" | "]") => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    let argument = last.map(|comma: usize| &tokens[comma + 1..at]);
+                    return matches!(argument, Some([only]) if only.is_word("true"));
+                }
+            }
+            Kind::Symbol if token.text == "," && depth == 1 => last = Some(at),
+            _ if depth == 0 => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What a function's body begins a statement behind, as PL/pgSQL has it.
+const BEFORE_A_STATEMENT: [&str; 5] = ["ATOMIC", "BEGIN", "ELSE", "LOOP", "THEN"];
+/// Statements that leave something, or may.
+const LEAVING: [&str; 8] = [
+    "DEALLOCATE",
+    "DISCARD",
+    "DO",
+    "LISTEN",
+    "LOAD",
+    "PREPARE",
+    "RESET",
+    "UNLISTEN",
+];
+
+/// Whether what the body of a function in SQL or PL/pgSQL says may outlive the transaction that calls it: not what functions, triggers and
+/// rules do that it sets off. A text that it puts together and executes may do anything.
+pub fn body_may_leave_something(body: &str) -> bool {
+    let Some(tokens) = tokens(body) else { return true };
+    (0..tokens.len()).any(|at| {
+        let (token, before) = (&tokens[at], at.checked_sub(1).map(|before| &tokens[before]));
+        let begins = before.is_none_or(|before| {
+            before.is_symbol(";") || before.text.ends_with('>') || is_one_of(before, &BEFORE_A_STATEMENT)
+        });
+        is_watched(&tokens[at..])
+            || (begins && is_one_of(token, &LEAVING))
+            || (begins
+                && token.is_word("SET")
+                && !tokens
+                    .get(at + 1)
+                    .is_some_and(|next| is_one_of(next, &OF_THE_TRANSACTION)))
+    })
+}
+
+/// The settings of the user's own that the body of a function may set. None where it may set one whose name does not stand in it.
+pub fn settings_named_in_body(body: &str) -> Option<Vec<String>> {
+    let tokens = tokens(body)?;
+    let sets = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        text.contains("set_config")
+            || text
+                .trim_start_matches(['\'', '$', ' ', '\n', '\t'])
+                .starts_with("set ")
+    };
+    // Of what it puts together, the strings say whether it sets.
+    let is_dynamic = tokens.iter().any(|token| token.is_word("EXECUTE"));
+    if is_dynamic && tokens.iter().any(|token| token.kind == Kind::Text && sets(token.text)) {
+        return None;
+    }
+    settings_named(body)
+}
+
+/// The names that a text mentions, of whatever, in lower case; and whether it may write, or set off what writing sets off. None where it
+/// cannot be read for certain.
+pub fn mentioned(sql: &str) -> Option<(Vec<String>, bool)> {
+    let tokens = tokens(sql)?;
+    let writes = tokens.iter().any(|token| is_one_of(token, &WRITING));
+    let names = tokens.iter().filter_map(name).map(|name| name.to_lowercase()).collect();
+    Some((names, writes))
+}
+
+/// Words that every statement has that writes.
+const WRITING: [&str; 6] = ["COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE"];
 
 #[cfg(test)]
 mod tests {
@@ -257,6 +351,7 @@ mod tests {
             "-- set x\nINSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
             "begin; set local work_mem = 1; commit",
             "SET TRANSACTION READ ONLY",
+            "select set_config('a.b', f($1, array[2, 3]), TRUE), set_config('role', $2, true)",
             "((select 1))",
             "create table t (a int)",
         ] {
@@ -271,6 +366,10 @@ mod tests {
             "select 1; SET x.y = 1",
             "set",
             "select set_config('a.b', $1, false)",
+            "select set_config('a.b', $1, $2)",
+            "select set_config('a.b', $1, true and false)",
+            "select set_config('a.b', f('x', true)), true",
+            "select set_config",
             "select \"set_config\"('a.b', '1', false)",
             "create temp table t (a int)",
             "create table pg_temp.t (a int)",
@@ -290,5 +389,66 @@ mod tests {
         ] {
             assert!(may_leave_something(sql), "{sql}");
         }
+    }
+
+    #[test]
+    fn a_body_that_may_leave_something_is_told() {
+        for body in [
+            "begin set work_mem = 1; end",
+            "begin if x then set a.b = 1; end if; end",
+            "declare a int; begin <<here>> set session x to y; end",
+            "SET x = 1",
+            "select 1; reset x",
+            "begin perform set_config('a.b', new.c, false); end",
+            "begin create temp table x (a int); end",
+            "begin execute format('insert into %I values (1)', x); end",
+            "begin perform pg_advisory_lock(1); end",
+            "begin listen x; end",
+            "begin 'open",
+        ] {
+            assert!(body_may_leave_something(body), "{body}");
+        }
+        for body in [
+            "begin update t set a = 1 where b; insert into u values (1) on conflict (a) do update set b = 2; end",
+            "begin new.set := old.reset; return new; end",
+            "select a as set from t",
+            "begin set local work_mem = 1; perform set_config('a.b', x, true); end",
+            "begin raise notice 'set x'; perform pg_advisory_xact_lock(1); end",
+            "begin merge into t using u on true when matched then update set a = 1; end",
+        ] {
+            assert!(!body_may_leave_something(body), "{body}");
+        }
+    }
+
+    #[test]
+    fn settings_of_a_body_are_named() {
+        for (body, named) in [
+            (
+                "begin perform set_config('a.b', x, false); set c.d = 1; end",
+                Some(vec!["a.b", "c.d"]),
+            ),
+            (
+                "begin execute format('insert into %I values (1)', x); end",
+                Some(vec![]),
+            ),
+            ("begin execute 'set ' || x; end", None),
+            ("begin execute 'select set_config(' || x; end", None),
+            ("begin perform set_config(x, y, false); end", None),
+        ] {
+            let told = settings_named_in_body(body);
+            let told: Option<Vec<&str>> = told.as_ref().map(|names| names.iter().map(String::as_str).collect());
+            assert_eq!(told, named, "{body}");
+        }
+    }
+
+    #[test]
+    fn names_are_mentioned_in_lower_case() {
+        let (names, writes) = mentioned("SELECT Count(*) FROM \"Shop\".t -- insert\n WHERE a = 'update'").unwrap();
+        assert!(
+            ["count", "shop", "t", "a"]
+                .iter()
+                .all(|name| names.iter().any(|known| known == name))
+        );
+        assert!(!writes && mentioned("with x as (delete from t) select 1").unwrap().1);
     }
 }

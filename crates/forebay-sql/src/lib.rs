@@ -23,7 +23,7 @@ pub use commit::{commits_before, may_commit_within};
 pub use dialect::Dialect;
 pub use insert::{Cell, Insert, insert};
 pub use lateral::{Lateral, Parameter, lateral};
-pub use leftover::{may_leave_something, settings_named};
+pub use leftover::{body_may_leave_something, may_leave_something, mentioned, settings_named, settings_named_in_body};
 pub use listed::{Listed, listed};
 pub use role::{Role, role};
 pub use session::{belongs_to_a_transaction, changes_session, deallocates, describes_nothing};

@@ -11,10 +11,14 @@ CREATE TABLE items (session int, id int, label text, amount numeric, PRIMARY KEY
 CREATE SEQUENCE counted;
 CREATE FUNCTION half(n int) RETURNS int LANGUAGE sql AS 'SELECT n / 2';
 CREATE TABLE later (session int, id int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE FUNCTION remember(n int) RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM set_config(''work_mem'', (1024 + n) || ''kB'', false); RETURN n; END';
+CREATE VIEW seen AS SELECT remember(7) AS n;
+CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM set_config(''lock_timeout'', (9000 + new.id % 7) || ''ms'', false), set_config(''app.noted'', ''by '' || new.session, false); RETURN new; END';
+CREATE TRIGGER noted BEFORE INSERT ON later FOR EACH ROW EXECUTE FUNCTION noted();
 ";
 
 /// What others do on the same connections meanwhile.
-pub(crate) const STRANGE: [&str; 12] = [
+pub(crate) const STRANGE: [&str; 14] = [
     "SET DateStyle = 'German'",
     "SET TimeZone = 'Asia/Tokyo'",
     "SET search_path = pg_catalog",
@@ -27,6 +31,8 @@ pub(crate) const STRANGE: [&str; 12] = [
     "SELECT pg_advisory_lock(77); SELECT pg_advisory_unlock(77)",
     "SET standard_conforming_strings = off",
     "DISCARD ALL",
+    "SELECT remember(77)",
+    "TABLE seen",
 ];
 
 /// Messages that are sent together.
@@ -203,7 +209,7 @@ impl Maker {
         let session = self.session;
         let id = self.id();
         let near = id - self.random.random_range(0..5);
-        match self.random.random_range(0..if self.may_pin { 44 } else { 36 }) {
+        match self.random.random_range(0..if self.may_pin { 47 } else { 39 }) {
             0 | 1 => "BEGIN".into(),
             2 | 3 => "COMMIT".into(),
             4 => "ROLLBACK".into(),
@@ -239,13 +245,16 @@ impl Maker {
             33 => "FETCH 2 FROM c".into(),
             34 => "DEALLOCATE ALL".into(),
             35 => "SELECT name, statement FROM pg_prepared_statements WHERE from_sql ORDER BY 1".into(),
-            36 => format!("CREATE TEMP TABLE mine (a int); INSERT INTO mine VALUES ({session})"),
-            37 => "SELECT * FROM mine".into(),
-            38 => "DROP TABLE mine".into(),
-            39 => "DECLARE h CURSOR WITH HOLD FOR SELECT generate_series(1, 4)".into(),
-            40 => "FETCH 1 FROM h".into(),
-            41 => format!("LISTEN mine_{session}; NOTIFY mine_{session}, 'x'"),
-            42 => "PREPARE made AS SELECT 'made'; EXECUTE made".into(),
+            36 => format!("SELECT remember({})", near % 9),
+            37 => "TABLE seen".into(),
+            38 => "SELECT current_setting('work_mem'), current_setting('lock_timeout'), coalesce(current_setting('app.noted', true), '')".into(),
+            39 => format!("CREATE TEMP TABLE mine (a int); INSERT INTO mine VALUES ({session})"),
+            40 => "SELECT * FROM mine".into(),
+            41 => "DROP TABLE mine".into(),
+            42 => "DECLARE h CURSOR WITH HOLD FOR SELECT generate_series(1, 4)".into(),
+            43 => "FETCH 1 FROM h".into(),
+            44 => format!("LISTEN mine_{session}; NOTIFY mine_{session}, 'x'"),
+            45 => "PREPARE made AS SELECT 'made'; EXECUTE made".into(),
             _ => "DISCARD ALL".into(),
         }
     }

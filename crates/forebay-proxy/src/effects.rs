@@ -1,0 +1,489 @@
+//! Effects: what of the database's own may leave something in the session that sets it off: functions, and the views, triggers, rules, policies,
+//! defaults and constraints that call them.
+//!
+//! Promises: a text that mentions nothing of that sets nothing of it off, as of the last look at the catalog: before the first text, behind
+//! what changes functions through the proxy, and from time to time. What a function does is read off its source; one whose source is
+//! not to be read leaves something, but for those of libraries that are known.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use forebay_sql::{body_may_leave_something, mentioned, settings_named_in_body};
+use parking_lot::Mutex;
+
+use crate::frames;
+use crate::statements::Leaves;
+
+/// What was made elsewhere is seen so much later at the latest.
+const SEEN_FOR: Duration = Duration::from_secs(60);
+/// After a look that failed the next comes so soon.
+const FAILED_FOR: Duration = Duration::from_secs(1);
+
+/// Asks for all of it: a kind, a name and a text. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
+pub(crate) const ASK: &str = "\
+SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
+SELECT CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
+p.proname, CASE WHEN l.lanname IN ('c', 'internal') THEN coalesce(p.probin, p.prosrc) \
+WHEN p.prosrc = '' THEN pg_get_functiondef(p.oid) ELSE p.prosrc END \
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND p.prokind <> 'a' \
+UNION ALL SELECT 'reads', p.proname, concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn) \
+FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE p.oid >= 16384 \
+UNION ALL SELECT 'reads', relname, pg_get_viewdef(oid) FROM pg_class WHERE relkind IN ('v', 'm') AND oid >= 16384 \
+UNION ALL SELECT 'writes', relname, 'UPDATE ' || pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid >= 16384 \
+UNION ALL SELECT 'writes', c.relname, pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
+WHERE NOT t.tgisinternal \
+UNION ALL SELECT 'writes', c.relname, pg_get_ruledef(r.oid) FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class \
+WHERE r.rulename <> '_RETURN' AND c.oid >= 16384 \
+UNION ALL SELECT 'reads', c.relname, pg_get_expr(p.polqual, p.polrelid) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid \
+UNION ALL SELECT 'writes', c.relname, pg_get_expr(p.polwithcheck, p.polrelid) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid \
+UNION ALL SELECT 'writes', c.relname, pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d JOIN pg_class c ON c.oid = d.adrelid \
+WHERE c.oid >= 16384 \
+UNION ALL SELECT 'writes', c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid \
+WHERE k.contype IN ('c', 'x') AND c.oid >= 16384 \
+UNION ALL SELECT 'writes', parent.relname, 'DELETE FROM ' || quote_ident(child.relname) FROM pg_constraint k \
+JOIN pg_class child ON child.oid = k.conrelid JOIN pg_class parent ON parent.oid = k.confrelid \
+WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd')) \
+UNION ALL SELECT 'writes', parent.relname, 'INSERT INTO ' || quote_ident(child.relname) FROM pg_inherits i \
+JOIN pg_class child ON child.oid = i.inhrelid JOIN pg_class parent ON parent.oid = i.inhparent \
+UNION ALL SELECT 'writes', c.relname, pg_get_indexdef(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid \
+WHERE (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL) AND c.oid >= 16384 \
+UNION ALL SELECT 'reads', t.typname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_type t ON t.oid = k.contypid \
+UNION ALL SELECT 'writes', c.relname, quote_ident(t.typname) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
+JOIN pg_type t ON t.oid = a.atttypid WHERE t.typtype = 'd' AND t.oid >= 16384 AND c.relkind <> 'i' \
+UNION ALL SELECT 'reads', NULL, CAST(oprcode AS text) FROM pg_operator WHERE oid >= 16384 \
+UNION ALL SELECT 'reads', NULL, CAST(CAST(castfunc AS regproc) AS text) FROM pg_cast WHERE oid >= 16384 AND castfunc <> 0 \
+UNION ALL SELECT 'reads', NULL, CAST(amproc AS text) FROM pg_amproc WHERE oid >= 16384 \
+UNION ALL SELECT 'reads', NULL, CAST(CAST(evtfoid AS regproc) AS text) FROM pg_event_trigger";
+
+/// Libraries of PostgreSQL's own distribution, and some that many have, whose functions leave nothing behind; those that do are known by name.
+const HARMLESS_LIBRARIES: [&str; 40] = [
+    "amcheck",
+    "autoinc",
+    "bloom",
+    "btree_gin",
+    "btree_gist",
+    "citext",
+    "cube",
+    "dict_int",
+    "dict_xsyn",
+    "earthdistance",
+    "file_fdw",
+    "fuzzystrmatch",
+    "hstore",
+    "insert_username",
+    "intarray",
+    "isn",
+    "lo",
+    "ltree",
+    "moddatetime",
+    "pageinspect",
+    "pg_buffercache",
+    "pg_freespacemap",
+    "pg_prewarm",
+    "pg_stat_statements",
+    "pg_trgm",
+    "pg_visibility",
+    "pgcrypto",
+    "pgrowlocks",
+    "pgstattuple",
+    "postgres_fdw",
+    "refint",
+    "seg",
+    "sslinfo",
+    "tablefunc",
+    "tcn",
+    "tsm_system_rows",
+    "tsm_system_time",
+    "unaccent",
+    "uuid-ossp",
+    "vector",
+];
+
+/// What the catalog says of one database.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    seen: Mutex<Seen>,
+    /// Something may be set off: otherwise no text needs to be read for it.
+    has_source: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    suspects: Arc<Suspects>,
+    /// Until when it is taken for true.
+    until: Option<Instant>,
+    /// Of what was answered.
+    hash: u64,
+}
+
+/// Names that may leave something where a text mentions them.
+#[derive(Debug, Default)]
+pub(crate) struct Suspects {
+    /// How many times others have taken its place.
+    generation: u64,
+    /// Where a text mentions them.
+    read: HashMap<String, Reached, foldhash::fast::RandomState>,
+    /// Where a text mentions them that writes.
+    written: HashMap<String, Reached, foldhash::fast::RandomState>,
+    /// By whatever text.
+    by_any: Option<Reached>,
+    /// Some function leaves something.
+    has_source: bool,
+}
+
+/// Settings of the user's own that may be set; none where others may be.
+type Reached = Option<BTreeSet<String>>;
+
+impl Effects {
+    /// Whether it is to be asked now: by each session that is told so, before its next text.
+    pub(crate) fn is_due(&self) -> bool {
+        let mut seen = self.seen.lock();
+        let now = Instant::now();
+        match seen.until {
+            Some(until) if now < until => false,
+            // What is known is good enough for the others meanwhile.
+            Some(_) => {
+                seen.until = Some(now + SEEN_FOR);
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// What may be set off; none where nothing is.
+    pub(crate) fn suspects(&self) -> Option<Arc<Suspects>> {
+        let has_source = self.has_source.load(Ordering::Acquire);
+        has_source.then(|| Arc::clone(&self.seen.lock().suspects))
+    }
+
+    /// A command of this tag is committed.
+    pub(crate) fn has_changed(&self, tag: &[u8]) {
+        let mut seen = self.seen.lock();
+        if changes_functions(tag) || seen.suspects.has_source {
+            seen.until = None;
+        }
+    }
+
+    /// What was answered; none where that was refused.
+    pub(crate) fn learn(&self, rows: Option<Vec<Row>>) {
+        let now = Instant::now();
+        let Some(rows) = rows else {
+            let mut seen = self.seen.lock();
+            let generation = seen.suspects.generation + 1;
+            *seen = Seen {
+                suspects: Arc::new(Suspects {
+                    generation,
+                    by_any: Some(None),
+                    has_source: true,
+                    ..Suspects::default()
+                }),
+                until: Some(now + FAILED_FOR),
+                hash: 0,
+            };
+            self.has_source.store(true, Ordering::Release);
+            return;
+        };
+        let hash = hash_of(&rows);
+        {
+            let mut seen = self.seen.lock();
+            if seen.hash == hash {
+                seen.until = Some(now + SEEN_FOR);
+                return;
+            }
+        }
+        let mut suspects = Suspects::of(&rows);
+        let mut seen = self.seen.lock();
+        suspects.generation = seen.suspects.generation + 1;
+        self.has_source.store(suspects.has_source, Ordering::Release);
+        *seen = Seen {
+            suspects: Arc::new(suspects),
+            until: Some(now + SEEN_FOR),
+            hash,
+        };
+    }
+}
+
+/// Whether commands of this tag may make or change functions; others change only what calls them.
+fn changes_functions(tag: &[u8]) -> bool {
+    let words: [&[u8]; 6] = [b"FUNCTION", b"PROCEDURE", b"ROUTINE", b"EXTENSION", b"DO\0", b"CALL\0"];
+    words
+        .iter()
+        .any(|word| tag.windows(word.len()).any(|part| part == *word))
+}
+
+/// Whether what commands of this tag do is to be [told](Effects::has_changed) when it is committed.
+pub(crate) fn may_change(tag: &[u8]) -> bool {
+    [&b"CREATE "[..], b"ALTER ", b"DO\0", b"CALL\0", b"IMPORT "]
+        .iter()
+        .any(|begin| tag.starts_with(begin))
+}
+
+/// A row of the answer.
+#[derive(Debug)]
+pub(crate) struct Row {
+    kind: String,
+    name: Option<String>,
+    text: String,
+}
+
+impl Row {
+    /// Reads a DataRow from its first byte on. None if there is no text.
+    pub(crate) fn read(row: &[u8]) -> Option<Self> {
+        let mut rest = row.get(frames::HEADER_BYTES..)?.strip_prefix(&[0, 3])?;
+        let mut column = || {
+            let (length, behind) = rest.split_first_chunk::<4>()?;
+            let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+                rest = behind;
+                return Some(None);
+            };
+            let (text, behind) = behind.split_at_checked(length)?;
+            rest = behind;
+            Some(Some(String::from_utf8_lossy(text).into_owned()))
+        };
+        let (kind, name, text) = (column()??, column()?, column()??);
+        Some(Self { kind, name, text })
+    }
+}
+
+fn hash_of(rows: &[Row]) -> u64 {
+    // Whatever the order is.
+    let state = foldhash::fast::FixedState::default();
+    rows.iter().fold(1, |sum: u64, row| {
+        let mut hasher = state.build_hasher();
+        for part in [&row.kind, row.name.as_deref().unwrap_or("\0"), &row.text] {
+            hasher.write(part.as_bytes());
+            hasher.write_u8(0);
+        }
+        sum.wrapping_add(hasher.finish())
+    })
+}
+
+/// Something that a text sets off by its name, and what it sets off in turn.
+struct Node {
+    name: Option<String>,
+    is_written: bool,
+    mentions: Vec<String>,
+    writes: bool,
+    reached: Option<Reached>,
+}
+
+impl Suspects {
+    fn of(rows: &[Row]) -> Self {
+        let mut nodes: Vec<Node> = rows.iter().map(Node::of).collect();
+        let has_source = nodes.iter().any(|node| node.reached.is_some());
+        let mut suspects = Self {
+            has_source,
+            ..Self::default()
+        };
+        if !has_source {
+            return suspects;
+        }
+        // Up to the last that sets off another one.
+        loop {
+            let mut has_changed = false;
+            for node in &mut nodes {
+                let mut reached = node.reached.clone();
+                for name in &node.mentions {
+                    merge(&mut reached, suspects.read.get(name));
+                    if node.writes {
+                        merge(&mut reached, suspects.written.get(name));
+                    }
+                }
+                let Some(reached) = reached else { continue };
+                let place = match &node.name {
+                    None => &mut suspects.by_any,
+                    Some(name) => {
+                        let of = if node.is_written {
+                            &mut suspects.written
+                        } else {
+                            &mut suspects.read
+                        };
+                        let known = of.get(name).cloned();
+                        let mut merged = known.clone();
+                        merge(&mut merged, Some(&reached));
+                        if merged != known {
+                            has_changed = true;
+                            of.insert(name.clone(), merged.unwrap_or_default());
+                        }
+                        continue;
+                    }
+                };
+                let known = place.clone();
+                merge(place, Some(&reached));
+                has_changed |= *place != known;
+            }
+            if !has_changed {
+                return suspects;
+            }
+        }
+    }
+
+    /// Which ones they are, among those of other times.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What a text may leave by what it sets off; none where it leaves nothing.
+    pub(crate) fn set_off_by(&self, text: &[u8]) -> Option<Leaves> {
+        let mut reached = self.by_any.clone();
+        match std::str::from_utf8(text).ok().and_then(mentioned) {
+            Some((names, writes)) => {
+                for name in &names {
+                    merge(&mut reached, self.read.get(name));
+                    if writes {
+                        merge(&mut reached, self.written.get(name));
+                    }
+                }
+            }
+            None => reached = Some(None),
+        }
+        reached.map(|named| Leaves {
+            named: named.map(|named| named.into_iter().collect()),
+        })
+    }
+}
+
+/// What is reached also by way of another.
+fn merge(reached: &mut Option<Reached>, by: Option<&Reached>) {
+    match (reached, by) {
+        (_, None) => {}
+        (Some(Some(names)), Some(Some(more))) => names.extend(more.iter().cloned()),
+        (reached, Some(more)) if reached.is_none() => *reached = Some(more.clone()),
+        (reached, Some(_)) => *reached = Some(None),
+    }
+}
+
+impl Node {
+    fn of(row: &Row) -> Self {
+        let named = |named: Option<Vec<String>>| named.map(|named| named.into_iter().collect());
+        let reached = match row.kind.as_str() {
+            "body" => body_may_leave_something(&row.text).then(|| named(settings_named_in_body(&row.text))),
+            "library" => (!is_harmless(&row.text)).then_some(None),
+            // Of another language: what it sets, it sets by SQL.
+            "opaque" => Some((!row.text.to_ascii_lowercase().contains("set")).then(BTreeSet::new)),
+            _ => None,
+        };
+        let (mentions, writes) = match row.kind.as_str() {
+            "library" => (Vec::new(), false),
+            _ => mentioned(&row.text).unwrap_or_default(),
+        };
+        Self {
+            name: row.name.as_ref().map(|name| name.to_lowercase()),
+            is_written: row.kind == "writes",
+            mentions,
+            writes,
+            reached,
+        }
+    }
+}
+
+/// Whether the functions of a library, or a function of the server's own by another name, leave nothing.
+fn is_harmless(library: &str) -> bool {
+    let name = library.rsplit('/').next().unwrap_or(library);
+    let name = name.strip_suffix(".so").unwrap_or(name);
+    let is_own = name == library
+        && !["set_config", "setseed", "advisory", "_to_xml"]
+            .iter()
+            .any(|part| name.contains(part));
+    let is_postgis = ["postgis", "rtpostgis", "address_standardizer"]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    is_own || is_postgis || HARMLESS_LIBRARIES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(kind: &str, name: &str, text: &str) -> Row {
+        Row {
+            kind: kind.to_owned(),
+            name: (!name.is_empty()).then(|| name.to_owned()),
+            text: text.to_owned(),
+        }
+    }
+
+    fn leaves(suspects: &Suspects, text: &str) -> Option<Option<Vec<String>>> {
+        suspects.set_off_by(text.as_bytes()).map(|leaves| leaves.named)
+    }
+
+    #[test]
+    fn what_sets_off_what_leaves_something_is_found() {
+        let rows = [
+            row(
+                "body",
+                "Mark",
+                "begin perform set_config('app.by', x, false); return new; end",
+            ),
+            row("body", "around", "begin return mark(); end"),
+            row("body", "plain", "begin update t set a = 1; return 2; end"),
+            row(
+                "writes",
+                "audited",
+                "CREATE TRIGGER x BEFORE INSERT ON audited FOR EACH ROW EXECUTE FUNCTION \"Mark\"()",
+            ),
+            row("writes", "parent", "DELETE FROM audited"),
+            row("reads", "seen", "SELECT around() FROM t"),
+            row("body", "writing", "begin insert into audited values (1); end"),
+            row("library", "trgm", "$libdir/pg_trgm"),
+            row("opaque", "py", "return 1"),
+        ];
+        let suspects = Suspects::of(&rows);
+        let by = || Some(Some(vec!["app.by".to_owned()]));
+        for text in [
+            "select mark()",
+            "select s.around(1)",
+            "insert into audited values (1)",
+            "delete from Parent",
+            "select * from seen",
+            "select writing()",
+        ] {
+            assert_eq!(leaves(&suspects, text), by(), "{text}");
+        }
+        assert_eq!(leaves(&suspects, "select py()"), Some(Some(vec![])));
+        assert_eq!(leaves(&suspects, "select 'open"), Some(None));
+        for text in [
+            "select * from audited",
+            "update t set a = 1",
+            "select plain(), trgm()",
+            "select 'mark'",
+        ] {
+            assert_eq!(leaves(&suspects, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_operator_is_in_no_text_and_so_in_all() {
+        let rows = [
+            row("body", "f", "begin set work_mem = 1; return 1; end"),
+            row("reads", "", "f"),
+        ];
+        assert_eq!(leaves(&Suspects::of(&rows), "select 1"), Some(Some(vec![])));
+        assert_eq!(leaves(&Suspects::of(&rows[..1]), "select 1"), None);
+    }
+
+    #[test]
+    fn it_is_asked_anew_when_functions_change_and_never_twice_for_its_age() {
+        let effects = Effects::default();
+        assert!(effects.is_due() && effects.is_due(), "nobody goes on without");
+        effects.learn(Some(vec![row("body", "plain", "select 1")]));
+        assert!(!effects.is_due());
+        effects.has_changed(b"CREATE TABLE\0");
+        assert!(!effects.is_due(), "no function leaves anything");
+        effects.has_changed(b"CREATE FUNCTION\0");
+        assert!(effects.is_due());
+        assert!(effects.suspects().is_none());
+        effects.learn(None);
+        assert_eq!(effects.suspects().unwrap().generation(), 2);
+        assert_eq!(
+            leaves(&effects.suspects().unwrap(), "select 1"),
+            Some(None),
+            "what is not known is anything"
+        );
+        effects.has_changed(b"ALTER TABLE\0");
+        assert!(effects.is_due());
+    }
+}
