@@ -15,7 +15,7 @@ use forebay_sql::{body_may_leave_something, mentioned, settings_named_in_body};
 use parking_lot::Mutex;
 
 use crate::frames;
-use crate::statements::Leaves;
+use crate::leaves::Leaves;
 
 /// What was made elsewhere is seen so much later at the latest.
 const SEEN_FOR: Duration = Duration::from_secs(60);

@@ -10,10 +10,11 @@ use bytes::{Buf, Bytes};
 use crate::client::Client;
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES};
+use crate::leaves::Leaves;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Leaves, Statement, deallocated, server_name};
+use crate::statements::{Statement, deallocated, server_name};
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();

@@ -22,6 +22,7 @@ mod end;
 mod frames;
 mod gate;
 mod inward;
+mod leaves;
 mod leftovers;
 mod lent;
 mod outward;

@@ -13,13 +13,14 @@ use crate::cancels::Registration;
 use crate::client::Client;
 use crate::effects::{self, Row};
 use crate::frames;
+use crate::leaves::Leaves;
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
 use crate::pool::Pool;
 use crate::replies::Asked;
 use crate::server::{Note, Reported, Server};
 use crate::settings::Settings;
-use crate::statements::{Leaves, Named, Names, Prepared, Statement};
+use crate::statements::{Named, Names, Prepared, Statement};
 
 /// What is left is asked again so often, where the asking was cancelled.
 const IN_VAIN_MAX: usize = 3;

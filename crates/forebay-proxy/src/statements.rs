@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
-use forebay_sql::{deallocates, describes_nothing, may_leave_something, settings_named};
+use forebay_sql::{deallocates, describes_nothing};
 use parking_lot::Mutex;
 
 use crate::effects::Suspects;
 use crate::frames::zero_terminated;
+use crate::leaves::Leaves;
 use crate::settings::Settings;
 
 /// What makes a prepared statement: the body of its Parse behind the name, and what it was prepared under.
@@ -32,25 +33,6 @@ pub(crate) struct Statement {
     set_off: Mutex<Option<(u64, Option<Arc<Leaves>>)>>,
     deallocates: Option<Bytes>,
     describes_nothing: bool,
-}
-
-/// What a text may leave in its session.
-#[derive(Debug)]
-pub(crate) struct Leaves {
-    /// Settings of the user's own that it names; none where it may set others.
-    pub(crate) named: Option<Vec<String>>,
-}
-
-impl Leaves {
-    /// What this text may leave; none where it leaves nothing.
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        let Ok(text) = std::str::from_utf8(text) else {
-            return Some(Self { named: None });
-        };
-        may_leave_something(text).then(|| Self {
-            named: settings_named(text),
-        })
-    }
 }
 
 /// The name of the prepared statement that the text deallocates.

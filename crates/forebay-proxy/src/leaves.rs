@@ -1,0 +1,24 @@
+//! Leaves: what a text may leave in its session.
+//!
+//! Promises: none for a text that by itself leaves nothing. Knows no function of the user's.
+
+use forebay_sql::{may_leave_something, settings_named};
+
+/// What a text may leave in its session.
+#[derive(Debug)]
+pub(crate) struct Leaves {
+    /// Settings of the user's own that it names; none where it may set others.
+    pub(crate) named: Option<Vec<String>>,
+}
+
+impl Leaves {
+    /// What this text may leave; none where it leaves nothing.
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Some(Self { named: None });
+        };
+        may_leave_something(text).then(|| Self {
+            named: settings_named(text),
+        })
+    }
+}
