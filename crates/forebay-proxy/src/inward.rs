@@ -14,7 +14,7 @@ use crate::leaves::Leaves;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Statement, deallocated, server_name};
+use crate::statements::{Statement, asks_for_numbers, deallocated, server_name};
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
@@ -78,6 +78,9 @@ impl State {
                     self.suspect(&leaves);
                     self.discarding_at = Some(server.replies.next_place());
                 }
+                if asks_for_numbers(text) {
+                    self.ask_for_numbers(server);
+                }
                 let suspects = self.pool.effects.suspects();
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
@@ -100,6 +103,9 @@ impl State {
                 let prepared = server.prepared.place(statement.number());
                 if self.is_undecided(name, server) || prepared.is_some_and(|at| server.replies.is_undecided(at)) {
                     return Ok(false);
+                }
+                if statement.asks_for_numbers() {
+                    self.ask_for_numbers(server);
                 }
                 self.parse(name, statement, message, server);
             }
@@ -259,6 +265,9 @@ impl State {
         }
         let statement = self.names.statement(name).cloned();
         if let Some(statement) = &statement {
+            if statement.asks_for_numbers() {
+                self.ask_for_numbers(server);
+            }
             if let Some(leaves) = statement.leaves() {
                 self.suspect(leaves);
             }

@@ -19,6 +19,16 @@ impl Lent {
         }
     }
 
+    /// Whether nobody has had it.
+    pub(crate) fn is_first(self) -> bool {
+        self.times == 0
+    }
+
+    /// Whether nobody has had it between this and that.
+    pub(crate) fn follows(self, last: Option<Self>) -> bool {
+        last.is_some_and(|last| self.connection == last.connection && self.times == last.times + 1)
+    }
+
     /// It is lent once more.
     pub(crate) fn again(&mut self) {
         self.times += 1;

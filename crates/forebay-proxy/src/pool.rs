@@ -4,6 +4,7 @@
 //! many wait, is told so. A connection that the server has closed meanwhile is not lent. Knows no client.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::{ConnectError, Connector, Link};
@@ -83,6 +84,7 @@ pub(crate) struct Pool {
     pub(crate) statements: Statements,
     /// Of the database, which other users' pools may be of, too.
     pub(crate) effects: Arc<Effects>,
+    asks_for_numbers: AtomicBool,
 }
 
 impl Pool {
@@ -99,12 +101,23 @@ impl Pool {
             places: Places::new(limits.max_connections, limits.max_waiting),
             statements: Statements::default(),
             effects,
+            asks_for_numbers: AtomicBool::new(false),
         }
     }
 
     /// The longest text of a client.
     pub(crate) fn max_message_bytes(&self) -> usize {
         self.limits.max_message_bytes
+    }
+
+    /// Whether some client asks for last numbers of sequences: then nobody is to find another's.
+    pub(crate) fn asks_for_numbers(&self) -> bool {
+        self.asks_for_numbers.load(Ordering::Relaxed)
+    }
+
+    /// A client does.
+    pub(crate) fn ask_for_numbers(&self) {
+        self.asks_for_numbers.store(true, Ordering::Relaxed);
     }
 
     /// As whom it connects.

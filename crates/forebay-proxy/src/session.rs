@@ -116,6 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             leftovers: Leftovers::default(),
             asked_in_vain: 0,
             is_pinned: false,
+            has_own_numbers: false,
             has_taken: false,
             is_learning: false,
             learnt: None,

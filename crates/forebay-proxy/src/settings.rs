@@ -26,11 +26,8 @@ impl Settings {
         }
     }
 
-    /// The statement that brings a connection on which `self` is set to `wanted`; none where they are equal.
-    pub(crate) fn change_to(&self, wanted: &Self) -> Option<String> {
-        if self == wanted {
-            return None;
-        }
+    /// The statement that brings a connection on which `self` is set to `wanted`; empty where they are equal.
+    pub(crate) fn change_to(&self, wanted: &Self) -> String {
         let mut text = String::new();
         // What may be set depends on the role: all is set by who has logged in, and the role last.
         let had_role = self.by_name.contains_key(ROLE);
@@ -51,7 +48,7 @@ impl Settings {
                 separator = ",";
             }
         }
-        (!text.is_empty()).then_some(text)
+        text
     }
 }
 
@@ -88,14 +85,11 @@ mod tests {
     #[test]
     fn only_what_differs_is_changed() {
         let from = settings(&[("TimeZone", "UTC"), ("work_mem", "4096")]);
-        assert_eq!(from.change_to(&from), None);
+        assert_eq!(from.change_to(&from), "");
         assert_eq!(
-            from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")]))
-                .as_deref(),
-            Some(
-                "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
-                 pg_catalog.set_config('a.b','c',false)"
-            )
+            from.change_to(&settings(&[("TimeZone", "Asia/Tokyo"), ("a.b", "c")])),
+            "RESET \"work_mem\";SELECT pg_catalog.set_config('TimeZone','Asia/Tokyo',false),\
+             pg_catalog.set_config('a.b','c',false)"
         );
     }
 
@@ -103,16 +97,13 @@ mod tests {
     fn the_role_goes_first_and_comes_last() {
         let from = settings(&[("log_statement", "all"), ("role", "a")]);
         assert_eq!(
-            from.change_to(&settings(&[("work_mem", "64")])).as_deref(),
-            Some("RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('work_mem','64',false)")
+            from.change_to(&settings(&[("work_mem", "64")])),
+            "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('work_mem','64',false)"
         );
         assert_eq!(
-            from.change_to(&settings(&[("role", "a"), ("track_counts", "off")]))
-                .as_deref(),
-            Some(
-                "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
-                 pg_catalog.set_config('role','a',false)"
-            )
+            from.change_to(&settings(&[("role", "a"), ("track_counts", "off")])),
+            "RESET \"role\";RESET \"log_statement\";SELECT pg_catalog.set_config('track_counts','off',false),\
+             pg_catalog.set_config('role','a',false)"
         );
     }
 
@@ -121,10 +112,8 @@ mod tests {
         let from = settings(&[("a\".\"b;", "1")]);
         let to = settings(&[("it's", "a\\'); DROP TABLE t; --")]);
         assert_eq!(
-            from.change_to(&to).as_deref(),
-            Some(
-                "RESET \"a\"\"\".\"\"\"b;\";SELECT pg_catalog.set_config('it''s',E'a\\\\''); DROP TABLE t; --',false)"
-            )
+            from.change_to(&to),
+            "RESET \"a\"\"\".\"\"\"b;\";SELECT pg_catalog.set_config('it''s',E'a\\\\''); DROP TABLE t; --',false)"
         );
     }
 }

@@ -25,6 +25,9 @@ use crate::statements::{Named, Names, Prepared, Statement};
 /// What is left is asked again so often, where the asking was cancelled.
 const IN_VAIN_MAX: usize = 3;
 
+/// `currval` and `lastval` are undefined behind it, as in a new session.
+const FORGET_NUMBERS: &str = "DISCARD SEQUENCES;";
+
 /// What is the client's own, wherever it runs.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -60,6 +63,8 @@ pub(crate) struct State {
     pub(crate) learnt: Option<Vec<Row>>,
     /// Tags of commands of this transaction that change what of the database's own leaves something.
     pub(crate) changed: Vec<Bytes>,
+    /// The last numbers of sequences on the connection that it has, if there are any, are its own.
+    pub(crate) has_own_numbers: bool,
     /// Something of the client's was taken since it has the connection.
     pub(crate) has_taken: bool,
     /// Bytes of a message that is passing through to the server.
@@ -88,15 +93,34 @@ impl State {
             self.learnt = Some(Vec::new());
             server.ask(effects::ASK, Note::Effects);
         }
-        if !Arc::ptr_eq(&server.settings, &self.settings)
-            && let Some(change) = server.settings.change_to(&self.settings)
-        {
+        let mut change = String::new();
+        if !server.lent.follows(self.last) {
+            self.has_own_numbers = server.lent.is_first();
+            if !self.has_own_numbers && self.pool.asks_for_numbers() {
+                change.push_str(FORGET_NUMBERS);
+                self.has_own_numbers = true;
+            }
+        }
+        if !Arc::ptr_eq(&server.settings, &self.settings) {
+            change += &server.settings.change_to(&self.settings);
+        }
+        if !change.is_empty() {
             // Nothing runs for the client before that is done: a cancel is not to hit it.
             server.ask(&change, Note::Set);
         } else if !self.is_learning {
             self.registration.running.set(Some(server.cancel.clone()));
         }
         server.settings = Arc::clone(&self.settings);
+    }
+
+    /// A text may ask for the last number of a sequence. Where they may be somebody else's there are none from now on, but inside of a
+    /// transaction: the numbers that it asks for are most probably those that were drawn in it.
+    pub(crate) fn ask_for_numbers(&mut self, server: &mut Server) {
+        self.pool.ask_for_numbers();
+        if !self.has_own_numbers && server.status == b'I' && server.replies.is_ready_for_next() {
+            server.ask(FORGET_NUMBERS, Note::Set);
+            self.has_own_numbers = true;
+        }
     }
 
     /// Whether the server was asked what may change what is prepared on it, and has not answered.

@@ -33,11 +33,18 @@ pub(crate) struct Statement {
     set_off: Mutex<Option<(u64, Option<Arc<Leaves>>)>>,
     deallocates: Option<Bytes>,
     describes_nothing: bool,
+    asks_for_numbers: bool,
 }
 
 /// The name of the prepared statement that the text deallocates.
 pub(crate) fn deallocated(text: &[u8]) -> Option<Bytes> {
     deallocates(std::str::from_utf8(text).ok()?).map(Bytes::from)
+}
+
+/// Whether the text may ask for the last number of a sequence: it has the name of one of the functions that do.
+pub(crate) fn asks_for_numbers(text: &[u8]) -> bool {
+    text.windows(b"currval".len())
+        .any(|part| part.eq_ignore_ascii_case(b"currval") || part.eq_ignore_ascii_case(b"lastval"))
 }
 
 impl Statement {
@@ -73,6 +80,11 @@ impl Statement {
     /// Whether the server describes it by no parameter and no column.
     pub(crate) fn describes_nothing(&self) -> bool {
         self.describes_nothing
+    }
+
+    /// Whether it may ask for the last number of a sequence.
+    pub(crate) fn asks_for_numbers(&self) -> bool {
+        self.asks_for_numbers
     }
 
     /// What tells it from all others.
@@ -120,6 +132,7 @@ impl Statements {
             deallocates: deallocated(text),
             describes_nothing: zero_terminated(definition).is_some_and(|(_, types)| types == [0, 0])
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
+            asks_for_numbers: asks_for_numbers(text),
         });
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement

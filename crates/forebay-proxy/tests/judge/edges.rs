@@ -238,6 +238,45 @@ fn settings_of_the_users_own_by_any_way_are_no_strangers() {
 }
 
 #[test]
+fn nobody_has_anothers_numbers() {
+    let ask = |of: &mut Client, bytes: &[u8]| {
+        of.send(bytes);
+        of.until(b'Z')
+    };
+    let (draw, last) = (
+        query("INSERT INTO t DEFAULT VALUES"),
+        query("SELECT 'last ' || lastval()"),
+    );
+    let prepared = [
+        parse("", "SELECT 'last ' || currval('t_a_seq')"),
+        bind("", ""),
+        execute("", 0),
+        SYNC.to_vec(),
+    ]
+    .concat();
+    for (database, asked) in [("edge_lastval", &last), ("edge_currval", &prepared)] {
+        let (proxy, database) = proxy(database, 1);
+        let mut client = Client::connect(&proxy, &database, &[]);
+        let mut stranger = Client::connect(&proxy, &database, &[]);
+        client.run("CREATE TABLE t (a serial)");
+        ask(&mut client, &draw);
+        assert!(ask(&mut stranger, asked).contains("55000"));
+        assert!(ask(&mut client, asked).contains("55000"), "others had the connection");
+        ask(&mut client, &draw);
+        assert!(ask(&mut client, asked).contains("last "), "nobody has");
+        assert!(ask(&mut stranger, asked).contains("55000"));
+        // Also where a transaction has begun before it asks.
+        ask(&mut client, &draw);
+        ask(&mut stranger, &query("BEGIN"));
+        assert!(ask(&mut stranger, asked).contains("55000"));
+        ask(&mut stranger, &query("ROLLBACK; BEGIN"));
+        ask(&mut stranger, &draw);
+        assert!(ask(&mut stranger, asked).contains("last "));
+        ask(&mut stranger, &query("COMMIT"));
+    }
+}
+
+#[test]
 fn nobody_has_anothers_statements() {
     let (proxy, database) = proxy("edge_names", 1);
     let mut client = Client::connect(&proxy, &database, &[]);
