@@ -47,6 +47,7 @@ use scenarios::loader::Loader;
 use scenarios::loads::{self, Loads};
 use scenarios::page_policy::PagePolicy;
 use scenarios::pages::Pages;
+use scenarios::proxy::Proxy;
 use scenarios::server::Server;
 use scenarios::writes::{self, Database, Writes};
 use scenarios::writes_soak::{self, Killed, WritesSoak};
@@ -128,6 +129,14 @@ enum Chosen {
     },
     /// The server under pgbench, beside itself without batching and beside PostgreSQL.
     Server {
+        /// The program to measure, instead of the one that cargo builds now.
+        #[arg(long, value_name = "FILE")]
+        forebay: Option<PathBuf>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// What stands in front of a PostgreSQL, under pgbench, beside another proxy and PostgreSQL itself.
+    Proxy {
         /// The program to measure, instead of the one that cargo builds now.
         #[arg(long, value_name = "FILE")]
         forebay: Option<PathBuf>,
@@ -250,6 +259,7 @@ fn run(command: Command) -> Result<bool, Failure> {
             (WritesSoak::on(database, seed), options.usually_once_for(seconds))
         }
         Chosen::Server { forebay, options } => (vec![Box::new(Server::new(forebay))], options),
+        Chosen::Proxy { forebay, options } => (vec![Box::new(Proxy::new(forebay))], options),
         Chosen::HttpWrites { web, options } => (vec![Box::new(HttpWrites::new(web, options.quick))], options),
         Chosen::Report(options) => return report::run(options).map(|()| true),
         Chosen::Figures(options) => return pictures::run(options).map(|()| true),
@@ -300,6 +310,7 @@ mod tests {
             | Chosen::Writes { options, .. }
             | Chosen::WritesSoak { options, .. }
             | Chosen::Server { options, .. }
+            | Chosen::Proxy { options, .. }
             | Chosen::HttpWrites { options, .. }) = command.scenario
             else {
                 panic!("{line} measures nothing");

@@ -42,6 +42,7 @@ const LAB_SCENARIOS: &[&[&str]] = &[
     &["writes"],
     &["writes-soak"],
     &["server", "--forebay", THE_SERVER],
+    &["proxy", "--forebay", THE_SERVER],
     &["http-writes", "--web", THE_EXAMPLE],
 ];
 const THE_SERVER: &str = "{forebay}";

@@ -9,6 +9,7 @@ pub(crate) mod loader;
 pub(crate) mod loads;
 pub(crate) mod page_policy;
 pub(crate) mod pages;
+pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod writes;
 pub(crate) mod writes_soak;

@@ -124,7 +124,7 @@ impl Scenario for Server {
 }
 
 /// Builds the program as the lab itself was built, so that what is measured is what the header says.
-fn build() -> Result<PathBuf, Failure> {
+pub(super) fn build() -> Result<PathBuf, Failure> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
@@ -143,7 +143,7 @@ fn build() -> Result<PathBuf, Failure> {
     Ok(lab.with_file_name("forebay"))
 }
 
-fn postgres_version() -> String {
+pub(super) fn postgres_version() -> String {
     first_line_of("pg_config", &["--version"])
 }
 
@@ -236,7 +236,7 @@ impl Trial for ServerTrial {
 }
 
 /// Holds what pgbench was told against what the table has.
-fn check(summary: &Summary, rows: &str) -> Result<(), Failure> {
+pub(super) fn check(summary: &Summary, rows: &str) -> Result<(), Failure> {
     let Summary { processed, failed, .. } = *summary;
     if failed != 0 || processed == 0 {
         return Err(Failure::Wrong(format!(

@@ -30,6 +30,15 @@ pub(in crate::scenarios) enum Mode {
     Prepared,
 }
 
+/// What a transaction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::scenarios) enum Work {
+    /// Inserts a row into `entry`.
+    Insert,
+    /// Reads a row of `pgbench_accounts` by its key: pgbench's own script.
+    Select,
+}
+
 /// How pgbench is to load a server.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::scenarios) struct Load {
@@ -37,11 +46,25 @@ pub(in crate::scenarios) struct Load {
     pub(in crate::scenarios) case: &'static str,
     pub(in crate::scenarios) clients: u32,
     mode: Mode,
+    pub(in crate::scenarios) work: Work,
 }
 
 impl Load {
     pub(in crate::scenarios) const fn new(case: &'static str, clients: u32, mode: Mode) -> Self {
-        Self { case, clients, mode }
+        Self {
+            case,
+            clients,
+            mode,
+            work: Work::Insert,
+        }
+    }
+
+    /// The same, of reading.
+    pub(in crate::scenarios) const fn selecting(self) -> Self {
+        Self {
+            work: Work::Select,
+            ..self
+        }
     }
 }
 
@@ -88,6 +111,13 @@ impl Pgbench {
         Ok(psql.run(PATIENCE)?)
     }
 
+    /// Fills the tables that pgbench reads, with so many times 100,000 rows.
+    pub(in crate::scenarios) fn fill(&self, url: &str, scale: u32) -> Result<(), Failure> {
+        let scale = scale.to_string();
+        Program::new("pgbench", ["--initialize", "--quiet", "--scale", &scale, url]).run(PATIENCE)?;
+        Ok(())
+    }
+
     /// Loads the server for that long.
     pub(in crate::scenarios) fn run(&self, url: &str, load: Load, duration: Duration) -> Result<Summary, Failure> {
         let mode = match load.mode {
@@ -102,7 +132,11 @@ impl Pgbench {
         } else {
             arguments.extend(["-T".to_owned(), duration.as_secs().max(1).to_string()]);
         }
-        arguments.extend(["-f".to_owned(), self.script.display().to_string(), url.to_owned()]);
+        match load.work {
+            Work::Insert => arguments.extend(["-f".to_owned(), self.script.display().to_string()]),
+            Work::Select => arguments.push("-S".to_owned()),
+        }
+        arguments.push(url.to_owned());
         let report = Program::new("pgbench", arguments).run(duration + PATIENCE)?;
         read(&report).ok_or_else(|| Failure::Wrong(format!("pgbench did not report what it should:\n{report}")))
     }
