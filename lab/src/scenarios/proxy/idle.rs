@@ -2,14 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::rc::Rc;
 use std::time::Duration;
 
-use super::{IDLE, System, process};
+use super::process;
 use crate::failure::Failure;
 use crate::measurement::Reading;
 use crate::scenario::{Stage, Trial};
 
+pub(super) const IDLE: &str = "idle clients";
 pub(super) const MEMORY: &str = "memory a client";
 
 /// So many, of this process and the proxy's: each has a descriptor in both.
@@ -17,18 +17,25 @@ const CLIENTS: usize = 900;
 const TINY_CLIENTS: usize = 20;
 
 pub(super) struct IdleTrial {
-    system: Rc<System>,
+    system: &'static str,
+    url: String,
+    /// The proxy's.
+    process: u32,
 }
 
 impl IdleTrial {
-    pub(super) fn new(system: Rc<System>) -> Self {
-        Self { system }
+    pub(super) fn new(system: &'static str, url: &str, process: u32) -> Self {
+        Self {
+            system,
+            url: url.to_owned(),
+            process,
+        }
     }
 }
 
 impl Trial for IdleTrial {
     fn system(&self) -> &str {
-        self.system.name
+        self.system
     }
 
     fn case(&self) -> &str {
@@ -36,15 +43,12 @@ impl Trial for IdleTrial {
     }
 
     fn measure(&mut self, stage: &Stage<'_>) -> Result<Vec<Reading>, Failure> {
-        let Some(proxy) = self.system.process else {
-            return Err(Failure::Wrong("a proxy without a process".to_owned()));
-        };
         let count = if stage.effort.meaningful { CLIENTS } else { TINY_CLIENTS };
         // The first one brings what is there once.
-        let first = client(&self.system.url)?;
-        let before = process::resident_kib(proxy)?;
-        let clients: Vec<TcpStream> = (0..count).map(|_| client(&self.system.url)).collect::<Result<_, _>>()?;
-        let after = process::resident_kib(proxy)?;
+        let first = client(&self.url)?;
+        let before = process::resident_kib(self.process)?;
+        let clients: Vec<TcpStream> = (0..count).map(|_| client(&self.url)).collect::<Result<_, _>>()?;
+        let after = process::resident_kib(self.process)?;
         drop((first, clients));
         let each = after.saturating_sub(before) as f64 / count as f64;
         Ok(vec![Reading::new(MEMORY, "KiB", each)])

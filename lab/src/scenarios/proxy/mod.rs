@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use self::idle::IdleTrial;
+use self::idle::{IDLE, IdleTrial, MEMORY};
 use super::server::pgbench::{Load, Mode, Pgbench, Work};
 use super::server::{build, check, postgres_version};
 use crate::failure::Failure;
@@ -28,7 +28,6 @@ const POOL: usize = 20;
 const SCALE: u32 = 1;
 const PROCESSOR_TIME: &str = "processor time a transaction";
 const LATENCY: &str = "latency mean";
-const IDLE: &str = "idle clients";
 
 const LOADS: [Load; 12] = [
     Load::new("SELECT, 1 client", 1, Mode::Simple).selecting(),
@@ -130,8 +129,10 @@ impl Scenario for Proxy {
                 }));
             }
         }
-        for system in systems.iter().filter(|system| system.process.is_some()) {
-            trials.push(Box::new(IdleTrial::new(Rc::clone(system))));
+        for system in &systems {
+            if let Some(process) = system.process {
+                trials.push(Box::new(IdleTrial::new(system.name, &system.url, process)));
+            }
         }
         Ok(trials)
     }
@@ -176,7 +177,7 @@ impl Scenario for Proxy {
         goals.push(goal(text, LATENCY, one, beside(one), Wanted::AtMost(1.0)));
         goals.push(goal(
             format!("{IDLE}: memory of each"),
-            idle::MEMORY,
+            MEMORY,
             IDLE,
             Beside::Nothing,
             Wanted::AtMost(12.0),
