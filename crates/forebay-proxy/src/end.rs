@@ -4,6 +4,7 @@ use std::io;
 
 use bytes::BytesMut;
 use forebay_pg_link::ConnectError;
+use forebay_pg_wire::error::WireError;
 
 use crate::frames::{self, BadLength};
 use crate::pool::Unavailable;
@@ -21,7 +22,7 @@ pub(crate) enum End {
     #[error("a message of {length} bytes is longer than max_message_bytes, which is {max}")]
     TooLong { length: usize, max: usize },
     #[error("the server connection was lost: {0}")]
-    Server(io::Error),
+    Server(#[from] io::Error),
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
     #[error("what the session had set could not be set again")]
@@ -60,6 +61,17 @@ pub(crate) fn put_fatal(out: &mut BytesMut, error: &Unavailable) {
         Unavailable::Connect(error) => put_error(out, "08006", &error.to_string(), None, None),
         error => put_error(out, "53300", &error.to_string(), None, None),
     }
+}
+
+/// Why there is no session.
+pub(crate) fn put_refusal(out: &mut BytesMut, error: &WireError) {
+    put_error(
+        out,
+        error.sqlstate,
+        &error.message,
+        error.detail.as_deref(),
+        error.hint.as_deref(),
+    );
 }
 
 fn put_error(out: &mut BytesMut, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) {

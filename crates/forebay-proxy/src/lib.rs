@@ -9,7 +9,7 @@
 //! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind, `effects` what of the
 //! database's own leaves something.
 //!
-//! - [`Upstream`]: the databases that are behind, and their [pools](pool)
+//! - [`Databases`]: those that are behind by their names, each an [upstream](UpstreamOptions) with its [pools](pool)
 //! - [`Session`]: one client
 //! - [`Cancels`]: who may cancel what
 
@@ -17,6 +17,7 @@ mod beginning;
 mod cancels;
 mod client;
 mod credentials;
+mod databases;
 mod effects;
 mod end;
 mod frames;
@@ -39,5 +40,6 @@ mod stop;
 mod upstream;
 
 pub use self::cancels::Cancels;
+pub use self::databases::Databases;
 pub use self::session::{Identity, Session};
-pub use self::upstream::{Upstream, UpstreamOptions};
+pub use self::upstream::UpstreamOptions;

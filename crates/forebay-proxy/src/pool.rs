@@ -17,9 +17,21 @@ use crate::places::{Claim, Grant, Places};
 use crate::server::Server;
 use crate::statements::Statements;
 
+/// For how long a client has a server connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PoolMode {
+    /// A transaction, or longer where something is left that cannot be carried to another connection.
+    #[default]
+    Transaction,
+    /// Its session; behind it all is discarded that it has left.
+    Session,
+}
+
 /// How many connections there may be, and who may wait for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
+    /// For how long each is lent.
+    pub mode: PoolMode,
     /// Server connections of a pool.
     pub max_connections: usize,
     /// Clients that wait for one.
@@ -37,6 +49,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            mode: PoolMode::default(),
             max_connections: 20,
             max_waiting: 10_000,
             max_wait: Duration::from_secs(30),
@@ -103,6 +116,11 @@ impl Pool {
             effects,
             asks_for_numbers: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a client has a connection for its session.
+    pub(crate) fn lends_for_a_session(&self) -> bool {
+        self.limits.mode == PoolMode::Session
     }
 
     /// The longest text of a client.

@@ -32,6 +32,17 @@ pub(crate) fn poll_read<S: AsyncRead + AsyncWrite + Unpin>(
     ROOM.with_borrow_mut(|room| client.poll_read(context, room))
 }
 
+/// Takes what the server has sent, through the same.
+pub(crate) fn poll_take(server: &mut Server, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    ROOM.with_borrow_mut(|room| {
+        let read = server.poll_read(context, room);
+        if let Poll::Ready(Ok(count)) = read {
+            server.input.extend_from_slice(&room[..count]);
+        }
+        read
+    })
+}
+
 /// Relays until the server connection is free again.
 pub(crate) fn poll_relay<S: AsyncRead + AsyncWrite + Unpin>(
     client: &mut Client<S>,
@@ -58,14 +69,7 @@ pub(crate) fn poll_relay<S: AsyncRead + AsyncWrite + Unpin>(
         }
         // To the client.
         if client.output.len() < UNSENT_BYTES_MAX {
-            let read = ROOM.with_borrow_mut(|room| {
-                let read = server.poll_read(context, room);
-                if let Poll::Ready(Ok(count)) = read {
-                    server.input.extend_from_slice(&room[..count]);
-                }
-                read
-            });
-            match read {
+            match poll_take(server, context) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Server(io::ErrorKind::UnexpectedEof.into()))),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(End::Server(error))),
@@ -89,7 +93,7 @@ pub(crate) fn poll_relay<S: AsyncRead + AsyncWrite + Unpin>(
         }
         // What is there and waits needs no more behind it.
         // Who has said that he goes is not to be seen going before he is done.
-        let says_farewell = client.input.first() == Some(&b'X');
+        let says_farewell = client.input.first() == Some(&b'X') || (state.is_learning && !client.input.is_empty());
         if !says_farewell && (client.input.len() < WHOLE_BYTES_MAX || !frames::has_message(&client.input)) {
             match poll_read(client, context) {
                 Poll::Pending => {}

@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use forebay_pg_link::secret::Secret;
@@ -18,15 +19,19 @@ use crate::beginning::Beginning;
 use crate::cancels::Cancels;
 use crate::client::Client;
 use crate::credentials;
-use crate::end::{End, put_end, put_fatal};
+use crate::databases::Databases;
+use crate::end::{End, put_end, put_fatal, put_refusal};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
-use crate::relay::{has_failed, poll_read, poll_relay};
+use crate::relay::{has_failed, poll_read, poll_relay, poll_take};
+use crate::server::{Note, Server};
 use crate::settings::Settings;
 use crate::state::State;
 use crate::statements::Names;
 use crate::stop::Stop;
-use crate::upstream::Upstream;
+
+/// What a session has left is forgotten within this time, or its connection is closed.
+const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a session says of itself when it begins.
 #[derive(Debug)]
@@ -59,10 +64,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         input: BytesMut,
         output: BytesMut,
         identity: &Identity,
-        upstream: &Upstream,
+        databases: &Databases,
         cancels: &Arc<Cancels>,
     ) -> Option<Self> {
         let mut client = Client::new(stream, input, output);
+        let upstream = match databases.of(&identity.database) {
+            Ok(upstream) => upstream,
+            Err(error) => {
+                put_refusal(&mut client.output, &error);
+                client.end().await;
+                return None;
+            }
+        };
         // Whose password is known needs no keys; they would be of a verifier of our own.
         if let Some(keys) = identity.keys
             && upstream.own_verifier(&identity.user).is_none()
@@ -184,12 +197,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                     self.state.last = Some(server.lent);
                     self.state.pool.release(server);
                 }
+                Err(End::Client) if self.state.pool.lends_for_a_session() && self.state.rests(&server) => {
+                    if self.discard(&mut server).await {
+                        self.state.pool.release(server);
+                    }
+                    return End::Client;
+                }
                 Err(end) => {
                     server.give_up();
                     return end;
                 }
             }
         }
+    }
+
+    /// Has the server forget all that the session has left. False if it did not, in the time that is given it.
+    async fn discard(&mut self, server: &mut Server) -> bool {
+        server.ask("DISCARD ALL", Note::Set);
+        let discarded = poll_fn(|context| {
+            loop {
+                ready!(server.poll_send(context))?;
+                match ready!(poll_take(server, context))? {
+                    0 => return Poll::Ready(Err(End::Client)),
+                    _ => self.state.pass_out(&mut self.client, server)?,
+                }
+                if server.is_settled() {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        });
+        let is_done = matches!(tokio::time::timeout(DISCARDED_WITHIN, discarded).await, Ok(Ok(())));
+        server.settings = Arc::default();
+        server.prepared.keep_the_unnamed();
+        is_done
     }
 
     /// Waits, without a server, for a message that needs one. False if the client is done.

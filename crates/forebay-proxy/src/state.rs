@@ -133,6 +133,9 @@ impl State {
         if self.passing_in > 0 || self.passing_out > 0 || server.status != b'I' || !server.replies.is_empty() {
             return false;
         }
+        if self.pool.lends_for_a_session() {
+            return false;
+        }
         if self.is_suspect {
             self.is_suspect = false;
             self.is_asking = true;

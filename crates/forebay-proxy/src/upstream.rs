@@ -20,9 +20,10 @@ use crate::pool::{Limits, Pool, Stats};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UpstreamOptions {
-    /// Where it is. Each client is its own user there, at its own database; a password that is named here is that of the user that is
-    /// named here.
+    /// Where it is. Each client is its own user there; a password that is named here is that of the user that is named here.
     pub config: Config,
+    /// The database there; none: the one that the client names.
+    pub database: Option<String>,
     /// Of each pool.
     pub limits: Limits,
     /// Clients on this machine need not prove what the proxy can prove for them.
@@ -34,6 +35,7 @@ impl UpstreamOptions {
     pub fn new(config: Config, limits: Limits) -> Self {
         Self {
             config,
+            database: None,
             limits,
             trusts_loopback: false,
         }
@@ -49,7 +51,7 @@ struct Key {
 
 /// The server behind.
 #[derive(Debug)]
-pub struct Upstream {
+pub(crate) struct Upstream {
     pub(crate) options: UpstreamOptions,
     /// What proves the user that is named in the options.
     own: Option<(String, Verifier)>,
@@ -61,7 +63,7 @@ pub struct Upstream {
 
 impl Upstream {
     /// Connects to nothing yet.
-    pub fn new(options: UpstreamOptions) -> Self {
+    pub(crate) fn new(options: UpstreamOptions) -> Self {
         let config = &options.config;
         let own = config.user.as_ref().zip(config.password.as_ref());
         Self {
@@ -101,14 +103,14 @@ impl Upstream {
             config.password = None;
         }
         config.user = Some(user.to_owned());
-        config.dbname = Some(database.to_owned());
+        config.dbname = Some(self.options.database.as_deref().unwrap_or(database).to_owned());
         // It is among the client's, or the client has the database's own.
         config.client_encoding = None;
         config
     }
 
     /// How many server connections there are, and who waits for one.
-    pub fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> Stats {
         let mut all = Stats::default();
         for pool in self.pools.lock().values() {
             let stats = pool.stats();
@@ -150,7 +152,7 @@ impl Upstream {
     }
 
     /// Closes connections that have been idle for too long or are too old, and forgets pools that nobody uses. To be called now and then.
-    pub fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let pools: Vec<Arc<Pool>> = self.pools.lock().values().cloned().collect();
         for pool in pools {
             pool.sweep();

@@ -4,6 +4,7 @@
 //! value out of its range is an error that names it. A server that would let in everyone from beyond this machine does not
 //! start unless `--insecure` says so as well. Does not know what any option does.
 
+pub mod databases;
 pub mod quantity;
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use forebay_proxy::pool::Limits;
 use serde::Deserialize;
 
+use databases::{DatabaseOption, Lent, ProxyOptions};
 use quantity::{Address, AddressOrOff, Size, Span};
 
 /// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite; concurrent writes share commits.
@@ -114,6 +116,10 @@ pub struct Settings {
     #[arg(long, value_name = "COUNT")]
     pub max_waiting: Option<usize>,
 
+    /// With --upstream: for how long a client has a server connection [default: transaction]
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub pool_mode: Option<Lent>,
+
     /// With --upstream: how long a client waits for a connection before it is refused with 53300 [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub server_wait_timeout: Option<Span>,
@@ -131,9 +137,10 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub trust_loopback: Option<bool>,
 
-    /// The SQLite database; made if it does not exist [default: ./forebay.db]
-    #[arg(long, value_name = "FILE")]
-    pub database: Option<PathBuf>,
+    /// The SQLite database; made if it does not exist. In a file also databases of other servers, a table [[database]] each
+    /// [default: ./forebay.db]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().map(DatabaseOption::File))]
+    pub database: Option<DatabaseOption>,
 
     /// Where PostgreSQL clients connect. Beyond loopback only with --users, or --insecure [default: 127.0.0.1:6432]
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -242,8 +249,8 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// The PostgreSQL whose proxy it is; `None` for a server of the SQLite database.
-    pub upstream: Option<UpstreamSettings>,
+    /// What it is a proxy of; `None` for a server of the SQLite database.
+    pub proxy: Option<ProxyOptions>,
     /// The SQLite database.
     pub database: PathBuf,
     /// Where PostgreSQL clients connect.
@@ -288,18 +295,6 @@ pub struct Options {
     pub synchronous: Synchronous,
     /// What is logged.
     pub log: String,
-}
-
-/// A PostgreSQL, and how its connections are shared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UpstreamSettings {
-    /// Where it is.
-    pub config: forebay_pg_link::Config,
-    /// Of the connections to it.
-    pub limits: Limits,
-    /// Whether clients on this machine are trusted with what the proxy can prove.
-    pub trusts_loopback: bool,
 }
 
 /// Where certificate and key are.
@@ -356,7 +351,7 @@ pub enum OptionsError {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            upstream: None,
+            proxy: None,
             database: PathBuf::from("./forebay.db"),
             listen: SocketAddr::from(([127, 0, 0, 1], 6432)),
             http: Some(SocketAddr::from(([127, 0, 0, 1], 6480))),
@@ -416,13 +411,13 @@ impl Settings {
             Some(path) => Self::load(path)?,
             None => Self::default(),
         };
-        let given = over!(self, file, config upstream max_server_connections max_waiting server_wait_timeout server_idle_timeout
+        let given = over!(self, file, config upstream max_server_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
             server_lifetime trust_loopback
             database listen http users insecure tls_certificate tls_key require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
             readers drain_timeout synchronous log);
-        let upstream = given.upstream()?;
+        let proxy = given.proxy()?;
         let default = Options::default();
         let optional = |span: Option<Span>, default: Option<Duration>| match span {
             Some(Span(Duration::ZERO)) => None,
@@ -441,8 +436,11 @@ impl Settings {
         // Who raises the one alone has raised the other as far as it must be.
         let input_bytes_least = default.max_input_bytes.max(max_message_bytes.saturating_mul(2));
         let options = Options {
-            upstream,
-            database: given.database.unwrap_or(default.database),
+            proxy,
+            database: match given.database {
+                Some(DatabaseOption::File(file)) => file,
+                _ => default.database,
+            },
             listen: given.listen.map_or(default.listen, |Address(address)| address),
             http: given.http.map_or(default.http, |AddressOrOff(address)| address),
             users: given.users,
@@ -469,82 +467,6 @@ impl Settings {
         };
         options.check(given.insecure.unwrap_or(false))?;
         Ok(options)
-    }
-}
-
-impl Settings {
-    /// The upstream, if one is given; options that mean nothing to it, or nothing without it, are errors.
-    fn upstream(&self) -> Result<Option<UpstreamSettings>, OptionsError> {
-        let of_the_proxy = [
-            ("max_server_connections", self.max_server_connections.is_some()),
-            ("max_waiting", self.max_waiting.is_some()),
-            ("server_wait_timeout", self.server_wait_timeout.is_some()),
-            ("server_idle_timeout", self.server_idle_timeout.is_some()),
-            ("server_lifetime", self.server_lifetime.is_some()),
-            ("trust_loopback", self.trust_loopback.is_some()),
-        ];
-        let of_the_database = [
-            ("database", self.database.is_some()),
-            ("max_input_bytes", self.max_input_bytes.is_some()),
-            ("max_result_bytes", self.max_result_bytes.is_some()),
-            ("statement_timeout", self.statement_timeout.is_some()),
-            ("busy_timeout", self.busy_timeout.is_some()),
-            ("idle_transaction_timeout", self.idle_transaction_timeout.is_some()),
-            ("idle_snapshot_timeout", self.idle_snapshot_timeout.is_some()),
-            ("stall_timeout", self.stall_timeout.is_some()),
-            ("batch_max_items", self.batch_max_items.is_some()),
-            ("batch_max_wait", self.batch_max_wait.is_some()),
-            ("readers", self.readers.is_some()),
-            ("synchronous", self.synchronous.is_some()),
-        ];
-        let first = |options: &[(&'static str, bool)]| {
-            options
-                .iter()
-                .find(|(_, is_given)| *is_given)
-                .map(|(option, _)| *option)
-        };
-        let Some(url) = &self.upstream else {
-            return match first(&of_the_proxy) {
-                Some(option) => Err(value(option, "means something only with upstream")),
-                None => Ok(None),
-            };
-        };
-        if let Some(option) = first(&of_the_database) {
-            return Err(value(
-                option,
-                "is of the embedded database, and with upstream there is none",
-            ));
-        }
-        let config = url.parse::<forebay_pg_link::Config>();
-        let config = config.map_err(|error| value("upstream", &error.to_string()))?;
-        let default = Limits::default();
-        let span = |given: Option<Span>, default: Duration| given.map_or(default, |Span(span)| span);
-        let limits = Limits {
-            max_connections: self.max_server_connections.unwrap_or(default.max_connections),
-            max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
-            max_wait: span(self.server_wait_timeout, default.max_wait),
-            max_message_bytes: self
-                .max_message_bytes
-                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
-            idle_timeout: span(self.server_idle_timeout, default.idle_timeout),
-            lifetime: span(self.server_lifetime, default.lifetime),
-        };
-        for (option, count, most) in [
-            ("max_server_connections", limits.max_connections, 10_000),
-            ("max_waiting", limits.max_waiting, 1_000_000),
-        ] {
-            if !(1..=most).contains(&count) {
-                return Err(value(option, &format!("{count} is not from 1 to {most}")));
-            }
-        }
-        if limits.max_wait.is_zero() {
-            return Err(value("server_wait_timeout", "must not be 0: nobody could be served"));
-        }
-        Ok(Some(UpstreamSettings {
-            config,
-            limits,
-            trusts_loopback: self.trust_loopback.unwrap_or(false),
-        }))
     }
 }
 
@@ -594,7 +516,7 @@ impl Options {
         if self.users.is_none() && !insecure {
             for (option, address) in [("listen", Some(self.listen)), ("http", self.http)] {
                 if let Some(address) = address.filter(|address| !address.ip().to_canonical().is_loopback()) {
-                    if option == "listen" && self.upstream.is_some() {
+                    if option == "listen" && self.proxy.is_some() {
                         match self.tls {
                             // The database itself says who is let in.
                             Some(_) => continue,

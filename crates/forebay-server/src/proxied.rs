@@ -1,52 +1,68 @@
-//! The database behind the door that is another server's: its connections are lent to clients.
+//! Databases behind the door that are other servers': their connections are lent to clients.
 //!
 //! Knows no listener.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Client;
-use forebay_proxy::{Cancels, Identity, Session, Upstream, UpstreamOptions};
+use forebay_proxy::{Cancels, Databases, Identity, Session, UpstreamOptions};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::config::{Options, UpstreamSettings};
+use crate::config::Options;
+use crate::config::databases::{ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
 
 /// How often it is looked for server connections that are idle for too long, or too old.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// A database over a network, and who is connected to it.
+/// Databases over a network, and who is connected to them.
 pub(crate) struct Proxied {
-    upstream: Arc<Upstream>,
+    databases: Arc<Databases>,
     cancels: Arc<Cancels>,
     phase: watch::Receiver<Phase>,
 }
 
 impl Proxied {
     /// Connects to nothing yet.
-    pub(crate) fn new(settings: &UpstreamSettings, phase: watch::Receiver<Phase>) -> Self {
-        let mut options = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
-        options.trusts_loopback = settings.trusts_loopback;
-        let upstream = Arc::new(Upstream::new(options));
-        tokio::spawn(sweep(Arc::downgrade(&upstream)));
+    pub(crate) fn new(options: &ProxyOptions, phase: watch::Receiver<Phase>) -> Self {
+        let upstream = |settings: &UpstreamSettings| {
+            let mut upstream = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
+            upstream.trusts_loopback = options.trusts_loopback;
+            upstream
+        };
+        let named = options.databases.iter().map(|(name, settings)| {
+            let mut upstream = upstream(settings);
+            upstream.database.clone_from(&settings.config.dbname);
+            (name.clone(), upstream)
+        });
+        let databases = Arc::new(Databases::new(named, options.upstream.as_ref().map(upstream)));
+        tokio::spawn(sweep(Arc::downgrade(&databases)));
         Self {
-            upstream,
+            databases,
             cancels: Arc::default(),
             phase,
         }
     }
 
     /// Who decides who is let in, where there are no users.
-    pub(crate) fn gate(&self) -> Arc<Upstream> {
-        Arc::clone(&self.upstream)
+    pub(crate) fn gate(&self) -> Arc<Databases> {
+        Arc::clone(&self.databases)
     }
 
     /// Where it is, in a few words.
     pub(crate) fn describe(&self, options: &Options) -> String {
-        let upstream = options.upstream.as_ref().expect("there is one where there is this");
-        let hosts: Vec<String> = upstream.config.hosts.iter().map(ToString::to_string).collect();
+        let options = options.proxy.as_ref().expect("there are some where there is this");
+        let all = options.databases.values().chain(&options.upstream);
+        let mut hosts: Vec<String> = all
+            .flat_map(|upstream| &upstream.config.hosts)
+            .map(ToString::to_string)
+            .collect();
+        let mut seen = HashSet::new();
+        hosts.retain(|host| seen.insert(host.clone()));
         format!("proxy of PostgreSQL at {}", hosts.join(", "))
     }
 
@@ -57,7 +73,7 @@ impl Proxied {
 
     /// Brings the figures that are counted elsewhere into the metrics, when somebody asks for them.
     pub(crate) fn observe(&self) {
-        let stats = self.upstream.stats();
+        let stats = self.databases.stats();
         metrics::gauge!("forebay_server_connections").set(stats.open as f64);
         metrics::gauge!("forebay_server_connections_idle").set(stats.idle as f64);
         metrics::gauge!("forebay_clients_waiting").set(stats.waiting as f64);
@@ -65,11 +81,11 @@ impl Proxied {
 }
 
 /// Closes what nobody uses, for as long as there is a server.
-async fn sweep(upstream: Weak<Upstream>) {
+async fn sweep(databases: Weak<Databases>) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
-        let Some(upstream) = upstream.upgrade() else { return };
-        upstream.sweep();
+        let Some(databases) = databases.upgrade() else { return };
+        databases.sweep();
     }
 }
 
@@ -83,7 +99,7 @@ impl Behind for Proxied {
             parameters: client.parameters,
         };
         let (stream, input) = client.frames.into_parts();
-        let begun = Session::begin(stream, input, client.output, &identity, &self.upstream, &self.cancels).await;
+        let begun = Session::begin(stream, input, client.output, &identity, &self.databases, &self.cancels).await;
         if let Some(session) = begun {
             // While it runs it needs no more of this.
             drop(identity);

@@ -153,9 +153,9 @@ impl Server {
             Some(http) => Some((listen(http).await?, http)),
         };
         let (phase, seen) = watch::channel(Phase::Serving);
-        let database = Arc::new(match &options.upstream {
+        let database = Arc::new(match &options.proxy {
             None => Database::Embedded(Embedded::open(&options, seen.clone())?),
-            Some(upstream) => Database::Proxied(Proxied::new(upstream, seen.clone())),
+            Some(proxy) => Database::Proxied(Proxied::new(proxy, seen.clone())),
         });
         let tls = match &options.tls {
             Some(files) => Some(tls::load(&files.certificate, &files.key)?),
@@ -214,12 +214,12 @@ impl Server {
         let version = env!("CARGO_PKG_VERSION");
         let host = reached_from_here(self.address.ip());
         let port = self.address.port();
-        let (database, user) = match &self.options.upstream {
+        let (database, user) = match &self.options.proxy {
             None => ("forebay", self.options.users.as_ref().map(|_| "NAME")),
-            Some(upstream) => (
-                upstream.config.dbname.as_deref().unwrap_or("DATABASE"),
-                Some(upstream.config.user.as_deref().unwrap_or("NAME")),
-            ),
+            Some(proxy) => {
+                let (database, user) = proxy.example();
+                (database.unwrap_or("DATABASE"), Some(user.unwrap_or("NAME")))
+            }
         };
         let user = user.map_or_else(String::new, |user| format!(" -U {user}"));
         println!("forebay {version} · {}", self.database.describe(&self.options));

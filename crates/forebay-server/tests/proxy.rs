@@ -5,6 +5,8 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "proxy/databases.rs"]
+mod databases;
 #[path = "proxy/ends.rs"]
 mod ends;
 #[path = "proxy/login.rs"]

@@ -42,6 +42,13 @@ impl ForebayBuilder {
         self.argument("--upstream").argument(url)
     }
 
+    /// Is a proxy of the databases that this file names instead.
+    #[must_use]
+    pub fn databases_of(mut self, config: impl Into<OsString>) -> Self {
+        self.is_proxy = true;
+        self.argument("--config").argument(config)
+    }
+
     /// A further argument, as after `forebay serve`; `--listen` or `--http` given here win over the testbed's own.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {

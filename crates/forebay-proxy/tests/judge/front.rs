@@ -7,7 +7,7 @@ use forebay_pg_wire::authentication::{Authenticator, Origin};
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Handshake, Opening};
 use forebay_proxy::pool::Limits;
-use forebay_proxy::{Cancels, Identity, Session, Upstream, UpstreamOptions};
+use forebay_proxy::{Cancels, Databases, Identity, Session, UpstreamOptions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -20,7 +20,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
         ..Limits::default()
     };
     let config = format!("postgresql://{upstream}?sslmode=disable").parse().unwrap();
-    let upstream = Arc::new(Upstream::new(UpstreamOptions::new(config, limits)));
+    let databases = Arc::new(Databases::new([], Some(UpstreamOptions::new(config, limits))));
     let (told, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -36,7 +36,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 stream.set_nodelay(true).unwrap();
-                let parts = (Arc::clone(&handshake), Arc::clone(&upstream), Arc::clone(&cancels));
+                let parts = (Arc::clone(&handshake), Arc::clone(&databases), Arc::clone(&cancels));
                 tokio::spawn(serve(stream, parts));
             }
         });
@@ -44,7 +44,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
     address.recv().unwrap()
 }
 
-async fn serve(stream: TcpStream, (handshake, upstream, cancels): (Arc<Handshake>, Arc<Upstream>, Arc<Cancels>)) {
+async fn serve(stream: TcpStream, (handshake, databases, cancels): (Arc<Handshake>, Arc<Databases>, Arc<Cancels>)) {
     match handshake.run(stream, Origin::Here, None).await {
         Ok(Opening::Client(client)) => {
             let identity = Identity {
@@ -55,7 +55,7 @@ async fn serve(stream: TcpStream, (handshake, upstream, cancels): (Arc<Handshake
                 parameters: client.parameters,
             };
             let (stream, input) = client.frames.into_parts();
-            let begun = Session::begin(stream, input, client.output, &identity, &upstream, &cancels).await;
+            let begun = Session::begin(stream, input, client.output, &identity, &databases, &cancels).await;
             if let Some(session) = begun {
                 session.run(watch::channel(Phase::Serving).1).await;
             }

@@ -1,6 +1,7 @@
 //! Options from the command line, a file and the defaults: which wins, and what is refused.
 
 use clap::CommandFactory as _;
+use forebay_proxy::pool::PoolMode;
 
 use super::*;
 
@@ -64,10 +65,11 @@ const OF_THE_DATABASE: [(&str, &str); 12] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 7] = [
+const OF_THE_PROXY: [(&str, &str); 8] = [
     ("upstream", "postgresql://127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("max_waiting", "7"),
+    ("pool_mode", "session"),
     ("server_wait_timeout", "5s"),
     ("server_idle_timeout", "6s"),
     ("server_lifetime", "7s"),
@@ -113,8 +115,9 @@ fn file_and_command_line_have_the_same_keys() {
         (of_the_database.http, of_the_database.synchronous),
         (None, Synchronous::Normal)
     );
-    let of_the_proxy = same_in_both(&proxy).upstream.unwrap();
-    let limits = of_the_proxy.limits;
+    let of_the_proxy = same_in_both(&proxy).proxy.unwrap();
+    let limits = of_the_proxy.upstream.unwrap().limits;
+    assert_eq!(limits.mode, PoolMode::Session);
     assert_eq!(
         (limits.max_connections, limits.max_waiting, limits.max_message_bytes),
         (3, 7, 1 << 20)
@@ -271,4 +274,83 @@ fn every_option_says_its_true_default() {
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(of(&given), Options::default());
     assert_eq!(of(&of_the_proxy), of(&of_the_proxy[..1]));
+}
+
+/// What is not said of a database is as for all.
+#[test]
+fn databases_have_names_and_limits_of_their_own() {
+    let of = |text: &str| -> Result<Options, OptionsError> {
+        let (_file, path) = file(text);
+        options(&["--config", &path])
+    };
+    let proxy = of("
+        max_server_connections = 7
+        pool_mode = \"session\"
+        [[database]]
+        name = \"shop\"
+        url = \"postgresql://db1/shop_production\"
+        max_server_connections = 40
+        pool_mode = \"transaction\"
+        [[database]]
+        name = \"mail\"
+        url = \"postgresql://ann@db2\"
+        server_lifetime = \"5min\"
+    ")
+    .unwrap()
+    .proxy
+    .unwrap();
+    assert!(proxy.upstream.is_none());
+    let [shop, mail] = [&proxy.databases["shop"], &proxy.databases["mail"]];
+    assert_eq!(
+        (
+            shop.limits.max_connections,
+            shop.limits.mode,
+            shop.config.dbname.as_deref()
+        ),
+        (40, PoolMode::Transaction, Some("shop_production"))
+    );
+    assert_eq!(
+        (
+            mail.limits.max_connections,
+            mail.limits.mode,
+            mail.limits.lifetime.as_secs()
+        ),
+        (7, PoolMode::Session, 300)
+    );
+    assert_eq!(proxy.example(), (Some("mail"), Some("ann")));
+    let one = "[[database]]\nname = \"shop\"\nurl = \"postgresql://db1/x\"\n";
+    for (text, told) in [
+        (format!("{one}{one}"), "name: of database \"shop\" is given twice"),
+        (
+            format!("{one}max_waiting = 0"),
+            "max_waiting: of database \"shop\" 0 is not from 1",
+        ),
+        (
+            one.replace("5432", "x").replace("postgresql:", "mysql:"),
+            "url: of database \"shop\"",
+        ),
+        (one.replace("shop", ""), "name: of a database must not be empty"),
+        (
+            format!("synchronous = \"off\"\n{one}"),
+            "synchronous: is of the embedded database",
+        ),
+    ] {
+        let error = of(&text).unwrap_err().to_string();
+        assert!(error.starts_with(told), "{text}: {error}");
+    }
+    for (text, line, told) in [
+        (format!("{one}colour = 3"), 4, "unknown field `colour`"),
+        ("[[database]]\nname = \"shop\"\n".to_owned(), 1, "missing field `url`"),
+        (
+            "database = 3".to_owned(),
+            1,
+            "a file, or a table [[database]] for each database",
+        ),
+    ] {
+        let error = of(&text).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("line {line}")) && error.contains(told),
+            "{text}: {error}"
+        );
+    }
 }

@@ -7,7 +7,12 @@ use testbed::Folder;
 use crate::{PASSWORD, as_user, at, postgres, proxy, proxy_of, started_with_users, straight};
 
 /// As whom one is let in, or what one is told.
-async fn log_in(address: SocketAddr, user: &str, database: &str, password: Option<&str>) -> Result<String, String> {
+pub(crate) async fn log_in(
+    address: SocketAddr,
+    user: &str,
+    database: &str,
+    password: Option<&str>,
+) -> Result<String, String> {
     let mut config = tokio_postgres::Config::new();
     config
         .host("127.0.0.1")

@@ -1,0 +1,264 @@
+//! Where databases are: one file, or servers by name, and how connections to them are shared.
+//!
+//! Promises: an option that means nothing for what is served is an error that names it; so is a database that is named twice.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use forebay_pg_link::Config;
+use forebay_proxy::pool::{Limits, PoolMode};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::quantity::{Size, Span};
+use super::{OptionsError, Settings, value};
+
+/// A file, or in the configuration file `[[database]]` as often as there are some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseOption {
+    /// The SQLite database.
+    File(PathBuf),
+    /// Databases of other servers.
+    Named(Vec<DatabaseSettings>),
+}
+
+impl<'de> Deserialize<'de> for DatabaseOption {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = DatabaseOption;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a file, or a table [[database]] for each database")
+            }
+
+            fn visit_str<E>(self, file: &str) -> Result<DatabaseOption, E> {
+                Ok(DatabaseOption::File(file.into()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut tables: A) -> Result<DatabaseOption, A::Error> {
+                let mut all = Vec::new();
+                while let Some(settings) = tables.next_element()? {
+                    all.push(settings);
+                }
+                Ok(DatabaseOption::Named(all))
+            }
+        }
+
+        from.deserialize_any(Either)
+    }
+}
+
+/// For how long a client has a server connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lent {
+    /// For a transaction: many clients share few connections
+    Transaction,
+    /// For its session: as many clients as connections, the others wait
+    Session,
+}
+
+/// A database of another server, under the name that clients give it. What is not said is as for all.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSettings {
+    /// What clients call it.
+    pub name: String,
+    /// Where it is, and what it is called there: that name where it says none.
+    pub url: String,
+    /// As `--max-server-connections`.
+    pub max_server_connections: Option<usize>,
+    /// As `--max-waiting`.
+    pub max_waiting: Option<usize>,
+    /// As `--pool-mode`.
+    pub pool_mode: Option<Lent>,
+    /// As `--server-wait-timeout`.
+    pub server_wait_timeout: Option<Span>,
+    /// As `--server-idle-timeout`.
+    pub server_idle_timeout: Option<Span>,
+    /// As `--server-lifetime`.
+    pub server_lifetime: Option<Span>,
+}
+
+/// What it is a proxy of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProxyOptions {
+    /// Databases by the names that clients give.
+    pub databases: BTreeMap<String, UpstreamSettings>,
+    /// What has the databases of all other names.
+    pub upstream: Option<UpstreamSettings>,
+    /// Whether clients on this machine are trusted with what the proxy can prove.
+    pub trusts_loopback: bool,
+}
+
+impl ProxyOptions {
+    /// A database that a client may name, and who it may be, as far as they are known.
+    pub(crate) fn example(&self) -> (Option<&str>, Option<&str>) {
+        match (self.databases.first_key_value(), &self.upstream) {
+            (Some((name, upstream)), _) => (Some(name), upstream.config.user.as_deref()),
+            (None, Some(upstream)) => (upstream.config.dbname.as_deref(), upstream.config.user.as_deref()),
+            (None, None) => (None, None),
+        }
+    }
+}
+
+/// A PostgreSQL, and how its connections are shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpstreamSettings {
+    /// Where it is.
+    pub config: Config,
+    /// Of the connections to it.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
+    pub(super) fn proxy(&self) -> Result<Option<ProxyOptions>, OptionsError> {
+        let of_the_proxy = [
+            ("max_server_connections", self.max_server_connections.is_some()),
+            ("max_waiting", self.max_waiting.is_some()),
+            ("pool_mode", self.pool_mode.is_some()),
+            ("server_wait_timeout", self.server_wait_timeout.is_some()),
+            ("server_idle_timeout", self.server_idle_timeout.is_some()),
+            ("server_lifetime", self.server_lifetime.is_some()),
+            ("trust_loopback", self.trust_loopback.is_some()),
+        ];
+        let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
+        let of_the_database = [
+            ("database", is_file),
+            ("max_input_bytes", self.max_input_bytes.is_some()),
+            ("max_result_bytes", self.max_result_bytes.is_some()),
+            ("statement_timeout", self.statement_timeout.is_some()),
+            ("busy_timeout", self.busy_timeout.is_some()),
+            ("idle_transaction_timeout", self.idle_transaction_timeout.is_some()),
+            ("idle_snapshot_timeout", self.idle_snapshot_timeout.is_some()),
+            ("stall_timeout", self.stall_timeout.is_some()),
+            ("batch_max_items", self.batch_max_items.is_some()),
+            ("batch_max_wait", self.batch_max_wait.is_some()),
+            ("readers", self.readers.is_some()),
+            ("synchronous", self.synchronous.is_some()),
+        ];
+        let first = |options: &[(&'static str, bool)]| {
+            options
+                .iter()
+                .find(|(_, is_given)| *is_given)
+                .map(|(option, _)| *option)
+        };
+        let named = match &self.database {
+            Some(DatabaseOption::Named(named)) => &named[..],
+            _ => &[],
+        };
+        if self.upstream.is_none() && named.is_empty() {
+            return match first(&of_the_proxy) {
+                Some(option) => Err(value(option, "means something only with upstream")),
+                None => Ok(None),
+            };
+        }
+        if let Some(option) = first(&of_the_database) {
+            return Err(value(
+                option,
+                "is of the embedded database, and with upstream there is none",
+            ));
+        }
+        let limits = self.limits(&Limits::default());
+        check(&limits, "")?;
+        let upstream = match &self.upstream {
+            Some(url) => Some(UpstreamSettings {
+                config: config(url, "upstream", "")?,
+                limits: limits.clone(),
+            }),
+            None => None,
+        };
+        let mut databases = BTreeMap::new();
+        for settings in named {
+            let of = format!("of database \"{}\"", settings.name);
+            if settings.name.is_empty() {
+                return Err(value("name", "of a database must not be empty"));
+            }
+            let own = UpstreamSettings {
+                config: config(&settings.url, "url", &of)?,
+                limits: settings.limits(&limits),
+            };
+            check(&own.limits, &of)?;
+            if databases.insert(settings.name.clone(), own).is_some() {
+                return Err(value("name", &format!("{of} is given twice")));
+            }
+        }
+        Ok(Some(ProxyOptions {
+            databases,
+            upstream,
+            trusts_loopback: self.trust_loopback.unwrap_or(false),
+        }))
+    }
+
+    fn limits(&self, default: &Limits) -> Limits {
+        let own = DatabaseSettings {
+            name: String::new(),
+            url: String::new(),
+            max_server_connections: self.max_server_connections,
+            max_waiting: self.max_waiting,
+            pool_mode: self.pool_mode,
+            server_wait_timeout: self.server_wait_timeout,
+            server_idle_timeout: self.server_idle_timeout,
+            server_lifetime: self.server_lifetime,
+        };
+        Limits {
+            max_message_bytes: self
+                .max_message_bytes
+                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
+            ..own.limits(default)
+        }
+    }
+}
+
+impl DatabaseSettings {
+    fn limits(&self, default: &Limits) -> Limits {
+        let span = |given: Option<Span>, default: Duration| given.map_or(default, |Span(span)| span);
+        Limits {
+            mode: match self.pool_mode {
+                Some(Lent::Transaction) => PoolMode::Transaction,
+                Some(Lent::Session) => PoolMode::Session,
+                None => default.mode,
+            },
+            max_connections: self.max_server_connections.unwrap_or(default.max_connections),
+            max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
+            max_wait: span(self.server_wait_timeout, default.max_wait),
+            max_message_bytes: default.max_message_bytes,
+            idle_timeout: span(self.server_idle_timeout, default.idle_timeout),
+            lifetime: span(self.server_lifetime, default.lifetime),
+        }
+    }
+}
+
+/// `of` says whose they are, where they are not everybody's.
+fn check(limits: &Limits, of: &str) -> Result<(), OptionsError> {
+    for (option, count, most) in [
+        ("max_server_connections", limits.max_connections, 10_000),
+        ("max_waiting", limits.max_waiting, 1_000_000),
+    ] {
+        if !(1..=most).contains(&count) {
+            return Err(value(
+                option,
+                format!("{of} {count} is not from 1 to {most}").trim_start(),
+            ));
+        }
+    }
+    if limits.max_wait.is_zero() {
+        let why = format!("{of} must not be 0: nobody could be served");
+        return Err(value("server_wait_timeout", why.trim_start()));
+    }
+    Ok(())
+}
+
+/// What is wrong with a URL is said without its password.
+fn config(url: &str, option: &'static str, of: &str) -> Result<Config, OptionsError> {
+    url.parse::<Config>()
+        .map_err(|error| value(option, format!("{of} {error}").trim_start()))
+}
