@@ -5,6 +5,8 @@
 //! start unless `--insecure` says so as well. Does not know what any option does.
 
 pub mod databases;
+mod error;
+mod proxy;
 pub mod quantity;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
 use databases::{DatabaseOption, Lent, ProxyOptions};
+pub use error::OptionsError;
+use error::value;
 use quantity::{Address, AddressOrOff, Size, Span};
 
 /// The pool in front of the database: speaks the PostgreSQL protocol on embedded SQLite; concurrent writes share commits.
@@ -306,48 +310,6 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Why the options cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OptionsError {
-    /// The file cannot be read.
-    #[error("configuration file {}: {error}", path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: std::io::Error,
-    },
-    /// The file cannot be understood: the error shows the line.
-    #[error("configuration file {}: {error}", path.display())]
-    Parse {
-        /// Which file.
-        path: PathBuf,
-        /// Why, and where.
-        error: Box<toml::de::Error>,
-    },
-    /// An option has a value it may not have.
-    #[error("{option}: {why}")]
-    Value {
-        /// Its name, as in the file.
-        option: &'static str,
-        /// Why not.
-        why: String,
-    },
-    /// Everyone who reaches the address could read and change everything.
-    #[error(
-        "{option} = {address} can be reached from other machines, and there are no users: everyone could read and change everything. \
-         Make a user with `forebay user add NAME` and start with --users forebay.users, or say --insecure if that is what you want"
-    )]
-    OpenToEveryone {
-        /// listen or http.
-        option: &'static str,
-        /// Its address.
-        address: SocketAddr,
-    },
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -534,12 +496,5 @@ impl Options {
             }
         }
         Ok(())
-    }
-}
-
-fn value(option: &'static str, why: &str) -> OptionsError {
-    OptionsError::Value {
-        option,
-        why: why.to_owned(),
     }
 }

@@ -127,8 +127,9 @@ impl Session {
             Ok(_) => {}
             // Those that will be the same next time: not those of a deadline or of a full disk.
             Err(Stop::Error(error)) if ["42", "0A", "22"].iter().any(|class| error.sqlstate.starts_with(class)) => {}
-            Err(Stop::Error(_)) => return Ok(None),
-            Err(gone) => return Err(gone),
+            // Who does not want to wait any longer does not begin to wait once more.
+            Err(Stop::Error(error)) if !["57014", "55P03"].contains(&error.sqlstate) => return Ok(None),
+            Err(ended) => return Err(ended),
         }
         let circumstances = self.circumstances(types, true);
         self.shared.plans.keep_incompilable(&text, circumstances, epoch);

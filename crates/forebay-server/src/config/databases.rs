@@ -1,6 +1,6 @@
 //! Where databases are: one file, or servers by name, and how connections to them are shared.
 //!
-//! Promises: an option that means nothing for what is served is an error that names it; so is a database that is named twice.
+//! Promises: what a database does not say of itself is as for all.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use forebay_proxy::pool::{Limits, PoolMode};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::quantity::{Size, Span};
-use super::{OptionsError, Settings, value};
+use super::error::{OptionsError, value};
+use super::quantity::Span;
 
 /// A file, or in the configuration file `[[database]]` as often as there are some.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,108 +118,8 @@ pub struct UpstreamSettings {
     pub limits: Limits,
 }
 
-impl Settings {
-    /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
-    pub(super) fn proxy(&self) -> Result<Option<ProxyOptions>, OptionsError> {
-        let of_the_proxy = [
-            ("max_server_connections", self.max_server_connections.is_some()),
-            ("max_waiting", self.max_waiting.is_some()),
-            ("pool_mode", self.pool_mode.is_some()),
-            ("server_wait_timeout", self.server_wait_timeout.is_some()),
-            ("server_idle_timeout", self.server_idle_timeout.is_some()),
-            ("server_lifetime", self.server_lifetime.is_some()),
-            ("trust_loopback", self.trust_loopback.is_some()),
-        ];
-        let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
-        let of_the_database = [
-            ("database", is_file),
-            ("max_input_bytes", self.max_input_bytes.is_some()),
-            ("max_result_bytes", self.max_result_bytes.is_some()),
-            ("statement_timeout", self.statement_timeout.is_some()),
-            ("busy_timeout", self.busy_timeout.is_some()),
-            ("idle_transaction_timeout", self.idle_transaction_timeout.is_some()),
-            ("idle_snapshot_timeout", self.idle_snapshot_timeout.is_some()),
-            ("stall_timeout", self.stall_timeout.is_some()),
-            ("batch_max_items", self.batch_max_items.is_some()),
-            ("batch_max_wait", self.batch_max_wait.is_some()),
-            ("readers", self.readers.is_some()),
-            ("synchronous", self.synchronous.is_some()),
-        ];
-        let first = |options: &[(&'static str, bool)]| {
-            options
-                .iter()
-                .find(|(_, is_given)| *is_given)
-                .map(|(option, _)| *option)
-        };
-        let named = match &self.database {
-            Some(DatabaseOption::Named(named)) => &named[..],
-            _ => &[],
-        };
-        if self.upstream.is_none() && named.is_empty() {
-            return match first(&of_the_proxy) {
-                Some(option) => Err(value(option, "means something only with upstream")),
-                None => Ok(None),
-            };
-        }
-        if let Some(option) = first(&of_the_database) {
-            return Err(value(
-                option,
-                "is of the embedded database, and with upstream there is none",
-            ));
-        }
-        let limits = self.limits(&Limits::default());
-        check(&limits, "")?;
-        let upstream = match &self.upstream {
-            Some(url) => Some(UpstreamSettings {
-                config: config(url, "upstream", "")?,
-                limits: limits.clone(),
-            }),
-            None => None,
-        };
-        let mut databases = BTreeMap::new();
-        for settings in named {
-            let of = format!("of database \"{}\"", settings.name);
-            if settings.name.is_empty() {
-                return Err(value("name", "of a database must not be empty"));
-            }
-            let own = UpstreamSettings {
-                config: config(&settings.url, "url", &of)?,
-                limits: settings.limits(&limits),
-            };
-            check(&own.limits, &of)?;
-            if databases.insert(settings.name.clone(), own).is_some() {
-                return Err(value("name", &format!("{of} is given twice")));
-            }
-        }
-        Ok(Some(ProxyOptions {
-            databases,
-            upstream,
-            trusts_loopback: self.trust_loopback.unwrap_or(false),
-        }))
-    }
-
-    fn limits(&self, default: &Limits) -> Limits {
-        let own = DatabaseSettings {
-            name: String::new(),
-            url: String::new(),
-            max_server_connections: self.max_server_connections,
-            max_waiting: self.max_waiting,
-            pool_mode: self.pool_mode,
-            server_wait_timeout: self.server_wait_timeout,
-            server_idle_timeout: self.server_idle_timeout,
-            server_lifetime: self.server_lifetime,
-        };
-        Limits {
-            max_message_bytes: self
-                .max_message_bytes
-                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
-            ..own.limits(default)
-        }
-    }
-}
-
 impl DatabaseSettings {
-    fn limits(&self, default: &Limits) -> Limits {
+    pub(super) fn limits(&self, default: &Limits) -> Limits {
         let span = |given: Option<Span>, default: Duration| given.map_or(default, |Span(span)| span);
         Limits {
             mode: match self.pool_mode {
@@ -238,7 +138,7 @@ impl DatabaseSettings {
 }
 
 /// `of` says whose they are, where they are not everybody's.
-fn check(limits: &Limits, of: &str) -> Result<(), OptionsError> {
+pub(super) fn check(limits: &Limits, of: &str) -> Result<(), OptionsError> {
     for (option, count, most) in [
         ("max_server_connections", limits.max_connections, 10_000),
         ("max_waiting", limits.max_waiting, 1_000_000),
@@ -258,7 +158,7 @@ fn check(limits: &Limits, of: &str) -> Result<(), OptionsError> {
 }
 
 /// What is wrong with a URL is said without its password.
-fn config(url: &str, option: &'static str, of: &str) -> Result<Config, OptionsError> {
+pub(super) fn config(url: &str, option: &'static str, of: &str) -> Result<Config, OptionsError> {
     url.parse::<Config>()
         .map_err(|error| value(option, format!("{of} {error}").trim_start()))
 }

@@ -66,7 +66,9 @@ fn each_database_has_its_own_limits() {
     let _few = begin("few").unwrap();
     let _more = [begin("more").unwrap(), begin("more").unwrap()];
     for database in ["few", "more"] {
-        let refused = begin(database).err().expect("all are in use");
+        let Err(refused) = begin(database) else {
+            panic!("all are in use");
+        };
         assert_eq!(refused.sqlstate(), "53300", "{database}");
     }
 }

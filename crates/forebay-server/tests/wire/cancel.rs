@@ -85,6 +85,17 @@ fn what_waits_is_cancelled_and_never_runs() {
         assert_eq!(answer.sqlstate(), "57014", "{sql}");
         client.run("ROLLBACK");
     }
+    // Also where it waits before its text, which is not known yet, can be compiled; and it does not wait once more for having waited.
+    client.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    client.send(&query("SELECT a + 1, 'first' FROM t WHERE a = 4711"));
+    let answer = client.cancel_until_answered();
+    assert_eq!((answer.sqlstate().as_str(), answer.status), ("57014", 'E'));
+    client.run("ROLLBACK; SET lock_timeout = '1500ms'; BEGIN ISOLATION LEVEL SERIALIZABLE");
+    let begun = Instant::now();
+    let answer = client.query("SELECT a + 2, 'second' FROM t WHERE a = 4712");
+    assert_eq!(answer.sqlstate(), "55P03");
+    assert!(begun.elapsed() < Duration::from_millis(2900), "{:?}", begun.elapsed());
+    client.run("ROLLBACK; RESET lock_timeout");
     let answer = {
         client.send(
             &[

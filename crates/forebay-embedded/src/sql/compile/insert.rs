@@ -179,9 +179,14 @@ impl Compiler<'_> {
                 values.push(value.sql);
             }
         }
+        let values_word = if draws_in_turn(&values) { "SELECT" } else { "VALUES" };
+        let values = values.join(", ");
         Ok(NewRows {
             places,
-            rows: format!("VALUES ({})", values.join(", ")),
+            rows: match values_word {
+                "SELECT" => format!("SELECT {values} WHERE 1"),
+                _ => format!("VALUES ({values})"),
+            },
             count: Some(1),
             numbered: Vec::new(),
         })
@@ -255,6 +260,21 @@ impl Compiler<'_> {
             }
             lists.push(values);
             bare.push(numbers);
+        }
+        // Of one row, numbers are drawn and asked for in the order of the table's columns; SQLite evaluates the row's key last where the list
+        // is not a query's. Of several, as of a query, what is listed comes first, row by row.
+        if let [only] = &mut lists[..]
+            && draws_in_turn(only)
+        {
+            let mut order: Vec<usize> = (0..columns.len()).collect();
+            order.sort_by_key(|at| columns[*at].1);
+            let values: Vec<String> = order.iter().map(|at| std::mem::take(&mut only[*at])).collect();
+            return Ok(NewRows {
+                places: order.iter().map(|at| columns[*at].1).collect(),
+                rows: format!("SELECT {} WHERE 1", values.join(", ")),
+                count: Some(1),
+                numbered,
+            });
         }
         // What is the same for each row is said once, about the rows: SQLite looks for each constant among all that it has seen.
         let said_once = if rows.len() > 1 && given > 0 && once.is_none() {
@@ -545,4 +565,16 @@ fn refuse_foreign(insert: &Insert) -> Result<()> {
         Some((_, what)) => Err(Fault::unsupported(what).with_hint("PostgreSQL's spelling is INSERT … ON CONFLICT.")),
         None => Ok(()),
     }
+}
+
+/// Whether several of these values draw numbers of sequences, or ask for those that were drawn.
+fn draws_in_turn(values: &[String]) -> bool {
+    const FUNCTIONS: [&str; 4] = [
+        "\"forebay_nextval\"",
+        "\"forebay_currval\"",
+        "\"forebay_lastval\"",
+        "\"forebay_setval\"",
+    ];
+    let asks = |value: &&String| FUNCTIONS.iter().any(|function| value.contains(function));
+    values.iter().filter(asks).count() > 1
 }

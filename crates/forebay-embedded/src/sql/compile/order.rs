@@ -81,6 +81,14 @@ impl Compiler<'_> {
             let written = order_key(&scalar, text, &key.options)?;
             keys.push((written, scalar.sql));
         }
+        // PostgreSQL draws behind the sort, and only for rows that are given; SQLite before it.
+        let draws = |sql: &str| sql.contains("\"forebay_nextval\"") || sql.contains("\"forebay_setval\"");
+        if !keys.is_empty() && leaf.items.iter().any(|item| draws(&item.scalar.sql)) {
+            return Err(
+                Fault::unsupported("nextval or setval in the list of a query with ORDER BY")
+                    .with_hint("Order in a subquery: SELECT nextval(…), … FROM (SELECT … ORDER BY …) AS ordered."),
+            );
+        }
         Ok(keys)
     }
 

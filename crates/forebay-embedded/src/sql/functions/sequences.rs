@@ -297,9 +297,8 @@ fn nextval(context: &Context<'_>, sequences: &Sequences, transaction: u64) -> ru
 impl Sequence {
     /// Whether that is what the file says of this one, as far as it has come by now.
     fn is_told_of(&self, row: Row) -> bool {
-        row.1 == self.life
-            || row == self.origin
-            || (self.ended.iter()).any(|(life, origin)| row.1 == *life || row == *origin)
+        let is_of = |life: i64, origin: Row| row.1.saturating_abs() == life || row == origin;
+        is_of(self.life, self.origin) || self.ended.iter().any(|(life, origin)| is_of(*life, *origin))
     }
 
     /// The number that is given next.

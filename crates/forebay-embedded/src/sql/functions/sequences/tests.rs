@@ -207,6 +207,33 @@ fn what_setval_sets_is_not_taken_back() {
         run("ROLLBACK");
         assert_eq!(next(&connection), 11);
     }
+    // The number itself is the next one.
+    let set_next = |number: i64| {
+        let context = SessionContext::text(0, 1, 0, "UTC");
+        connection
+            .query_row("SELECT forebay_setval(?1, 's', ?2, 0)", (context, number), |_| Ok(()))
+            .unwrap();
+    };
+    for begin in ["BEGIN", "BEGIN; SAVEPOINT a"] {
+        run(begin);
+        next(&connection);
+        set_next(300);
+        assert_eq!(next(&connection), 300);
+        run(if begin == "BEGIN" {
+            "ROLLBACK"
+        } else {
+            "ROLLBACK TO a; COMMIT"
+        });
+        assert_eq!(next(&connection), 301);
+        run(begin);
+        set_next(400);
+        run(if begin == "BEGIN" {
+            "ROLLBACK"
+        } else {
+            "ROLLBACK TO a; COMMIT"
+        });
+        assert_eq!(in_turn(&connection, 2), [400, 401]);
+    }
     run("BEGIN");
     set(50);
     run("ROLLBACK");

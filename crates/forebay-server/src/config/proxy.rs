@@ -1,0 +1,112 @@
+//! The options of a proxy, from those that were given.
+//!
+//! Promises: an option that means nothing for what is served is an error that names it; so is a database that is named twice.
+
+use std::collections::BTreeMap;
+
+use forebay_proxy::pool::Limits;
+
+use super::Settings;
+use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check, config};
+use super::error::{OptionsError, value};
+use super::quantity::Size;
+
+impl Settings {
+    /// What it is a proxy of, if it is one; options that mean nothing to it, or nothing without it, are errors.
+    pub(super) fn proxy(&self) -> Result<Option<ProxyOptions>, OptionsError> {
+        let of_the_proxy = [
+            ("max_server_connections", self.max_server_connections.is_some()),
+            ("max_waiting", self.max_waiting.is_some()),
+            ("pool_mode", self.pool_mode.is_some()),
+            ("server_wait_timeout", self.server_wait_timeout.is_some()),
+            ("server_idle_timeout", self.server_idle_timeout.is_some()),
+            ("server_lifetime", self.server_lifetime.is_some()),
+            ("trust_loopback", self.trust_loopback.is_some()),
+        ];
+        let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
+        let of_the_database = [
+            ("database", is_file),
+            ("max_input_bytes", self.max_input_bytes.is_some()),
+            ("max_result_bytes", self.max_result_bytes.is_some()),
+            ("statement_timeout", self.statement_timeout.is_some()),
+            ("busy_timeout", self.busy_timeout.is_some()),
+            ("idle_transaction_timeout", self.idle_transaction_timeout.is_some()),
+            ("idle_snapshot_timeout", self.idle_snapshot_timeout.is_some()),
+            ("stall_timeout", self.stall_timeout.is_some()),
+            ("batch_max_items", self.batch_max_items.is_some()),
+            ("batch_max_wait", self.batch_max_wait.is_some()),
+            ("readers", self.readers.is_some()),
+            ("synchronous", self.synchronous.is_some()),
+        ];
+        let first = |options: &[(&'static str, bool)]| {
+            options
+                .iter()
+                .find(|(_, is_given)| *is_given)
+                .map(|(option, _)| *option)
+        };
+        let named = match &self.database {
+            Some(DatabaseOption::Named(named)) => &named[..],
+            _ => &[],
+        };
+        if self.upstream.is_none() && named.is_empty() {
+            return match first(&of_the_proxy) {
+                Some(option) => Err(value(option, "means something only with upstream")),
+                None => Ok(None),
+            };
+        }
+        if let Some(option) = first(&of_the_database) {
+            return Err(value(
+                option,
+                "is of the embedded database, and with upstream there is none",
+            ));
+        }
+        let limits = self.limits(&Limits::default());
+        check(&limits, "")?;
+        let upstream = match &self.upstream {
+            Some(url) => Some(UpstreamSettings {
+                config: config(url, "upstream", "")?,
+                limits: limits.clone(),
+            }),
+            None => None,
+        };
+        let mut databases = BTreeMap::new();
+        for settings in named {
+            let of = format!("of database \"{}\"", settings.name);
+            if settings.name.is_empty() {
+                return Err(value("name", "of a database must not be empty"));
+            }
+            let own = UpstreamSettings {
+                config: config(&settings.url, "url", &of)?,
+                limits: settings.limits(&limits),
+            };
+            check(&own.limits, &of)?;
+            if databases.insert(settings.name.clone(), own).is_some() {
+                return Err(value("name", &format!("{of} is given twice")));
+            }
+        }
+        Ok(Some(ProxyOptions {
+            databases,
+            upstream,
+            trusts_loopback: self.trust_loopback.unwrap_or(false),
+        }))
+    }
+
+    fn limits(&self, default: &Limits) -> Limits {
+        let own = DatabaseSettings {
+            name: String::new(),
+            url: String::new(),
+            max_server_connections: self.max_server_connections,
+            max_waiting: self.max_waiting,
+            pool_mode: self.pool_mode,
+            server_wait_timeout: self.server_wait_timeout,
+            server_idle_timeout: self.server_idle_timeout,
+            server_lifetime: self.server_lifetime,
+        };
+        Limits {
+            max_message_bytes: self
+                .max_message_bytes
+                .map_or(default.max_message_bytes, |Size(bytes)| bytes),
+            ..own.limits(default)
+        }
+    }
+}
