@@ -22,14 +22,18 @@ const SEEN_FOR: Duration = Duration::from_secs(60);
 /// After a look that failed the next comes so soon.
 const FAILED_FOR: Duration = Duration::from_secs(1);
 
-/// Asks for all of it: a kind, a name and a text. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
-pub(crate) const ASK: &str = "\
+/// Asks for the functions: a kind, a name and a text of each. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
+pub(crate) const ASK_FUNCTIONS: &str = "\
 SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
 SELECT CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
 p.proname, CASE WHEN l.lanname IN ('c', 'internal') THEN coalesce(p.probin, p.prosrc) \
 WHEN p.prosrc = '' THEN pg_get_functiondef(p.oid) ELSE p.prosrc END \
-FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND p.prokind <> 'a' \
-UNION ALL SELECT 'reads', p.proname, concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn) \
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND p.prokind <> 'a'";
+
+/// Asks for all that may call them. It takes a while where there is much of it, and is asked only where a function leaves something.
+pub(crate) const ASK_CALLERS: &str = "\
+SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
+SELECT 'reads', p.proname, concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn) \
 FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE p.oid >= 16384 \
 UNION ALL SELECT 'reads', relname, pg_get_viewdef(oid) FROM pg_class WHERE relkind IN ('v', 'm') AND oid >= 16384 \
 UNION ALL SELECT 'writes', relname, 'UPDATE ' || pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid >= 16384 \
@@ -101,6 +105,11 @@ const HARMLESS_LIBRARIES: [&str; 40] = [
     "uuid-ossp",
     "vector",
 ];
+
+/// Whether some function leaves something, so that it matters what calls them.
+pub(crate) fn have_source(functions: &[Row]) -> bool {
+    functions.iter().any(|row| Node::of(row).reached.is_some())
+}
 
 /// What the catalog says of one database.
 #[derive(Debug, Default)]

@@ -58,9 +58,8 @@ impl State {
     /// Takes one message of the client's, or the beginning of a long one. False if it has to wait.
     fn take(&mut self, tag: u8, message: &[u8], server: &mut Server) -> Result<bool, End> {
         let body = &message[HEADER_BYTES..];
-        if matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)
-            || matches!(tag, b'Q' | b'B' | b'F') && self.is_learning
-        {
+        // What is known of the database's functions decides what is to be looked for behind it; what we ask of them goes first.
+        if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)) {
             return Ok(false);
         }
         match tag {

@@ -128,7 +128,9 @@ impl State {
                 Some(Note::Set) => {
                     client.output.extend_from_slice(&server.input[from..at]);
                     from = at;
-                    self.registration.running.set(Some(server.cancel.clone()));
+                    if !self.is_learning {
+                        self.registration.running.set(Some(server.cancel.clone()));
+                    }
                     self.tell(client, server);
                 }
                 Some(Note::Leftovers) => self.settle_up(server),

@@ -133,6 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             has_taken: false,
             is_learning: false,
             learnt: None,
+            knows_functions: false,
             changed: Vec::new(),
             passing_in: 0,
             passing_out: 0,

@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) is_learning: bool,
     /// The answer; none where it was refused.
     pub(crate) learnt: Option<Vec<Row>>,
+    /// The functions are among it.
+    pub(crate) knows_functions: bool,
     /// Tags of commands of this transaction that change what of the database's own leaves something.
     pub(crate) changed: Vec<Bytes>,
     /// The last numbers of sequences on the connection that it has, if there are any, are its own.
@@ -91,7 +93,8 @@ impl State {
         if self.pool.effects.is_due() {
             self.is_learning = true;
             self.learnt = Some(Vec::new());
-            server.ask(effects::ASK, Note::Effects);
+            self.knows_functions = false;
+            server.ask(effects::ASK_FUNCTIONS, Note::Effects);
         }
         let mut change = String::new();
         if !server.lent.follows(self.last) {
@@ -281,7 +284,13 @@ impl State {
     }
 
     /// What of the database's own leaves something is known.
-    pub(crate) fn learn(&mut self, server: &Server) {
+    pub(crate) fn learn(&mut self, server: &mut Server) {
+        let functions = self.learnt.as_ref().filter(|_| !self.knows_functions);
+        if functions.is_some_and(|functions| effects::have_source(functions)) {
+            self.knows_functions = true;
+            server.ask(effects::ASK_CALLERS, Note::Effects);
+            return;
+        }
         self.is_learning = false;
         self.pool.effects.learn(self.learnt.take());
         if server.replies.is_empty() {
