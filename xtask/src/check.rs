@@ -1,5 +1,5 @@
 //! The fast part of the tests, for while one writes: format, circles of files, names of other crates in the facade,
-//! lints, types.
+//! lints, types, documentation.
 
 use crate::{circles, command::cargo, interface, steps::Steps};
 
@@ -10,6 +10,7 @@ pub(crate) fn run() -> bool {
     steps.step("names of other crates", interface::step);
     format_and_lints(&mut steps);
     steps.command("types", cargo(["check", "--workspace", "--all-targets", "--quiet"]));
+    documentation(&mut steps);
     steps.run()
 }
 
@@ -27,4 +28,10 @@ pub(crate) fn format_and_lints(steps: &mut Steps<'_>) {
         "warnings",
     ];
     steps.command("lints", cargo(lints));
+}
+
+/// What rustdoc warns of, links that lead nowhere above all.
+pub(crate) fn documentation(steps: &mut Steps<'_>) {
+    let documentation = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
 }

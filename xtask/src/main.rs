@@ -47,7 +47,7 @@ enum Chore {
         #[arg(long)]
         long: bool,
     },
-    /// The fast part while writing: circles of files, names of other crates in the facade, format, lints, cargo check.
+    /// The fast part while writing: circles of files, names of other crates in the facade, format, lints, cargo check, rustdoc.
     Check,
     /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser, cargo-deny and cargo-machete.
     Setup,

@@ -111,8 +111,7 @@ pub(crate) fn run(extent: Extent) -> bool {
         "documentation tests",
         cargo(["test", "--workspace", "--doc", "--quiet"]),
     );
-    let documentation = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
-    steps.command("documentation", cargo(documentation).set("RUSTDOCFLAGS", "-D warnings"));
+    check::documentation(&mut steps);
     steps.step("guide", guide::step);
     if extent != Extent::Quick {
         steps.step("promised compiler", promised_compiler);

@@ -141,7 +141,7 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub trust_loopback: Option<bool>,
 
-    /// The SQLite database; made if it does not exist. In a file also databases of other servers, a table [[database]] each
+    /// The SQLite database; made if it does not exist. In a file also databases of other servers, each a table named database
     /// [default: ./forebay.db]
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().map(DatabaseOption::File))]
     pub database: Option<DatabaseOption>,
