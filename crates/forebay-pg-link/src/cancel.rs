@@ -41,7 +41,8 @@ impl CancelToken {
         self.key = Some(key);
     }
 
-    pub(crate) fn process_id(&self) -> Option<i32> {
+    /// The server's own number of the link; none if the server has given none.
+    pub fn process_id(&self) -> Option<i32> {
         self.key.as_ref().map(|key| key.process_id)
     }
 

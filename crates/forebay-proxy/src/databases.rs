@@ -1,15 +1,17 @@
 //! Databases: which server is behind the name that a client gives.
 //!
-//! Promises: a name leads to the database that was given for it, or to what stands for all other names, or nowhere. Who is let in is for
-//! the one behind to say.
+//! Promises: a name leads to the database that was given for it, or to what stands for all other names, or nowhere. What is given may
+//! change while there are clients. Who is let in is for the one behind to say.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use forebay_pg_link::ConnectError;
 use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Verdict};
 use forebay_pg_wire::error::WireError;
+use parking_lot::RwLock;
 
-use crate::pool::Stats;
+use crate::pool::{Pool, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
 /// `ERRCODE_INVALID_CATALOG_NAME`.
@@ -18,39 +20,118 @@ const NO_SUCH_DATABASE: &str = "3D000";
 /// All databases that clients may name.
 #[derive(Debug)]
 pub struct Databases {
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
     named: HashMap<String, Arc<Upstream>>,
     other: Option<Arc<Upstream>>,
+    /// Nobody finds them any more, and some may still be there.
+    left: Vec<Arc<Upstream>>,
 }
 
 impl Databases {
     /// These, and what all other names lead to. Connects to nothing yet.
     pub fn new(named: impl IntoIterator<Item = (String, UpstreamOptions)>, other: Option<UpstreamOptions>) -> Self {
         let upstream = |options| Arc::new(Upstream::new(options));
+        let named = named.into_iter();
         Self {
-            named: named
-                .into_iter()
-                .map(|(name, options)| (name, upstream(options)))
-                .collect(),
-            other: other.map(upstream),
+            known: RwLock::new(Known {
+                named: named.map(|(name, options)| (name, upstream(options))).collect(),
+                other: other.map(upstream),
+                left: Vec::new(),
+            }),
         }
     }
 
+    /// From now on these. Who is at one that stays stays there, wherever it is now; who is at one that goes may go on until he leaves.
+    /// For how long a client has a connection is as it was when the client came.
+    ///
+    /// # Errors
+    /// The first that [cannot be used](UpstreamOptions::check). Then all stays as it was.
+    pub fn change(
+        &self,
+        named: impl IntoIterator<Item = (String, UpstreamOptions)>,
+        other: Option<UpstreamOptions>,
+    ) -> Result<(), ConnectError> {
+        let named: Vec<(String, UpstreamOptions)> = named.into_iter().collect();
+        named.iter().try_for_each(|(_, options)| options.check())?;
+        other.as_ref().map_or(Ok(()), UpstreamOptions::check)?;
+        let mut known = self.known.write();
+        let mut before = std::mem::take(&mut known.named);
+        for (name, options) in named {
+            let upstream = changed(before.remove(&name), options);
+            known.named.insert(name, upstream);
+        }
+        let other_before = known.other.take();
+        let left = match other {
+            Some(options) => {
+                known.other = Some(changed(other_before, options));
+                None
+            }
+            None => other_before,
+        };
+        known.left.extend(before.into_values().chain(left));
+        Ok(())
+    }
+
     /// What the name leads to.
-    pub(crate) fn of(&self, name: &str) -> Result<&Arc<Upstream>, WireError> {
-        self.named.get(name).or(self.other.as_ref()).ok_or_else(|| {
+    pub(crate) fn of(&self, name: &str) -> Result<Arc<Upstream>, WireError> {
+        let known = self.known.read();
+        let found = known.named.get(name).or(known.other.as_ref());
+        found.cloned().ok_or_else(|| {
             // As PostgreSQL says it.
             WireError::fatal(NO_SUCH_DATABASE, format!("database \"{name}\" does not exist"))
         })
     }
 
-    fn all(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        self.named.values().chain(&self.other)
+    fn all(&self) -> Vec<Arc<Upstream>> {
+        let known = self.known.read();
+        let all = known.named.values().chain(&known.other).chain(&known.left);
+        all.cloned().collect()
+    }
+
+    /// All pools, with what clients call their databases.
+    pub(crate) fn pools(&self) -> Vec<(String, Arc<Pool>)> {
+        let mut pools: Vec<_> = self.all().iter().flat_map(|upstream| upstream.named_pools()).collect();
+        pools.sort_by(|(one, pool), (other, another)| (one, pool.user()).cmp(&(other, another.user())));
+        pools
+    }
+
+    /// Lends nothing of this database, or of any, from now on; the pools that are to be given all back.
+    pub(crate) fn pause(&self, database: Option<&str>) -> Result<Vec<Arc<Pool>>, WireError> {
+        let upstreams = self.one_or_all(database)?;
+        Ok(upstreams.iter().flat_map(|upstream| upstream.pause(database)).collect())
+    }
+
+    /// Lends again.
+    pub(crate) fn resume(&self, database: Option<&str>) -> Result<(), WireError> {
+        let upstreams = self.one_or_all(database)?;
+        upstreams.iter().for_each(|upstream| upstream.resume(database));
+        Ok(())
+    }
+
+    /// No connection that there is now is lent again.
+    pub(crate) fn reconnect(&self, database: Option<&str>) -> Result<(), WireError> {
+        let upstreams = self.one_or_all(database)?;
+        let pools = upstreams.iter().flat_map(|upstream| upstream.pools(database));
+        pools.for_each(|pool| pool.renew());
+        Ok(())
+    }
+
+    /// What the name leads to, or all without one.
+    fn one_or_all(&self, database: Option<&str>) -> Result<Vec<Arc<Upstream>>, WireError> {
+        match database {
+            Some(name) => self.of(name).map(|upstream| vec![upstream]),
+            None => Ok(self.all()),
+        }
     }
 
     /// How many server connections there are, and who waits for one.
     pub fn stats(&self) -> Stats {
         let mut all = Stats::default();
-        for stats in self.all().map(|upstream| upstream.stats()) {
+        for stats in self.all().iter().map(|upstream| upstream.stats()) {
             all.open += stats.open;
             all.idle += stats.idle;
             all.waiting += stats.waiting;
@@ -63,20 +144,36 @@ impl Databases {
         for upstream in self.all() {
             upstream.sweep();
         }
+        let mut known = self.known.write();
+        if !known.left.is_empty() {
+            known.left.retain(|upstream| !upstream.pools(None).is_empty());
+        }
     }
+}
+
+/// What was there before, as this says now, or one that is new.
+fn changed(before: Option<Arc<Upstream>>, options: UpstreamOptions) -> Arc<Upstream> {
+    let Some(upstream) = before else {
+        return Arc::new(Upstream::new(options));
+    };
+    if let Err(error) = upstream.change(options) {
+        // They could be used a moment ago.
+        tracing::warn!(%error, "a database stays as it was");
+    }
+    upstream
 }
 
 impl Gate for Databases {
     fn demand<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Demand> {
         match self.of(applicant.database) {
-            Ok(upstream) => upstream.demand(applicant),
+            Ok(upstream) => Box::pin(async move { upstream.demand(applicant).await }),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 
     fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()> {
         match self.of(applicant.database) {
-            Ok(upstream) => upstream.check(applicant, password),
+            Ok(upstream) => Box::pin(async move { upstream.check(applicant, password).await }),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }

@@ -176,6 +176,11 @@ impl Effects {
         }
     }
 
+    /// The database may be another one from now on.
+    pub(crate) fn doubt(&self) {
+        self.seen.lock().until = None;
+    }
+
     /// What was answered; none where that was refused.
     pub(crate) fn learn(&self, rows: Option<Vec<Row>>) {
         let now = Instant::now();

@@ -11,13 +11,14 @@ use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Origin, Verdict};
 use forebay_pg_wire::error::{WireError, sqlstate};
 
 use crate::credentials::Known;
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, UpstreamSettings};
 
 impl Gate for Upstream {
     fn demand<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Demand> {
         Box::pin(async move {
-            let is_trusted_here = self.options.trusts_loopback && applicant.origin == Origin::Here;
-            if let Some(verifier) = self.own_verifier(applicant.user) {
+            let settings = self.settings();
+            let is_trusted_here = settings.options.trusts_loopback && applicant.origin == Origin::Here;
+            if let Some(verifier) = settings.own_verifier(applicant.user) {
                 return Ok(match is_trusted_here {
                     true => Demand::Nothing,
                     false => Demand::Proof(verifier.clone()),
@@ -32,7 +33,7 @@ impl Gate for Upstream {
                 },
             };
             match known {
-                Known::Trusted if is_trusted_here || (applicant.origin == Origin::Here && !self.proves_itself()) => {
+                Known::Trusted if is_trusted_here || (applicant.origin == Origin::Here && !settings.proves_itself()) => {
                     self.credentials.learn(applicant.user, applicant.database, Known::Trusted);
                     Ok(Demand::Nothing)
                 }
@@ -88,7 +89,7 @@ impl Gate for Upstream {
     }
 }
 
-impl Upstream {
+impl UpstreamSettings {
     /// Whether the way to the database proves something that no client has shown.
     fn proves_itself(&self) -> bool {
         let config = &self.options.config;

@@ -36,10 +36,10 @@ impl State {
             let Some(frame) = frames::frame(input)? else {
                 return Ok(());
             };
-            if frame.has_text() && frame.length > self.pool.max_message_bytes() {
+            if frame.has_text() && frame.length > self.max_message_bytes {
                 return Err(End::TooLong {
                     length: frame.length,
-                    max: self.pool.max_message_bytes(),
+                    max: self.max_message_bytes,
                 });
             }
             if !frame.can_be_taken(input.len()) {

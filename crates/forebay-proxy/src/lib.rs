@@ -7,15 +7,16 @@
 //!
 //! Inside: `inward` and `outward` pass messages on and stand on `state`, what is a client's own; `relay` drives both sockets; `replies` knows
 //! what each answer answers; `statements`, `settings`, `leftovers` what goes with a client or is left behind, `effects` what of the
-//! database's own leaves something.
+//! database's own leaves something. `console` is for those who look after it.
 //!
 //! - [`Databases`]: those that are behind by their names, each an [upstream](UpstreamOptions) with its [pools](pool)
 //! - [`Session`]: one client
-//! - [`Cancels`]: who may cancel what
+//! - [`Clients`]: who is connected, may cancel what, and is told to go
 
 mod beginning;
-mod cancels;
 mod client;
+mod clients;
+mod console;
 mod credentials;
 mod databases;
 mod effects;
@@ -36,10 +37,9 @@ mod session;
 mod settings;
 mod state;
 mod statements;
-mod stop;
 mod upstream;
 
-pub use self::cancels::Cancels;
+pub use self::clients::Clients;
 pub use self::databases::Databases;
 pub use self::session::{Identity, Session};
 pub use self::upstream::UpstreamOptions;

@@ -129,7 +129,7 @@ impl State {
                     client.output.extend_from_slice(&server.input[from..at]);
                     from = at;
                     if !self.is_learning {
-                        self.registration.running.set(Some(server.cancel.clone()));
+                        self.registration.entry.set_running(Some(server.cancel.clone()));
                     }
                     self.tell(client, server);
                 }

@@ -3,14 +3,14 @@
 //! Promises: there are never more than the limit; who waits longest is served next, also where whoever is served has gone. Things are of
 //! kinds, and who asks wants one of a kind: where there is none and no place for another, one of another kind makes room. Of those
 //! who have waited for less than [`PASSED_OVER_MAX`] one may be passed over by somebody behind whom what comes back suits as it is.
-//! Does not know what is lent.
+//! While they are closed nothing is lent, and what comes back is dropped. Does not know what is lent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// How long somebody may be passed over: making a thing of another kind takes some milliseconds that all behind wait for.
 const PASSED_OVER_MAX: Duration = Duration::from_millis(20);
@@ -25,13 +25,16 @@ pub(crate) trait OfKind {
 /// What is lent, and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Places<T: OfKind> {
-    max: usize,
-    max_waiting: usize,
     state: Mutex<State<T>>,
+    /// Tells those who wait for it that nothing is lent any more.
+    emptied: Notify,
 }
 
 #[derive(Debug)]
 struct State<T: OfKind> {
+    max: usize,
+    max_waiting: usize,
+    is_closed: bool,
     /// The one given back last is lent next: it is warm, and the others may go.
     idle: Vec<T>,
     waiting: VecDeque<Waiting<T>>,
@@ -76,27 +79,41 @@ impl<T: OfKind> Drop for Place<T> {
     fn drop(&mut self) {
         let Some(places) = self.places.upgrade() else { return };
         let mut state = places.state.lock();
-        // To the next who waits; whoever has gone meanwhile leaves it to the one behind.
-        while let Some(waiting) = state.waiting.pop_front() {
-            let place = Self {
-                places: Arc::downgrade(&places),
+        state.taken -= 1;
+        state.fill(&places);
+        if state.taken == 0 {
+            places.emptied.notify_waiters();
+        }
+    }
+}
+
+impl<T: OfKind> State<T> {
+    /// Gives the places that are free to those who wait; whoever has gone meanwhile leaves it to the one behind.
+    fn fill(&mut self, places: &Arc<Places<T>>) {
+        while self.taken < self.max
+            && !self.is_closed
+            && let Some(waiting) = self.waiting.pop_front()
+        {
+            let place = Place {
+                places: Arc::downgrade(places),
             };
             match waiting.grant.send(Grant::Place(place)) {
-                Ok(()) => return,
-                // This one's drop is what runs here.
+                Ok(()) => self.taken += 1,
+                // Its drop would come here again.
                 Err(unwanted) => std::mem::forget(unwanted),
             }
         }
-        state.taken -= 1;
     }
 }
 
 impl<T: OfKind> Places<T> {
     pub(crate) fn new(max: usize, max_waiting: usize) -> Arc<Self> {
         Arc::new(Self {
-            max,
-            max_waiting,
+            emptied: Notify::new(),
             state: Mutex::new(State {
+                max,
+                max_waiting,
+                is_closed: false,
                 idle: Vec::new(),
                 waiting: VecDeque::new(),
                 taken: 0,
@@ -112,7 +129,7 @@ impl<T: OfKind> Places<T> {
             if let Some(at) = found.or_else(|| state.idle.iter().rposition(|idle| idle.is_of(&kind))) {
                 return Claim::Granted(Grant::Lent(state.idle.remove(at)));
             }
-            if state.taken < self.max {
+            if state.taken < state.max && !state.is_closed {
                 state.taken += 1;
                 let places = Arc::downgrade(self);
                 return Claim::Granted(Grant::Place(Place { places }));
@@ -124,7 +141,7 @@ impl<T: OfKind> Places<T> {
                 drop(makes_room);
                 continue;
             }
-            if state.waiting.len() >= self.max_waiting {
+            if state.waiting.len() >= state.max_waiting {
                 let longest = state.waiting.front().map(|first| first.since.elapsed());
                 return Claim::Crowded(state.waiting.len(), longest.unwrap_or_default());
             }
@@ -138,6 +155,11 @@ impl<T: OfKind> Places<T> {
     /// To whoever waits, or to be idle.
     pub(crate) fn give_back(&self, mut lent: T) {
         let mut state = self.state.lock();
+        if state.is_closed || state.taken > state.max {
+            drop(state);
+            drop(lent);
+            return;
+        }
         loop {
             let Some(first) = state.waiting.front() else {
                 state.idle.push(lent);
@@ -166,9 +188,58 @@ impl<T: OfKind> Places<T> {
         self.state.lock().idle.extract_if(.., |idle| is_taken(idle)).collect()
     }
 
+    /// From now on there are so many places, and so many may wait; what is idle and too much is given.
+    pub(crate) fn resize(self: &Arc<Self>, max: usize, max_waiting: usize) -> Vec<T> {
+        let mut state = self.state.lock();
+        (state.max, state.max_waiting) = (max, max_waiting);
+        state.fill(self);
+        let too_many = state.taken.saturating_sub(max).min(state.idle.len());
+        state.idle.drain(..too_many).collect()
+    }
+
+    /// Lends nothing until it is [opened](Self::open); gives what is idle.
+    pub(crate) fn close(&self) -> Vec<T> {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        std::mem::take(&mut state.idle)
+    }
+
+    /// Those who have waited are served.
+    pub(crate) fn open(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        state.is_closed = false;
+        state.fill(self);
+    }
+
+    /// Whether nothing is lent.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
+    /// Waits until no place is taken.
+    ///
+    /// # Cancel safety
+    /// Dropped, nobody is told.
+    pub(crate) async fn emptied(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.state.lock().taken == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
     /// Whether somebody waits.
     pub(crate) fn is_waited_for(&self) -> bool {
         !self.state.lock().waiting.is_empty()
+    }
+
+    /// How long the first of those who wait has waited.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        let state = self.state.lock();
+        let mut waiting = state.waiting.iter().filter(|waiting| !waiting.grant.is_closed());
+        waiting.next().map_or(Duration::ZERO, |first| first.since.elapsed())
     }
 
     /// How many places are taken, how many of what is lent are idle, and how many wait, without those who have gone.
@@ -321,5 +392,66 @@ mod tests {
         let taken = places.take_idle(|idle| idle.0 != 2);
         assert_eq!(taken.iter().map(|thing| thing.0).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(places.counts().1, 1);
+    }
+
+    #[test]
+    fn more_places_are_for_those_who_wait_and_fewer_take_what_is_idle() {
+        let places = Places::new(1, 10);
+        let one = made(&places, 0, 1);
+        let [mut first, mut second] = [(); 2].map(|()| waits(&places, 0));
+        assert!(places.resize(2, 10).is_empty());
+        let Ok(Grant::Place(place)) = first.try_recv() else {
+            panic!("there is room for one more");
+        };
+        assert!(second.try_recv().is_err(), "and for no other");
+        let other = Thing(2, Some(place));
+        assert!(places.resize(1, 10).is_empty(), "both are lent");
+        places.give_back(one);
+        assert_eq!(places.counts(), (1, 0, 1), "it was too many, also for who waits");
+        places.give_back(other);
+        assert_eq!(second.try_recv().ok().and_then(number), Some(2));
+        let idle = Places::new(3, 10);
+        for number in [1, 2, 3] {
+            let Claim::Granted(Grant::Place(place)) = idle.claim(1 + number, |_| false) else {
+                panic!("there is room");
+            };
+            idle.give_back(Thing(number, Some(place)));
+        }
+        let gone = idle.resize(1, 10);
+        assert_eq!(gone.iter().map(|thing| thing.0).collect::<Vec<_>>(), [1, 2]);
+        drop(gone);
+        assert_eq!(idle.counts(), (1, 1, 0));
+        idle.resize(1, 0);
+        let _lent = granted(idle.claim(0, |_| true));
+        assert!(matches!(idle.claim(0, |_| false), Claim::Crowded(0, _)));
+    }
+
+    #[tokio::test]
+    async fn closed_places_lend_nothing_and_serve_those_who_waited_once_they_are_open() {
+        let places = Places::new(2, 10);
+        let (lent, idle) = (made(&places, 0, 1), made(&places, 0, 2));
+        places.give_back(idle);
+        let gone = places.close();
+        assert_eq!(gone.len(), 1);
+        drop(gone);
+        let [mut first, mut second, mut third] = [(); 3].map(|()| waits(&places, 0));
+        {
+            let mut emptied = std::pin::pin!(places.emptied());
+            assert!(poll_once(emptied.as_mut()).is_pending());
+            places.give_back(lent);
+            assert!(poll_once(emptied.as_mut()).is_ready(), "what came back is gone");
+        }
+        assert!(first.try_recv().is_err());
+        places.open();
+        for waiting in [&mut first, &mut second] {
+            assert!(matches!(waiting.try_recv(), Ok(Grant::Place(_))));
+        }
+        // The places that they were given were free again at once.
+        assert!(matches!(third.try_recv(), Ok(Grant::Place(_))));
+        places.emptied().await;
+    }
+
+    fn poll_once<F: Future<Output = ()>>(future: std::pin::Pin<&mut F>) -> std::task::Poll<()> {
+        future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
     }
 }

@@ -1,21 +1,26 @@
 //! Pool: the server connections of one user to one database, lent for a transaction each.
 //!
 //! Promises: there are never more than the pool's size; who waits longest is served next; whoever waits too long, or where too
-//! many wait, is told so. A connection that the server has closed meanwhile is not lent. Knows no client.
+//! many wait, is told so. A connection that the server has closed meanwhile is not lent, nor one that was made before the pool was
+//! changed to another server or renewed. Knows no client.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::{ConnectError, Connector, Link};
+use parking_lot::{Mutex, RwLock};
 
 use crate::beginning::Beginning;
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::lent::Lent;
 use crate::places::{Claim, Grant, Places};
-use crate::server::Server;
+use crate::server::{Reported, Server, Shown};
 use crate::statements::Statements;
+
+/// So many ways to begin are known without a connection.
+const WELCOMES_MAX: usize = 64;
 
 /// For how long a client has a server connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,14 +95,27 @@ pub(crate) enum Unavailable {
 /// The connections of one user to one database.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    connector: Connector,
+    user: String,
     credentials: Arc<Credentials>,
-    limits: Limits,
+    terms: RwLock<Terms>,
+    /// How often what is lent was to be made anew.
+    generation: AtomicU64,
     places: Arc<Places<Box<Server>>>,
     pub(crate) statements: Statements,
     /// Of the database, which other users' pools may be of, too.
     pub(crate) effects: Arc<Effects>,
     asks_for_numbers: AtomicBool,
+    /// Of its connections.
+    shown: Mutex<Vec<Weak<Shown>>>,
+    /// What clients were told of their settings that began like this.
+    welcomes: Mutex<Vec<(Beginning, Arc<Reported>)>>,
+}
+
+/// How connections are made and kept.
+#[derive(Debug)]
+struct Terms {
+    connector: Arc<Connector>,
+    limits: Limits,
 }
 
 impl Pool {
@@ -108,24 +126,74 @@ impl Pool {
         limits: &Limits,
     ) -> Self {
         Self {
-            connector,
+            user: connector.user().to_owned(),
             credentials,
-            limits: limits.clone(),
             places: Places::new(limits.max_connections, limits.max_waiting),
+            terms: RwLock::new(Terms {
+                connector: Arc::new(connector),
+                limits: limits.clone(),
+            }),
+            generation: AtomicU64::new(0),
             statements: Statements::default(),
             effects,
             asks_for_numbers: AtomicBool::new(false),
+            shown: Mutex::default(),
+            welcomes: Mutex::default(),
         }
     }
 
-    /// Whether a client has a connection for its session.
-    pub(crate) fn lends_for_a_session(&self) -> bool {
-        self.limits.mode == PoolMode::Session
+    /// From now on connections are made like this, and there are so many.
+    pub(crate) fn change(&self, connector: Connector, limits: &Limits) {
+        {
+            let mut terms = self.terms.write();
+            terms.connector = Arc::new(connector);
+            terms.limits = limits.clone();
+        }
+        for server in self.places.resize(limits.max_connections, limits.max_waiting) {
+            server.say_farewell();
+        }
     }
 
-    /// The longest text of a client.
-    pub(crate) fn max_message_bytes(&self) -> usize {
-        self.limits.max_message_bytes
+    /// No connection that there is now is lent again.
+    pub(crate) fn renew(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.effects.doubt();
+        self.sweep();
+    }
+
+    /// Lends nothing, from now until it is to [go on](Self::resume); what is lent is closed when it comes back.
+    pub(crate) fn pause(&self) {
+        for server in self.places.close() {
+            server.say_farewell();
+        }
+    }
+
+    /// Waits until nothing is lent.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing else changes.
+    pub(crate) async fn emptied(&self) {
+        self.places.emptied().await;
+    }
+
+    /// Lends again.
+    pub(crate) fn resume(&self) {
+        self.places.open();
+    }
+
+    /// Whether it lends nothing.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.places.is_closed()
+    }
+
+    /// For sessions that begin now.
+    pub(crate) fn limits(&self) -> Limits {
+        self.terms.read().limits.clone()
+    }
+
+    /// Whether it is as connections are made now.
+    pub(crate) fn is_of_now(&self, server: &Server) -> bool {
+        server.generation == self.generation.load(Ordering::Acquire)
     }
 
     /// Whether some client asks for last numbers of sequences: then nobody is to find another's.
@@ -140,7 +208,7 @@ impl Pool {
 
     /// As whom it connects.
     pub(crate) fn user(&self) -> &str {
-        self.connector.user()
+        &self.user
     }
 
     /// A connection that is nobody's and began like this: the one that the caller had last, if nobody has had it since.
@@ -152,40 +220,79 @@ impl Pool {
             let grant = match self.places.claim(beginning.clone(), |server| Some(server.lent) == last) {
                 Claim::Granted(grant) => grant,
                 Claim::Crowded(waiting, longest) => return Err(Unavailable::Crowded { waiting, longest }),
-                Claim::Wait(granted) => match tokio::time::timeout(self.limits.max_wait, granted).await {
-                    Ok(Ok(grant)) => grant,
-                    Ok(Err(_)) => continue,
-                    Err(_) => {
-                        let Stats { open, waiting, .. } = self.stats();
-                        return Err(Unavailable::Waited {
-                            waited: self.limits.max_wait,
-                            open,
-                            waiting,
-                        });
+                Claim::Wait(granted) => {
+                    let max_wait = self.terms.read().limits.max_wait;
+                    match tokio::time::timeout(max_wait, granted).await {
+                        Ok(Ok(grant)) => grant,
+                        Ok(Err(_)) => continue,
+                        Err(_) => {
+                            let Stats { open, waiting, .. } = self.stats();
+                            return Err(Unavailable::Waited {
+                                waited: max_wait,
+                                open,
+                                waiting,
+                            });
+                        }
                     }
-                },
+                }
             };
             match grant {
                 Grant::Lent(mut server) => {
                     server.look();
-                    if server.is_clean() {
+                    if server.is_clean() && self.is_of_now(&server) {
                         server.lent.again();
                         return Ok(server);
                     }
                 }
                 Grant::Place(place) => {
+                    // What it is made by is that of this number, or newer.
+                    let generation = self.generation.load(Ordering::Acquire);
                     let link = self.connect(beginning).await?;
-                    return Ok(Box::new(Server::new(link, beginning.clone(), place)));
+                    let server = Box::new(Server::new(link, beginning.clone(), generation, place));
+                    self.note(&server);
+                    return Ok(server);
                 }
             }
         }
     }
 
+    /// A connection is made.
+    fn note(&self, server: &Server) {
+        let mut shown = self.shown.lock();
+        shown.retain(|shown| shown.strong_count() > 0);
+        shown.push(Arc::downgrade(&server.shown));
+        drop(shown);
+        let mut welcomes = self.welcomes.lock();
+        welcomes.retain(|(beginning, _)| *beginning != server.beginning);
+        if welcomes.len() >= WELCOMES_MAX {
+            welcomes.remove(0);
+        }
+        welcomes.push((server.beginning.clone(), Arc::clone(&server.first_reported)));
+    }
+
+    /// What a client is told of its settings that begins like this, if that is known without a connection.
+    pub(crate) fn welcome(&self, beginning: &Beginning) -> Option<Arc<Reported>> {
+        let welcomes = self.welcomes.lock();
+        let (_, reported) = welcomes.iter().find(|(known, _)| known == beginning)?;
+        Some(Arc::clone(reported))
+    }
+
+    /// What is shown of its connections.
+    pub(crate) fn servers(&self) -> Vec<Arc<Shown>> {
+        self.shown.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// How long the first of those who wait has waited.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.places.longest_wait()
+    }
+
     /// Connects as the user that the pool is of, by what proves it now.
     async fn connect(&self, beginning: &Beginning) -> Result<Link, ConnectError> {
-        let user = self.connector.user();
+        let user = &self.user;
         let secret = self.credentials.secret(user);
-        let connected = self.connector.beginning(beginning.settings(), secret).connect().await;
+        let connector = Arc::clone(&self.terms.read().connector);
+        let connected = connector.beginning(beginning.settings(), secret).connect().await;
         if let Err(ConnectError::Server(error)) = &connected
             && error.code.starts_with("28")
         {
@@ -197,7 +304,9 @@ impl Pool {
 
     /// Takes a connection back; one that is not clean is closed.
     pub(crate) fn release(&self, mut server: Box<Server>) {
-        if server.is_clean() && !server.is_used_up && server.since.elapsed() < self.limits.lifetime {
+        server.shown.give_back(server.prepared.count());
+        let lifetime = self.terms.read().limits.lifetime;
+        if server.is_clean() && !server.is_used_up && self.is_of_now(&server) && server.since.elapsed() < lifetime {
             server.idle_since = Instant::now();
             self.places.give_back(server);
         }
@@ -210,11 +319,15 @@ impl Pool {
 
     /// Closes what has been idle for too long, what is too old, and what the server has closed.
     pub(crate) fn sweep(&self) {
+        let Limits {
+            idle_timeout, lifetime, ..
+        } = self.limits();
         let gone = self.places.take_idle(|server| {
             server.look();
             !server.is_clean()
-                || server.idle_since.elapsed() >= self.limits.idle_timeout
-                || server.since.elapsed() >= self.limits.lifetime
+                || !self.is_of_now(server)
+                || server.idle_since.elapsed() >= idle_timeout
+                || server.since.elapsed() >= lifetime
         });
         for server in gone {
             server.say_farewell();

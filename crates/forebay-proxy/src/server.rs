@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use forebay_stream::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::beginning::Beginning;
-use crate::cancels::Target;
+use crate::clients::Target;
 use crate::frames;
 use crate::lent::Lent;
 use crate::places::{OfKind, Place};
@@ -56,6 +56,47 @@ pub(crate) enum Note {
     Effects,
 }
 
+/// What is shown of a server connection.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// The server's own number of it.
+    pub(crate) process_id: Option<i32>,
+    pub(crate) since: Instant,
+    /// Who has it; 0 for nobody.
+    client: AtomicI32,
+    lent: AtomicU64,
+    prepared: AtomicUsize,
+}
+
+impl Shown {
+    /// From now on this client has it.
+    pub(crate) fn lend_to(&self, client: i32) {
+        self.client.store(client, Ordering::Relaxed);
+        self.lent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nobody has it, and so many statements are prepared there.
+    pub(crate) fn give_back(&self, prepared: usize) {
+        self.client.store(0, Ordering::Relaxed);
+        self.prepared.store(prepared, Ordering::Relaxed);
+    }
+
+    /// Who has it.
+    pub(crate) fn client(&self) -> Option<i32> {
+        Some(self.client.load(Ordering::Relaxed)).filter(|client| *client != 0)
+    }
+
+    /// How often it was lent.
+    pub(crate) fn lent(&self) -> u64 {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// How many statements were prepared when it was given back last.
+    pub(crate) fn prepared(&self) -> usize {
+        self.prepared.load(Ordering::Relaxed)
+    }
+}
+
 /// What the server reports of its settings.
 pub(crate) type Reported = BTreeMap<Bytes, Bytes>;
 
@@ -83,12 +124,16 @@ pub(crate) struct Server {
     /// Which one it is, and how often it was lent.
     pub(crate) lent: Lent,
     /// The settings it began with.
-    beginning: Beginning,
+    pub(crate) beginning: Beginning,
     pub(crate) since: Instant,
     /// When it was given back last.
     pub(crate) idle_since: Instant,
     /// Something is left on it that nobody else is to meet: it is closed when it comes back.
     pub(crate) is_used_up: bool,
+    /// Which way it was made, of those that the pool has had.
+    pub(crate) generation: u64,
+    /// What others are shown of it.
+    pub(crate) shown: Arc<Shown>,
     _place: Place<Box<Server>>,
 }
 
@@ -101,12 +146,20 @@ impl OfKind for Box<Server> {
 }
 
 impl Server {
-    pub(crate) fn new(link: Link, beginning: Beginning, place: Place<Box<Self>>) -> Self {
+    pub(crate) fn new(link: Link, beginning: Beginning, generation: u64, place: Place<Box<Self>>) -> Self {
         let parts = link.into_parts();
         let reported = parts.parameters.into_iter();
         let reported: Reported = reported.map(|(name, value)| (name.into(), value.into())).collect();
         let reported = Arc::new(reported);
+        let since = Instant::now();
         Self {
+            shown: Arc::new(Shown {
+                process_id: parts.cancel.process_id(),
+                since,
+                client: AtomicI32::new(0),
+                lent: AtomicU64::new(0),
+                prepared: AtomicUsize::new(0),
+            }),
             stream: parts.stream,
             input: parts.unread,
             output: BytesMut::new(),
@@ -124,9 +177,10 @@ impl Server {
             },
             lent: Lent::first(),
             beginning,
-            since: Instant::now(),
-            idle_since: Instant::now(),
+            since,
+            idle_since: since,
             is_used_up: false,
+            generation,
             _place: place,
         }
     }

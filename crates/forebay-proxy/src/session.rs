@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -13,22 +15,22 @@ use forebay_pg_link::secret::Secret;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::verifier::ClientKeys;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 
 use crate::beginning::Beginning;
-use crate::cancels::Cancels;
 use crate::client::Client;
+use crate::clients::{Clients, Doing, Who};
+use crate::console::{self, Command, Console, Outcome};
 use crate::credentials;
 use crate::databases::Databases;
 use crate::end::{End, put_end, put_fatal, put_refusal};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
+use crate::pool::{Pool, PoolMode, Unavailable};
 use crate::relay::{has_failed, poll_read, poll_relay, poll_take};
-use crate::server::{Note, Server};
+use crate::server::{Note, Reported, Server};
 use crate::settings::Settings;
 use crate::state::State;
 use crate::statements::Names;
-use crate::stop::Stop;
 
 /// What a session has left is forgotten within this time, or its connection is closed.
 const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
@@ -46,6 +48,10 @@ pub struct Identity {
     pub keys: Option<ClientKeys>,
     /// How many bytes of a secret it has room for.
     pub secret_bytes: usize,
+    /// Where it comes from.
+    pub address: Option<SocketAddr>,
+    /// It may look, and pause, and end others.
+    pub is_admin: bool,
 }
 
 /// One client.
@@ -53,6 +59,18 @@ pub struct Identity {
 pub struct Session<S> {
     client: Client<S>,
     state: State,
+    /// Of those who may use it.
+    console: Option<Box<Console>>,
+}
+
+/// What a client wants.
+enum Wanted {
+    /// A server.
+    Server,
+    /// Something of the console.
+    Command(Command),
+    /// To go.
+    Nothing,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
@@ -64,8 +82,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         input: BytesMut,
         output: BytesMut,
         identity: &Identity,
-        databases: &Databases,
-        cancels: &Arc<Cancels>,
+        databases: &Arc<Databases>,
+        clients: &Arc<Clients>,
     ) -> Option<Self> {
         let mut client = Client::new(stream, input, output);
         let upstream = match databases.of(&identity.database) {
@@ -78,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         };
         // Whose password is known needs no keys; they would be of a verifier of our own.
         if let Some(keys) = identity.keys
-            && upstream.own_verifier(&identity.user).is_none()
+            && upstream.settings().own_verifier(&identity.user).is_none()
         {
             upstream
                 .credentials
@@ -86,10 +104,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         }
         let beginning = Beginning::of(&identity.parameters);
         let first = match upstream.pool(&identity.user, &identity.database) {
-            Ok(pool) => pool.acquire(&beginning, None).await.map(|server| (pool, server)),
+            Ok(pool) => first_told(&pool, &beginning).await.map(|told| (pool, told)),
             Err(error) => Err(error.into()),
         };
-        let (pool, server) = match first {
+        let (pool, mut told) = match first {
             Ok(first) => first,
             Err(error) => {
                 put_fatal(&mut client.output, &error);
@@ -97,22 +115,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 return None;
             }
         };
-        let mut told = Arc::clone(&server.first_reported);
-        pool.release(server);
+        let mut who = Who {
+            user: identity.user.clone(),
+            database: identity.database.clone(),
+            address: identity.address,
+            application: String::new(),
+        };
         let mut settings = Settings::default();
         if let Some((name, value)) = identity.parameters.iter().find(|(name, _)| name == "application_name") {
             settings.set(name, value);
+            who.application.clone_from(value);
             let value = Bytes::copy_from_slice(value.as_bytes());
             Arc::make_mut(&mut told).insert(Bytes::from_static(b"application_name"), value);
         }
         for (name, value) in told.iter() {
             frames::put(&mut client.output, b'S', &[name, &[0], value, &[0]]);
         }
-        let registration = cancels.register(identity.secret_bytes);
-        let process_id = registration.process_id.to_be_bytes();
-        frames::put(&mut client.output, b'K', &[&process_id, &registration.secret]);
+        let registration = clients.register(who, identity.secret_bytes);
+        let process_id = registration.entry.process_id.to_be_bytes();
+        frames::put(&mut client.output, b'K', &[&process_id, &registration.entry.secret]);
         frames::put(&mut client.output, b'Z', &[b"I"]);
+        let limits = pool.limits();
         let state = State {
+            mode: limits.mode,
+            max_message_bytes: limits.max_message_bytes,
             pool,
             beginning,
             registration,
@@ -143,16 +169,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             deallocating: Vec::new(),
             discarding_at: None,
         };
-        Some(Self { client, state })
+        let console = identity.is_admin.then(|| {
+            Box::new(Console {
+                databases: Arc::clone(databases),
+                clients: Arc::clone(clients),
+            })
+        });
+        Some(Self { client, state, console })
     }
 
-    /// Serves the client until it goes, nothing more can be done for it, or the phase says that it is to go.
+    /// Serves the client until it goes, nothing more can be done for it, or it is [told](Clients::tell) to go.
     ///
     /// # Cancel safety
     /// Dropped, the client is hung up on, and so is the server if something runs for it.
-    pub async fn run(mut self, phase: watch::Receiver<Phase>) {
-        let ended = self.serve(phase).await;
-        self.state.registration.running.set(None);
+    pub async fn run(mut self) {
+        let ended = self.serve().await;
+        self.state.registration.entry.set_running(None);
         match &ended {
             End::Client => {}
             ended => {
@@ -163,18 +195,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         self.client.end().await;
     }
 
-    async fn serve(&mut self, phase: watch::Receiver<Phase>) -> End {
-        let mut stop = Stop::of(phase);
+    async fn serve(&mut self) -> End {
+        let entry = Arc::clone(&self.state.registration.entry);
         loop {
+            entry.set_doing(Doing::Idle);
             let wanted = poll_fn(|context| match self.poll_wanted(context) {
-                Poll::Pending if stop.poll(context) > Phase::Serving => Poll::Ready(Err(End::Stopped)),
+                Poll::Pending if entry.poll_phase(context) > Phase::Serving => Poll::Ready(Err(End::Stopped)),
                 polled => polled,
             });
             match wanted.await {
-                Ok(true) => {}
-                Ok(false) => return End::Client,
+                Ok(Wanted::Server) => {}
+                Ok(Wanted::Command(command)) => match self.command(&command).await {
+                    Ok(()) => continue,
+                    Err(end) => return end,
+                },
+                Ok(Wanted::Nothing) => return End::Client,
                 Err(end) => return end,
             }
+            entry.set_doing(Doing::Waiting);
             let mut server = match self.state.pool.acquire(&self.state.beginning, self.state.last).await {
                 Ok(server) => server,
                 Err(error) => return error.into(),
@@ -183,7 +221,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             let relayed = poll_fn(|context| {
                 let polled = poll_relay(&mut self.client, &mut self.state, &mut server, context);
                 match polled {
-                    Poll::Pending => match stop.poll(context) {
+                    Poll::Pending => match entry.poll_phase(context) {
                         Phase::Serving => Poll::Pending,
                         Phase::Draining if !self.state.rests(&server) => Poll::Pending,
                         Phase::Draining | Phase::Stopping => Poll::Ready(Err(End::Stopped)),
@@ -192,13 +230,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 }
             });
             let relayed = relayed.await;
-            self.state.registration.running.set(None);
+            entry.set_running(None);
             match relayed {
                 Ok(()) => {
                     self.state.last = Some(server.lent);
                     self.state.pool.release(server);
                 }
-                Err(End::Client) if self.state.pool.lends_for_a_session() && self.state.rests(&server) => {
+                Err(End::Client) if self.state.mode == PoolMode::Session && self.state.rests(&server) => {
                     if self.discard(&mut server).await {
                         self.state.pool.release(server);
                     }
@@ -233,11 +271,54 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         is_done
     }
 
-    /// Waits, without a server, for a message that needs one. False if the client is done.
-    fn poll_wanted(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, End>> {
+    /// Does what is asked of the console. A client that goes meanwhile, or is told to, waits for nothing.
+    async fn command(&mut self, command: &Command) -> Result<(), End> {
+        let console = self.console.as_ref().expect("there is no command without it");
+        let outcome = match console.run(command) {
+            Outcome::Emptying(pools) => {
+                let entry = Arc::clone(&self.state.registration.entry);
+                let mut emptied = pin!(async {
+                    for pool in pools {
+                        pool.emptied().await;
+                    }
+                });
+                let client = &mut self.client;
+                poll_fn(|context| {
+                    if emptied.as_mut().poll(context).is_ready() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    if entry.poll_phase(context) > Phase::Serving {
+                        return Poll::Ready(Err(End::Stopped));
+                    }
+                    while client.input.len() < WHOLE_BYTES_MAX {
+                        match ready!(poll_read(client, context)) {
+                            Ok(1..) => {}
+                            Ok(0) | Err(_) => return Poll::Ready(Err(End::Client)),
+                        }
+                    }
+                    Poll::Pending
+                })
+                .await?;
+                Outcome::Done("PAUSE")
+            }
+            outcome => outcome,
+        };
+        let out = &mut self.client.output;
+        match outcome {
+            Outcome::Rows(rows) => rows.put(out),
+            Outcome::Done(tag) => console::put_done(out, tag),
+            Outcome::Refused(error) => error.encode(out),
+            Outcome::Emptying(_) => unreachable!("it was waited for"),
+        }
+        frames::put(out, b'Z', &[b"I"]);
+        Ok(())
+    }
+
+    /// Waits, without a server, for a message that needs one.
+    fn poll_wanted(&mut self, context: &mut Context<'_>) -> Poll<Result<Wanted, End>> {
         loop {
             if has_failed(&self.client.poll_send(context)) {
-                return Poll::Ready(Ok(false));
+                return Poll::Ready(Ok(Wanted::Nothing));
             }
             if self.state.passing_in > 0 {
                 let here = self.state.passing_in.min(self.client.input.len());
@@ -246,7 +327,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             }
             match frames::frame(&self.client.input) {
                 Err(error) => return Poll::Ready(Err(error.into())),
-                Ok(Some(Frame { tag: b'X', .. })) => return Poll::Ready(Ok(false)),
+                Ok(Some(Frame { tag: b'X', .. })) => return Poll::Ready(Ok(Wanted::Nothing)),
                 // What comes late of a copy that failed, and what asks for nothing.
                 Ok(Some(Frame {
                     tag: b'd' | b'c' | b'f' | b'H',
@@ -261,15 +342,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                         continue;
                     }
                 }
-                Ok(Some(frame)) if frame.has_text() && frame.length > self.state.pool.max_message_bytes() => {
+                Ok(Some(frame)) if frame.has_text() && frame.length > self.state.max_message_bytes => {
                     return Poll::Ready(Err(End::TooLong {
                         length: frame.length,
-                        max: self.state.pool.max_message_bytes(),
+                        max: self.state.max_message_bytes,
                     }));
                 }
                 // One that is still coming holds no server: it may come slowly, or never.
                 Ok(Some(frame)) if frame.can_be_taken(self.client.input.len()) => {
-                    return Poll::Ready(Ok(true));
+                    let wanted = self.take_command(frame).map_or(Wanted::Server, Wanted::Command);
+                    return Poll::Ready(Ok(wanted));
                 }
                 Ok(_) => {}
             }
@@ -279,8 +361,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                     return Poll::Pending;
                 }
                 Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Ok(false)),
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Ok(Wanted::Nothing)),
             }
         }
     }
+
+    /// The command that the input begins with, if it does and the client may give any.
+    fn take_command(&mut self, frame: Frame) -> Option<Command> {
+        self.console.as_ref()?;
+        if frame.tag != b'Q' {
+            return None;
+        }
+        let text = self.client.input.get(frames::HEADER_BYTES..frame.length)?;
+        let command = Command::of(text.strip_suffix(&[0])?)?;
+        self.client.input.advance(frame.length);
+        Some(command)
+    }
+}
+
+/// What a client is told of its settings that begins like this: as a server told it that has just let the user in. While nothing is lent it
+/// is as one said before.
+async fn first_told(pool: &Pool, beginning: &Beginning) -> Result<Arc<Reported>, Unavailable> {
+    if pool.is_paused()
+        && let Some(told) = pool.welcome(beginning)
+    {
+        return Ok(told);
+    }
+    let server = pool.acquire(beginning, None).await?;
+    let told = Arc::clone(&server.first_reported);
+    pool.release(server);
+    Ok(told)
 }

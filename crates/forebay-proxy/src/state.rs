@@ -9,14 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::beginning::Beginning;
-use crate::cancels::Registration;
 use crate::client::Client;
+use crate::clients::{Doing, Registration};
 use crate::effects::{self, Row};
 use crate::frames;
 use crate::leaves::Leaves;
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolMode};
 use crate::replies::Asked;
 use crate::server::{Note, Reported, Server};
 use crate::settings::Settings;
@@ -32,6 +32,10 @@ const FORGET_NUMBERS: &str = "DISCARD SEQUENCES;";
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) pool: Arc<Pool>,
+    /// For how long it has a connection.
+    pub(crate) mode: PoolMode,
+    /// The longest text that it may send.
+    pub(crate) max_message_bytes: usize,
     pub(crate) beginning: Beginning,
     pub(crate) registration: Registration,
     pub(crate) names: Names,
@@ -86,6 +90,11 @@ pub(crate) struct State {
 impl State {
     /// Brings a server connection to what the client has set.
     pub(crate) fn settle_in(&mut self, server: &mut Server) {
+        self.registration.entry.set_doing(match self.mode {
+            PoolMode::Transaction => Doing::Active,
+            PoolMode::Session => Doing::Pinned,
+        });
+        server.shown.lend_to(self.registration.entry.process_id);
         self.lease += 1;
         self.has_taken = false;
         self.discarding_at = None;
@@ -111,7 +120,7 @@ impl State {
             // Nothing runs for the client before that is done: a cancel is not to hit it.
             server.ask(&change, Note::Set);
         } else if !self.is_learning {
-            self.registration.running.set(Some(server.cancel.clone()));
+            self.registration.entry.set_running(Some(server.cancel.clone()));
         }
         server.settings = Arc::clone(&self.settings);
     }
@@ -136,7 +145,7 @@ impl State {
         if self.passing_in > 0 || self.passing_out > 0 || server.status != b'I' || !server.replies.is_empty() {
             return false;
         }
-        if self.pool.lends_for_a_session() {
+        if self.mode == PoolMode::Session {
             return false;
         }
         if self.is_suspect {
@@ -274,6 +283,7 @@ impl State {
         if !left.pins.is_empty() {
             tracing::debug!(keeps = ?left.pins, "a session stays on its server connection");
             self.is_pinned = true;
+            self.registration.entry.set_doing(Doing::Pinned);
         }
         let mut settings = self.base.clone();
         settings.extend(&left.settings);
@@ -292,9 +302,13 @@ impl State {
             return;
         }
         self.is_learning = false;
-        self.pool.effects.learn(self.learnt.take());
+        let learnt = self.learnt.take();
+        // Of another database, perhaps, if the way there has changed meanwhile: the next who comes asks again.
+        if self.pool.is_of_now(server) {
+            self.pool.effects.learn(learnt);
+        }
         if server.replies.is_empty() {
-            self.registration.running.set(Some(server.cancel.clone()));
+            self.registration.entry.set_running(Some(server.cancel.clone()));
         }
     }
 

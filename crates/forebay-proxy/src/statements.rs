@@ -15,6 +15,9 @@ use crate::frames::zero_terminated;
 use crate::leaves::Leaves;
 use crate::settings::Settings;
 
+/// So much is shown of a text.
+const SHOWN_CHARS_MAX: usize = 1000;
+
 /// What makes a prepared statement: the body of its Parse behind the name, and what it was prepared under.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Identity {
@@ -145,6 +148,25 @@ fn text_of(definition: &[u8]) -> &[u8] {
 }
 
 impl Statements {
+    /// The number, who has it, and the text of each that somebody has, in the order of their numbers.
+    pub(crate) fn all(&self) -> Vec<(u64, usize, String)> {
+        let known: Vec<Arc<Statement>> = {
+            let table = self.table.lock();
+            table.by_identity.values().filter_map(Weak::upgrade).collect()
+        };
+        let mut all: Vec<_> = known
+            .iter()
+            .map(|statement| {
+                let text = String::from_utf8_lossy(text_of(statement.definition()));
+                // But for the one that is looked at here.
+                let clients = Arc::strong_count(statement) - 1;
+                (statement.number, clients, text.chars().take(SHOWN_CHARS_MAX).collect())
+            })
+            .collect();
+        all.sort_unstable_by_key(|(number, ..)| *number);
+        all
+    }
+
     /// Whoever prepares the same from now on prepares another one.
     pub(crate) fn retire(&self, statement: &Statement) {
         let mut table = self.table.lock();
@@ -250,6 +272,11 @@ impl Default for Prepared {
 }
 
 impl Prepared {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.by_number.len()
+    }
+
     pub(crate) fn unnamed(&self) -> Unnamed {
         self.unnamed
     }

@@ -1,8 +1,9 @@
 //! Upstream: the server behind, and a pool for each user at each database.
 //!
-//! Promises: clients share a pool only if they are the same user at the same database.
+//! Promises: clients share a pool only if they are the same user at the same database. What is said of the server may change while
+//! there are clients: they stay, and their next transactions run where it is then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use forebay_pg_link::config::Password;
@@ -10,14 +11,14 @@ use forebay_pg_link::secret::Challenge;
 use forebay_pg_link::{Config, ConnectError, Connector};
 use forebay_pg_wire::authentication::Applicant;
 use forebay_pg_wire::verifier::Verifier;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::pool::{Limits, Pool, Stats};
 
 /// The server behind, and how its connections are shared.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpstreamOptions {
     /// Where it is. Each client is its own user there; a password that is named here is that of the user that is named here.
@@ -40,6 +41,14 @@ impl UpstreamOptions {
             trusts_loopback: false,
         }
     }
+
+    /// Whether connections can be made like this, as far as can be said without making one.
+    ///
+    /// # Errors
+    /// [`ConnectError::Tls`] where files of certificates cannot be used.
+    pub fn check(&self) -> Result<(), ConnectError> {
+        Connector::new(UpstreamSettings::new(self.clone()).config_of("nobody", "none")).map(drop)
+    }
 }
 
 /// Whose connections, and where to.
@@ -52,26 +61,49 @@ struct Key {
 /// The server behind.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    pub(crate) options: UpstreamOptions,
-    /// What proves the user that is named in the options.
-    own: Option<(String, Verifier)>,
+    settings: RwLock<Arc<UpstreamSettings>>,
     pub(crate) credentials: Arc<Credentials>,
-    pools: Mutex<HashMap<Key, Arc<Pool>, foldhash::fast::RandomState>>,
+    pools: Mutex<Pools>,
     /// By database.
     effects: Mutex<HashMap<String, Weak<Effects>, foldhash::fast::RandomState>>,
 }
 
-impl Upstream {
-    /// Connects to nothing yet.
-    pub(crate) fn new(options: UpstreamOptions) -> Self {
+#[derive(Debug, Default)]
+struct Pools {
+    by_key: HashMap<Key, Arc<Pool>, foldhash::fast::RandomState>,
+    /// Databases of which nothing is lent, also by pools that are made; none for all.
+    paused: HashSet<Option<String>>,
+}
+
+impl Pools {
+    fn of(&self, database: Option<&str>) -> impl Iterator<Item = &Arc<Pool>> {
+        let is_asked = move |key: &Key| database.is_none_or(|database| key.database == database);
+        self.by_key
+            .iter()
+            .filter(move |(key, _)| is_asked(key))
+            .map(|(_, pool)| pool)
+    }
+
+    fn are_paused(&self, database: &str) -> bool {
+        !self.paused.is_empty() && (self.paused.contains(&None) || self.paused.contains(&Some(database.to_owned())))
+    }
+}
+
+/// What is said of it.
+#[derive(Debug)]
+pub(crate) struct UpstreamSettings {
+    pub(crate) options: UpstreamOptions,
+    /// What proves the user that is named in the options.
+    own: Option<(String, Verifier)>,
+}
+
+impl UpstreamSettings {
+    fn new(options: UpstreamOptions) -> Self {
         let config = &options.config;
         let own = config.user.as_ref().zip(config.password.as_ref());
         Self {
             own: own.map(|(user, password)| (user.clone(), Verifier::from_password(&password.0))),
             options,
-            credentials: Arc::default(),
-            pools: Mutex::default(),
-            effects: Mutex::default(),
         }
     }
 
@@ -79,21 +111,6 @@ impl Upstream {
     pub(crate) fn own_verifier(&self, user: &str) -> Option<&Verifier> {
         let (own, verifier) = self.own.as_ref()?;
         (own == user).then_some(verifier)
-    }
-
-    /// Connects as an applicant, to see whether it is let in; how the server asked.
-    pub(crate) async fn connect_as(
-        &self,
-        applicant: Applicant<'_>,
-        password: Option<&str>,
-    ) -> Result<Challenge, ConnectError> {
-        let mut config = self.config_of(applicant.user, applicant.database);
-        config.password = password.map(Password::new);
-        // What it says goes to who is to be asked, by a way that is as private as the client's own.
-        let link = Connector::new(config)?.connect().await?;
-        let challenge = link.challenge().clone();
-        link.close().await;
-        Ok(challenge)
     }
 
     /// The server, for one user at one database; a password is that user's own.
@@ -108,11 +125,66 @@ impl Upstream {
         config.client_encoding = None;
         config
     }
+}
+
+impl Upstream {
+    /// Connects to nothing yet.
+    pub(crate) fn new(options: UpstreamOptions) -> Self {
+        Self {
+            settings: RwLock::new(Arc::new(UpstreamSettings::new(options))),
+            credentials: Arc::default(),
+            pools: Mutex::default(),
+            effects: Mutex::default(),
+        }
+    }
+
+    /// What is said of it now.
+    pub(crate) fn settings(&self) -> Arc<UpstreamSettings> {
+        Arc::clone(&self.settings.read())
+    }
+
+    /// From now on this is said of it; files of certificates are read anew in any case.
+    pub(crate) fn change(&self, options: UpstreamOptions) -> Result<(), ConnectError> {
+        let before = self.settings();
+        let settings = Arc::new(UpstreamSettings::new(options));
+        let is_elsewhere = (&before.options.config, &before.options.database)
+            != (&settings.options.config, &settings.options.database);
+        // Under the lock no pool is made by what was said before.
+        let pools = self.pools.lock();
+        let connectors = pools.by_key.iter().map(|(key, pool)| {
+            let connector = Connector::new(settings.config_of(&key.user, &key.database))?;
+            Ok((pool, connector))
+        });
+        let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
+        *self.settings.write() = Arc::clone(&settings);
+        for (pool, connector) in connectors {
+            pool.change(connector, &settings.options.limits);
+            if is_elsewhere {
+                pool.renew();
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects as an applicant, to see whether it is let in; how the server asked.
+    pub(crate) async fn connect_as(
+        &self,
+        applicant: Applicant<'_>,
+        password: Option<&str>,
+    ) -> Result<Challenge, ConnectError> {
+        let mut config = self.settings().config_of(applicant.user, applicant.database);
+        config.password = password.map(Password::new);
+        // What it says goes to who is to be asked, by a way that is as private as the client's own.
+        let link = Connector::new(config)?.connect().await?;
+        let challenge = link.challenge().clone();
+        link.close().await;
+        Ok(challenge)
+    }
 
     /// How many server connections there are, and who waits for one.
     pub(crate) fn stats(&self) -> Stats {
         let mut all = Stats::default();
-        for pool in self.pools.lock().values() {
+        for pool in self.pools(None) {
             let stats = pool.stats();
             all.open += stats.open;
             all.idle += stats.idle;
@@ -127,17 +199,22 @@ impl Upstream {
             user: user.to_owned(),
             database: database.to_owned(),
         };
-        if let Some(pool) = self.pools.lock().get(&key) {
+        let mut pools = self.pools.lock();
+        if let Some(pool) = pools.by_key.get(&key) {
             return Ok(Arc::clone(pool));
         }
-        let connector = Connector::new(self.config_of(user, database))?;
+        let settings = self.settings();
         let pool = Arc::new(Pool::new(
-            connector,
+            Connector::new(settings.config_of(user, database))?,
             Arc::clone(&self.credentials),
             self.effects(database),
-            &self.options.limits,
+            &settings.options.limits,
         ));
-        Ok(Arc::clone(self.pools.lock().entry(key).or_insert(pool)))
+        if pools.are_paused(database) {
+            pool.pause();
+        }
+        pools.by_key.insert(key, Arc::clone(&pool));
+        Ok(pool)
     }
 
     fn effects(&self, database: &str) -> Arc<Effects> {
@@ -151,13 +228,45 @@ impl Upstream {
         effects
     }
 
+    /// Its pools, with what clients call their databases.
+    pub(crate) fn named_pools(&self) -> Vec<(String, Arc<Pool>)> {
+        let pools = self.pools.lock();
+        let named = pools
+            .by_key
+            .iter()
+            .map(|(key, pool)| (key.database.clone(), Arc::clone(pool)));
+        named.collect()
+    }
+
+    /// Its pools, of one database or of all.
+    pub(crate) fn pools(&self, database: Option<&str>) -> Vec<Arc<Pool>> {
+        self.pools.lock().of(database).cloned().collect()
+    }
+
+    /// Lends nothing of this database, or of any, from now until it is to [go on](Self::resume); whose pools these are.
+    pub(crate) fn pause(&self, database: Option<&str>) -> Vec<Arc<Pool>> {
+        let mut pools = self.pools.lock();
+        pools.paused.insert(database.map(str::to_owned));
+        pools.of(database).for_each(|pool| pool.pause());
+        pools.of(database).cloned().collect()
+    }
+
+    /// Lends again.
+    pub(crate) fn resume(&self, database: Option<&str>) {
+        let mut pools = self.pools.lock();
+        match database {
+            Some(name) => drop(pools.paused.remove(&Some(name.to_owned()))),
+            None => pools.paused.clear(),
+        }
+        pools.of(database).for_each(|pool| pool.resume());
+    }
+
     /// Closes connections that have been idle for too long or are too old, and forgets pools that nobody uses. To be called now and then.
     pub(crate) fn sweep(&self) {
-        let pools: Vec<Arc<Pool>> = self.pools.lock().values().cloned().collect();
-        for pool in pools {
+        for pool in self.pools(None) {
             pool.sweep();
         }
         let is_used = |pool: &Arc<Pool>| Arc::strong_count(pool) > 1 || pool.stats().open > 0;
-        self.pools.lock().retain(|_, pool| is_used(pool));
+        self.pools.lock().by_key.retain(|_, pool| is_used(pool));
     }
 }

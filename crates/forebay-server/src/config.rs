@@ -12,14 +12,14 @@ pub mod quantity;
 mod tests;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
-use databases::{DatabaseOption, Lent, ProxyOptions};
+use databases::{Admins, DatabaseOption, Lent, ProxyOptions};
 pub use error::OptionsError;
 use error::value;
 use quantity::{Address, AddressOrOff, Size, Span};
@@ -41,6 +41,13 @@ pub struct CommandLine {
 pub enum Command {
     /// Serve the database (what `forebay` alone does, too)
     Serve(Box<Settings>),
+    /// Read a configuration, with the files that it names, and say what would be served: by which databases, for whom. Nothing is
+    /// listened on and nothing connected to
+    Check {
+        /// The file that serve would get as --config
+        #[arg(value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Change who may connect
     User {
         /// What to change.
@@ -96,8 +103,18 @@ pub enum Synchronous {
     Off,
 }
 
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A line of text for each event
+    Text,
+    /// A line of JSON for each event
+    Json,
+}
+
 /// Options as they are given, on the command line or in the file: what is not given is `None`.
-#[derive(Debug, Default, Args, Deserialize)]
+#[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// File with the same options, for example `listen = "127.0.0.1:6432"`; the command line wins [default: none]
@@ -140,6 +157,11 @@ pub struct Settings {
     /// them [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub trust_loopback: Option<bool>,
+
+    /// With --upstream: users who may use the console, as SHOW FOREBAY STATUS: names, separated by commas, each of a user at any database or,
+    /// as NAME@DATABASE, at one. With databases of several owners name the one, for whoever makes users there makes any [default: none]
+    #[arg(long, value_name = "NAMES")]
+    pub admin_users: Option<Admins>,
 
     /// The SQLite database; made if it does not exist. In a file also databases of other servers, each a table named database
     /// [default: ./forebay.db]
@@ -247,6 +269,10 @@ pub struct Settings {
     /// What is logged to standard error: error, warn, info, debug, trace, or directives such as forebay_server=debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
+
+    /// How the log is written [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub log_format: Option<LogFormat>,
 }
 
 /// Options as the server uses them: complete, and checked.
@@ -299,6 +325,8 @@ pub struct Options {
     pub synchronous: Synchronous,
     /// What is logged.
     pub log: String,
+    /// How it is written.
+    pub log_format: LogFormat,
 }
 
 /// Where certificate and key are.
@@ -336,49 +364,47 @@ impl Default for Options {
             drain_timeout: Duration::from_secs(10),
             synchronous: Synchronous::Full,
             log: "info".to_owned(),
+            log_format: LogFormat::Text,
         }
     }
 }
 
 macro_rules! over {
     ($first:expr, $second:expr, $($field:ident)*) => {
-        Settings { $($field: $first.$field.or($second.$field)),* }
+        Settings { $($field: $first.$field.clone().or($second.$field)),* }
     };
 }
 
 impl Settings {
-    /// The options of a file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, has an unknown key, or a value of the wrong shape.
-    pub fn load(path: &Path) -> Result<Self, OptionsError> {
-        let text = std::fs::read_to_string(path).map_err(|error| OptionsError::File {
-            path: path.to_owned(),
-            error,
-        })?;
-        toml::from_str(&text).map_err(|error| OptionsError::Parse {
-            path: path.to_owned(),
-            error: Box::new(error),
-        })
-    }
-
     /// These options, those of the file they name, and the defaults, in this order.
     ///
     /// # Errors
     ///
-    /// When the file cannot be used, a value is out of its range, or the server would be open to everyone.
-    pub fn resolve(self) -> Result<Options, OptionsError> {
-        let file = match &self.config {
-            Some(path) => Self::load(path)?,
-            None => Self::default(),
+    /// When the file cannot be read, has an unknown key, or a value of the wrong shape; when a value is out of its range, or the server
+    /// would be open to everyone. What stands in the file is named with its line.
+    pub fn resolve(&self) -> Result<Options, OptionsError> {
+        let Some(path) = &self.config else {
+            return self.over(Self::default());
         };
+        let text = std::fs::read_to_string(path).map_err(|error| OptionsError::File {
+            path: path.clone(),
+            error,
+        })?;
+        let file = toml::from_str(&text).map_err(|error| OptionsError::Parse {
+            path: path.clone(),
+            error: Box::new(error),
+        })?;
+        self.over(file).map_err(|error| error.in_file(path, &text))
+    }
+
+    /// These options, others where they say nothing, and the defaults.
+    fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
-            server_lifetime trust_loopback
+            server_lifetime trust_loopback admin_users
             database listen http users insecure tls_certificate tls_key require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
-            readers drain_timeout synchronous log);
+            readers drain_timeout synchronous log log_format);
         let proxy = given.proxy()?;
         let default = Options::default();
         let optional = |span: Option<Span>, default: Option<Duration>| match span {
@@ -426,13 +452,29 @@ impl Settings {
             drain_timeout: given.drain_timeout.map_or(default.drain_timeout, |Span(span)| span),
             synchronous: given.synchronous.unwrap_or(default.synchronous),
             log: given.log.unwrap_or(default.log),
+            log_format: given.log_format.unwrap_or(default.log_format),
         };
         options.check(given.insecure.unwrap_or(false))?;
         Ok(options)
     }
 }
 
+macro_rules! unlike {
+    ($first:expr, $second:expr, $($field:ident)*) => {
+        [$(($first.$field != $second.$field).then_some(stringify!($field))),*]
+    };
+}
+
 impl Options {
+    /// Options that hold from the start to the end of a server, and that others have otherwise.
+    pub(crate) fn fixed_unlike(&self, other: &Self) -> impl Iterator<Item = &'static str> {
+        let proxy = (self.proxy.is_some() != other.proxy.is_some()).then_some("upstream");
+        let unlike = unlike!(self, other, database listen http max_connections max_message_bytes max_input_bytes max_result_bytes
+            statement_timeout busy_timeout idle_transaction_timeout idle_snapshot_timeout stall_timeout batch_max_items
+            batch_max_wait readers synchronous log_format);
+        proxy.into_iter().chain(unlike.into_iter().flatten())
+    }
+
     fn check(&self, insecure: bool) -> Result<(), OptionsError> {
         for (option, count, most) in [
             ("max_connections", self.max_connections, 1_000_000),

@@ -29,10 +29,10 @@ pub(crate) trait Behind: Send + Sync + 'static {
     fn cancel(&self, process_id: i32, secret_key: &[u8]) -> impl Future<Output = ()> + Send;
 }
 
-/// Accepts clients until the server stops, and gives back the sessions that are left.
+/// Accepts clients until the server stops, each by the handshake that holds when it comes, and gives back the sessions that are left.
 pub(crate) async fn accept<B: Behind>(
     listener: TcpListener,
-    handshake: Arc<Handshake>,
+    handshake: watch::Receiver<Arc<Handshake>>,
     behind: Arc<B>,
     phase: watch::Receiver<Phase>,
     max_connections: usize,
@@ -70,7 +70,8 @@ pub(crate) async fn accept<B: Behind>(
                 Err(_) => continue,
             },
         };
-        let (handshake, behind, denials) = (Arc::clone(&handshake), Arc::clone(&behind), Arc::clone(&denials));
+        let handshake = Arc::clone(&handshake.borrow());
+        let (behind, denials) = (Arc::clone(&behind), Arc::clone(&denials));
         let phase = phase.clone();
         sessions.spawn(async move {
             let _place = place;

@@ -4,9 +4,12 @@
 
 use std::net::SocketAddr;
 
+use forebay_pg_link::ConnectError;
 use forebay_sqlite::OpenError;
 
 use crate::claim::ClaimError;
+use crate::config::OptionsError;
+use crate::log::LogError;
 use crate::tls::TlsError;
 use crate::users::UsersError;
 
@@ -20,6 +23,15 @@ pub enum ServeError {
     /// The database is another server's.
     #[error(transparent)]
     Claim(#[from] ClaimError),
+    /// The options cannot be used.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// What is to be logged cannot be understood.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// No connection to a database can be made as it is said.
+    #[error("upstream: {0}")]
+    Upstream(#[from] ConnectError),
     /// The users file could not be read.
     #[error(transparent)]
     Users(#[from] UsersError),

@@ -1,4 +1,5 @@
 //! The server as a library: the program `forebay` is a thin shell around it, and tests start it in their own process.
+pub mod check;
 pub mod claim;
 pub mod config;
 pub mod denials;
@@ -7,6 +8,7 @@ mod embedded;
 pub mod error;
 pub mod health;
 pub mod http;
+pub mod log;
 mod proxied;
 pub mod server;
 pub mod tls;

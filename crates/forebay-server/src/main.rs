@@ -1,19 +1,20 @@
-//! The program `forebay`: reads the command line, sets up the log, and hands over to the library or changes the users file.
+//! The program `forebay`: reads the command line, and hands over to the library or changes the users file.
 //!
 //! Promises: exit status 0 when it did what it was asked, 1 with the reason on standard error when it could not, 2 for a command line it
 //! does not understand. A password is never an argument, for arguments can be read by every process. Does not know how to serve.
 
 use std::error::Error;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 use forebay_pg_wire::verifier::Verifier;
+use forebay_server::check;
 use forebay_server::config::{Command, CommandLine, Settings, UserAction};
 use forebay_server::server;
 use forebay_server::users::Users;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-use tracing_subscriber::EnvFilter;
 
 /// More is no password but a mistake, such as a file piped in.
 const PASSWORD_BYTES_MAX: u64 = 1024;
@@ -21,8 +22,9 @@ const PASSWORD_BYTES_MAX: u64 = 1024;
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     let done = match line.command {
-        None => serve(line.serve),
-        Some(Command::Serve(settings)) => serve(*settings),
+        None => server::serve(&line.serve).map_err(Into::into),
+        Some(Command::Serve(settings)) => server::serve(&settings).map_err(Into::into),
+        Some(Command::Check { config }) => say_what_would_be(config, &mut io::stdout().lock()),
         Some(Command::User { action }) => change_users(&action, ask_password, &mut io::stdout().lock()),
     };
     match done {
@@ -34,17 +36,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
-    let options = settings.resolve()?;
-    let filter = EnvFilter::builder()
-        .parse(&options.log)
-        .map_err(|error| format!("log: {error}"))?;
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter)
-        .init();
-    server::serve(options)?;
+/// `forebay check …`.
+fn say_what_would_be(config: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let settings = Settings {
+        config: Some(config),
+        ..Settings::default()
+    };
+    write!(out, "{}", check::plan(&settings.resolve()?)?)?;
     Ok(())
 }
 
@@ -63,7 +61,7 @@ fn change_users(
             let done = if new { "added" } else { "changed" };
             writeln!(
                 out,
-                "{name} {done} in {}; it holds from the server's next start on",
+                "{name} {done} in {}; it holds from the server's next start, or SIGHUP, on",
                 file.users.display()
             )?;
         }
@@ -75,7 +73,7 @@ fn change_users(
             users.save(&file.users)?;
             writeln!(
                 out,
-                "{name} removed from {}; it holds from the server's next start on",
+                "{name} removed from {}; it holds from the server's next start, or SIGHUP, on",
                 file.users.display()
             )?;
         }

@@ -6,14 +6,16 @@ use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use forebay_pg_link::ConnectError;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Client;
-use forebay_proxy::{Cancels, Databases, Identity, Session, UpstreamOptions};
+use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
+use parking_lot::RwLock;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::config::Options;
-use crate::config::databases::{ProxyOptions, UpstreamSettings};
+use crate::config::databases::{Admins, ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
 
 /// How often it is looked for server connections that are idle for too long, or too old.
@@ -22,30 +24,34 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Databases over a network, and who is connected to them.
 pub(crate) struct Proxied {
     databases: Arc<Databases>,
-    cancels: Arc<Cancels>,
+    clients: Arc<Clients>,
+    /// Who may use the console.
+    admins: RwLock<Admins>,
     phase: watch::Receiver<Phase>,
 }
 
 impl Proxied {
     /// Connects to nothing yet.
     pub(crate) fn new(options: &ProxyOptions, phase: watch::Receiver<Phase>) -> Self {
-        let upstream = |settings: &UpstreamSettings| {
-            let mut upstream = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
-            upstream.trusts_loopback = options.trusts_loopback;
-            upstream
-        };
-        let named = options.databases.iter().map(|(name, settings)| {
-            let mut upstream = upstream(settings);
-            upstream.database.clone_from(&settings.config.dbname);
-            (name.clone(), upstream)
-        });
-        let databases = Arc::new(Databases::new(named, options.upstream.as_ref().map(upstream)));
+        let (named, other) = upstreams(options);
+        let databases = Arc::new(Databases::new(named, other));
+        let clients = Arc::<Clients>::default();
         tokio::spawn(sweep(Arc::downgrade(&databases)));
+        tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
         Self {
             databases,
-            cancels: Arc::default(),
+            clients,
+            admins: RwLock::new(options.admins.clone()),
             phase,
         }
+    }
+
+    /// From now on it is a proxy of these; who is connected stays.
+    pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ConnectError> {
+        let (named, other) = upstreams(options);
+        self.databases.change(named, other)?;
+        *self.admins.write() = options.admins.clone();
+        Ok(())
     }
 
     /// Who decides who is let in, where there are no users.
@@ -80,6 +86,39 @@ impl Proxied {
     }
 }
 
+/// Those with names, and what has all others.
+fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<UpstreamOptions>) {
+    let upstream = |settings: &UpstreamSettings| {
+        let mut upstream = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
+        upstream.trusts_loopback = options.trusts_loopback;
+        upstream
+    };
+    let named = options.databases.iter().map(|(name, settings)| {
+        let mut upstream = upstream(settings);
+        upstream.database.clone_from(&settings.config.dbname);
+        (name.clone(), upstream)
+    });
+    (named.collect(), options.upstream.as_ref().map(upstream))
+}
+
+/// Whether connections can be made like this, as far as can be said without making one.
+///
+/// # Errors
+/// [`ConnectError`] of the first that cannot.
+pub(crate) fn check(options: &ProxyOptions) -> Result<(), ConnectError> {
+    let (named, other) = upstreams(options);
+    let all = named.iter().map(|(_, upstream)| upstream).chain(&other);
+    all.into_iter().try_for_each(UpstreamOptions::check)
+}
+
+/// Tells clients how far the server's life is.
+async fn tell(clients: Weak<Clients>, mut phase: watch::Receiver<Phase>) {
+    while phase.changed().await.is_ok() {
+        let Some(clients) = clients.upgrade() else { return };
+        clients.tell(*phase.borrow_and_update());
+    }
+}
+
 /// Closes what nobody uses, for as long as there is a server.
 async fn sweep(databases: Weak<Databases>) {
     loop {
@@ -91,7 +130,10 @@ async fn sweep(databases: Weak<Databases>) {
 
 impl Behind for Proxied {
     async fn serve(&self, client: Client<TcpStream>) {
+        let is_admin = self.admins.read().have(&client.user, &client.database);
         let identity = Identity {
+            is_admin,
+            address: client.frames.stream().socket().peer_addr().ok(),
             keys: client.keys,
             secret_bytes: client.secret_key_bytes(),
             user: client.user,
@@ -99,15 +141,15 @@ impl Behind for Proxied {
             parameters: client.parameters,
         };
         let (stream, input) = client.frames.into_parts();
-        let begun = Session::begin(stream, input, client.output, &identity, &self.databases, &self.cancels).await;
+        let begun = Session::begin(stream, input, client.output, &identity, &self.databases, &self.clients).await;
         if let Some(session) = begun {
             // While it runs it needs no more of this.
             drop(identity);
-            session.run(self.phase.clone()).await;
+            session.run().await;
         }
     }
 
     async fn cancel(&self, process_id: i32, secret_key: &[u8]) {
-        self.cancels.cancel(process_id, secret_key).await;
+        self.clients.cancel(process_id, secret_key).await;
     }
 }

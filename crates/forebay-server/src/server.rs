@@ -3,6 +3,9 @@
 //! On SIGINT or SIGTERM no new client is let in; sessions that are idle end at once, a group of messages whose Sync is on its way
 //! is answered first, those inside a transaction may finish it for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
+//!
+//! On SIGHUP options and files are read anew. Clients that are there stay; who comes is let in as they say now. What cannot be used is
+//! logged, and all stays as it was.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -16,14 +19,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::Options;
+use crate::config::{Options, Settings};
 use crate::door::{self, Behind};
 use crate::embedded::Embedded;
 use crate::error::ServeError;
 use crate::http;
+use crate::log::{self, Log};
 use crate::proxied::Proxied;
 use crate::tls;
-use crate::users::{Users, UsersError};
+use crate::users::Users;
 
 /// The stack of a thread that parses statements: a debug build takes some 25 KiB a level of nesting.
 const WORKER_STACK_BYTES: usize = 64 << 20;
@@ -32,21 +36,36 @@ const WORKER_STACK_BYTES: usize = 64 << 20;
 ///
 /// # Errors
 /// [`ServeError`], before any client was let in.
-pub fn serve(options: Options) -> Result<(), ServeError> {
+///
+/// # Panics
+/// When this process logs already.
+pub fn serve(settings: &Settings) -> Result<(), ServeError> {
+    let options = settings.resolve()?;
+    let log = Log::start(&options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         // Statements nest as deep as SQLite takes them, and are parsed recursively; memory that is not used costs nothing.
         .thread_stack_size(WORKER_STACK_BYTES)
         .build()
         .map_err(ServeError::Threads)?;
-    runtime.block_on(until_told_to_stop(options))
+    runtime.block_on(until_told_to_stop(settings, options, &log))
 }
 
-async fn until_told_to_stop(options: Options) -> Result<(), ServeError> {
+async fn until_told_to_stop(settings: &Settings, options: Options, log: &Log) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Signals)?;
-    let server = Server::start(options).await?;
+    let mut server = Server::start(options).await?;
     server.announce();
-    signals.stop().await;
+    while signals.next().await == Signal::Reload {
+        let reloaded = settings.resolve().map_err(ServeError::from).and_then(|options| {
+            log::check(&options)?;
+            server.reload(&options)?;
+            Ok(log.change(&options)?)
+        });
+        match reloaded {
+            Ok(()) => tracing::info!("options are read anew"),
+            Err(error) => tracing::error!(%error, "options cannot be used, all stays as it was"),
+        }
+    }
     tracing::info!("stopping: no new clients, open transactions may finish");
     server.stop().await;
     tracing::info!("stopped");
@@ -60,17 +79,19 @@ enum Database {
 }
 
 impl Database {
-    /// Who may enter.
-    fn authenticator(
-        &self,
-        options: &Options,
-        tls: Option<&forebay_pg_wire::tls::Tls>,
-    ) -> Result<Authenticator, UsersError> {
-        Ok(match (&options.users, self) {
-            (Some(path), _) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls),
+    /// Who may enter, and how.
+    fn handshake(&self, options: &Options) -> Result<Arc<Handshake>, ServeError> {
+        let tls = match &options.tls {
+            Some(files) => Some(tls::load(&files.certificate, &files.key)?),
+            None => None,
+        };
+        let authenticator = match (&options.users, self) {
+            (Some(path), _) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls.as_ref()),
             (None, Self::Embedded(_)) => Authenticator::trust(),
-            (None, Self::Proxied(proxied)) => Authenticator::gate(proxied.gate(), tls),
-        })
+            (None, Self::Proxied(proxied)) => Authenticator::gate(proxied.gate(), tls.as_ref()),
+        };
+        let handshake = Handshake::new(authenticator, tls, options.startup_timeout);
+        Ok(Arc::new(handshake.requiring_tls(options.require_tls)))
     }
 
     fn describe(&self, options: &Options) -> String {
@@ -134,6 +155,7 @@ pub struct Server {
     address: SocketAddr,
     http_address: Option<SocketAddr>,
     database: Arc<Database>,
+    handshake: watch::Sender<Arc<Handshake>>,
     phase: watch::Sender<Phase>,
     accepting: tokio::task::JoinHandle<JoinSet<()>>,
 }
@@ -157,11 +179,7 @@ impl Server {
             None => Database::Embedded(Embedded::open(&options, seen.clone())?),
             Some(proxy) => Database::Proxied(Proxied::new(proxy, seen.clone())),
         });
-        let tls = match &options.tls {
-            Some(files) => Some(tls::load(&files.certificate, &files.key)?),
-            None => None,
-        };
-        let authenticator = database.authenticator(&options, tls.as_ref())?;
+        let (handshake, seen_handshake) = watch::channel(database.handshake(&options)?);
         let address = local(&listener, options.listen)?;
         let http_address = match http_listener {
             None => None,
@@ -185,11 +203,9 @@ impl Server {
                 Some(address)
             }
         };
-        let handshake =
-            Arc::new(Handshake::new(authenticator, tls, options.startup_timeout).requiring_tls(options.require_tls));
         let accepting = tokio::spawn(door::accept(
             listener,
-            handshake,
+            seen_handshake,
             Arc::clone(&database),
             seen,
             options.max_connections,
@@ -199,9 +215,28 @@ impl Server {
             address,
             http_address,
             database,
+            handshake,
             phase,
             accepting,
         })
+    }
+
+    /// From now on who comes is let in as these options say, and databases of other servers are where they say; the users file and
+    /// the certificates are read anew. Clients that are there stay.
+    ///
+    /// # Errors
+    /// [`ServeError`] where something cannot be used; then all stays as it was.
+    pub fn reload(&mut self, options: &Options) -> Result<(), ServeError> {
+        let handshake = self.database.handshake(options)?;
+        if let (Database::Proxied(proxied), Some(proxy)) = (&*self.database, &options.proxy) {
+            proxied.change(proxy)?;
+        }
+        self.handshake.send_replace(handshake);
+        for option in self.options.fixed_unlike(options) {
+            tracing::warn!(option, "has changed, which holds from the next start on");
+        }
+        self.options.drain_timeout = options.drain_timeout;
+        Ok(())
     }
 
     /// Where clients connect.
@@ -246,6 +281,8 @@ impl Server {
             database,
             phase,
             accepting,
+            // Whoever is still to be let in is.
+            handshake: _handshake,
             ..
         } = self;
         phase.send_replace(Phase::Draining);
@@ -328,10 +365,18 @@ fn raise_file_limit() {
     }
 }
 
-/// The signals that ask a server to stop.
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Stop,
+    Reload,
+}
+
+/// The signals that ask a server for something.
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -340,13 +385,15 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
-    async fn stop(&mut self) {
+    async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.hang_up.recv() => Signal::Reload,
         }
     }
 }

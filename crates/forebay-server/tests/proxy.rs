@@ -5,6 +5,8 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "proxy/console.rs"]
+mod console;
 #[path = "proxy/databases.rs"]
 mod databases;
 #[path = "proxy/ends.rs"]
@@ -13,6 +15,8 @@ mod ends;
 mod login;
 #[path = "proxy/options.rs"]
 mod options;
+#[path = "proxy/reload.rs"]
+mod reload;
 #[path = "proxy/sharing.rs"]
 mod sharing;
 

@@ -261,6 +261,14 @@ impl Forebay {
         self.process.wait(within)
     }
 
+    /// Waits until `found` finds something in what it printed.
+    ///
+    /// # Errors
+    /// When it ends first, or the time is over; both show what it printed.
+    pub fn wait_for_output<T>(&mut self, within: Duration, found: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
+        self.process.wait_for_output(within, found)
+    }
+
     /// Starts it on the same database with the same arguments again, terminating it first if it still runs. Its ports change.
     ///
     /// # Errors

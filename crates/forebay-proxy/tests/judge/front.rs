@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_pg_wire::authentication::{Authenticator, Origin};
-use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Handshake, Opening};
 use forebay_proxy::pool::Limits;
-use forebay_proxy::{Cancels, Databases, Identity, Session, UpstreamOptions};
+use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 /// Serves in front of this address for as long as the process lives; where it does.
 pub(crate) fn start(upstream: &str, connections: usize) -> String {
@@ -32,11 +30,11 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             told.send(listener.local_addr().unwrap().to_string()).unwrap();
             let handshake = Arc::new(Handshake::new(Authenticator::trust(), None, Duration::from_secs(10)));
-            let cancels = Arc::new(Cancels::default());
+            let clients = Arc::new(Clients::default());
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 stream.set_nodelay(true).unwrap();
-                let parts = (Arc::clone(&handshake), Arc::clone(&databases), Arc::clone(&cancels));
+                let parts = (Arc::clone(&handshake), Arc::clone(&databases), Arc::clone(&clients));
                 tokio::spawn(serve(stream, parts));
             }
         });
@@ -44,7 +42,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
     address.recv().unwrap()
 }
 
-async fn serve(stream: TcpStream, (handshake, databases, cancels): (Arc<Handshake>, Arc<Databases>, Arc<Cancels>)) {
+async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshake>, Arc<Databases>, Arc<Clients>)) {
     match handshake.run(stream, Origin::Here, None).await {
         Ok(Opening::Client(client)) => {
             let identity = Identity {
@@ -53,14 +51,16 @@ async fn serve(stream: TcpStream, (handshake, databases, cancels): (Arc<Handshak
                 user: client.user,
                 database: client.database,
                 parameters: client.parameters,
+                address: None,
+                is_admin: false,
             };
             let (stream, input) = client.frames.into_parts();
-            let begun = Session::begin(stream, input, client.output, &identity, &databases, &cancels).await;
+            let begun = Session::begin(stream, input, client.output, &identity, &databases, &clients).await;
             if let Some(session) = begun {
-                session.run(watch::channel(Phase::Serving).1).await;
+                session.run().await;
             }
         }
-        Ok(Opening::Cancel { process_id, secret_key }) => cancels.cancel(process_id, &secret_key).await,
+        Ok(Opening::Cancel { process_id, secret_key }) => clients.cancel(process_id, &secret_key).await,
         Ok(_) | Err(_) => {}
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -13,7 +14,7 @@ use forebay_proxy::pool::{Limits, PoolMode};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::error::{OptionsError, value};
+use super::error::{OptionsError, value_of};
 use super::quantity::Span;
 
 /// A file, or in the configuration file `[[database]]` as often as there are some.
@@ -85,6 +86,56 @@ pub struct DatabaseSettings {
     pub server_lifetime: Option<Span>,
 }
 
+/// Who may use the console: users by their names, at any database or, as `NAME@DATABASE`, at one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "NamesOption")]
+pub struct Admins(Vec<String>);
+
+/// Names with commas between them, or a list.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NamesOption {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl TryFrom<NamesOption> for Admins {
+    type Error = String;
+
+    fn try_from(names: NamesOption) -> Result<Self, String> {
+        let names = match names {
+            NamesOption::Text(text) => return text.parse(),
+            NamesOption::List(names) => names,
+        };
+        match names.iter().any(|name| name.trim().is_empty()) {
+            true => Err("a name is empty".to_owned()),
+            false => Ok(Self(names)),
+        }
+    }
+}
+
+impl FromStr for Admins {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = text.split(',').map(|name| name.trim().to_owned());
+        NamesOption::List(names.collect()).try_into()
+    }
+}
+
+impl Admins {
+    /// Whether this user of this database is one.
+    pub(crate) fn have(&self, user: &str, database: &str) -> bool {
+        let at_one = |admin: &str| {
+            admin
+                .strip_prefix(user)
+                .and_then(|rest| rest.strip_prefix('@'))
+                .is_some_and(|at| at == database)
+        };
+        self.0.iter().any(|admin| admin == user || at_one(admin))
+    }
+}
+
 /// What it is a proxy of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -95,6 +146,8 @@ pub struct ProxyOptions {
     pub upstream: Option<UpstreamSettings>,
     /// Whether clients on this machine are trusted with what the proxy can prove.
     pub trusts_loopback: bool,
+    /// Who may use the console.
+    pub admins: Admins,
 }
 
 impl ProxyOptions {
@@ -137,28 +190,25 @@ impl DatabaseSettings {
     }
 }
 
-/// `of` says whose they are, where they are not everybody's.
-pub(super) fn check(limits: &Limits, of: &str) -> Result<(), OptionsError> {
+/// `database` says whose they are, where they are not everybody's.
+pub(super) fn check(limits: &Limits, database: Option<&str>) -> Result<(), OptionsError> {
     for (option, count, most) in [
         ("max_server_connections", limits.max_connections, 10_000),
         ("max_waiting", limits.max_waiting, 1_000_000),
     ] {
         if !(1..=most).contains(&count) {
-            return Err(value(
-                option,
-                format!("{of} {count} is not from 1 to {most}").trim_start(),
-            ));
+            return Err(value_of(option, database, &format!("{count} is not from 1 to {most}")));
         }
     }
     if limits.max_wait.is_zero() {
-        let why = format!("{of} must not be 0: nobody could be served");
-        return Err(value("server_wait_timeout", why.trim_start()));
+        let why = "must not be 0: nobody could be served";
+        return Err(value_of("server_wait_timeout", database, why));
     }
     Ok(())
 }
 
 /// What is wrong with a URL is said without its password.
-pub(super) fn config(url: &str, option: &'static str, of: &str) -> Result<Config, OptionsError> {
+pub(super) fn config(url: &str, option: &'static str, database: Option<&str>) -> Result<Config, OptionsError> {
     url.parse::<Config>()
-        .map_err(|error| value(option, format!("{of} {error}").trim_start()))
+        .map_err(|error| value_of(option, database, &error.to_string()))
 }

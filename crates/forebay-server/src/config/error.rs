@@ -3,7 +3,9 @@
 //! Promises: each error names the option, as the file has it, or the place in the file.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
 
 /// Why the options cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +33,21 @@ pub enum OptionsError {
     Value {
         /// Its name, as in the file.
         option: &'static str,
+        /// Of which database it is, where it is not everybody's.
+        database: Option<String>,
         /// Why not.
         why: String,
+    },
+    /// One of the other reasons, for what stands there in the file.
+    #[error("configuration file {}, line {line}: {error}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// Why.
+        #[source]
+        error: Box<Self>,
     },
     /// Everyone who reaches the address could read and change everything.
     #[error(
@@ -47,10 +62,62 @@ pub enum OptionsError {
     },
 }
 
+impl OptionsError {
+    /// The same, with the line of the file, if it is one of an option that stands there.
+    pub(super) fn in_file(self, path: &Path, text: &str) -> Self {
+        let line = match &self {
+            Self::Value { option, database, .. } => line_of(text, option, database.as_deref()),
+            Self::OpenToEveryone { option, .. } => line_of(text, option, None),
+            Self::File { .. } | Self::Parse { .. } | Self::Line { .. } => None,
+        };
+        match line {
+            Some(line) => Self::Line {
+                path: path.to_owned(),
+                line,
+                error: Box::new(self),
+            },
+            None => self,
+        }
+    }
+}
+
+/// The line of an option: in the last table of the database, if it is one's and stands there.
+fn line_of(text: &str, option: &str, database: Option<&str>) -> Option<usize> {
+    let file = DeTable::parse(text).ok()?;
+    let at = |table: &DeTable<'_>| {
+        let (key, _) = table.iter().find(|(key, _)| key.get_ref() == option)?;
+        Some(key.span().start)
+    };
+    let of_database = database.and_then(|name| {
+        let tables = file.get_ref().get("database")?.get_ref().as_array()?;
+        let mut tables = tables.iter().filter_map(|table| table.get_ref().as_table());
+        let own = tables.rfind(|table| {
+            let own = table.get("name").and_then(|own| own.get_ref().as_str());
+            own == Some(name)
+        });
+        at(own?)
+    });
+    let start = of_database.or_else(|| at(file.get_ref()))?;
+    Some(text[..start].matches('\n').count() + 1)
+}
+
 /// An option has a value it may not have.
 pub(super) fn value(option: &'static str, why: &str) -> OptionsError {
     OptionsError::Value {
         option,
+        database: None,
         why: why.to_owned(),
+    }
+}
+
+/// The same of one database's option.
+pub(super) fn value_of(option: &'static str, database: Option<&str>, why: &str) -> OptionsError {
+    OptionsError::Value {
+        option,
+        database: database.map(str::to_owned),
+        why: match database {
+            Some(database) => format!("of database \"{database}\" {why}"),
+            None => why.to_owned(),
+        },
     }
 }

@@ -8,7 +8,7 @@ use forebay_proxy::pool::Limits;
 
 use super::Settings;
 use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check, config};
-use super::error::{OptionsError, value};
+use super::error::{OptionsError, value, value_of};
 use super::quantity::Size;
 
 impl Settings {
@@ -22,6 +22,7 @@ impl Settings {
             ("server_idle_timeout", self.server_idle_timeout.is_some()),
             ("server_lifetime", self.server_lifetime.is_some()),
             ("trust_loopback", self.trust_loopback.is_some()),
+            ("admin_users", self.admin_users.is_some()),
         ];
         let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
         let of_the_database = [
@@ -61,33 +62,34 @@ impl Settings {
             ));
         }
         let limits = self.limits(&Limits::default());
-        check(&limits, "")?;
+        check(&limits, None)?;
         let upstream = match &self.upstream {
             Some(url) => Some(UpstreamSettings {
-                config: config(url, "upstream", "")?,
+                config: config(url, "upstream", None)?,
                 limits: limits.clone(),
             }),
             None => None,
         };
         let mut databases = BTreeMap::new();
         for settings in named {
-            let of = format!("of database \"{}\"", settings.name);
+            let name = Some(settings.name.as_str());
             if settings.name.is_empty() {
-                return Err(value("name", "of a database must not be empty"));
+                return Err(value_of("name", name, "must not be empty"));
             }
             let own = UpstreamSettings {
-                config: config(&settings.url, "url", &of)?,
+                config: config(&settings.url, "url", name)?,
                 limits: settings.limits(&limits),
             };
-            check(&own.limits, &of)?;
+            check(&own.limits, name)?;
             if databases.insert(settings.name.clone(), own).is_some() {
-                return Err(value("name", &format!("{of} is given twice")));
+                return Err(value_of("name", name, "is given twice"));
             }
         }
         Ok(Some(ProxyOptions {
             databases,
             upstream,
             trusts_loopback: self.trust_loopback.unwrap_or(false),
+            admins: self.admin_users.clone().unwrap_or_default(),
         }))
     }
 

@@ -1,5 +1,7 @@
 //! Options from the command line, a file and the defaults: which wins, and what is refused.
 
+use std::path::Path;
+
 use clap::CommandFactory as _;
 use forebay_proxy::pool::PoolMode;
 
@@ -65,7 +67,7 @@ const OF_THE_DATABASE: [(&str, &str); 12] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 8] = [
+const OF_THE_PROXY: [(&str, &str); 9] = [
     ("upstream", "postgresql://127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("max_waiting", "7"),
@@ -74,6 +76,7 @@ const OF_THE_PROXY: [(&str, &str); 8] = [
     ("server_idle_timeout", "6s"),
     ("server_lifetime", "7s"),
     ("trust_loopback", "true"),
+    ("admin_users", "ann, bob@shop"),
 ];
 /// What both are told.
 const OF_BOTH: [(&str, &str); 11] = [
@@ -93,7 +96,7 @@ const OF_BOTH: [(&str, &str); 11] = [
 /// Every key in the file and on the command line, each with a value that is not the default.
 #[test]
 fn file_and_command_line_have_the_same_keys() {
-    let log = [("log", "debug")];
+    let log = [("log", "debug"), ("log_format", "json")];
     let database = [&OF_BOTH[..], &OF_THE_DATABASE, &log].concat();
     let proxy = [&OF_BOTH[..], &OF_THE_PROXY, &log].concat();
     let keys: Vec<_> = CommandLine::command()
@@ -124,6 +127,22 @@ fn file_and_command_line_have_the_same_keys() {
     );
     let times = [limits.max_wait, limits.idle_timeout, limits.lifetime].map(|time| time.as_secs());
     assert_eq!((times, of_the_proxy.trusts_loopback), ([5, 6, 7], true));
+    for (user, database, is_one) in [
+        ("ann", "shop", true),
+        ("ann", "mail", true),
+        ("bob", "shop", true),
+        ("bob", "mail", false),
+        ("bob@shop", "mail", true),
+        ("an", "shop", false),
+        ("", "shop", false),
+    ] {
+        assert_eq!(of_the_proxy.admins.have(user, database), is_one, "{user} at {database}");
+    }
+    for text in ["admin_users = \"\"", "admin_users = [\"ann\", \" \"]"] {
+        let (_file, path) = file(text);
+        let error = options(&["--config", &path]).unwrap_err().to_string();
+        assert!(error.contains("line 1") && error.contains("a name is empty"), "{error}");
+    }
 }
 
 /// What is given in a file, and on the command line.
@@ -270,7 +289,10 @@ fn every_option_says_its_true_default() {
             one.push(format!("--{}={default}", argument.get_long().unwrap()));
         }
     }
-    assert!(given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len());
+    assert!(
+        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 1,
+        "all but users"
+    );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(of(&given), Options::default());
     assert_eq!(of(&of_the_proxy), of(&of_the_proxy[..1]));
@@ -329,14 +351,25 @@ fn databases_have_names_and_limits_of_their_own() {
             one.replace("5432", "x").replace("postgresql:", "mysql:"),
             "url: of database \"shop\"",
         ),
-        (one.replace("shop", ""), "name: of a database must not be empty"),
+        (one.replace("shop", ""), "name: of database \"\" must not be empty"),
         (
             format!("synchronous = \"off\"\n{one}"),
             "synchronous: is of the embedded database",
         ),
     ] {
         let error = of(&text).unwrap_err().to_string();
-        assert!(error.starts_with(told), "{text}: {error}");
+        assert!(error.contains(&format!(": {told}")), "{text}: {error}");
+    }
+    // What is out of its range is told with its line: that of the database, where it has one of its own.
+    for (text, line) in [
+        (format!("max_waiting = 5\n{one}max_waiting = 0"), 5),
+        (format!("max_waiting = 0\n{one}"), 1),
+        (format!("{one}\n{one}"), 6),
+        (format!("\nlisten = \"0.0.0.0:1\"\n{one}"), 2),
+        ("\n\nreaders = 0\n".to_owned(), 3),
+    ] {
+        let error = of(&text).unwrap_err().to_string();
+        assert!(error.contains(&format!(", line {line}: ")), "{text}: {error}");
     }
     for (text, line, told) in [
         (format!("{one}colour = 3"), 4, "unknown field `colour`"),

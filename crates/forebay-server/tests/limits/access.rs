@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::client::{Client, message, query, startup};
+use crate::client::{Client, PATIENCE, message, query, startup};
 use crate::{PROGRAM, server};
 
 /// A users file with one user.
@@ -84,10 +84,7 @@ async fn only_the_right_password_gets_in() {
             if let Some(line) = lines.find(|line| line.contains("login failed") && line.contains(user)) {
                 break line.to_owned();
             }
-            assert!(
-                begun.elapsed() < crate::client::PATIENCE,
-                "nobody is told of {user}: {log}"
-            );
+            assert!(begun.elapsed() < PATIENCE, "nobody is told of {user}: {log}");
         };
         assert!(line.contains("WARN") && line.contains("127.0.0.1:"), "{line}");
     }
@@ -201,4 +198,54 @@ fn tls_is_spoken_where_there_is_a_certificate() {
     client.send(&startup(&[]));
     client.answer();
     assert_eq!(client.ask("SELECT 1"), "1");
+}
+
+#[test]
+fn a_certificate_is_read_anew_and_who_is_connected_stays() {
+    let folder = Folder::new("tls", None).unwrap();
+    let (certificate, key) = (folder.file("certificate.pem"), folder.file("key.pem"));
+    let renew = || {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+        let config = ClientConfig::builder().with_root_certificates(roots);
+        Arc::new(config.with_no_client_auth())
+    };
+    let first = renew();
+    let mut server = server(&[
+        "--tls-certificate",
+        certificate.to_str().unwrap(),
+        "--tls-key",
+        key.to_str().unwrap(),
+    ]);
+    let address = server.address();
+    let connect = |config: &Arc<ClientConfig>| {
+        let mut client = Client::raw(address);
+        client.send(&[0, 0, 0, 8, 4, 210, 22, 47]);
+        let mut answer = [0];
+        std::io::Read::read_exact(&mut client.stream, &mut answer).unwrap();
+        let connection = ClientConnection::new(Arc::clone(config), "localhost".try_into().unwrap()).unwrap();
+        let mut stream = StreamOwned::new(connection, client.stream);
+        stream.write_all(&startup(&[])).and_then(|()| stream.flush())?;
+        // The end of the handshake is in what comes.
+        std::io::Read::read_exact(&mut stream, &mut answer)?;
+        std::io::Result::Ok(stream)
+    };
+    let mut stays = connect(&first).unwrap();
+    let second = renew();
+    assert!(connect(&second).is_err(), "not before it is told");
+    server.signal(libc::SIGHUP).unwrap();
+    let done = |output: &str| output.contains("options are read anew").then_some(());
+    server.wait_for_output(PATIENCE, done).unwrap();
+    assert!(connect(&first).is_err());
+    assert!(connect(&second).is_ok());
+    stays
+        .write_all(&[query("SELECT 'as before'"), message(b'X', b"")].concat())
+        .unwrap();
+    let mut answer = Vec::new();
+    // The server hangs up behind Terminate; how politely is of no interest.
+    let _ = std::io::Read::read_to_end(&mut stays, &mut answer);
+    assert!(answer.windows(9).any(|window| window == b"as before"), "{answer:?}");
 }

@@ -1,0 +1,243 @@
+//! Clients: who is connected, and how each is reached: to cancel what runs for it, to be shown, and to be told to go.
+//!
+//! Promises: a request to cancel reaches what runs for the client whose key it brings, or nothing: never what runs on the same server
+//! connection for the next one, which is not given away while a request is under way. Whoever is told to go while it waits is woken;
+//! who comes later is told when it comes.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+use forebay_pg_link::CancelToken;
+use forebay_pg_wire::phase::Phase;
+use parking_lot::Mutex;
+use rand::RngCore;
+
+/// All who are connected.
+#[derive(Debug, Default)]
+pub struct Clients {
+    table: Mutex<Table>,
+    last: AtomicI32,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_process: HashMap<i32, Arc<Entry>, foldhash::fast::RandomState>,
+    phase: Phase,
+}
+
+/// Who it is.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) address: Option<SocketAddr>,
+    /// As it said when it came.
+    pub(crate) application: String,
+}
+
+/// What a client is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It has no server connection and wants none.
+    Idle,
+    /// It waits for one.
+    Waiting,
+    /// It has one.
+    Active,
+    /// It keeps one.
+    Pinned,
+}
+
+/// One client, as others find it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) process_id: i32,
+    pub(crate) secret: Bytes,
+    pub(crate) who: Who,
+    pub(crate) since: Instant,
+    running: Mutex<Option<Target>>,
+    doing: AtomicU8,
+    phase: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// A server connection, as a request finds it.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) token: CancelToken,
+    /// Requests that are under way to it.
+    pub(crate) requests: Arc<AtomicUsize>,
+}
+
+impl Entry {
+    /// What a request to cancel reaches from now on.
+    pub(crate) fn set_running(&self, target: Option<Target>) {
+        *self.running.lock() = target;
+    }
+
+    pub(crate) fn set_doing(&self, doing: Doing) {
+        self.doing.store(doing as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn doing(&self) -> Doing {
+        [Doing::Idle, Doing::Waiting, Doing::Active, Doing::Pinned][usize::from(self.doing.load(Ordering::Relaxed))]
+    }
+
+    /// What it has been told; the task is woken when it is told more.
+    pub(crate) fn poll_phase(&self, context: &Context<'_>) -> Phase {
+        {
+            let mut waker = self.waker.lock();
+            if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                *waker = Some(context.waker().clone());
+            }
+        }
+        // Behind the waker: whoever tells it meanwhile finds that.
+        [Phase::Serving, Phase::Draining, Phase::Stopping][usize::from(self.phase.load(Ordering::Acquire))]
+    }
+
+    /// Nothing takes back what it was told.
+    pub(crate) fn tell(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        if let Some(waker) = self.waker.lock().take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Clients {
+    /// A client of its own process number and key, of so many bytes.
+    pub(crate) fn register(self: &Arc<Self>, who: Who, secret_bytes: usize) -> Registration {
+        let mut secret = vec![0; secret_bytes];
+        rand::rng().fill_bytes(&mut secret);
+        let mut table = self.table.lock();
+        let process_id = loop {
+            let next = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            // As a process has it: not 0, not negative.
+            if next > 0 && !table.by_process.contains_key(&next) {
+                break next;
+            }
+        };
+        let entry = Arc::new(Entry {
+            process_id,
+            secret: secret.into(),
+            who,
+            since: Instant::now(),
+            running: Mutex::default(),
+            doing: AtomicU8::new(Doing::Idle as u8),
+            phase: AtomicU8::new(table.phase as u8),
+            waker: Mutex::default(),
+        });
+        table.by_process.insert(process_id, Arc::clone(&entry));
+        Registration {
+            clients: Arc::clone(self),
+            entry,
+        }
+    }
+
+    /// All who are there, in no order.
+    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+        self.table.lock().by_process.values().cloned().collect()
+    }
+
+    /// The one of this number.
+    pub(crate) fn of(&self, process_id: i32) -> Option<Arc<Entry>> {
+        self.table.lock().by_process.get(&process_id).cloned()
+    }
+
+    /// Tells all, also those who are still to come.
+    pub fn tell(&self, phase: Phase) {
+        let all = {
+            let mut table = self.table.lock();
+            table.phase = phase;
+            table.by_process.values().cloned().collect::<Vec<_>>()
+        };
+        for entry in all {
+            entry.tell(phase);
+        }
+    }
+
+    /// Cancels what runs for the client of this number, if this is its key.
+    pub async fn cancel(&self, process_id: i32, secret: &[u8]) {
+        // No timing tells how much of a key was right: it is of use for one number, on one try each.
+        let Some(entry) = self.of(process_id).filter(|entry| entry.secret == secret) else {
+            return;
+        };
+        let target = {
+            let target = entry.running.lock();
+            let Some(target) = &*target else { return };
+            target.requests.fetch_add(1, Ordering::AcqRel);
+            target.clone()
+        };
+        if let Err(error) = target.token.cancel().await {
+            tracing::debug!(%error, "a cancel request did not reach the server");
+        }
+        target.requests.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A client that is connected, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    clients: Arc<Clients>,
+    pub(crate) entry: Arc<Entry>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.clients.table.lock().by_process.remove(&self.entry.process_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_and_who_comes_later_is_told() {
+        let clients = Arc::<Clients>::default();
+        let [one, other] = [(); 2].map(|()| clients.register(Who::default(), 4));
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(Arc::clone(&woken));
+        let context = Context::from_waker(&waker);
+        assert_eq!(one.entry.poll_phase(&context), Phase::Serving);
+        other.entry.tell(Phase::Stopping);
+        assert!(!woken.0.load(Ordering::Relaxed), "only the other was told");
+        clients.tell(Phase::Draining);
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert_eq!(one.entry.poll_phase(&context), Phase::Draining);
+        assert_eq!(other.entry.poll_phase(&context), Phase::Stopping, "not taken back");
+        assert_eq!(
+            clients.register(Who::default(), 4).entry.poll_phase(&context),
+            Phase::Draining
+        );
+    }
+
+    #[test]
+    fn numbers_are_each_ones_own_and_gone_with_it() {
+        let clients = Arc::<Clients>::default();
+        let one = clients.register(Who::default(), 4);
+        clients.last.store(i32::MAX - 1, Ordering::Relaxed);
+        let [second, third] = [(); 2].map(|()| clients.register(Who::default(), 32).entry.process_id);
+        assert_eq!((one.entry.process_id, second, third), (1, i32::MAX, 2));
+        assert_eq!(one.entry.secret.len(), 4);
+        assert!(clients.of(2).is_none(), "dropped at once");
+        assert_eq!(clients.all().len(), 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! Check: whether the server could start with these options, and what it would serve.
+//!
+//! Promises: reads all files that a start would read, and refuses what it would refuse for them; opens no database, listens nowhere and
+//! connects to nothing. No password is told.
+
+use std::fmt::Write as _;
+
+use forebay_proxy::pool::{Limits, PoolMode};
+
+use crate::config::Options;
+use crate::config::databases::{ProxyOptions, UpstreamSettings};
+use crate::error::ServeError;
+use crate::users::Users;
+use crate::{log, proxied, tls};
+
+/// What would be served, a line each.
+///
+/// # Errors
+/// Why the server would not start.
+pub fn plan(options: &Options) -> Result<String, ServeError> {
+    log::check(options)?;
+    let users = options.users.as_deref().map(Users::load).transpose()?;
+    if let Some(files) = &options.tls {
+        tls::load(&files.certificate, &files.key)?;
+    }
+    if let Some(proxy) = &options.proxy {
+        proxied::check(proxy)?;
+    }
+    let who = match (&users, &options.proxy) {
+        (Some(users), _) => format!("{} users of its own", users.names().count()),
+        (None, Some(proxy)) if proxy.trusts_loopback => "the databases' users, trusted on this machine".to_owned(),
+        (None, Some(_)) => "the databases' users".to_owned(),
+        (None, None) => "everyone who reaches it".to_owned(),
+    };
+    let tls = match (&options.tls, options.require_tls) {
+        (None, _) => "no TLS",
+        (Some(_), false) => "TLS if they ask for it",
+        (Some(_), true) => "TLS only",
+    };
+    let most = options.max_connections;
+    let http = options
+        .http
+        .map_or_else(|| "off".to_owned(), |address| address.to_string());
+    let mut plan = String::new();
+    let mut line = |what: &str, how: String| writeln!(plan, "{what:<12}{how}").expect("a string takes all");
+    line("clients", format!("{}, {tls}, {who}, at most {most}", options.listen));
+    line("HTTP", http);
+    match &options.proxy {
+        None => line("database", options.database.display().to_string()),
+        Some(ProxyOptions {
+            databases, upstream, ..
+        }) => {
+            for (name, settings) in databases {
+                line("database", format!("{name}: {}", behind(settings, name)));
+            }
+            if let Some(settings) = upstream {
+                let of = if databases.is_empty() {
+                    "databases"
+                } else {
+                    "all others"
+                };
+                line(of, behind(settings, "their own names"));
+            }
+        }
+    }
+    Ok(plan)
+}
+
+/// Where it is, and how connections to it are shared.
+fn behind(settings: &UpstreamSettings, name: &str) -> String {
+    let hosts: Vec<String> = settings.config.hosts.iter().map(ToString::to_string).collect();
+    let database = settings.config.dbname.as_deref().unwrap_or(name);
+    let Limits {
+        mode,
+        max_connections,
+        max_waiting,
+        max_wait,
+        ..
+    } = settings.limits;
+    let mode = match mode {
+        PoolMode::Transaction => "a transaction",
+        PoolMode::Session => "a session",
+    };
+    format!(
+        "{database} at {}; for each user at most {max_connections} connections, lent for {mode}, and {max_waiting} who wait, for {max_wait:?} \
+         at most",
+        hosts.join(", ")
+    )
+}

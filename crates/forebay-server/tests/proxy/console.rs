@@ -1,0 +1,214 @@
+//! What those may ask of the proxy who are named for it.
+
+use std::time::Duration;
+
+use testbed::Forebay;
+
+use crate::client::{Client, Row, describe, parse, query};
+use crate::{as_user, at, postgres, proxy};
+
+fn with_admin(arguments: &[&str]) -> Forebay {
+    proxy(postgres(), &[&["--admin-users", "postgres"], arguments].concat())
+}
+
+/// A row of what is shown, by the value of its first column that is given.
+fn row_of(client: &mut Client, what: &str, column: usize, value: &str) -> Option<Row> {
+    let shown = client.query(&format!("SHOW FOREBAY {what}")).expect(what);
+    let mut rows = shown.rows().into_iter();
+    rows.find(|row| row[column].as_deref() == Some(value))
+}
+
+fn texts(row: &Row) -> Vec<&str> {
+    row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect()
+}
+
+#[test]
+fn who_is_not_named_gets_what_the_database_says() {
+    let proxy = with_admin(&[]);
+    let mut stranger = as_user(proxy.address(), "trusted").unwrap();
+    for (sql, sqlstate) in [
+        ("SHOW FOREBAY STATUS", "42601"),
+        ("PAUSE FOREBAY", "42601"),
+        ("KILL FOREBAY 1", "42601"),
+    ] {
+        let straight = as_user(postgres().address(), "trusted").unwrap().query(sql);
+        let through = stranger.query(sql);
+        assert_eq!(through.error(), straight.error(), "{sql}");
+        assert_eq!(through.sqlstate(), sqlstate);
+    }
+    let mut admin = at(proxy.address());
+    assert_eq!(admin.query("SHOW FOREBAY NONSENSE").sqlstate(), "42601");
+    assert_eq!(admin.ask("SELECT 'goes on'"), "goes on");
+}
+
+#[test]
+fn it_shows_what_is_there() {
+    let proxy = with_admin(&["--max-server-connections", "2"]);
+    let mut admin = at(proxy.address());
+    let who = [
+        ("user", "trusted"),
+        ("database", "postgres"),
+        ("application_name", "shop"),
+    ];
+    let mut client = Client::connect_with(proxy.address(), &who).unwrap();
+    let pid = client.ask("SELECT pg_backend_pid()");
+    client
+        .pipeline(&[parse("mine", "SELECT 'it is shown'"), describe(b'S', "mine")])
+        .expect("prepared");
+    let status = |admin: &mut Client, name| row_of(admin, "STATUS", 0, name).unwrap()[1].clone().unwrap();
+    assert_eq!(status(&mut admin, "clients"), "2");
+    assert_eq!(status(&mut admin, "server_connections"), "2", "one of each user");
+    let pool = row_of(&mut admin, "POOLS", 1, "trusted").unwrap();
+    assert_eq!(
+        texts(&pool),
+        ["postgres", "trusted", "transaction", "open", "1", "1", "2", "0", "0"]
+    );
+    let mine = row_of(&mut admin, "CLIENTS", 2, "trusted").unwrap();
+    assert_eq!(texts(&mine)[1..4], ["postgres", "trusted", "shop"]);
+    assert_eq!(mine[5].as_deref(), Some("idle"));
+    assert!(mine[4].as_deref().unwrap().starts_with("127.0.0.1:"));
+    let server = row_of(&mut admin, "SERVERS", 1, "trusted").unwrap();
+    assert_eq!(texts(&server)[..4], ["postgres", "trusted", &pid, "NULL"]);
+    assert_eq!(server[5].as_deref(), Some("1"), "what is prepared there");
+    let statement = row_of(&mut admin, "STATEMENTS", 4, "SELECT 'it is shown'").unwrap();
+    assert_eq!(texts(&statement)[..2], ["postgres", "trusted"]);
+    assert_eq!(statement[3].as_deref(), Some("1"));
+    client.run("BEGIN");
+    let number = mine[0].as_deref().unwrap();
+    assert_eq!(
+        row_of(&mut admin, "CLIENTS", 0, number).unwrap()[5].as_deref(),
+        Some("active")
+    );
+    let server = row_of(&mut admin, "SERVERS", 1, "trusted").unwrap();
+    assert_eq!(server[3].as_deref(), Some(number));
+    client.run("COMMIT");
+    client.run("CREATE TEMP TABLE keeps (a int)");
+    assert_eq!(
+        row_of(&mut admin, "CLIENTS", 0, number).unwrap()[5].as_deref(),
+        Some("pinned")
+    );
+    drop(client);
+    while row_of(&mut admin, "CLIENTS", 0, number).is_some() {}
+    assert!(row_of(&mut admin, "STATEMENTS", 4, "SELECT 'it is shown'").is_none());
+}
+
+#[test]
+fn a_pause_waits_for_transactions_and_those_who_come_wait_for_its_end() {
+    let proxy = with_admin(&[]);
+    let address = proxy.address();
+    let mut admin = at(address);
+    let mut busy = as_user(address, "trusted").unwrap();
+    busy.run("BEGIN");
+    let busy_at = busy.ask("SELECT pg_backend_pid()");
+    admin.send(&query("PAUSE FOREBAY"));
+    let mut watching = at(address);
+    while row_of(&mut watching, "POOLS", 1, "trusted").unwrap()[3].as_deref() != Some("paused") {}
+    assert!(
+        admin.read_within(Duration::from_millis(50)).is_none(),
+        "a transaction is open"
+    );
+    busy.run("COMMIT");
+    assert_eq!(admin.answer().tags(), ["PAUSE"]);
+    assert_eq!(
+        row_of(&mut watching, "STATUS", 0, "server_connections").unwrap()[1].as_deref(),
+        Some("0")
+    );
+    busy.send(&query("SELECT pg_backend_pid()"));
+    while row_of(&mut watching, "CLIENTS", 2, "trusted").unwrap()[5].as_deref() != Some("waiting") {}
+    // Who comes meanwhile is let in, and waits with its first statement.
+    let mut new = as_user(address, "trusted").unwrap();
+    new.send(&query("SELECT 'new'"));
+    let pool = |watching: &mut Client| row_of(watching, "POOLS", 1, "trusted").unwrap();
+    while pool(&mut watching)[7].as_deref() != Some("2") {}
+    assert_eq!(pool(&mut watching)[4].as_deref(), Some("0"));
+    assert_eq!(watching.query("RESUME FOREBAY").tags(), ["RESUME"]);
+    assert_ne!(busy.answer().value(), Some(busy_at), "what was there was closed");
+    assert_eq!(new.answer().value().as_deref(), Some("new"));
+}
+
+#[test]
+fn a_pause_of_one_database_is_no_other_ones_and_who_gives_up_waiting_does_not_take_it_back() {
+    crate::straight(postgres())
+        .query("CREATE DATABASE console_other")
+        .expect("created");
+    let proxy = with_admin(&["--server-wait-timeout", "100ms"]);
+    let address = proxy.address();
+    let at_other = || Client::connect_with(address, &[("user", "postgres"), ("database", "console_other")]);
+    let mut other = at_other().unwrap();
+    other.run("BEGIN");
+    let mut admin = at(address);
+    admin.send(&query("PAUSE FOREBAY console_other"));
+    let mut watching = at(address);
+    while row_of(&mut watching, "POOLS", 0, "console_other").unwrap()[3].as_deref() != Some("paused") {}
+    drop(admin);
+    assert_eq!(at(address).ask("SELECT 'served'"), "served");
+    other.run("COMMIT");
+    other.send(&query("SELECT 1"));
+    let refused = other.last_words();
+    let refused = refused
+        .iter()
+        .find(|word| word.kind == b'E')
+        .expect("it waited")
+        .failure();
+    assert_eq!(refused.sqlstate(), "53300");
+    watching.run("RESUME FOREBAY console_other");
+    assert_eq!(at_other().unwrap().ask("SELECT 'served'"), "served");
+}
+
+#[test]
+fn who_is_ended_is_told_so_wherever_it_is_and_what_it_ran_is_rolled_back() {
+    let proxy = with_admin(&[]);
+    let mut admin = at(proxy.address());
+    admin.run("CREATE TABLE IF NOT EXISTS ended (a int)");
+    let mut straight = crate::straight(postgres());
+    let number_of = |admin: &mut Client| {
+        row_of(admin, "CLIENTS", 2, "postgres_ended").unwrap()[0]
+            .clone()
+            .unwrap()
+    };
+    straight.query("CREATE ROLE postgres_ended LOGIN SUPERUSER");
+    for busy in [false, true] {
+        let mut client = as_user(proxy.address(), "postgres_ended").unwrap();
+        if busy {
+            client.run("BEGIN");
+            client.run("INSERT INTO ended VALUES (1)");
+            client.send(&query("SELECT pg_sleep(600)"));
+            let runs =
+                "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'";
+            while straight.ask(runs) != "1" {}
+        }
+        let number = number_of(&mut admin);
+        assert_eq!(admin.query(&format!("KILL FOREBAY {number}")).tags(), ["KILL"]);
+        let words = client.last_words();
+        let told = words
+            .iter()
+            .find(|word| word.kind == b'E')
+            .expect("it is told")
+            .failure();
+        assert_eq!((told.sqlstate(), told.field(b'S')), ("57P01", Some("FATAL")));
+        while row_of(&mut admin, "CLIENTS", 0, &number).is_some() {}
+    }
+    let runs = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'";
+    while straight.ask(runs) != "0" {}
+    assert_eq!(straight.ask("SELECT count(*) FROM ended"), "0");
+    assert_eq!(admin.query("KILL FOREBAY 2000000000").sqlstate(), "42704");
+}
+
+#[test]
+fn after_a_reconnect_nobody_has_what_was_there_before() {
+    let proxy = with_admin(&["--max-server-connections", "1"]);
+    let mut admin = at(proxy.address());
+    let mut client = as_user(proxy.address(), "trusted").unwrap();
+    client.run("SET work_mem = '321kB'");
+    let before = client.ask("SELECT pg_backend_pid()");
+    client.run("BEGIN");
+    assert_eq!(admin.query("RECONNECT FOREBAY").tags(), ["RECONNECT"]);
+    assert_eq!(
+        client.ask("SELECT pg_backend_pid()"),
+        before,
+        "a transaction ends where it began"
+    );
+    client.run("COMMIT");
+    assert_ne!(client.ask("SELECT pg_backend_pid()"), before);
+    assert_eq!(client.ask("SHOW work_mem"), "321kB");
+}
