@@ -50,6 +50,8 @@ const THE_EXAMPLE: &str = "{web}";
 
 /// How many statements the long run compares with PostgreSQL's answers.
 const LONG_CASES: &str = "1000000";
+/// How long the proxy's clients live in each of the two tests of chaos.
+const CHAOS_SECONDS: &str = "300";
 /// What the lab runs at its usual length in a long run.
 const SOAKS: &[&str] = &["cache-soak", "writes-soak"];
 
@@ -128,6 +130,7 @@ pub(crate) fn run(extent: Extent) -> bool {
     }
     if extent == Extent::Long {
         steps.step("a million statements", a_million_statements);
+        steps.step("ten minutes of chaos", ten_minutes_of_chaos);
         for soak in SOAKS {
             steps.command(
                 soak,
@@ -287,6 +290,15 @@ fn tiny_measurements() -> Outcome {
     } else {
         Outcome::Failed(format!("{}{told}", failed.join(", ")))
     }
+}
+
+/// Clients of the proxy against their model, of a seed that they print: in calm, and behind that in a storm.
+fn ten_minutes_of_chaos() -> Outcome {
+    let test = cargo(["test", "--release", "--package", "forebay-server", "--test", "chaos"]);
+    run_tests(
+        &test.set("FOREBAY_CHAOS_SECONDS", CHAOS_SECONDS),
+        &["--nocapture", "--test-threads=1"],
+    )
 }
 
 /// The differential test at its full length, of a seed that it prints; optimised, or it takes four times as long.

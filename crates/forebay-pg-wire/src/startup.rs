@@ -49,8 +49,11 @@ pub struct Handshake {
 pub enum Opening<S> {
     /// A client that may send statements.
     Client(Box<Client<S>>),
-    /// A request to cancel what another connection does. It gets no answer: close the connection, then look for the process and key.
+    /// A request to cancel what another connection does. It gets no answer but that this one is closed once that is done: until then it must
+    /// be kept, for who has asked waits for it, and takes what it asks next on the other to be safe.
     Cancel {
+        /// Where the request came from.
+        connection: Connection<S>,
         /// As BackendKeyData told.
         process_id: i32,
         /// As BackendKeyData told.
@@ -238,6 +241,7 @@ impl Handshake {
                 CANCEL_REQUEST if (8..=260).contains(&packet.body.len()) => {
                     let mut body = packet.body;
                     return Ok(Opening::Cancel {
+                        connection,
                         process_id: body.get_i32(),
                         secret_key: body,
                     });

@@ -183,7 +183,10 @@ async fn requests_for_encryption_are_answered_once_each() {
 async fn a_cancel_request_is_handed_on() {
     for key in [&b"\x01\x02\x03\x04"[..], &[7; 32]] {
         let (opening, answer) = run(&trusting(), &packet(CANCEL_REQUEST, &[b"\0\0\0\x2a", key].concat())).await;
-        let Ok(Opening::Cancel { process_id, secret_key }) = opening else {
+        let Ok(Opening::Cancel {
+            process_id, secret_key, ..
+        }) = opening
+        else {
             panic!("{opening:?}")
         };
         assert_eq!((process_id, &secret_key[..]), (42, key));

@@ -21,6 +21,9 @@ pub(crate) enum End {
     Malformed(#[from] BadLength),
     #[error("a message of {length} bytes is longer than max_message_bytes, which is {max}")]
     TooLong { length: usize, max: usize },
+    /// The client has been told why, in the server's own words.
+    #[error("the server has ended the session")]
+    LastWord,
     #[error("the server connection was lost: {0}")]
     Server(#[from] io::Error),
     #[error(transparent)]
@@ -42,7 +45,7 @@ pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
         End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
         End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
         End::Stopped => put_error(out, "57P01", &end.to_string(), None, None),
-        End::Client => {}
+        End::Client | End::LastWord => {}
     }
 }
 

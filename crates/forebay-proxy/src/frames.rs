@@ -76,6 +76,13 @@ pub(crate) fn field(mut body: &[u8], letter: u8) -> Option<&[u8]> {
     None
 }
 
+/// Whether the error of this body is the last thing that its connection says.
+pub(crate) fn ends_the_session(body: &[u8]) -> bool {
+    // In English, whatever language the server speaks; servers before 9.6 say it in that alone.
+    let severity = field(body, b'V').or_else(|| field(body, b'S'));
+    matches!(severity, Some(b"FATAL" | b"PANIC"))
+}
+
 /// Appends a message of this body.
 pub(crate) fn put(out: &mut bytes::BytesMut, tag: u8, body: &[&[u8]]) {
     let length = 4 + body.iter().map(|part| part.len()).sum::<usize>();

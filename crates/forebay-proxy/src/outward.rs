@@ -46,6 +46,12 @@ impl State {
             if here < frame.length && (here < WHOLE_BYTES_MAX || matches!(frame.tag, b'S' | b'E') || self.is_learning) {
                 break;
             }
+            if frame.tag == b'E' && frames::ends_the_session(&bytes[HEADER_BYTES..here]) {
+                // Whatever was asked last, and whoever asked it: it is the server's last word.
+                server.is_over = true;
+                client.output.extend_from_slice(&server.input[from..at + here]);
+                return Err(End::LastWord);
+            }
             let reply = server.replies.receive(frame.tag, &mut self.undone)?;
             let is_visible = reply.is_visible;
             match frame.tag {

@@ -109,7 +109,14 @@ async fn lead_in(
             let _open = Open::count();
             behind.serve(*client).await;
         }
-        Ok(Opening::Cancel { process_id, secret_key }) => behind.cancel(process_id, &secret_key).await,
+        Ok(Opening::Cancel {
+            connection,
+            process_id,
+            secret_key,
+        }) => {
+            behind.cancel(process_id, &secret_key).await;
+            drop(connection);
+        }
         Ok(_) => {}
         Err(error) => {
             tracing::debug!(%error, "no session");

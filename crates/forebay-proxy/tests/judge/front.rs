@@ -60,7 +60,14 @@ async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshak
                 session.run().await;
             }
         }
-        Ok(Opening::Cancel { process_id, secret_key }) => clients.cancel(process_id, &secret_key).await,
+        Ok(Opening::Cancel {
+            connection,
+            process_id,
+            secret_key,
+        }) => {
+            clients.cancel(process_id, &secret_key).await;
+            drop(connection);
+        }
         Ok(_) | Err(_) => {}
     }
 }

@@ -47,8 +47,9 @@ fn a_server_connection_that_is_ended_ends_only_what_ran_on_it() {
     let process = hit.run("BEGIN; SELECT pg_backend_pid()").value().unwrap();
     spared.run("BEGIN");
     straight(server).run(&format!("SELECT pg_terminate_backend({process})"));
-    // The server's own last word, as straight.
+    // The server's own last word, as straight, and no other.
     let words = hit.last_words();
+    assert_eq!(words.len(), 1, "{words:?}");
     assert_eq!(words[0].failure().sqlstate(), "57P01", "{words:?}");
     assert_eq!(spared.ask("SELECT 1"), "1");
     spared.run("COMMIT");
