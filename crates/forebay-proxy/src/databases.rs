@@ -10,6 +10,7 @@ use forebay_pg_link::ConnectError;
 use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Verdict};
 use forebay_pg_wire::error::WireError;
 use parking_lot::RwLock;
+use tokio::task::JoinSet;
 
 use crate::pool::{Pool, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
@@ -126,6 +127,27 @@ impl Databases {
             Some(name) => self.of(name).map(|upstream| vec![upstream]),
             None => Ok(self.all()),
         }
+    }
+
+    /// What cannot be reached of what clients may name: the names of databases, and none for what has all others.
+    pub async fn unreachable(&self) -> Vec<Option<String>> {
+        let upstreams: Vec<(Option<String>, Arc<Upstream>)> = {
+            let known = self.known.read();
+            let named = known
+                .named
+                .iter()
+                .map(|(name, upstream)| (Some(name.clone()), upstream));
+            let other = known.other.iter().map(|upstream| (None, upstream));
+            let all = named.chain(other);
+            all.map(|(name, upstream)| (name, Arc::clone(upstream))).collect()
+        };
+        let mut asked = JoinSet::new();
+        for (name, upstream) in upstreams {
+            asked.spawn(async move { (!upstream.is_reachable().await).then_some(name) });
+        }
+        let mut unreachable: Vec<_> = asked.join_all().await.into_iter().flatten().collect();
+        unreachable.sort();
+        unreachable
     }
 
     /// How many server connections there are, and who waits for one.

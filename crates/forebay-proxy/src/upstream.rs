@@ -5,17 +5,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use forebay_pg_link::config::Password;
+use forebay_pg_link::config::{Endpoint, Password};
 use forebay_pg_link::secret::Challenge;
 use forebay_pg_link::{Config, ConnectError, Connector};
 use forebay_pg_wire::authentication::Applicant;
 use forebay_pg_wire::verifier::Verifier;
 use parking_lot::{Mutex, RwLock};
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::pool::{Limits, Pool, Stats};
+
+/// A host that does not answer within this time cannot be reached.
+const REACHED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The server behind, and how its connections are shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +169,29 @@ impl Upstream {
             }
         }
         Ok(())
+    }
+
+    /// Whether somebody listens at one of its hosts.
+    pub(crate) async fn is_reachable(&self) -> bool {
+        let settings = self.settings();
+        for host in &settings.options.config.hosts {
+            let connected = async {
+                match &host.endpoint {
+                    Endpoint::Tcp {
+                        address: Some(address), ..
+                    } => TcpStream::connect((*address, host.port)).await.map(drop),
+                    Endpoint::Tcp { name, .. } => TcpStream::connect((name.as_str(), host.port)).await.map(drop),
+                    Endpoint::Unix(folder) => {
+                        let file = folder.join(format!(".s.PGSQL.{}", host.port));
+                        UnixStream::connect(file).await.map(drop)
+                    }
+                }
+            };
+            if matches!(tokio::time::timeout(REACHED_WITHIN, connected).await, Ok(Ok(()))) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Connects as an applicant, to see whether it is let in; how the server asked.

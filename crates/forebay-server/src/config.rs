@@ -172,7 +172,12 @@ pub struct Settings {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<Address>,
 
-    /// Where /metrics and /healthz are, or "off". They ask for no password; beyond loopback only with --users, or --insecure
+    /// Folder of a Unix socket where clients connect, too, under the port of --listen: psql -h FOLDER. Whoever reaches the folder may
+    /// [default: none]
+    #[arg(long, value_name = "FOLDER")]
+    pub socket_folder: Option<PathBuf>,
+
+    /// Where /metrics, /healthz and /readyz are, or "off". They ask for no password; beyond loopback only with --users, or --insecure
     /// [default: 127.0.0.1:6480]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub http: Option<AddressOrOff>,
@@ -285,6 +290,8 @@ pub struct Options {
     pub database: PathBuf,
     /// Where PostgreSQL clients connect.
     pub listen: SocketAddr,
+    /// The folder of a Unix socket where clients connect, too.
+    pub socket_folder: Option<PathBuf>,
     /// Where /metrics and /healthz are; `None` for nowhere.
     pub http: Option<SocketAddr>,
     /// Who may connect; `None` for everyone.
@@ -344,6 +351,7 @@ impl Default for Options {
             proxy: None,
             database: PathBuf::from("./forebay.db"),
             listen: SocketAddr::from(([127, 0, 0, 1], 6432)),
+            socket_folder: None,
             http: Some(SocketAddr::from(([127, 0, 0, 1], 6480))),
             users: None,
             tls: None,
@@ -401,7 +409,7 @@ impl Settings {
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
             server_lifetime trust_loopback admin_users
-            database listen http users insecure tls_certificate tls_key require_tls max_connections
+            database listen socket_folder http users insecure tls_certificate tls_key require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
             readers drain_timeout synchronous log log_format);
@@ -430,6 +438,7 @@ impl Settings {
                 _ => default.database,
             },
             listen: given.listen.map_or(default.listen, |Address(address)| address),
+            socket_folder: given.socket_folder,
             http: given.http.map_or(default.http, |AddressOrOff(address)| address),
             users: given.users,
             tls,
@@ -469,7 +478,7 @@ impl Options {
     /// Options that hold from the start to the end of a server, and that others have otherwise.
     pub(crate) fn fixed_unlike(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         let proxy = (self.proxy.is_some() != other.proxy.is_some()).then_some("upstream");
-        let unlike = unlike!(self, other, database listen http max_connections max_message_bytes max_input_bytes max_result_bytes
+        let unlike = unlike!(self, other, database listen socket_folder http max_connections max_message_bytes max_input_bytes max_result_bytes
             statement_timeout busy_timeout idle_transaction_timeout idle_snapshot_timeout stall_timeout batch_max_items
             batch_max_wait readers synchronous log_format);
         proxy.into_iter().chain(unlike.into_iter().flatten())

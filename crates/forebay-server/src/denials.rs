@@ -3,12 +3,13 @@
 //! Otherwise whoever guesses passwords could fill the disk with log lines. Those that are left out are counted, and their
 //! number is logged.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use forebay_pg_wire::error::WireError;
+
+use crate::listeners::Peer;
 
 /// Lines within one [`PERIOD`].
 const LINES_MAX: u32 = 20;
@@ -21,7 +22,7 @@ const NAME_MAX: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Denials(Mutex<Period>);
+pub(crate) struct Denials(Mutex<Period>);
 
 #[derive(Debug)]
 struct Period {
@@ -50,8 +51,8 @@ impl Default for Denials {
 }
 
 impl Denials {
-    /// Logs that `user`, from `address`, was not let in.
-    pub fn log(&self, user: &str, address: SocketAddr, error: &WireError) {
+    /// Logs that `user`, from `peer`, was not let in.
+    pub(crate) fn log(&self, user: &str, peer: Peer, error: &WireError) {
         metrics::counter!("forebay_logins_failed_total").increment(1);
         let line = self.0.lock().next(Instant::now());
         let Line::Behind(left_out) = line else { return };
@@ -60,7 +61,7 @@ impl Denials {
         }
         // Escaped: a name is what a stranger says.
         let user: String = user.chars().take(NAME_MAX).collect();
-        tracing::warn!(?user, %address, sqlstate = error.sqlstate, "login failed: {:?}", error.message);
+        tracing::warn!(?user, address = %peer, sqlstate = error.sqlstate, "login failed: {:?}", error.message);
     }
 }
 

@@ -3,7 +3,6 @@
 //! Promises: there are never more clients than there are places; who is too many is told so, up to a bound; a request to cancel gets
 //! through all the same. Once the server drains nobody comes in. Failed logins are logged. Does not know what a session is.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +10,12 @@ use forebay_pg_wire::authentication::Origin;
 use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, Handshake, Opening, StartUpError};
-use tokio::net::{TcpListener, TcpStream};
+use forebay_stream::Socket;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::denials::Denials;
+use crate::listeners::{Listeners, Peer};
 
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
@@ -23,7 +23,7 @@ const REFUSALS_MAX: usize = 256;
 /// What is behind the door.
 pub(crate) trait Behind: Send + Sync + 'static {
     /// Serves a client to its end.
-    fn serve(&self, client: Client<TcpStream>) -> impl Future<Output = ()> + Send;
+    fn serve(&self, client: Client<Socket>, peer: Peer) -> impl Future<Output = ()> + Send;
 
     /// Cancels what runs for the client of this number, if this is its key.
     fn cancel(&self, process_id: i32, secret_key: &[u8]) -> impl Future<Output = ()> + Send;
@@ -31,7 +31,7 @@ pub(crate) trait Behind: Send + Sync + 'static {
 
 /// Accepts clients until the server stops, each by the handshake that holds when it comes, and gives back the sessions that are left.
 pub(crate) async fn accept<B: Behind>(
-    listener: TcpListener,
+    listeners: Listeners,
     handshake: watch::Receiver<Arc<Handshake>>,
     behind: Arc<B>,
     phase: watch::Receiver<Phase>,
@@ -47,9 +47,9 @@ pub(crate) async fn accept<B: Behind>(
             biased;
             _ = ends.wait_for(|phase| *phase != Phase::Serving) => return sessions,
             Some(_) = sessions.join_next() => continue,
-            accepted = listener.accept() => accepted,
+            accepted = listeners.accept() => accepted,
         };
-        let (stream, address) = match accepted {
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, mostly: others must end before it gets better.
@@ -75,26 +75,23 @@ pub(crate) async fn accept<B: Behind>(
         let phase = phase.clone();
         sessions.spawn(async move {
             let _place = place;
-            let led_in = lead_in(stream, address, &handshake, &*behind, phase, refusal).await;
+            let led_in = lead_in(stream, peer, &handshake, &*behind, phase, refusal).await;
             if let Err(StartUpError::Denied { user, error }) = led_in {
-                denials.log(&user, address, &error);
+                denials.log(&user, peer, &error);
             }
         });
     }
 }
 
 async fn lead_in(
-    stream: TcpStream,
-    address: SocketAddr,
+    stream: Socket,
+    peer: Peer,
     handshake: &Handshake,
     behind: &impl Behind,
     mut phase: watch::Receiver<Phase>,
     refusal: Option<WireError>,
 ) -> Result<(), StartUpError> {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "no TCP_NODELAY");
-    }
-    let origin = match address.ip().to_canonical().is_loopback() {
+    let origin = match peer.is_here() {
         true => Origin::Here,
         false => Origin::Elsewhere,
     };
@@ -107,7 +104,7 @@ async fn lead_in(
     match opening {
         Ok(Opening::Client(client)) => {
             let _open = Open::count();
-            behind.serve(*client).await;
+            behind.serve(*client, peer).await;
         }
         Ok(Opening::Cancel {
             connection,

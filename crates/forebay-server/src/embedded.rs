@@ -15,11 +15,11 @@ use forebay_pg_wire::budget::InputBudget;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Client;
 use forebay_sqlite::{OpenError, Sqlite, connection};
+use forebay_stream::Socket;
 use forebay_write::{Write, Writer};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::claim::Claim;
@@ -27,6 +27,7 @@ use crate::config::{Options, Synchronous};
 use crate::door::Behind;
 use crate::error::ServeError;
 use crate::health::Health;
+use crate::listeners::Peer;
 
 /// The longest a stop waits for the Sync behind what was acknowledged: a client sends it with the statement, or at once behind it.
 const SYNC_GRACE_MAX: Duration = Duration::from_secs(1);
@@ -124,7 +125,7 @@ impl Embedded {
 }
 
 impl Behind for Embedded {
-    async fn serve(&self, client: Client<TcpStream>) {
+    async fn serve(&self, client: Client<Socket>, _: Peer) {
         let shared = Arc::clone(&self.shared);
         let registration = shared.cancels.register(client.secret_key_bytes());
         registration.attach(client.frames.stream().socket(), client.frames.stream().is_tls());

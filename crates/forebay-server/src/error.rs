@@ -3,6 +3,7 @@
 //! Promises: every reason says what could not be used, in words for whoever started the server.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use forebay_pg_link::ConnectError;
 use forebay_sqlite::OpenError;
@@ -43,6 +44,14 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The Unix socket could not be listened on.
+    #[error("cannot listen on {}: {cause}; --socket-folder chooses another folder", path.display())]
+    Socket {
+        /// Its file.
+        path: PathBuf,
         /// What the system said.
         cause: std::io::Error,
     },

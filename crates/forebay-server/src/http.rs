@@ -1,7 +1,7 @@
-//! The HTTP listener: `/metrics` for Prometheus, `/healthz` for load balancers, and a page that names them.
+//! The HTTP listener: `/metrics` for Prometheus, `/healthz` and `/readyz` for supervisors and load balancers, and a page that names them.
 //!
 //! Promises: `/healthz` is 200 while the server takes statements, and 503, with the reason in words, once it drains or cannot
-//! write. A client can hold little: at most [`CONNECTIONS_MAX`] connections, each for at most [`CONNECTION_TIME_MAX`] whatever
+//! write; `/readyz` is 200 while clients should be sent here, which asks also for what is behind. A client can hold little: at most [`CONNECTIONS_MAX`] connections, each for at most [`CONNECTION_TIME_MAX`] whatever
 //! it sends or does not, and no request has a body that is read. Does not know what is measured, nor when the server drains.
 
 use std::io;
@@ -28,22 +28,35 @@ pub const CONNECTIONS_MAX: usize = 64;
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>Forebay</title><h1>Forebay</h1>\
-<ul><li><a href=/metrics>/metrics</a>: for Prometheus<li><a href=/healthz>/healthz</a>: 200 while serving, 503 while draining or unable to write</ul>";
+<ul><li><a href=/metrics>/metrics</a>: for Prometheus<li><a href=/healthz>/healthz</a>: 200 while serving, 503 while draining or unable to write\
+<li><a href=/readyz>/readyz</a>: 200 while what is behind can be reached, too</ul>";
 
-/// The pages; `metrics` gives the text for Prometheus, `ailing` says why the server is not to be sent anything, if it is not.
+/// What somebody asks of the server's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// Whether it does what it can by itself.
+    Health,
+    /// Whether clients are to be sent to it.
+    Readiness,
+}
+
+/// The pages; `metrics` gives the text for Prometheus, `ailing` says why not, if what is asked is not so.
 pub fn router<A>(
     metrics: impl Fn() -> String + Clone + Send + Sync + 'static,
-    ailing: impl Fn() -> A + Clone + Send + Sync + 'static,
+    ailing: impl Fn(Asks) -> A + Clone + Send + Sync + 'static,
 ) -> Router
 where
     A: Future<Output = Option<String>> + Send,
 {
-    let health = move || {
-        let ailing = ailing();
-        async move {
-            match ailing.await {
-                Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-                None => (StatusCode::OK, "ok\n".to_owned()),
+    let answering = |asks| {
+        let ailing = ailing.clone();
+        move || {
+            let ailing = ailing(asks);
+            async move {
+                match ailing.await {
+                    Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+                    None => (StatusCode::OK, "ok\n".to_owned()),
+                }
             }
         }
     };
@@ -58,7 +71,8 @@ where
     };
     Router::new()
         .route("/", get(|| async { Html(PAGE) }))
-        .route("/healthz", get(health))
+        .route("/healthz", get(answering(Asks::Health)))
+        .route("/readyz", get(answering(Asks::Readiness)))
         .route("/metrics", get(metrics))
 }
 
@@ -181,9 +195,9 @@ mod tests {
         let (draining, receiver) = watch::channel(false);
         let (stop, stopped) = oneshot::channel();
         let metrics = recorder.handle();
-        let ailing = move || {
+        let ailing = move |asks| {
             let draining = *receiver.borrow();
-            async move { draining.then(|| "draining".to_owned()) }
+            async move { (draining && asks == Asks::Health).then(|| "draining".to_owned()) }
         };
         let router = router(move || metrics.render(), ailing);
         let task = tokio::spawn(serve(listener, router, async move {
@@ -218,6 +232,7 @@ mod tests {
         );
         server.draining.send(true).unwrap();
         assert!(ask(server.address, "/healthz").await.starts_with("HTTP/1.1 503"));
+        assert!(ask(server.address, "/readyz").await.starts_with("HTTP/1.1 200"));
         assert!(ask(server.address, "/nothing").await.starts_with("HTTP/1.1 404"));
         server.stop.send(()).unwrap();
         server.task.await.unwrap().unwrap();

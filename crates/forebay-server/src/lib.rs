@@ -2,12 +2,13 @@
 pub mod check;
 pub mod claim;
 pub mod config;
-pub mod denials;
+mod denials;
 mod door;
 mod embedded;
 pub mod error;
 pub mod health;
 pub mod http;
+mod listeners;
 pub mod log;
 mod proxied;
 pub mod server;

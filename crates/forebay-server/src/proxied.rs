@@ -4,22 +4,26 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Client;
 use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
+use forebay_stream::Socket;
 use parking_lot::RwLock;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::config::Options;
 use crate::config::databases::{Admins, ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
+use crate::listeners::Peer;
 
 /// How often it is looked for server connections that are idle for too long, or too old.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// It is tried so often whether databases can be reached, where somebody asks.
+const TRIED_EVERY: Duration = Duration::from_secs(1);
 
 /// Databases over a network, and who is connected to them.
 pub(crate) struct Proxied {
@@ -28,6 +32,8 @@ pub(crate) struct Proxied {
     /// Who may use the console.
     admins: RwLock<Admins>,
     phase: watch::Receiver<Phase>,
+    /// When it was tried whether the databases can be reached, and why they cannot.
+    tried: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
 }
 
 impl Proxied {
@@ -43,6 +49,7 @@ impl Proxied {
             clients,
             admins: RwLock::new(options.admins.clone()),
             phase,
+            tried: tokio::sync::Mutex::default(),
         }
     }
 
@@ -75,6 +82,26 @@ impl Proxied {
     /// Why it is not well; none if it is.
     pub(crate) fn ailing(&self) -> Option<String> {
         (*self.phase.borrow() != Phase::Serving).then(|| "draining".to_owned())
+    }
+
+    /// Why it is not to be sent clients; none if it is. Databases are tried once in [`TRIED_EVERY`], however often somebody asks.
+    pub(crate) async fn unready(&self) -> Option<String> {
+        if let Some(ailing) = self.ailing() {
+            return Some(ailing);
+        }
+        let mut tried = self.tried.lock().await;
+        let is_old = tried.as_ref().is_none_or(|(at, _)| at.elapsed() >= TRIED_EVERY);
+        if is_old {
+            let unreachable = self.databases.unreachable().await;
+            let names = unreachable.iter().map(|name| match name {
+                Some(name) => format!("database \"{name}\""),
+                None => "the upstream".to_owned(),
+            });
+            let names: Vec<String> = names.collect();
+            let why = (!names.is_empty()).then(|| format!("cannot be reached: {}", names.join(", ")));
+            *tried = Some((Instant::now(), why));
+        }
+        tried.as_ref().and_then(|(_, why)| why.clone())
     }
 
     /// Brings the figures that are counted elsewhere into the metrics, when somebody asks for them.
@@ -129,11 +156,11 @@ async fn sweep(databases: Weak<Databases>) {
 }
 
 impl Behind for Proxied {
-    async fn serve(&self, client: Client<TcpStream>) {
+    async fn serve(&self, client: Client<Socket>, peer: Peer) {
         let is_admin = self.admins.read().have(&client.user, &client.database);
         let identity = Identity {
             is_admin,
-            address: client.frames.stream().socket().peer_addr().ok(),
+            address: peer.address(),
             keys: client.keys,
             secret_bytes: client.secret_key_bytes(),
             user: client.user,

@@ -14,8 +14,9 @@ use std::time::Duration;
 use forebay_pg_wire::authentication::Authenticator;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, Handshake};
+use forebay_stream::Socket;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -23,7 +24,8 @@ use crate::config::{Options, Settings};
 use crate::door::{self, Behind};
 use crate::embedded::Embedded;
 use crate::error::ServeError;
-use crate::http;
+use crate::http::{self, Asks};
+use crate::listeners::{Listeners, Peer};
 use crate::log::{self, Log};
 use crate::proxied::Proxied;
 use crate::tls;
@@ -109,6 +111,14 @@ impl Database {
         }
     }
 
+    /// Why it is not to be sent clients now; none if it is.
+    async fn unready(&self) -> Option<String> {
+        match self {
+            Self::Embedded(embedded) => embedded.ailing().await,
+            Self::Proxied(proxied) => proxied.unready().await,
+        }
+    }
+
     fn observe(&self) {
         match self {
             Self::Embedded(embedded) => embedded.observe(),
@@ -134,10 +144,10 @@ impl Database {
 }
 
 impl Behind for Database {
-    async fn serve(&self, client: Client<TcpStream>) {
+    async fn serve(&self, client: Client<Socket>, peer: Peer) {
         match self {
-            Self::Embedded(embedded) => embedded.serve(client).await,
-            Self::Proxied(proxied) => proxied.serve(client).await,
+            Self::Embedded(embedded) => embedded.serve(client, peer).await,
+            Self::Proxied(proxied) => proxied.serve(client, peer).await,
         }
     }
 
@@ -181,14 +191,20 @@ impl Server {
         });
         let (handshake, seen_handshake) = watch::channel(database.handshake(&options)?);
         let address = local(&listener, options.listen)?;
+        let listeners = Listeners::new(listener, options.socket_folder.as_deref()).await?;
         let http_address = match http_listener {
             None => None,
             Some((listener, http)) => {
                 let address = local(&listener, http)?;
                 let (asked, counted) = (Arc::clone(&database), Arc::clone(&database));
-                let ailing = move || {
+                let ailing = move |asks| {
                     let asked = Arc::clone(&asked);
-                    async move { asked.ailing().await }
+                    async move {
+                        match asks {
+                            Asks::Health => asked.ailing().await,
+                            Asks::Readiness => asked.unready().await,
+                        }
+                    }
                 };
                 let text = move || {
                     counted.observe();
@@ -204,7 +220,7 @@ impl Server {
             }
         };
         let accepting = tokio::spawn(door::accept(
-            listener,
+            listeners,
             seen_handshake,
             Arc::clone(&database),
             seen,
@@ -259,8 +275,11 @@ impl Server {
         let user = user.map_or_else(String::new, |user| format!(" -U {user}"));
         println!("forebay {version} · {}", self.database.describe(&self.options));
         println!("  PostgreSQL  postgresql://{}/{database}", self.address);
+        if let Some(folder) = &self.options.socket_folder {
+            println!("  socket      psql -h {} -p {port}{user} {database}", folder.display());
+        }
         match self.http_address {
-            Some(address) => println!("  HTTP        http://{address}  (/metrics, /healthz)"),
+            Some(address) => println!("  HTTP        http://{address}  (/metrics, /healthz, /readyz)"),
             None => println!("  HTTP        off"),
         }
         println!("  try         psql -h {host} -p {port}{user} {database}");

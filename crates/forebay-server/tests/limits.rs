@@ -19,6 +19,8 @@ mod script;
 mod session;
 #[path = "limits/size.rs"]
 mod size;
+#[path = "limits/socket.rs"]
+mod socket;
 #[path = "limits/values.rs"]
 mod values;
 
@@ -37,6 +39,12 @@ fn server(arguments: &[&str]) -> Forebay {
 /// The most memory the process ever had, in bytes.
 fn resident_bytes_max(server: &Forebay) -> usize {
     memory(server, "VmHWM")
+}
+
+/// From now on the most is what it has now, or more.
+fn forget_resident_bytes_max(server: &Forebay) {
+    // As proc(5) has it: 5 resets the peak.
+    std::fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
 }
 
 /// The memory the process has, in bytes.

@@ -1,8 +1,9 @@
-//! Stream: the bytes' way to a server: TCP or a Unix socket, with TLS or without.
+//! Stream: the bytes' way: TCP or a Unix socket; to a server with TLS or without.
 //!
 //! Promises: reads and writes as its kind does. Knows no message.
 
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -38,6 +39,15 @@ impl Stream {
             Self::Clear(Socket::Unix(_)) => true,
             #[cfg(feature = "tls")]
             Self::Tls(_) => true,
+        }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
         }
     }
 }

@@ -334,7 +334,7 @@ mod tests {
 
     const BANNER: &str = "forebay 0.1.0 · embedded SQLite ./forebay.db (WAL, synchronous=FULL)\n  \
         PostgreSQL  postgresql://127.0.0.1:40123/forebay\n  \
-        HTTP        http://127.0.0.1:40124  (/metrics, /healthz)\n  \
+        HTTP        http://127.0.0.1:40124  (/metrics, /healthz, /readyz)\n  \
         try         psql -h 127.0.0.1 -p 40123 forebay\n";
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
             http: Some("127.0.0.1:40124".parse().unwrap()),
         };
         assert_eq!(read_banner(BANNER), Some(expected));
-        let without_http = BANNER.replace("http://127.0.0.1:40124  (/metrics, /healthz)", "off");
+        let without_http = BANNER.replace("http://127.0.0.1:40124  (/metrics, /healthz, /readyz)", "off");
         assert_eq!(read_banner(&without_http), Some(Addresses { http: None, ..expected }));
         for end in 0..BANNER.len() {
             if BANNER.is_char_boundary(end) {

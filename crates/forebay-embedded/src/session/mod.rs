@@ -42,8 +42,8 @@ use std::time::Instant;
 use bytes::BytesMut;
 use foldhash::HashMap;
 use forebay_pg_values::Environment;
+use forebay_stream::Socket;
 use forebay_write::CancelToken;
-use tokio::net::TcpStream;
 
 use self::advisory::Held;
 use self::block::Block;
@@ -62,7 +62,7 @@ const VERSION: &str = concat!("PostgreSQL 15.0 (Forebay ", env!("CARGO_PKG_VERSI
 /// One client's session. Over one type of stream and no parameter, so that this crate has its machine code, and not whoever serves.
 pub struct Session {
     /// Reads from the stream that the output is written to; never both at a time.
-    input: FrameReader<Connection<TcpStream>>,
+    input: FrameReader<Connection<Socket>>,
     output: Output,
     shared: Arc<Shared>,
     registration: Registration,
@@ -98,7 +98,7 @@ pub struct Identity {
 impl Session {
     /// A session; `unsent` is what the start-up left to be sent.
     pub fn new(
-        mut input: FrameReader<Connection<TcpStream>>,
+        mut input: FrameReader<Connection<Socket>>,
         unsent: BytesMut,
         shared: Arc<Shared>,
         registration: Registration,

@@ -79,8 +79,9 @@ const OF_THE_PROXY: [(&str, &str); 9] = [
     ("admin_users", "ann, bob@shop"),
 ];
 /// What both are told.
-const OF_BOTH: [(&str, &str); 11] = [
+const OF_BOTH: [(&str, &str); 12] = [
     ("listen", "127.0.0.1:1"),
+    ("socket_folder", "sockets"),
     ("http", "off"),
     ("users", "u"),
     ("insecure", "true"),

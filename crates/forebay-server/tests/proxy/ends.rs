@@ -143,3 +143,45 @@ fn a_text_that_is_too_long_is_refused_before_it_is_there() {
     client.send(&[&b"Q"[..], &200_000_u32.to_be_bytes(), b"SELECT "].concat());
     assert_eq!(client.last_words()[0].failure().sqlstate(), "54000");
 }
+
+#[test]
+fn it_is_ready_while_what_is_behind_can_be_reached() {
+    let mut server = started();
+    let proxy = proxy(&server, &[]);
+    let asked = |path| {
+        let answer = proxy.http_get(path).unwrap();
+        (answer.status, answer.body)
+    };
+    let ok = (200, "ok\n".to_owned());
+    assert_eq!((asked("/healthz"), asked("/readyz")), (ok.clone(), ok.clone()));
+    server.kill9().unwrap();
+    // What was found last is good for a second.
+    let unready = loop {
+        let unready = asked("/readyz");
+        if unready.0 != 200 {
+            break unready;
+        }
+    };
+    assert_eq!(unready, (503, "cannot be reached: the upstream\n".to_owned()));
+    assert_eq!(asked("/healthz"), ok, "it does what it can");
+}
+
+#[test]
+fn clients_come_by_a_socket_too() {
+    let folder = testbed::Folder::new("socket", None).unwrap();
+    let proxy = proxy(postgres(), &["--socket-folder", folder.path().to_str().unwrap()]);
+    let path = folder.file(&format!(".s.PGSQL.{}", proxy.address().port()));
+    let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(crate::client::PATIENCE)).unwrap();
+    let who = crate::client::startup(&[("user", "trusted"), ("database", "postgres")]);
+    let said = [
+        who,
+        crate::client::query("SELECT 'by socket'"),
+        crate::client::message(b'X', b""),
+    ]
+    .concat();
+    std::io::Write::write_all(&mut stream, &said).unwrap();
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+    assert!(answer.windows(9).any(|window| window == b"by socket"), "{answer:?}");
+}
