@@ -42,6 +42,7 @@ mod function;
 mod functions;
 pub mod identifier;
 mod integer;
+pub mod interruption;
 pub mod interval;
 pub mod json;
 mod kind;

@@ -21,6 +21,8 @@ mod cursors;
 mod errors;
 #[path = "wire/extended.rs"]
 mod extended;
+#[path = "wire/follows.rs"]
+mod follows;
 #[path = "wire/grammar.rs"]
 mod grammar;
 #[path = "wire/identifiers.rs"]

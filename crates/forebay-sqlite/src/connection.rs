@@ -9,6 +9,7 @@ use rusqlite::Connection;
 pub use crate::error::statement_error;
 pub use crate::load::{all_rows_with, one_row_with};
 pub use crate::readers::Reader;
+pub use crate::session::beside::{is_interrupted, meet_row};
 pub use crate::session::{Progress, SchemaEdit, Session};
 
 use crate::{Sqlite, SqliteBuilder, Transaction};

@@ -3,6 +3,7 @@
 //! Executes a statement so that it has either its whole effect or none, and reports what it alone did. Keeps cursors that
 //! are read step by step. Knows nothing of batches, threads or who waits.
 
+pub(crate) mod beside;
 mod cursors;
 mod each;
 mod edit;
@@ -373,6 +374,7 @@ impl Session {
             forget_last_rowid(&self.connection);
         }
         let watching = Watching::start(&self.watch, token);
+        beside::take_met();
         let mut outcome = Outcome::default();
         let stepped = if statement.column_count() == 0 {
             statement.raw_execute().map(|_| true)
@@ -384,7 +386,7 @@ impl Session {
             Ok(true) => {
                 if self.connection.total_changes() != changes_before && !program.changes_schema {
                     // DROP TABLE counts the rows that it looks at for foreign keys.
-                    outcome.rows_affected = self.connection.changes();
+                    outcome.rows_affected = beside::take_met().unwrap_or_else(|| self.connection.changes());
                 }
                 if program.inserts && outcome.rows_affected > 0 {
                     outcome.last_insert_id = last_rowid(&self.connection);
@@ -737,6 +739,7 @@ impl<'a> Watching<'a> {
     fn start(watch: &'a Mutex<Option<CancelToken>>, token: Option<&CancelToken>) -> Self {
         let watch = token.map(|token| {
             *watch.lock() = Some(token.clone());
+            beside::set_running(Some(token));
             watch
         });
         Self { watch }
@@ -747,6 +750,7 @@ impl Drop for Watching<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
             *watch.lock() = None;
+            beside::set_running(None);
         }
     }
 }

@@ -26,9 +26,11 @@ impl Session {
                     .into(),
             );
         }
-        if self.block.is_none() {
+        if self.is_outside_of_a_block() {
             self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
-            return Ok(());
+            if self.block.is_none() {
+                return Ok(());
+            }
         }
         if !names.is_empty() {
             return self.make_immediate(names, token).await;

@@ -283,7 +283,7 @@ impl Session {
                 if !block.implicit {
                     self.warn("25001", "there is already a transaction in progress");
                 }
-                self.set_transaction(isolation, read_only, false)?;
+                self.set_modes(isolation, read_only)?;
                 if let Some(block) = &mut self.block {
                     block.implicit = false;
                 }
@@ -388,6 +388,14 @@ impl Session {
             }
             return Ok(());
         }
+        if self.is_outside_of_a_block() {
+            self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
+        }
+        self.set_modes(isolation, read_only)
+    }
+
+    /// The modes of the transaction that is open, if one is.
+    fn set_modes(&mut self, isolation: Option<Isolation>, read_only: Option<bool>) -> Result<(), WireError> {
         match &mut self.block {
             Some(block) if block.started && isolation.is_some_and(|isolation| isolation != block.isolation) => {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
@@ -412,11 +420,13 @@ impl Session {
                 block.read_only = read_only.unwrap_or(block.read_only);
                 Ok(())
             }
-            None => {
-                self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
-                Ok(())
-            }
+            None => Ok(()),
         }
+    }
+
+    /// Whether a warning is due to what is said of the transaction only: in a group of messages it holds to the group's end all the same.
+    pub(super) fn is_outside_of_a_block(&self) -> bool {
+        self.block.as_ref().is_none_or(|block| block.implicit && self.in_group)
     }
 
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), WireError> {
@@ -437,8 +447,7 @@ impl Session {
             _ => {}
         }
         let before = self.settings.value(name);
-        // In a group of messages it holds to the group's end, and is warned of all the same.
-        if local && self.block.as_ref().is_none_or(|block| block.implicit && self.in_group) {
+        if local && self.is_outside_of_a_block() {
             self.warn("25P01", "SET LOCAL can only be used in transaction blocks");
             if self.block.is_none() {
                 return Ok(());

@@ -310,8 +310,11 @@ impl Session {
             let writes = matches!(statement.kind, Kind::Sql)
                 && (!portal.prepared.shape.read_only || statement.runs_alone)
                 && matches!(portal.state, PortalState::Ready);
-            // What a setting was comes back with the transaction.
-            let sets = matches!(statement.kind, Kind::Set { .. } | Kind::Reset(_));
+            // What a setting was comes back with the transaction, and what is said of the transaction holds for all of the group.
+            let sets = matches!(
+                statement.kind,
+                Kind::Set { .. } | Kind::Reset(_) | Kind::SetTransaction { .. } | Kind::SetConstraints { .. }
+            );
             // Alone before Sync it shares its commit; with others it is one transaction with them.
             if (writes || sets) && self.block.is_none() && self.next_kind().await? != b'S' {
                 self.open_implicit_block();

@@ -161,3 +161,25 @@ fn a_copy_is_cancelled_while_it_waits_for_data() {
     assert_eq!((answer.sqlstate().as_str(), answer.status), ("57014", 'I'));
     assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
 }
+
+/// A function of SQLite's that computes for long does not come back to SQLite in between.
+#[test]
+fn a_long_search_for_a_regular_expression_is_ended() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    let endless = "regexp_replace(repeat('a', 300000), 'a(.*b)?', 'x', 'g')";
+    client.send(&query(&format!("SELECT length({endless})")));
+    assert_eq!(client.cancel_until_answered().sqlstate(), "57014");
+    client.run("SET statement_timeout = '50ms'");
+    let ended = client.query(&format!("SELECT length({endless})"));
+    assert_eq!(
+        ended.error().unwrap().message(),
+        "canceling statement due to statement timeout"
+    );
+    // As one that writes, it would hold the writer.
+    client.run("CREATE TABLE held AS SELECT 1 AS a");
+    let ended = client.query(&format!("UPDATE held SET a = length({endless})"));
+    assert_eq!(ended.sqlstate(), "57014");
+    client.run("RESET statement_timeout");
+    assert_eq!(client.ask("SELECT a FROM held"), "1");
+}

@@ -405,3 +405,35 @@ fn what_the_planner_knows_to_be_null_keeps_what_may_fail_from_being_evaluated() 
         );
     }
 }
+
+#[test]
+fn what_is_said_of_the_transaction_holds_for_the_whole_group() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE TABLE t (a int)");
+    let read_only = whole("SET TRANSACTION READ ONLY", &[]);
+    let answer = client.pipeline(&[read_only.clone(), whole("INSERT INTO t VALUES (1)", &[])]);
+    assert_eq!(answer.sqlstate(), "25006");
+    assert_eq!(answer.notice().unwrap().sqlstate(), "25P01", "as PostgreSQL 15 warns");
+    assert_eq!(client.ask("SELECT count(*) FROM t"), "0");
+    // Only for the group.
+    client.run("INSERT INTO t VALUES (2)");
+    let isolation = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    let answer = client.pipeline(&[whole(isolation, &[]), whole("SHOW transaction_isolation", &[])]);
+    assert_eq!(answer.value().as_deref(), Some("repeatable read"));
+    assert_eq!(client.ask("SHOW transaction_isolation"), "read committed");
+    // A block that begins in it is of that kind.
+    let answer = client.pipeline(&[read_only, whole("BEGIN", &[])]);
+    assert_eq!((answer.status, answer.error()), ('T', None));
+    assert_eq!(client.query("INSERT INTO t VALUES (3)").sqlstate(), "25006");
+    client.run("ROLLBACK");
+    client.run("CREATE TABLE parent (id int PRIMARY KEY)");
+    client.run("CREATE TABLE child (id int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)");
+    let answer = client.pipeline(&[
+        whole("SET CONSTRAINTS ALL IMMEDIATE", &[]),
+        whole("INSERT INTO child VALUES (1)", &[]),
+        whole("INSERT INTO parent VALUES (1)", &[]),
+    ]);
+    assert_eq!(answer.sqlstate(), "23503");
+    assert_eq!(client.ask("SELECT count(*) FROM parent"), "0");
+}

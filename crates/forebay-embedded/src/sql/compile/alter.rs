@@ -637,6 +637,7 @@ pub(super) fn scope_of(table: &str, definition: &Definition) -> Scope<'static> {
             .collect(),
         key: Vec::new(),
         merged: Vec::new(),
+        is_value: false,
     });
     scope
 }

@@ -263,6 +263,7 @@ impl Compiler<'_> {
                 .collect(),
             key: Vec::new(),
             merged: Vec::new(),
+            is_value: false,
         });
         let known = self.read.len();
         let mut items = self.select_items(items, &scope).map_err(|fault| match fault.sqlstate {

@@ -346,6 +346,7 @@ impl Compiler<'_> {
             columns: described,
             key: Vec::new(),
             merged: Vec::new(),
+            is_value: false,
         };
         relation.apply_alias(alias)?;
         scope.add(relation)?;
@@ -429,6 +430,7 @@ impl Compiler<'_> {
             columns,
             key: table.primary_key.clone(),
             merged: Vec::new(),
+            is_value: false,
         };
         relation.apply_alias(alias)?;
         Ok(relation)

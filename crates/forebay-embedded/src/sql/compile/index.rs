@@ -54,6 +54,7 @@ impl Compiler<'_> {
                 .collect(),
             key: Vec::new(),
             merged: Vec::new(),
+            is_value: false,
         });
         self.reshapes.push(table.name.clone());
         self.fixed_parameters = true;

@@ -87,6 +87,7 @@ impl Compiler<'_> {
             columns: columns.collect(),
             key: Vec::new(),
             merged: Vec::new(),
+            is_value: false,
         };
         relation.apply_alias(alias)?;
         scope.add(relation)?;

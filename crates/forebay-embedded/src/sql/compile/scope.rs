@@ -39,6 +39,8 @@ pub(super) struct Relation {
     pub(super) key: Vec<usize>,
     /// Columns that USING or NATURAL has merged with another's: not part of `*`, and not meant by the bare name.
     pub(super) merged: Vec<usize>,
+    /// Its name alone means its one column, which has a name of its own.
+    pub(super) is_value: bool,
 }
 
 impl Relation {
@@ -312,6 +314,11 @@ impl<'a> Scope<'a> {
             level = scope.outer;
             own = false;
         }
+        if let [name] = parts
+            && let Some(scalar) = self.value(&folded(name))
+        {
+            return Ok(Some(scalar));
+        }
         match parts {
             [name] if !self.relations.is_empty() && is_of_the_system(&folded(name)) => {
                 Err(Fault::unsupported(format!("the system column {}", folded(name))).at(name))
@@ -324,6 +331,21 @@ impl<'a> Scope<'a> {
             .at(&parts[0])),
             [] => Ok(None),
         }
+    }
+
+    /// What the name of a function's rows means alone, here or further out.
+    fn value(&self, name: &str) -> Option<Scalar> {
+        let mut level = Some(self);
+        while let Some(scope) = level {
+            let mut relations = scope.relations.iter();
+            let called = |relation: &Relation| relation.name.as_deref() == Some(name);
+            if let Some(place) = relations.position(|relation| called(relation) && relation.is_value) {
+                self.meets(scope);
+                return (scope.relations[place].columns.len() == 1).then(|| scope.scalar(place, 0));
+            }
+            level = scope.outer;
+        }
+        None
     }
 
     /// Notes that a column of `level` was met here, and so within each query on the way out to it.

@@ -52,13 +52,12 @@ impl Compiler<'_> {
         if distinct && let Some(unordered) = wanted.iter().find(|oid| !types::is_ordered(**oid)) {
             return Err(types::without_operator(*unordered, "equality"));
         }
-        // SQLite groups set operations from the left, whatever they are: what stands right is put into a SELECT of its own.
-        let right = match right {
-            set @ Body::Set { .. } => {
-                let columns = set.columns();
-                self.wrapped(&render(&set), &columns)
-            }
-            leaf => leaf,
+        // SQLite groups set operations from the left, whatever they are: what stands right is put into a SELECT of its own. So is what
+        // stands left where equal values may differ in their bytes: it compares by what the very first SELECT says.
+        let right = self.grouped(right);
+        let left = match distinct && wanted.iter().any(|oid| types::collation(*oid).is_some()) {
+            true => self.grouped(left),
+            false => left,
         };
         let (left_kinds, right_kinds) = (left.columns(), right.columns());
         let columns: Vec<ResultColumn> = left_columns
@@ -113,5 +112,16 @@ impl Compiler<'_> {
             format!("{left} {operator} {right}")
         };
         Ok(Body::Set { sql, columns })
+    }
+
+    /// A set operation as one SELECT.
+    fn grouped(&mut self, body: Body) -> Body {
+        match body {
+            set @ Body::Set { .. } => {
+                let columns = set.columns();
+                self.wrapped(&render(&set), &columns)
+            }
+            leaf @ Body::Leaf(_) => leaf,
+        }
     }
 }

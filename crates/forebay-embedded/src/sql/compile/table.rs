@@ -282,6 +282,7 @@ impl Compiler<'_> {
                 .collect(),
             key: Vec::new(),
             merged: Vec::new(),
+            is_value: false,
         });
         scope.no_windows.set(Some("a definition"));
         self.fixed_parameters = true;

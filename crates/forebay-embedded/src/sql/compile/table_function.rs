@@ -84,6 +84,7 @@ impl Compiler<'_> {
             columns,
             key: Vec::new(),
             merged: Vec::new(),
+            is_value: rows.is_value,
         };
         // The alias of a function that gives one column is the column's name too.
         if let Some(alias) = alias
@@ -108,6 +109,7 @@ impl Compiler<'_> {
                 sql: format!("\"forebay_array\"({}, {})", quoted(&label), scalar.sql),
                 columns: vec![(name.to_owned(), scalar.oid)],
                 takes_alias: true,
+                is_value: false,
             });
         }
         let given: Vec<Oid> = scalars.iter().map(|scalar| scalar.oid).collect();
@@ -141,13 +143,15 @@ impl Compiler<'_> {
                 sql,
                 columns: vec![(name.to_owned(), kind)],
                 takes_alias: true,
+                is_value: false,
             })
         };
         let value = |sql: String, kind: Oid| {
             Ok(RowSource {
                 sql,
                 columns: vec![("value".to_owned(), kind)],
-                takes_alias: true,
+                takes_alias: false,
+                is_value: true,
             })
         };
         let pairs = |sql: String, kind: Oid| {
@@ -155,6 +159,7 @@ impl Compiler<'_> {
                 sql,
                 columns: vec![("key".to_owned(), oid::TEXT), ("value".to_owned(), kind)],
                 takes_alias: false,
+                is_value: false,
             })
         };
         match name {
@@ -194,6 +199,8 @@ struct RowSource {
     columns: Vec<(String, Oid)>,
     /// Whether an alias for the table names the column too.
     takes_alias: bool,
+    /// Whether the table's name alone means the column, which keeps its own.
+    is_value: bool,
 }
 
 /// The one row of a function that returns no set.
@@ -206,6 +213,7 @@ fn one_row(name: &str, scalar: &Scalar) -> Result<RowSource> {
         sql: format!("\"forebay_array\"({}, {})", quoted(&label), scalar.sql),
         columns: vec![(name.to_owned(), scalar.oid)],
         takes_alias: true,
+        is_value: false,
     })
 }
 
@@ -230,5 +238,6 @@ fn side_by_side(arrays: &[Scalar]) -> Result<RowSource> {
         sql: format!("\"forebay_abreast\"({})", flat.join(", ")),
         columns,
         takes_alias: false,
+        is_value: false,
     })
 }

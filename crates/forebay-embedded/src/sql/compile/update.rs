@@ -62,12 +62,18 @@ impl Compiler<'_> {
             set_list(&values, &table)
         );
         // SQLite looks for all new values before it changes the first row only where there is a FROM.
-        let asks = values.iter().any(|(_, sql)| has_query(sql));
+        let asks = values.iter().any(|(_, sql)| has_query(sql)) || self.comes_back(&table, Some(&values))?;
         if let Some(others) = others.or_else(|| asks.then(|| "(SELECT 1)".to_owned())) {
             sql.push_str(&format!(" FROM {others}"));
         }
         if let Some(condition) = condition {
             sql.push_str(&format!(" WHERE {condition}"));
+        }
+        if update.returning.is_some() && self.comes_back(&table, Some(&values))? {
+            return Err(
+                Fault::unsupported("RETURNING of an UPDATE of a key that its own table follows")
+                    .with_hint("Ask for the rows in a SELECT before or after."),
+            );
         }
         let columns = self.returning(
             update.returning.as_deref(),
@@ -132,7 +138,21 @@ impl Compiler<'_> {
         let deleting = self.deleting(delete)?;
         let Changing { table, alias, own, .. } = &deleting;
         let mut sql = format!("{with}DELETE FROM {} AS {own}", identifier(&table.name));
-        if let Some(condition) = deleting.meant() {
+        let condition = deleting.meant();
+        if self.comes_back(table, None)? {
+            // A row that another one's deletion takes along is gone when its turn comes, and has been meant all the same.
+            let met = match delete.returning {
+                Some(_) => "forebay_met_once",
+                None => "forebay_met",
+            };
+            let condition = condition
+                .map(|condition| format!(" WHERE {condition}"))
+                .unwrap_or_default();
+            sql.push_str(&format!(
+                " WHERE rowid IN (SELECT \"{met}\"({own}.rowid) FROM {} AS {own}{condition})",
+                identifier(&table.name)
+            ));
+        } else if let Some(condition) = condition {
             sql.push_str(&format!(" WHERE {condition}"));
         }
         let columns = self.returning(
@@ -143,6 +163,30 @@ impl Compiler<'_> {
             &mut sql,
         )?;
         Ok((sql, columns))
+    }
+
+    /// Whether rows of a table are changed along with others of the same statement: by foreign keys that lead from it back to it. Of an
+    /// UPDATE, only if it sets what others refer to.
+    fn comes_back(&self, table: &Table, set: Option<&[(usize, String)]>) -> Result<bool> {
+        const FOLLOWING: &str = "\
+            WITH RECURSIVE follows (child, parent, column, at_update) AS MATERIALIZED ( \
+                SELECT lower(m.name), lower(k.\"table\"), k.\"to\", k.on_update NOT IN ('NO ACTION', 'RESTRICT') \
+                FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS k WHERE m.type = 'table' AND instr(lower(m.sql), 'references') \
+                AND (k.on_update NOT IN ('NO ACTION', 'RESTRICT') OR k.on_delete NOT IN ('NO ACTION', 'RESTRICT'))), \
+            reached (name) AS ( \
+                SELECT child FROM follows WHERE parent = lower(?1) AND (?2 IS NULL OR at_update AND (column IS NULL \
+                    OR lower(column) IN (SELECT lower(value) FROM json_each(?2)))) \
+                UNION SELECT child FROM follows, reached WHERE parent = name) \
+            SELECT 1 FROM reached WHERE name = lower(?1)";
+        let set: Option<String> = set.map(|set| {
+            let names = set.iter().map(|(place, _)| table.columns[*place].name.as_str());
+            serde_json::Value::from_iter(names).to_string()
+        });
+        let connection = self.schema.connection();
+        let found = connection
+            .prepare_cached(FOLLOWING)
+            .and_then(|mut statement| statement.exists((&table.name, set)));
+        found.map_err(|error| Fault::new("XX000", format!("the schema cannot be read: {error}")))
     }
 
     /// A DELETE up to its RETURNING.

@@ -83,6 +83,10 @@ pub fn marked_error(text: &str) -> Option<Marked> {
 }
 
 pub(super) fn raised(error: ValueError) -> rusqlite::Error {
+    if error.sqlstate == "57014" {
+        // As if SQLite itself had looked: whoever runs the statement knows why.
+        return rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT), None);
+    }
     raised_about(error, About::default())
 }
 

@@ -40,6 +40,7 @@ use value::{data, datum, types, utc, value};
 
 /// Adds all functions and collations to a connection.
 pub fn register(connection: &mut Connection, sequences: &Arc<Sequences>) -> rusqlite::Result<()> {
+    forebay_pg_values::interruption::ask_by(forebay_sqlite::connection::is_interrupted);
     for function in forebay_pg_values::functions() {
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
         let name = format!("pg:{}", function.symbol);

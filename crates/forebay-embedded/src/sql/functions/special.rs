@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use forebay_pg_values::array::Array;
 
 use forebay_pg_values::{Arguments, Datum, Kind, Owned, Type, ValueError, array, temporal, text_form};
+use forebay_sqlite::connection::meet_row;
 use rand::Rng;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
@@ -25,7 +26,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let fixed = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let moving = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     type Body = fn(&Context<'_>) -> rusqlite::Result<Value>;
-    let scalars: [(&str, FunctionFlags, Body); 25] = [
+    let scalars: [(&str, FunctionFlags, Body); 27] = [
         ("forebay_now", fixed, now),
         ("forebay_asked", fixed, asked),
         ("forebay_clock", moving, |_| {
@@ -60,6 +61,11 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
         ("forebay_rows", fixed, rows),
         ("forebay_one_dimension", fixed, one_dimension),
         ("forebay_fail", moving, fail),
+        ("forebay_met", moving, |context| {
+            meet_row();
+            value(datum(context.get_raw(0))?.into())
+        }),
+        ("forebay_met_once", moving, met_once),
     ];
     for (name, flags, body) in scalars {
         connection.create_scalar_function(name, -1, flags, body)?;
@@ -433,6 +439,15 @@ fn one_dimension(context: &Context<'_>) -> rusqlite::Result<Value> {
         ))),
         other => value(other.into()),
     }
+}
+
+/// The only one of its statement's, or an error.
+fn met_once(context: &Context<'_>) -> rusqlite::Result<Value> {
+    if meet_row() > 1 {
+        let error = ValueError::unsupported("RETURNING of several rows whose deletion may change one another is");
+        return Err(raised(error.with_hint("Ask for the rows in a SELECT before.")));
+    }
+    value(datum(context.get_raw(0))?.into())
 }
 
 /// `(SQLSTATE, message)` or `(SQLSTATE, message, detail)`: an error.

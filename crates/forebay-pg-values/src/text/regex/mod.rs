@@ -23,7 +23,7 @@ pub use functions::{Found, matches, split};
 pub use similar::similar_to_escape;
 pub use syntax::Options;
 
-use crate::Result;
+use crate::{Result, interruption};
 use program::Language;
 use syntax::Assertion;
 use tree::{Dissection, Spans, Tree};
@@ -143,6 +143,7 @@ impl<'a> Subject<'a> {
         if from > self.length() {
             return Ok(None);
         }
+        interruption::check()?;
         let machine = expression.tree.machine(expression.newline_anchors)?;
         let end_of = |begin: usize| {
             if expression.tree.prefers_shortest() {
@@ -162,6 +163,8 @@ impl<'a> Subject<'a> {
             }),
             None => (from..=self.length()).find_map(|begin| Some((begin, end_of(begin)?))),
         };
+        // A machine that was interrupted has found nothing, or too little.
+        interruption::check()?;
         let Some((begin, end)) = found else { return Ok(None) };
         let mut spans = vec![None; if with_groups { expression.groups + 1 } else { 1 }];
         if with_groups && expression.groups > 0 {
@@ -170,6 +173,7 @@ impl<'a> Subject<'a> {
                 newline_anchors: expression.newline_anchors,
             };
             dissection.dissect(&expression.tree, begin, end, &mut spans)?;
+            interruption::check()?;
         }
         spans[0] = Some((begin, end));
         Ok(Some(spans))

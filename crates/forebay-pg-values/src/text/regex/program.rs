@@ -7,7 +7,10 @@ use std::rc::Rc;
 
 use super::syntax::{Assertion, Set};
 use crate::text::characters::{Class, within};
-use crate::{Result, ValueError};
+use crate::{Result, ValueError, interruption};
+
+/// So many characters are read between two looks whether somebody still waits.
+const STEPS_BETWEEN_LOOKS: usize = 4096;
 
 /// What texts a part takes, without groups and preferences.
 #[derive(Debug, Clone)]
@@ -138,6 +141,9 @@ impl Program {
         let (mut now, mut then, mut pending) = (Vec::new(), Vec::new(), vec![self.start]);
         let mut at = begin;
         loop {
+            if (at - begin).is_multiple_of(STEPS_BETWEEN_LOOKS) && interruption::is_due() {
+                return;
+            }
             now.clear();
             let mut ends = false;
             while let Some(state) = pending.pop() {
