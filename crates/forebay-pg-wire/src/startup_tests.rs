@@ -55,9 +55,17 @@ async fn run(handshake: &Handshake, bytes: &[u8]) -> (Result<Opening<DuplexStrea
     client.shutdown().await.unwrap();
     let mut opening = handshake.run(server, Origin::Elsewhere, None).await;
     let mut answer = Vec::new();
-    if let Ok(Opening::Client(admitted)) = &mut opening {
-        // So that the answer ends.
-        admitted.frames.stream_mut().shutdown().await.unwrap();
+    // So that the answer ends.
+    match &mut opening {
+        Ok(Opening::Client(admitted)) => admitted.frames.stream_mut().shutdown().await.unwrap(),
+        Ok(Opening::Cancel { connection, .. }) => {
+            let mut room = [0; 1];
+            let read = std::pin::pin!(client.read(&mut room));
+            let polled = read.poll(&mut Context::from_waker(std::task::Waker::noop()));
+            assert!(polled.is_pending(), "who asks waits until it is carried out");
+            connection.shutdown().await.unwrap();
+        }
+        _ => {}
     }
     client.read_to_end(&mut answer).await.unwrap();
     (opening, answer)

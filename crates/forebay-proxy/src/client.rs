@@ -7,12 +7,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
+use forebay_pg_wire::startup::Connection;
+use forebay_stream::Socket;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A client.
 #[derive(Debug)]
-pub(crate) struct Client<S> {
-    stream: S,
+pub(crate) struct Client {
+    stream: Connection<Socket>,
     /// What came and was not taken yet.
     pub(crate) input: BytesMut,
     /// What is to be sent.
@@ -20,8 +22,8 @@ pub(crate) struct Client<S> {
     needs_flush: bool,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    pub(crate) fn new(stream: S, input: BytesMut, output: BytesMut) -> Self {
+impl Client {
+    pub(crate) fn new(stream: Connection<Socket>, input: BytesMut, output: BytesMut) -> Self {
         Self {
             stream,
             input,

@@ -21,7 +21,7 @@ const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
 
 impl State {
     /// Takes what came from the client, as far as it is whole.
-    pub(crate) fn pass_in<S>(&mut self, client: &mut Client<S>, server: &mut Server) -> Result<(), End> {
+    pub(crate) fn pass_in(&mut self, client: &mut Client, server: &mut Server) -> Result<(), End> {
         let input = &mut client.input;
         loop {
             if self.passing_in > 0 {

@@ -21,7 +21,7 @@ const KEPT_BYTES: usize = 64 * 1024;
 
 impl State {
     /// Takes what came from the server, as far as it is whole.
-    pub(crate) fn pass_out<S>(&mut self, client: &mut Client<S>, server: &mut Server) -> Result<(), End> {
+    pub(crate) fn pass_out(&mut self, client: &mut Client, server: &mut Server) -> Result<(), End> {
         // Where what is to be passed on, and has not been yet, begins and ends.
         let mut from = 0;
         let mut at = 0;

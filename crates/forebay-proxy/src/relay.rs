@@ -7,8 +7,6 @@ use std::cell::RefCell;
 use std::io;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
 use crate::client::Client;
 use crate::end::End;
 use crate::frames::{self, WHOLE_BYTES_MAX};
@@ -25,10 +23,7 @@ thread_local! {
 }
 
 /// Reads what the client has sent, through room that all clients of a thread share.
-pub(crate) fn poll_read<S: AsyncRead + AsyncWrite + Unpin>(
-    client: &mut Client<S>,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
+pub(crate) fn poll_read(client: &mut Client, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
     ROOM.with_borrow_mut(|room| client.poll_read(context, room))
 }
 
@@ -44,8 +39,8 @@ pub(crate) fn poll_take(server: &mut Server, context: &mut Context<'_>) -> Poll<
 }
 
 /// Relays until the server connection is free again.
-pub(crate) fn poll_relay<S: AsyncRead + AsyncWrite + Unpin>(
-    client: &mut Client<S>,
+pub(crate) fn poll_relay(
+    client: &mut Client,
     state: &mut State,
     server: &mut Server,
     context: &mut Context<'_>,

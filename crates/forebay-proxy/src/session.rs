@@ -13,8 +13,9 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use forebay_pg_link::secret::Secret;
 use forebay_pg_wire::phase::Phase;
+use forebay_pg_wire::startup::Connection;
 use forebay_pg_wire::verifier::ClientKeys;
-use tokio::io::{AsyncRead, AsyncWrite};
+use forebay_stream::Socket;
 
 use crate::beginning::Beginning;
 use crate::client::Client;
@@ -56,8 +57,8 @@ pub struct Identity {
 
 /// One client.
 #[derive(Debug)]
-pub struct Session<S> {
-    client: Client<S>,
+pub struct Session {
+    client: Client,
     state: State,
     /// Of those who may use it.
     console: Option<Box<Console>>,
@@ -73,12 +74,12 @@ enum Wanted {
     Nothing,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
+impl Session {
     /// Begins a session for a client that has logged in: `output` is what is due to it before its settings.
     ///
     /// None if there is none to be had; the client has been told why.
     pub async fn begin(
-        stream: S,
+        stream: Connection<Socket>,
         input: BytesMut,
         output: BytesMut,
         identity: &Identity,

@@ -141,7 +141,7 @@ impl State {
     }
 
     /// Whether the server connection may go back.
-    pub(crate) fn is_free<S>(&mut self, client: &Client<S>, server: &mut Server) -> bool {
+    pub(crate) fn is_free(&mut self, client: &Client, server: &mut Server) -> bool {
         if self.passing_in > 0 || self.passing_out > 0 || server.status != b'I' || !server.replies.is_empty() {
             return false;
         }
@@ -252,7 +252,7 @@ impl State {
     }
 
     /// Tells the client what the server reports otherwise than it was told.
-    pub(crate) fn tell<S>(&mut self, client: &mut Client<S>, server: &Server) {
+    pub(crate) fn tell(&mut self, client: &mut Client, server: &Server) {
         if self.told == server.reported {
             return;
         }

@@ -7,6 +7,7 @@ use forebay_pg_wire::authentication::{Authenticator, Origin};
 use forebay_pg_wire::startup::{Handshake, Opening};
 use forebay_proxy::pool::Limits;
 use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
+use forebay_stream::Socket;
 use tokio::net::{TcpListener, TcpStream};
 
 /// Serves in front of this address for as long as the process lives; where it does.
@@ -43,7 +44,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
 }
 
 async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshake>, Arc<Databases>, Arc<Clients>)) {
-    match handshake.run(stream, Origin::Here, None).await {
+    match handshake.run(Socket::Tcp(stream), Origin::Here, None).await {
         Ok(Opening::Client(client)) => {
             let identity = Identity {
                 secret_bytes: client.secret_key_bytes(),

@@ -77,3 +77,28 @@ fn the_banner_says_how_to_begin() {
     );
     assert_eq!(proxy.http_get("/healthz").unwrap().status, 200);
 }
+
+/// What a package brings is what the program takes.
+#[test]
+fn the_packaged_files_can_be_used() {
+    let packaging = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+    let unit = std::fs::read_to_string(format!("{packaging}/forebay.service")).unwrap();
+    let mut commands = 0;
+    for line in unit.lines() {
+        let Some((_, command)) = line.split_once("=/usr/bin/forebay ") else {
+            continue;
+        };
+        let command = command.replace("/etc/forebay", packaging);
+        // A check has an end; what serves is asked for its help, behind arguments that it must understand.
+        let is_check = command.starts_with("check ");
+        let arguments = command.split(' ').chain((!is_check).then_some("--help"));
+        let ended = Command::new(PROGRAM).args(arguments).output().unwrap();
+        assert!(ended.status.success(), "{line}: {ended:?}");
+        if is_check {
+            let plan = String::from_utf8(ended.stdout).unwrap();
+            assert!(plan.contains("reports: shop at 127.0.0.1:5432"), "{plan}");
+        }
+        commands += 1;
+    }
+    assert_eq!(commands, 3, "ExecStartPre, ExecStart and ExecReload");
+}
