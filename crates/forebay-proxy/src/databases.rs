@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use forebay_pg_link::ConnectError;
+use forebay_pg_link::config::Host;
 use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Verdict};
 use forebay_pg_wire::error::WireError;
 use parking_lot::RwLock;
 use tokio::task::JoinSet;
 
+use crate::cap::Cap;
 use crate::pool::{Pool, Stats};
 use crate::upstream::{Upstream, UpstreamOptions};
 
@@ -30,18 +32,61 @@ struct Known {
     other: Option<Arc<Upstream>>,
     /// Nobody finds them any more, and some may still be there.
     left: Vec<Arc<Upstream>>,
+    caps: Caps,
+}
+
+/// How many connections each server is given, by its hosts.
+#[derive(Debug, Default)]
+struct Caps {
+    max: Option<usize>,
+    by_hosts: Vec<(Vec<Host>, Arc<Cap>)>,
+}
+
+impl Caps {
+    fn of(&mut self, options: &UpstreamOptions) -> Arc<Cap> {
+        let hosts = &options.config.hosts;
+        if let Some((_, cap)) = self.by_hosts.iter().find(|(known, _)| known == hosts) {
+            return Arc::clone(cap);
+        }
+        let cap = Arc::new(Cap::new(self.max));
+        self.by_hosts.push((hosts.clone(), Arc::clone(&cap)));
+        cap
+    }
+
+    /// From now on so many each. Of servers that nobody leads to any more none is kept.
+    fn change(&mut self, max: Option<usize>) {
+        self.max = max;
+        self.by_hosts.retain(|(_, cap)| Arc::strong_count(cap) > 1);
+        for (_, cap) in &self.by_hosts {
+            cap.resize(max);
+        }
+    }
 }
 
 impl Databases {
-    /// These, and what all other names lead to. Connects to nothing yet.
-    pub fn new(named: impl IntoIterator<Item = (String, UpstreamOptions)>, other: Option<UpstreamOptions>) -> Self {
-        let upstream = |options| Arc::new(Upstream::new(options));
+    /// These, and what all other names lead to; each server is given so many connections, of all users and databases. Connects to nothing yet.
+    pub fn new(
+        named: impl IntoIterator<Item = (String, UpstreamOptions)>,
+        other: Option<UpstreamOptions>,
+        max_connections: Option<usize>,
+    ) -> Self {
+        let mut caps = Caps {
+            max: max_connections,
+            by_hosts: Vec::new(),
+        };
+        let mut upstream = |options| {
+            let cap = caps.of(&options);
+            Arc::new(Upstream::new(options, cap))
+        };
         let named = named.into_iter();
+        let named = named.map(|(name, options)| (name, upstream(options))).collect();
+        let other = other.map(&mut upstream);
         Self {
             known: RwLock::new(Known {
-                named: named.map(|(name, options)| (name, upstream(options))).collect(),
-                other: other.map(upstream),
+                named,
+                other,
                 left: Vec::new(),
+                caps,
             }),
         }
     }
@@ -55,20 +100,24 @@ impl Databases {
         &self,
         named: impl IntoIterator<Item = (String, UpstreamOptions)>,
         other: Option<UpstreamOptions>,
+        max_connections: Option<usize>,
     ) -> Result<(), ConnectError> {
         let named: Vec<(String, UpstreamOptions)> = named.into_iter().collect();
         named.iter().try_for_each(|(_, options)| options.check())?;
         other.as_ref().map_or(Ok(()), UpstreamOptions::check)?;
         let mut known = self.known.write();
+        known.caps.change(max_connections);
         let mut before = std::mem::take(&mut known.named);
         for (name, options) in named {
-            let upstream = changed(before.remove(&name), options);
+            let cap = known.caps.of(&options);
+            let upstream = changed(before.remove(&name), options, &cap);
             known.named.insert(name, upstream);
         }
         let other_before = known.other.take();
         let left = match other {
             Some(options) => {
-                known.other = Some(changed(other_before, options));
+                let cap = known.caps.of(&options);
+                known.other = Some(changed(other_before, options, &cap));
                 None
             }
             None => other_before,
@@ -174,11 +223,11 @@ impl Databases {
 }
 
 /// What was there before, as this says now, or one that is new.
-fn changed(before: Option<Arc<Upstream>>, options: UpstreamOptions) -> Arc<Upstream> {
+fn changed(before: Option<Arc<Upstream>>, options: UpstreamOptions, cap: &Arc<Cap>) -> Arc<Upstream> {
     let Some(upstream) = before else {
-        return Arc::new(Upstream::new(options));
+        return Arc::new(Upstream::new(options, Arc::clone(cap)));
     };
-    if let Err(error) = upstream.change(options) {
+    if let Err(error) = upstream.change(options, cap) {
         // They could be used a moment ago.
         tracing::warn!(%error, "a database stays as it was");
     }

@@ -14,6 +14,7 @@
 //! - [`Clients`]: who is connected, may cancel what, and is told to go
 
 mod beginning;
+mod cap;
 mod client;
 mod clients;
 mod console;

@@ -45,6 +45,8 @@ struct State<T: OfKind> {
 #[derive(Debug)]
 struct Waiting<T: OfKind> {
     kind: T::Kind,
+    /// It has a place, and waits for what is lent alone.
+    has_place: bool,
     since: Instant,
     grant: oneshot::Sender<Grant<T>>,
 }
@@ -92,7 +94,8 @@ impl<T: OfKind> State<T> {
     fn fill(&mut self, places: &Arc<Places<T>>) {
         while self.taken < self.max
             && !self.is_closed
-            && let Some(waiting) = self.waiting.pop_front()
+            && let Some(at) = self.waiting.iter().position(|waiting| !waiting.has_place)
+            && let Some(waiting) = self.waiting.remove(at)
         {
             let place = Place {
                 places: Arc::downgrade(places),
@@ -147,9 +150,40 @@ impl<T: OfKind> Places<T> {
             }
             let (grant, granted) = oneshot::channel();
             let since = Instant::now();
-            state.waiting.push_back(Waiting { kind, since, grant });
+            let has_place = false;
+            state.waiting.push_back(Waiting {
+                kind,
+                has_place,
+                since,
+                grant,
+            });
             return Claim::Wait(granted);
         }
+    }
+
+    /// What is lent next, for somebody who has a place and may find nothing to put there.
+    pub(crate) fn wait_for_lent(&self, kind: T::Kind) -> oneshot::Receiver<Grant<T>> {
+        let (grant, granted) = oneshot::channel();
+        let mut state = self.state.lock();
+        match state.idle.iter().rposition(|idle| idle.is_of(&kind)) {
+            Some(at) => {
+                let lent = state.idle.remove(at);
+                drop(state);
+                // The receiver is here.
+                drop(grant.send(Grant::Lent(lent)));
+            }
+            None => {
+                let since = Instant::now();
+                let has_place = true;
+                state.waiting.push_back(Waiting {
+                    kind,
+                    has_place,
+                    since,
+                    grant,
+                });
+            }
+        }
+        granted
     }
 
     /// To whoever waits, or to be idle.
@@ -181,6 +215,17 @@ impl<T: OfKind> Places<T> {
                 Err(Grant::Place(_)) => unreachable!("no place was sent"),
             }
         }
+    }
+
+    /// What this says of the one that has been idle longest, if one is.
+    pub(crate) fn longest_idle<R>(&self, of: impl FnOnce(&T) -> R) -> Option<R> {
+        self.state.lock().idle.first().map(of)
+    }
+
+    /// Takes the one out that has been idle longest.
+    pub(crate) fn take_longest_idle(&self) -> Option<T> {
+        let mut state = self.state.lock();
+        (!state.idle.is_empty()).then(|| state.idle.remove(0))
     }
 
     /// Takes those out that are idle and of which this says so.
@@ -235,11 +280,11 @@ impl<T: OfKind> Places<T> {
         !self.state.lock().waiting.is_empty()
     }
 
-    /// How long the first of those who wait has waited.
-    pub(crate) fn longest_wait(&self) -> Duration {
+    /// How long the first of those who wait has waited, of those whose kind is one of these; none if nobody does.
+    pub(crate) fn longest_wait(&self, is_asked: impl Fn(&T::Kind) -> bool) -> Option<Duration> {
         let state = self.state.lock();
-        let mut waiting = state.waiting.iter().filter(|waiting| !waiting.grant.is_closed());
-        waiting.next().map_or(Duration::ZERO, |first| first.since.elapsed())
+        let waits = |waiting: &&Waiting<T>| !waiting.grant.is_closed() && is_asked(&waiting.kind);
+        state.waiting.iter().find(waits).map(|first| first.since.elapsed())
     }
 
     /// How many places are taken, how many of what is lent are idle, and how many wait, without those who have gone.

@@ -4,14 +4,17 @@
 //! many wait, is told so. A connection that the server has closed meanwhile is not lent, nor one that was made before the pool was
 //! changed to another server or renewed. Knows no client.
 
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::{ConnectError, Connector, Link};
 use parking_lot::{Mutex, RwLock};
 
 use crate::beginning::Beginning;
+use crate::cap::{Cap, Holder, Permit};
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::lent::Lent;
@@ -95,6 +98,8 @@ pub(crate) enum Unavailable {
 /// The connections of one user to one database.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    /// What tells it from all others.
+    number: u64,
     user: String,
     credentials: Arc<Credentials>,
     terms: RwLock<Terms>,
@@ -111,11 +116,29 @@ pub(crate) struct Pool {
     welcomes: Mutex<Vec<(Beginning, Arc<Reported>)>>,
 }
 
+/// What somebody gets who has a place for a connection.
+enum Right {
+    /// The right to make one.
+    Permit(Permit),
+    /// One that is there.
+    Lent(Box<Server>),
+}
+
+/// What is there at once, if anything is.
+fn now_or_never<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
 /// How connections are made and kept.
 #[derive(Debug)]
 struct Terms {
     connector: Arc<Connector>,
     limits: Limits,
+    /// Of the server, which other pools are of, too.
+    cap: Arc<Cap>,
 }
 
 impl Pool {
@@ -124,14 +147,18 @@ impl Pool {
         credentials: Arc<Credentials>,
         effects: Arc<Effects>,
         limits: &Limits,
+        cap: Arc<Cap>,
     ) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
+            number: LAST.fetch_add(1, Ordering::Relaxed),
             user: connector.user().to_owned(),
             credentials,
             places: Places::new(limits.max_connections, limits.max_waiting),
             terms: RwLock::new(Terms {
                 connector: Arc::new(connector),
                 limits: limits.clone(),
+                cap,
             }),
             generation: AtomicU64::new(0),
             statements: Statements::default(),
@@ -143,11 +170,12 @@ impl Pool {
     }
 
     /// From now on connections are made like this, and there are so many.
-    pub(crate) fn change(&self, connector: Connector, limits: &Limits) {
+    pub(crate) fn change(&self, connector: Connector, limits: &Limits, cap: Arc<Cap>) {
         {
             let mut terms = self.terms.write();
             terms.connector = Arc::new(connector);
             terms.limits = limits.clone();
+            terms.cap = cap;
         }
         for server in self.places.resize(limits.max_connections, limits.max_waiting) {
             server.say_farewell();
@@ -247,13 +275,55 @@ impl Pool {
                 Grant::Place(place) => {
                     // What it is made by is that of this number, or newer.
                     let generation = self.generation.load(Ordering::Acquire);
+                    let permit = match self.permit(beginning).await? {
+                        Right::Permit(permit) => permit,
+                        // What somebody else has given back meanwhile does as well.
+                        Right::Lent(mut server) => {
+                            drop(place);
+                            server.look();
+                            if server.is_clean() && self.is_of_now(&server) {
+                                server.lent.again();
+                                return Ok(server);
+                            }
+                            continue;
+                        }
+                    };
                     let link = self.connect(beginning).await?;
-                    let server = Box::new(Server::new(link, beginning.clone(), generation, place));
+                    let server = Box::new(Server::new(link, beginning.clone(), generation, (place, permit)));
                     self.note(&server);
                     return Ok(server);
                 }
             }
         }
+    }
+
+    /// The right to one more connection of the server, or a connection that somebody gives back before there is one.
+    async fn permit(&self, beginning: &Beginning) -> Result<Right, Unavailable> {
+        let (cap, max_wait) = {
+            let terms = self.terms.read();
+            (Arc::clone(&terms.cap), terms.limits.max_wait)
+        };
+        let mut permit = pin!(cap.acquire(self.number));
+        // Most have one at once.
+        if let Some(permit) = now_or_never(permit.as_mut()) {
+            return Ok(Right::Permit(permit));
+        }
+        let mut lent = self.places.wait_for_lent(beginning.clone());
+        let either = async {
+            tokio::select! {
+                biased;
+                Ok(Grant::Lent(server)) = &mut lent => Right::Lent(server),
+                permit = permit => Right::Permit(permit),
+            }
+        };
+        tokio::time::timeout(max_wait, either).await.map_err(|_| {
+            let Stats { open, waiting, .. } = self.stats();
+            Unavailable::Waited {
+                waited: max_wait,
+                open,
+                waiting,
+            }
+        })
     }
 
     /// A connection is made.
@@ -284,7 +354,7 @@ impl Pool {
 
     /// How long the first of those who wait has waited.
     pub(crate) fn longest_wait(&self) -> Duration {
-        self.places.longest_wait()
+        self.places.longest_wait(|_| true).unwrap_or_default()
     }
 
     /// Connects as the user that the pool is of, by what proves it now.
@@ -305,10 +375,23 @@ impl Pool {
     /// Takes a connection back; one that is not clean is closed.
     pub(crate) fn release(&self, mut server: Box<Server>) {
         server.shown.give_back(server.prepared.count());
-        let lifetime = self.terms.read().limits.lifetime;
-        if server.is_clean() && !server.is_used_up && self.is_of_now(&server) && server.since.elapsed() < lifetime {
+        let (lifetime, cap) = {
+            let terms = self.terms.read();
+            (terms.limits.lifetime, Arc::clone(&terms.cap))
+        };
+        // A client of another pool has waited for the server's next connection, and for longer than any of this one.
+        let is_wanted_elsewhere = || {
+            let elsewhere = cap.longest_wait_beside(self.number);
+            elsewhere.is_some_and(|longest| longest >= self.longest_wait())
+        };
+        let is_good = server.is_clean() && !server.is_used_up && self.is_of_now(&server);
+        if is_good && server.since.elapsed() < lifetime && !is_wanted_elsewhere() {
             server.idle_since = Instant::now();
             self.places.give_back(server);
+            // Who has come to wait meanwhile has not seen it idle.
+            if is_wanted_elsewhere() {
+                self.close_idle();
+            }
         }
     }
 
@@ -337,5 +420,17 @@ impl Pool {
     /// Whether somebody waits.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.places.is_waited_for()
+    }
+}
+
+impl Holder for Pool {
+    fn idle_for(&self) -> Option<Duration> {
+        self.places.longest_idle(|server| server.idle_since.elapsed())
+    }
+
+    fn close_idle(&self) {
+        if let Some(server) = self.places.take_longest_idle() {
+            server.say_farewell();
+        }
     }
 }

@@ -17,6 +17,7 @@ use forebay_stream::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::beginning::Beginning;
+use crate::cap::Permit;
 use crate::clients::Target;
 use crate::frames;
 use crate::lent::Lent;
@@ -135,6 +136,7 @@ pub(crate) struct Server {
     /// What others are shown of it.
     pub(crate) shown: Arc<Shown>,
     _place: Place<Box<Server>>,
+    _permit: Permit,
 }
 
 impl OfKind for Box<Server> {
@@ -146,7 +148,12 @@ impl OfKind for Box<Server> {
 }
 
 impl Server {
-    pub(crate) fn new(link: Link, beginning: Beginning, generation: u64, place: Place<Box<Self>>) -> Self {
+    pub(crate) fn new(
+        link: Link,
+        beginning: Beginning,
+        generation: u64,
+        (place, permit): (Place<Box<Self>>, Permit),
+    ) -> Self {
         let parts = link.into_parts();
         let reported = parts.parameters.into_iter();
         let reported: Reported = reported.map(|(name, value)| (name.into(), value.into())).collect();
@@ -182,6 +189,7 @@ impl Server {
             is_used_up: false,
             generation,
             _place: place,
+            _permit: permit,
         }
     }
 

@@ -15,6 +15,7 @@ use forebay_pg_wire::verifier::Verifier;
 use parking_lot::{Mutex, RwLock};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::cap::{Cap, Holder};
 use crate::credentials::Credentials;
 use crate::effects::Effects;
 use crate::pool::{Limits, Pool, Stats};
@@ -52,7 +53,8 @@ impl UpstreamOptions {
     /// # Errors
     /// [`ConnectError::Tls`] where files of certificates cannot be used.
     pub fn check(&self) -> Result<(), ConnectError> {
-        Connector::new(UpstreamSettings::new(self.clone()).config_of("nobody", "none")).map(drop)
+        Connector::new(UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None))).config_of("nobody", "none"))
+            .map(drop)
     }
 }
 
@@ -100,15 +102,17 @@ pub(crate) struct UpstreamSettings {
     pub(crate) options: UpstreamOptions,
     /// What proves the user that is named in the options.
     own: Option<(String, Verifier)>,
+    cap: Arc<Cap>,
 }
 
 impl UpstreamSettings {
-    fn new(options: UpstreamOptions) -> Self {
+    fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Self {
         let config = &options.config;
         let own = config.user.as_ref().zip(config.password.as_ref());
         Self {
             own: own.map(|(user, password)| (user.clone(), Verifier::from_password(&password.0))),
             options,
+            cap,
         }
     }
 
@@ -132,11 +136,16 @@ impl UpstreamSettings {
     }
 }
 
+fn as_holder(pool: &Arc<Pool>) -> Weak<dyn Holder> {
+    let pool: Weak<Pool> = Arc::downgrade(pool);
+    pool
+}
+
 impl Upstream {
     /// Connects to nothing yet.
-    pub(crate) fn new(options: UpstreamOptions) -> Self {
+    pub(crate) fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Self {
         Self {
-            settings: RwLock::new(Arc::new(UpstreamSettings::new(options))),
+            settings: RwLock::new(Arc::new(UpstreamSettings::new(options, cap))),
             credentials: Arc::default(),
             pools: Mutex::default(),
             effects: Mutex::default(),
@@ -149,9 +158,9 @@ impl Upstream {
     }
 
     /// From now on this is said of it; files of certificates are read anew in any case.
-    pub(crate) fn change(&self, options: UpstreamOptions) -> Result<(), ConnectError> {
+    pub(crate) fn change(&self, options: UpstreamOptions, cap: &Arc<Cap>) -> Result<(), ConnectError> {
         let before = self.settings();
-        let settings = Arc::new(UpstreamSettings::new(options));
+        let settings = Arc::new(UpstreamSettings::new(options, Arc::clone(cap)));
         let is_elsewhere = (&before.options.config, &before.options.database)
             != (&settings.options.config, &settings.options.database);
         // Under the lock no pool is made by what was said before.
@@ -163,7 +172,10 @@ impl Upstream {
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
         for (pool, connector) in connectors {
-            pool.change(connector, &settings.options.limits);
+            pool.change(connector, &settings.options.limits, Arc::clone(cap));
+            if !Arc::ptr_eq(&before.cap, cap) {
+                cap.add(as_holder(pool));
+            }
             if is_elsewhere {
                 pool.renew();
             }
@@ -237,7 +249,9 @@ impl Upstream {
             Arc::clone(&self.credentials),
             self.effects(database),
             &settings.options.limits,
+            Arc::clone(&settings.cap),
         ));
+        settings.cap.add(as_holder(&pool));
         if pools.are_paused(database) {
             pool.pause();
         }

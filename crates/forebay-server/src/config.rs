@@ -132,6 +132,11 @@ pub struct Settings {
     #[arg(long, value_name = "COUNT")]
     pub max_server_connections: Option<usize>,
 
+    /// With --upstream: most connections to one server, of all users and databases together; one that is idle elsewhere makes room
+    /// [default: none]
+    #[arg(long, value_name = "COUNT")]
+    pub max_upstream_connections: Option<usize>,
+
     /// With --upstream: most clients that wait for a connection of one user at one database; the next is refused with 53300
     /// [default: 10000]
     #[arg(long, value_name = "COUNT")]
@@ -407,7 +412,7 @@ impl Settings {
 
     /// These options, others where they say nothing, and the defaults.
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
-        let given = over!(self, file, config upstream max_server_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
+        let given = over!(self, file, config upstream max_server_connections max_upstream_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
             server_lifetime trust_loopback admin_users
             database listen socket_folder http users insecure tls_certificate tls_key require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout

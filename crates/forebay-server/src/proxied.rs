@@ -40,7 +40,7 @@ impl Proxied {
     /// Connects to nothing yet.
     pub(crate) fn new(options: &ProxyOptions, phase: watch::Receiver<Phase>) -> Self {
         let (named, other) = upstreams(options);
-        let databases = Arc::new(Databases::new(named, other));
+        let databases = Arc::new(Databases::new(named, other, options.max_upstream_connections));
         let clients = Arc::<Clients>::default();
         tokio::spawn(sweep(Arc::downgrade(&databases)));
         tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
@@ -56,7 +56,7 @@ impl Proxied {
     /// From now on it is a proxy of these; who is connected stays.
     pub(crate) fn change(&self, options: &ProxyOptions) -> Result<(), ConnectError> {
         let (named, other) = upstreams(options);
-        self.databases.change(named, other)?;
+        self.databases.change(named, other, options.max_upstream_connections)?;
         *self.admins.write() = options.admins.clone();
         Ok(())
     }

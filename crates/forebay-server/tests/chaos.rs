@@ -101,12 +101,27 @@ fn play(server: &Postgres, proxy: &Forebay, seed: u64, is_stormy: bool) -> u64 {
         }
         joined.into_iter().map(|life| life.unwrap()).collect()
     });
-    let mut straight = at(server.address());
+    let mut straight = recovered(server);
     for life in &lives {
         life.fates.check(&mut straight, life.number);
     }
     nothing_is_left(&mut straight, proxy);
     lives.iter().map(|life| life.done).sum()
+}
+
+/// A connection to the server itself, which may still be getting over its last crash.
+fn recovered(server: &Postgres) -> Client {
+    let world = World {
+        address: server.address(),
+        is_stormy: true,
+    };
+    let begun = Instant::now();
+    loop {
+        if let Ok(client) = world.connect(&[("user", "postgres"), ("database", "postgres")]) {
+            return client;
+        }
+        assert!(begun.elapsed() < client::PATIENCE, "{}", server.output());
+    }
 }
 
 /// Cuts server connections, and now and then has the server crash: how often.

@@ -5,6 +5,8 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "proxy/caps.rs"]
+mod caps;
 #[path = "proxy/console.rs"]
 mod console;
 #[path = "proxy/databases.rs"]

@@ -19,7 +19,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
         ..Limits::default()
     };
     let config = format!("postgresql://{upstream}?sslmode=disable").parse().unwrap();
-    let databases = Arc::new(Databases::new([], Some(UpstreamOptions::new(config, limits))));
+    let databases = Arc::new(Databases::new([], Some(UpstreamOptions::new(config, limits)), None));
     let (told, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -148,6 +148,8 @@ pub struct ProxyOptions {
     pub trusts_loopback: bool,
     /// Who may use the console.
     pub admins: Admins,
+    /// Most connections to one server.
+    pub max_upstream_connections: Option<usize>,
 }
 
 impl ProxyOptions {

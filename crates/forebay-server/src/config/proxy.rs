@@ -16,6 +16,7 @@ impl Settings {
     pub(super) fn proxy(&self) -> Result<Option<ProxyOptions>, OptionsError> {
         let of_the_proxy = [
             ("max_server_connections", self.max_server_connections.is_some()),
+            ("max_upstream_connections", self.max_upstream_connections.is_some()),
             ("max_waiting", self.max_waiting.is_some()),
             ("pool_mode", self.pool_mode.is_some()),
             ("server_wait_timeout", self.server_wait_timeout.is_some()),
@@ -63,6 +64,12 @@ impl Settings {
         }
         let limits = self.limits(&Limits::default());
         check(&limits, None)?;
+        if self.max_upstream_connections == Some(0) {
+            return Err(value(
+                "max_upstream_connections",
+                "must not be 0: nobody could be served",
+            ));
+        }
         let upstream = match &self.upstream {
             Some(url) => Some(UpstreamSettings {
                 config: config(url, "upstream", None)?,
@@ -90,6 +97,7 @@ impl Settings {
             upstream,
             trusts_loopback: self.trust_loopback.unwrap_or(false),
             admins: self.admin_users.clone().unwrap_or_default(),
+            max_upstream_connections: self.max_upstream_connections,
         }))
     }
 

@@ -67,9 +67,10 @@ const OF_THE_DATABASE: [(&str, &str); 12] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 9] = [
+const OF_THE_PROXY: [(&str, &str); 10] = [
     ("upstream", "postgresql://127.0.0.1/app"),
     ("max_server_connections", "3"),
+    ("max_upstream_connections", "9"),
     ("max_waiting", "7"),
     ("pool_mode", "session"),
     ("server_wait_timeout", "5s"),
@@ -291,8 +292,8 @@ fn every_option_says_its_true_default() {
         }
     }
     assert!(
-        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 1,
-        "all but users"
+        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 2,
+        "all but what has no default"
     );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
     assert_eq!(of(&given), Options::default());

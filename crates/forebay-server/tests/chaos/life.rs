@@ -218,10 +218,11 @@ impl Life {
 
     fn sets(&mut self, client: &mut Client, session: &mut Session) -> Result<(), Lost> {
         if self.rng.random_ratio(1, 2) {
+            // An odd number of kilobytes is shown as one.
             let (name, value) = match self.rng.random_range(0..3) {
                 0 => (
                     "work_mem",
-                    format!("{}kB", 64 + self.number * 10 + self.rng.random_range(0..10)),
+                    format!("{}kB", 65 + self.number * 20 + 2 * self.rng.random_range(0..10)),
                 ),
                 1 => ("application_name", self.own()),
                 _ => ("app.me", self.own()),
