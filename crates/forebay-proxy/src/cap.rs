@@ -3,6 +3,7 @@
 //! Promises: there are never more than the cap; who waits longest for one is served next, if another pool has one that is idle by that. Knows no
 //! user and no database.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -40,6 +41,26 @@ pub(crate) type Permit = Place<Right>;
 pub(crate) struct Cap {
     places: Arc<Places<Right>>,
     holders: Mutex<Vec<Weak<dyn Holder>>>,
+    /// How many wait, for those who only want to know that nobody does.
+    waiting: AtomicUsize,
+    /// It was resized, and is not yet known to be within its bounds.
+    may_be_over: AtomicBool,
+}
+
+/// Counts somebody who waits, until it is dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn count(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::AcqRel);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Cap {
@@ -48,12 +69,28 @@ impl Cap {
         Self {
             places: Places::new(max.unwrap_or(usize::MAX), usize::MAX),
             holders: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            may_be_over: AtomicBool::new(false),
         }
     }
 
-    /// From now on so many.
+    /// From now on so many: those that are too many are closed, the others of them when they come back.
     pub(crate) fn resize(&self, max: Option<usize>) {
         drop(self.places.resize(max.unwrap_or(usize::MAX), usize::MAX));
+        self.may_be_over.store(true, Ordering::Release);
+        while self.is_over() && self.make_room() {}
+    }
+
+    /// Whether there are more than there may be, since it was resized.
+    pub(crate) fn is_over(&self) -> bool {
+        if !self.may_be_over.load(Ordering::Acquire) {
+            return false;
+        }
+        // Taken back before it is looked: whoever resizes it meanwhile is seen by the one or the other.
+        self.may_be_over.store(false, Ordering::Release);
+        let is_over = self.places.are_too_many();
+        self.may_be_over.fetch_or(is_over, Ordering::AcqRel);
+        is_over
     }
 
     /// Somebody who has connections of it from now on.
@@ -72,7 +109,9 @@ impl Cap {
             match self.places.claim(holder, |_| false) {
                 Claim::Granted(Grant::Place(permit)) => return permit,
                 Claim::Wait(granted) => {
-                    self.make_room();
+                    // Before it is looked for what is idle: whoever gives something back behind that look sees this.
+                    let _waits = Waits::count(&self.waiting);
+                    let _whether_there_was_some = self.make_room();
                     if let Ok(Grant::Place(permit)) = granted.await {
                         return permit;
                     }
@@ -84,16 +123,23 @@ impl Cap {
         }
     }
 
-    fn make_room(&self) {
+    /// False if there is nothing idle.
+    fn make_room(&self) -> bool {
         let holders: Vec<Arc<dyn Holder>> = self.holders.lock().iter().filter_map(Weak::upgrade).collect();
         let idle = holders.iter().filter_map(|holder| Some((holder.idle_for()?, holder)));
-        if let Some((_, holder)) = idle.max_by_key(|(idle_for, _)| *idle_for) {
+        let longest = idle.max_by_key(|(idle_for, _)| *idle_for);
+        longest.is_some_and(|(_, holder)| {
             holder.close_idle();
-        }
+            true
+        })
     }
 
     /// How long the first of other holders that wait has waited; none if none does.
     pub(crate) fn longest_wait_beside(&self, holder: u64) -> Option<Duration> {
+        // Asked behind each transaction.
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return None;
+        }
         self.places.longest_wait(|waiting| *waiting != holder)
     }
 }

@@ -242,6 +242,12 @@ impl<T: OfKind> Places<T> {
         state.idle.drain(..too_many).collect()
     }
 
+    /// Whether more places are taken than there are since they were [fewer](Self::resize).
+    pub(crate) fn are_too_many(&self) -> bool {
+        let state = self.state.lock();
+        state.taken > state.max
+    }
+
     /// Lends nothing until it is [opened](Self::open); gives what is idle.
     pub(crate) fn close(&self) -> Vec<T> {
         let mut state = self.state.lock();

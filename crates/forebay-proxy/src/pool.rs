@@ -375,17 +375,14 @@ impl Pool {
     /// Takes a connection back; one that is not clean is closed.
     pub(crate) fn release(&self, mut server: Box<Server>) {
         server.shown.give_back(server.prepared.count());
-        let (lifetime, cap) = {
-            let terms = self.terms.read();
-            (terms.limits.lifetime, Arc::clone(&terms.cap))
-        };
+        let terms = self.terms.read();
         // A client of another pool has waited for the server's next connection, and for longer than any of this one.
         let is_wanted_elsewhere = || {
-            let elsewhere = cap.longest_wait_beside(self.number);
+            let elsewhere = terms.cap.longest_wait_beside(self.number);
             elsewhere.is_some_and(|longest| longest >= self.longest_wait())
         };
-        let is_good = server.is_clean() && !server.is_used_up && self.is_of_now(&server);
-        if is_good && server.since.elapsed() < lifetime && !is_wanted_elsewhere() {
+        let is_good = server.is_clean() && !server.is_used_up && self.is_of_now(&server) && !terms.cap.is_over();
+        if is_good && server.since.elapsed() < terms.limits.lifetime && !is_wanted_elsewhere() {
             server.idle_since = Instant::now();
             self.places.give_back(server);
             // Who has come to wait meanwhile has not seen it idle.

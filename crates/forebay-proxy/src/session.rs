@@ -214,9 +214,18 @@ impl Session {
                 Err(end) => return end,
             }
             entry.set_doing(Doing::Waiting);
-            let mut server = match self.state.pool.acquire(&self.state.beginning, self.state.last).await {
+            let acquired = {
+                let mut acquired = pin!(self.state.pool.acquire(&self.state.beginning, self.state.last));
+                poll_fn(|context| match acquired.as_mut().poll(context) {
+                    // Who drains is still to answer what was asked before.
+                    Poll::Pending if entry.poll_phase(context) == Phase::Stopping => Poll::Ready(Err(End::Stopped)),
+                    polled => polled.map_err(End::from),
+                })
+                .await
+            };
+            let mut server = match acquired {
                 Ok(server) => server,
-                Err(error) => return error.into(),
+                Err(end) => return end,
             };
             self.state.settle_in(&mut server);
             let relayed = poll_fn(|context| {

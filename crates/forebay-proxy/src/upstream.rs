@@ -3,7 +3,7 @@
 //! Promises: clients share a pool only if they are the same user at the same database. What is said of the server may change while
 //! there are clients: they stay, and their next transactions run where it is then.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -78,8 +78,33 @@ pub(crate) struct Upstream {
 #[derive(Debug, Default)]
 struct Pools {
     by_key: HashMap<Key, Arc<Pool>, foldhash::fast::RandomState>,
-    /// Databases of which nothing is lent, also by pools that are made; none for all.
-    paused: HashSet<Option<String>>,
+    paused: Paused,
+}
+
+/// Of which databases nothing is lent, also by pools that are yet to be made: what was said last holds.
+#[derive(Debug, Default)]
+struct Paused {
+    all: bool,
+    /// Of which it was said since it was said of all.
+    by_name: HashMap<String, bool>,
+}
+
+impl Paused {
+    fn set(&mut self, database: Option<&str>, is_paused: bool) {
+        match database {
+            Some(name) => drop(self.by_name.insert(name.to_owned(), is_paused)),
+            None => {
+                *self = Self {
+                    all: is_paused,
+                    by_name: HashMap::new(),
+                }
+            }
+        }
+    }
+
+    fn has(&self, database: &str) -> bool {
+        self.by_name.get(database).copied().unwrap_or(self.all)
+    }
 }
 
 impl Pools {
@@ -89,10 +114,6 @@ impl Pools {
             .iter()
             .filter(move |(key, _)| is_asked(key))
             .map(|(_, pool)| pool)
-    }
-
-    fn are_paused(&self, database: &str) -> bool {
-        !self.paused.is_empty() && (self.paused.contains(&None) || self.paused.contains(&Some(database.to_owned())))
     }
 }
 
@@ -252,7 +273,7 @@ impl Upstream {
             Arc::clone(&settings.cap),
         ));
         settings.cap.add(as_holder(&pool));
-        if pools.are_paused(database) {
+        if pools.paused.has(database) {
             pool.pause();
         }
         pools.by_key.insert(key, Arc::clone(&pool));
@@ -288,7 +309,7 @@ impl Upstream {
     /// Lends nothing of this database, or of any, from now until it is to [go on](Self::resume); whose pools these are.
     pub(crate) fn pause(&self, database: Option<&str>) -> Vec<Arc<Pool>> {
         let mut pools = self.pools.lock();
-        pools.paused.insert(database.map(str::to_owned));
+        pools.paused.set(database, true);
         pools.of(database).for_each(|pool| pool.pause());
         pools.of(database).cloned().collect()
     }
@@ -296,10 +317,7 @@ impl Upstream {
     /// Lends again.
     pub(crate) fn resume(&self, database: Option<&str>) {
         let mut pools = self.pools.lock();
-        match database {
-            Some(name) => drop(pools.paused.remove(&Some(name.to_owned()))),
-            None => pools.paused.clear(),
-        }
+        pools.paused.set(database, false);
         pools.of(database).for_each(|pool| pool.resume());
     }
 

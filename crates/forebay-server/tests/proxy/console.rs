@@ -154,6 +154,13 @@ fn a_pause_of_one_database_is_no_other_ones_and_who_gives_up_waiting_does_not_ta
     assert_eq!(refused.sqlstate(), "53300");
     watching.run("RESUME FOREBAY console_other");
     assert_eq!(at_other().unwrap().ask("SELECT 'served'"), "served");
+    // One of all that pause, also for whom it has no pool yet.
+    watching.run("PAUSE FOREBAY");
+    watching.run("RESUME FOREBAY console_other");
+    let new = Client::connect_with(address, &[("user", "trusted"), ("database", "console_other")]);
+    assert_eq!(new.unwrap().ask("SELECT 'served'"), "served");
+    let elsewhere = as_user(address, "trusted");
+    assert_eq!(elsewhere.unwrap_err().sqlstate(), "53300");
 }
 
 #[test]
@@ -193,6 +200,20 @@ fn who_is_ended_is_told_so_wherever_it_is_and_what_it_ran_is_rolled_back() {
     while straight.ask(runs) != "0" {}
     assert_eq!(straight.ask("SELECT count(*) FROM ended"), "0");
     assert_eq!(admin.query("KILL FOREBAY 2000000000").sqlstate(), "42704");
+    // Also one that waits for a connection.
+    let mut waits = as_user(proxy.address(), "postgres_ended").unwrap();
+    admin.run("PAUSE FOREBAY");
+    waits.send(&query("SELECT 1"));
+    let state = |admin: &mut Client| {
+        row_of(admin, "CLIENTS", 2, "postgres_ended").unwrap()[5]
+            .clone()
+            .unwrap()
+    };
+    while state(&mut admin) != "waiting" {}
+    let number = number_of(&mut admin);
+    assert_eq!(admin.query(&format!("KILL FOREBAY {number}")).tags(), ["KILL"]);
+    assert_eq!(waits.last_words()[0].failure().sqlstate(), "57P01");
+    admin.run("RESUME FOREBAY");
 }
 
 #[test]

@@ -127,8 +127,17 @@ fn databases_come_and_go_and_who_is_there_may_stay() {
 }
 
 #[test]
-fn a_pool_grows_for_those_who_wait_and_shrinks_without_ending_anybody() {
-    let sized = |size| format!("max_server_connections = {size}\n{}", database("shop", "postgres"));
+fn a_pool_grows_and_shrinks() {
+    grows_for_those_who_wait_and_shrinks_without_ending_anybody("max_server_connections");
+}
+
+#[test]
+fn the_cap_of_a_server_grows_and_shrinks() {
+    grows_for_those_who_wait_and_shrinks_without_ending_anybody("max_upstream_connections");
+}
+
+fn grows_for_those_who_wait_and_shrinks_without_ending_anybody(option: &str) {
+    let sized = |size| format!("{option} = {size}\n{}", database("shop", "postgres"));
     let mut reloadable = Reloadable::start(&sized(1), &[]);
     let mut first = reloadable.at("shop").unwrap();
     let mut second = reloadable.at("shop").unwrap();
