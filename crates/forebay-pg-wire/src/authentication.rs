@@ -1,22 +1,17 @@
-//! Who the client is: trust when there are no users, SCRAM-SHA-256 when there are, or as somebody else says: a [`Gate`].
+//! Who the client is, as a [`Gate`] wants it shown: not at all, by a proof of its password, or by the password.
 //!
 //! Promises:
 //!
-//! - Without a users file everyone is let in under the name they give (the configuration refuses that beyond loopback).
-//! - With one, only a client that proves a user's password is let in. A name that is nobody's is indistinguishable from a wrong
-//!   password: the same messages, a salt that stays the same, the same error at the end (28P01).
+//! - Nobody is let in but as the gate says. What proves a password is SCRAM-SHA-256 where what is stored of it allows that, else md5.
 //! - A gate may ask for the password in clear. That goes over TLS or stays on this machine, or is not asked for.
 //! - Over TLS the proof can be bound to the server's certificate (SCRAM-SHA-256-PLUS), and a stripped offer is noticed.
 //!
 //! Does not know: what a user may do, how long all this may take ([`super::startup`] bounds it).
 
-use std::collections::HashMap;
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use pgwire::api::auth::sasl::scram::{ScramSecret, ScramServerAuth, gen_salted_password};
+use pgwire::api::auth::sasl::scram::{ScramSecret, ScramServerAuth};
 use pgwire::error::PgWireError;
 use pgwire::messages::startup::Authentication;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -24,32 +19,18 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use super::backend;
 use super::error::{WireError, sqlstate};
 use super::frontend::{FrameError, FrameReader, Frontend};
+use super::gate::{Applicant, Demand, Gate, Trust};
 use super::tls::Tls;
-use super::verifier::{ClientKeys, ITERATIONS, Verifier};
+use super::verifier::{Md5Hash, Proof, StoredPassword, Verifier};
 
 const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
-/// Decides who may enter.
+/// Has clients show who they are.
 #[derive(Debug)]
 pub struct Authenticator {
-    kind: Kind,
+    gate: Arc<dyn Gate>,
     channels: Channels,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Trust,
-    Users(Users),
-    Gate(Arc<dyn Gate>),
-}
-
-#[derive(Debug)]
-struct Users {
-    verifiers: HashMap<String, Verifier>,
-    /// What the salts of unknown names are made from. Secret, and the same after a restart: a salt that changed would give itself away.
-    decoy_key: Vec<u8>,
-    decoy_iterations: u32,
 }
 
 /// What a proof can be bound to.
@@ -59,49 +40,6 @@ struct Channels {
     plain: ScramServerAuth,
     /// With TLS: knows the certificate.
     bound: Option<ScramServerAuth>,
-}
-
-/// Where a client comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// From this machine: nobody else has seen what it sends.
-    Here,
-    /// From anywhere.
-    Elsewhere,
-}
-
-/// Who wants to enter.
-#[derive(Debug, Clone, Copy)]
-pub struct Applicant<'a> {
-    /// The name it gives.
-    pub user: &'a str,
-    /// The database it wants to.
-    pub database: &'a str,
-    /// Where it comes from.
-    pub origin: Origin,
-}
-
-/// What an applicant is to show.
-#[derive(Debug)]
-pub enum Demand {
-    /// Nothing: it is let in.
-    Nothing,
-    /// The password, which [`Gate::check`] is given.
-    Password,
-    /// By SCRAM that it knows the password of this verifier.
-    Proof(Verifier),
-}
-
-/// What a gate answers, some time.
-pub type Verdict<'a, T> = Pin<Box<dyn Future<Output = Result<T, WireError>> + Send + 'a>>;
-
-/// Who decides elsewhere who may enter: the database behind.
-pub trait Gate: fmt::Debug + Send + Sync {
-    /// What the applicant is to show; an error: it is not let in, whatever it shows.
-    fn demand<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Demand>;
-
-    /// Whether this is the applicant's password.
-    fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()>;
 }
 
 /// Why nobody was let in.
@@ -128,79 +66,70 @@ impl From<std::io::Error> for Denied {
 impl Authenticator {
     /// Everyone, under any name.
     pub fn trust() -> Self {
-        Self {
-            kind: Kind::Trust,
-            channels: Channels::of(None),
-        }
+        Self::new(Arc::new(Trust), None)
     }
 
-    /// These users, by password. With `tls`, connections over it can bind the proof to its certificate. Names that are nobody's are
-    /// answered as the first of them would be, by a salt that stays the same while the first user's password does.
-    pub fn scram(users: impl IntoIterator<Item = (String, Verifier)>, tls: Option<&Tls>) -> Self {
-        let users: Vec<(String, Verifier)> = users.into_iter().collect();
-        let first = users.first().map(|(_, verifier)| verifier);
-        let decoy_key = first.map_or_else(
-            || rand::random::<[u8; 32]>().to_vec(),
-            |verifier| verifier.server_key.clone(),
-        );
-        let decoy_iterations = first.map_or(ITERATIONS, |verifier| verifier.iterations);
+    /// Whom `gate` lets in. With `tls`, connections over it can bind the proof to its certificate.
+    pub fn new(gate: Arc<dyn Gate>, tls: Option<&Tls>) -> Self {
         Self {
-            kind: Kind::Users(Users {
-                verifiers: users.into_iter().collect(),
-                decoy_key,
-                decoy_iterations,
-            }),
-            channels: Channels::of(tls),
-        }
-    }
-
-    /// Whom `gate` lets in. `tls` as in [`scram`](Self::scram).
-    pub fn gate(gate: Arc<dyn Gate>, tls: Option<&Tls>) -> Self {
-        Self {
-            kind: Kind::Gate(gate),
+            gate,
             channels: Channels::of(tls),
         }
     }
 
     /// Leads the client through the authentication. `output` may hold what is to be sent before; at the end it holds AuthenticationOk,
-    /// not yet sent, so that it travels with the greeting that follows. The keys of a password that was proven by SCRAM.
+    /// not yet sent, so that it travels with the greeting that follows. What the client has shown, if that convinces others.
     pub(crate) async fn authenticate<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         frames: &mut FrameReader<S>,
         output: &mut BytesMut,
         applicant: Applicant<'_>,
-        over_tls: bool,
-    ) -> Result<Option<ClientKeys>, Denied> {
-        let keys = match &self.kind {
-            Kind::Trust => None,
-            Kind::Users(users) => {
-                let (verifier, user) = (users.verifier(applicant.user), applicant.user);
-                self.channels.prove(frames, output, user, verifier, over_tls).await?
+    ) -> Result<Option<Proof>, Denied> {
+        let proof = match self.gate.demand(applicant).await? {
+            Demand::Nothing => None,
+            Demand::Proof(StoredPassword::Scram(verifier)) => {
+                self.channels.prove(frames, output, applicant, verifier).await?
             }
-            Kind::Gate(gate) => match gate.demand(applicant).await? {
-                Demand::Nothing => None,
-                Demand::Proof(verifier) => {
-                    let user = applicant.user;
-                    self.channels.prove(frames, output, user, verifier, over_tls).await?
-                }
-                Demand::Password if !over_tls && applicant.origin == Origin::Elsewhere => {
-                    let message =
-                        "the password of the database's user is asked for over TLS only, or from this machine";
-                    return Err(WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
-                        .with_hint("Connect with sslmode=require, or better verify-full.")
-                        .into());
-                }
-                Demand::Password => {
-                    backend::authentication(output, &Authentication::CleartextPassword)?;
-                    let body = response(frames, output).await?;
-                    gate.check(applicant, password(&body)?).await?;
-                    None
-                }
-            },
+            Demand::Proof(StoredPassword::Md5(hash)) => Some(prove_by_md5(frames, output, applicant.user, hash).await?),
+            Demand::Password if !applicant.is_over_tls && !applicant.origin.is_here() => {
+                let message = "the password of the database's user is asked for over TLS only, or from this machine";
+                return Err(WireError::new(sqlstate::INVALID_AUTHORIZATION, message)
+                    .with_hint("Connect with sslmode=require, or better verify-full.")
+                    .into());
+            }
+            Demand::Password => {
+                backend::authentication(output, &Authentication::CleartextPassword)?;
+                let body = response(frames, output).await?;
+                self.gate.check(applicant, password(&body)?).await?;
+                None
+            }
         };
         backend::authentication(output, &Authentication::Ok)?;
-        Ok(keys)
+        Ok(proof)
     }
+}
+
+/// Has the client prove by md5 that it knows the password.
+async fn prove_by_md5<S: AsyncRead + AsyncWrite + Unpin>(
+    frames: &mut FrameReader<S>,
+    output: &mut BytesMut,
+    user: &str,
+    hash: Md5Hash,
+) -> Result<Proof, Denied> {
+    let salt = rand::random::<[u8; 4]>();
+    backend::authentication(output, &Authentication::MD5Password(salt.to_vec()))?;
+    let body = response(frames, output).await?;
+    match password(&body)? == hash.response(salt) {
+        true => Ok(Proof::Md5(hash)),
+        false => Err(wrong_password(user).into()),
+    }
+}
+
+fn wrong_password(user: &str) -> WireError {
+    WireError::new(
+        sqlstate::INVALID_PASSWORD,
+        format!("password authentication failed for user \"{user}\""),
+    )
 }
 
 /// What a PasswordMessage says.
@@ -225,11 +154,11 @@ impl Channels {
         &self,
         frames: &mut FrameReader<S>,
         output: &mut BytesMut,
-        user: &str,
+        applicant: Applicant<'_>,
         verifier: Verifier,
-        over_tls: bool,
-    ) -> Result<Option<ClientKeys>, Denied> {
-        let binding = if over_tls { self.bound.as_ref() } else { None };
+    ) -> Result<Option<Proof>, Denied> {
+        let binding = self.bound.as_ref().filter(|_| applicant.is_over_tls);
+        let user = applicant.user;
         let server = binding.unwrap_or(&self.plain);
         let mut mechanisms = vec![PLAIN.to_owned()];
         if binding.is_some() {
@@ -253,23 +182,7 @@ impl Channels {
             .on_client_final_message(&proof)
             .map_err(|error| denied(user, &error))?;
         backend::authentication(output, &Authentication::SASLFinal(signature.into()))?;
-        Ok(verifier.keys_of(&first, &challenge, &proof))
-    }
-}
-
-impl Users {
-    /// What to check the proof against; for a name that is nobody's, keys that no password has.
-    fn verifier(&self, user: &str) -> Verifier {
-        self.verifiers.get(user).cloned().unwrap_or_else(|| {
-            let salt = gen_salted_password(user, &self.decoy_key, 1)[..16].to_vec();
-            let [stored_key, server_key] = [rand::random::<[u8; 32]>().to_vec(), rand::random::<[u8; 32]>().to_vec()];
-            Verifier {
-                iterations: self.decoy_iterations,
-                salt,
-                stored_key,
-                server_key,
-            }
-        })
+        Ok(verifier.keys_of(&first, &challenge, &proof).map(Proof::Scram))
     }
 }
 
@@ -317,10 +230,7 @@ fn client_first(body: &Bytes, binding: bool) -> Result<Bytes, WireError> {
 
 fn denied(user: &str, error: &PgWireError) -> WireError {
     match error {
-        PgWireError::InvalidPassword(_) => WireError::new(
-            sqlstate::INVALID_PASSWORD,
-            format!("password authentication failed for user \"{user}\""),
-        ),
+        PgWireError::InvalidPassword(_) => wrong_password(user),
         PgWireError::InvalidScramMessage(_) => WireError::protocol("malformed SCRAM message")
             .with_detail("The authentication exchange does not follow RFC 5802."),
         other => WireError::new(

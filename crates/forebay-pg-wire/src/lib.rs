@@ -6,7 +6,8 @@
 //! - [`frontend`]: what clients send, read strictly from frames of bounded length
 //! - [`startup`]: the handshake: TLS, protocol version, parameters, cancel requests
 //! - [`tls`]: how it is encrypted
-//! - [`authentication`]: who the client is (trust, SCRAM-SHA-256, or as somebody else says), by [`verifier`]s of passwords
+//! - [`gate`]: who decides who may enter
+//! - [`authentication`]: who the client is, as a gate wants it shown, by what is [stored](verifier) of passwords
 //! - [`backend`]: what the server sends, written straight into the output buffer
 //! - [`budget`]: the memory budget that long messages of all clients share
 //! - [`phase`]: the server's life, as its sessions see it
@@ -17,6 +18,7 @@ pub mod backend;
 pub mod budget;
 pub mod error;
 pub mod frontend;
+pub mod gate;
 pub mod phase;
 pub mod startup;
 pub mod tls;

@@ -19,12 +19,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use super::authentication::{Applicant, Authenticator, Denied, Origin};
+use super::authentication::{Authenticator, Denied};
 use super::backend;
 use super::error::{Severity, WireError, sqlstate};
 use super::frontend::{FrameReader, SMALL_MESSAGE_BYTES_MAX, invalid_utf8};
-use super::tls::{ALPN, Tls};
-use super::verifier::ClientKeys;
+use super::gate::{Applicant, Origin, Replication};
+use super::tls::{ALPN, Certificate, Tls};
+use super::verifier::Proof;
 
 /// How long a client may take to get in, unless told otherwise.
 pub const START_UP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,6 +42,7 @@ pub struct Handshake {
     authenticator: Authenticator,
     tls: Option<Tls>,
     requires_tls: bool,
+    serves_replication: bool,
     timeout: Duration,
 }
 
@@ -70,14 +72,16 @@ pub struct Client<S> {
     pub frames: FrameReader<Connection<S>>,
     /// What is due and not yet sent: AuthenticationOk, and what the authentication ended with.
     pub output: BytesMut,
-    /// The keys of its password, if it has proven it by SCRAM.
-    pub keys: Option<ClientKeys>,
+    /// What it has shown of its password, if that convinces others.
+    pub proof: Option<Proof>,
     /// Who it is.
     pub user: String,
     /// The database it asked for; its own name if it asked for none.
     pub database: String,
     /// The other parameters (`application_name`, `client_encoding`, `options`, …), as they came.
     pub parameters: Vec<(String, String)>,
+    /// Whether it wants to replicate: then it is no session as others are.
+    pub replication: Replication,
     /// The minor version of protocol 3 that is spoken.
     pub protocol_minor: u16,
 }
@@ -137,6 +141,7 @@ struct Startup {
     user: String,
     database: String,
     parameters: Vec<(String, String)>,
+    replication: Replication,
     unknown_options: Vec<String>,
 }
 
@@ -147,6 +152,7 @@ impl Handshake {
             authenticator,
             tls,
             requires_tls: false,
+            serves_replication: false,
             timeout,
         }
     }
@@ -155,6 +161,13 @@ impl Handshake {
     #[must_use]
     pub fn requiring_tls(mut self, requires_tls: bool) -> Self {
         self.requires_tls = requires_tls;
+        self
+    }
+
+    /// Lets in clients that want to replicate; otherwise they are refused with 0A000.
+    #[must_use]
+    pub fn serving_replication(mut self, serves_replication: bool) -> Self {
+        self.serves_replication = serves_replication;
         self
     }
 
@@ -261,6 +274,10 @@ impl Handshake {
                 Err(error) => return Err(refuse(&mut connection, error).await),
             }
         };
+        if startup.replication != Replication::No && !self.serves_replication {
+            let error = WireError::unsupported("replication is not supported");
+            return Err(refuse(&mut connection, error).await);
+        }
         if let Some(refusal) = refusal {
             return Err(refuse(&mut connection, refusal).await);
         }
@@ -274,8 +291,9 @@ impl Handshake {
         startup: Startup,
         minor: u16,
     ) -> Result<Opening<S>, StartUpError> {
-        let over_tls = connection.is_tls();
-        if self.requires_tls && !over_tls {
+        let is_over_tls = connection.is_tls();
+        let certificate = connection.certificate();
+        if self.requires_tls && !is_over_tls {
             let message = format!(
                 "connection of user \"{}\" is not encrypted, and this server requires TLS",
                 startup.user
@@ -292,6 +310,7 @@ impl Handshake {
             user,
             database,
             parameters,
+            replication,
             unknown_options,
         } = startup;
         let negotiated = if minor > NEWEST_MINOR || !unknown_options.is_empty() {
@@ -304,22 +323,26 @@ impl Handshake {
                 let applicant = Applicant {
                     user: &user,
                     database: &database,
+                    replication,
                     origin,
+                    is_over_tls,
+                    certificate: certificate.as_ref(),
                 };
                 self.authenticator
-                    .authenticate(&mut frames, &mut output, applicant, over_tls)
+                    .authenticate(&mut frames, &mut output, applicant)
                     .await
             }
             Err(error) => Err(Denied::Error(error)),
         };
         match admitted {
-            Ok(keys) => Ok(Opening::Client(Box::new(Client {
+            Ok(proof) => Ok(Opening::Client(Box::new(Client {
                 frames,
                 output,
-                keys,
+                proof,
                 user,
                 database,
                 parameters,
+                replication,
                 protocol_minor,
             }))),
             Err(Denied::Lost(error)) => Err(error.into()),
@@ -376,6 +399,7 @@ async fn read_packet<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Packet, Pac
 fn parse_startup(mut body: Bytes) -> Result<Startup, WireError> {
     let (mut user, mut database) = (None, None);
     let (mut parameters, mut unknown_options) = (Vec::new(), Vec::new());
+    let mut replication = Replication::No;
     loop {
         let name = startup_text(&mut body)?;
         if name.is_empty() {
@@ -385,10 +409,7 @@ fn parse_startup(mut body: Bytes) -> Result<Startup, WireError> {
         match name.as_str() {
             "user" => user = Some(value),
             "database" => database = Some(value),
-            "replication" if !matches!(value.as_str(), "false" | "off" | "no" | "0") => {
-                return Err(WireError::unsupported("replication is not supported"));
-            }
-            "replication" => {}
+            "replication" => replication = parse_replication(&value)?,
             name if name.starts_with("_pq_.") => unknown_options.push(name.to_owned()),
             _ => parameters.push((name, value)),
         }
@@ -412,8 +433,25 @@ fn parse_startup(mut body: Bytes) -> Result<Startup, WireError> {
         user,
         database,
         parameters,
+        replication,
         unknown_options,
     })
+}
+
+/// As PostgreSQL reads it: `database`, or a truth value, of which the beginning does where it is clear.
+fn parse_replication(value: &str) -> Result<Replication, WireError> {
+    let lower = value.to_ascii_lowercase();
+    let begins = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);
+    if value == "database" {
+        Ok(Replication::Logical)
+    } else if begins("true", 1) || begins("yes", 1) || begins("on", 2) || lower == "1" {
+        Ok(Replication::Physical)
+    } else if begins("false", 1) || begins("no", 1) || begins("off", 2) || lower == "0" {
+        Ok(Replication::No)
+    } else {
+        let message = format!("invalid value for parameter \"replication\": \"{value}\"");
+        Err(WireError::new("22023", message).with_hint("Valid values are: \"false\", 0, \"true\", 1, \"database\"."))
+    }
 }
 
 fn startup_text(body: &mut Bytes) -> Result<String, WireError> {
@@ -440,6 +478,14 @@ impl<S> Connection<S> {
     /// Whether it is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    /// What the client has shown of itself.
+    fn certificate(&self) -> Option<Certificate> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => Certificate::of(stream.get_ref().1),
+        }
     }
 
     /// The stream below.

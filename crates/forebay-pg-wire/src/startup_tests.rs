@@ -1,5 +1,6 @@
 //! The handshake against every way to begin a connection, against hostile bytes, and with a real client library.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use tokio::io::DuplexStream;
@@ -12,8 +13,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto::ri
 
 use super::*;
 use crate::backend::TransactionStatus;
-use crate::verifier::Verifier;
+use crate::gate::Users;
+use crate::verifier::{StoredPassword, Verifier};
 
+const ELSEWHERE: Origin = Origin::Address(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn packet(code: u32, body: &[u8]) -> Vec<u8> {
@@ -31,8 +34,14 @@ fn trusting() -> Handshake {
     Handshake::new(Authenticator::trust(), None, PATIENCE)
 }
 
-fn anna() -> [(String, Verifier); 1] {
-    [("anna".to_owned(), Verifier::from_password("correct horse"))]
+fn of_users<const N: usize>(users: [(String, StoredPassword); N], tls: Option<Tls>) -> Handshake {
+    let authenticator = Authenticator::new(Arc::new(Users::new(users)), tls.as_ref());
+    Handshake::new(authenticator, tls, PATIENCE)
+}
+
+fn anna() -> [(String, StoredPassword); 1] {
+    let verifier = Verifier::from_password("correct horse");
+    [("anna".to_owned(), StoredPassword::Scram(verifier))]
 }
 
 /// A certificate for `localhost` that signs itself: for the server, and in PEM.
@@ -53,7 +62,7 @@ async fn run(handshake: &Handshake, bytes: &[u8]) -> (Result<Opening<DuplexStrea
     let (mut client, server) = tokio::io::duplex(1 << 16);
     client.write_all(bytes).await.unwrap();
     client.shutdown().await.unwrap();
-    let mut opening = handshake.run(server, Origin::Elsewhere, None).await;
+    let mut opening = handshake.run(server, ELSEWHERE, None).await;
     let mut answer = Vec::new();
     // So that the answer ends.
     match &mut opening {
@@ -221,7 +230,7 @@ async fn a_refusal_is_told_to_clients_but_not_to_cancel_requests() {
     ] {
         let (mut client, server) = tokio::io::duplex(1 << 16);
         client.write_all(&bytes).await.unwrap();
-        match trusting().run(server, Origin::Elsewhere, Some(full.clone())).await {
+        match trusting().run(server, ELSEWHERE, Some(full.clone())).await {
             Err(StartUpError::Refused(error)) => assert!(!cancels && error.sqlstate == "53300"),
             Ok(Opening::Cancel { .. }) => assert!(cancels),
             other => panic!("{other:?}"),
@@ -247,16 +256,16 @@ async fn half_a_packet_is_waited_for_no_longer_than_the_timeout() {
     client.write_all(&[0, 0, 0]).await.unwrap();
     let started = tokio::time::Instant::now();
     assert!(matches!(
-        trusting().run(server, Origin::Elsewhere, None).await,
+        trusting().run(server, ELSEWHERE, None).await,
         Err(StartUpError::Timeout(_))
     ));
     assert_eq!(started.elapsed().as_secs(), PATIENCE.as_secs());
     // The password, too: the whole start-up counts.
     let (mut client, server) = tokio::io::duplex(1024);
     client.write_all(&packet(version(0), b"user\0anna\0\0")).await.unwrap();
-    let handshake = Handshake::new(Authenticator::scram(anna(), None), None, PATIENCE);
+    let handshake = of_users(anna(), None);
     assert!(matches!(
-        handshake.run(server, Origin::Elsewhere, None).await,
+        handshake.run(server, ELSEWHERE, None).await,
         Err(StartUpError::Timeout(_))
     ));
 }
@@ -271,7 +280,7 @@ async fn serve(handshake: Handshake) -> u16 {
             let (stream, _) = listener.accept().await.unwrap();
             let handshake = Arc::clone(&handshake);
             tokio::spawn(async move {
-                let Ok(Opening::Client(mut client)) = handshake.run(stream, Origin::Elsewhere, None).await else {
+                let Ok(Opening::Client(mut client)) = handshake.run(stream, ELSEWHERE, None).await else {
                     return;
                 };
                 backend::parameter_status(
@@ -300,7 +309,7 @@ fn client_config(port: u16, user: &str, password: &str) -> tokio_postgres::Confi
 async fn a_real_client_gets_in_with_the_right_password_only() {
     // As a file of users keeps it.
     let kept = anna().map(|(name, verifier)| (name, verifier.to_string().parse().unwrap()));
-    let port = serve(Handshake::new(Authenticator::scram(kept, None), None, PATIENCE)).await;
+    let port = serve(of_users(kept, None)).await;
     let right = client_config(port, "anna", "correct horse");
     drop(right.connect(tokio_postgres::NoTls).await.unwrap());
     for (user, password) in [("anna", "wrong"), ("anna", ""), ("nobody", "correct horse")] {
@@ -321,6 +330,19 @@ async fn a_real_client_gets_in_with_the_right_password_only() {
     drop(whoever.connect(tokio_postgres::NoTls).await.unwrap());
 }
 
+#[tokio::test]
+async fn a_real_client_proves_a_password_that_is_kept_as_md5_does() {
+    // SELECT md5('correct horse' || 'anna')
+    let stored = "md58f4f600c0e2df60c43d41be49468430a".parse().unwrap();
+    let port = serve(of_users([("anna".to_owned(), stored)], None)).await;
+    let right = client_config(port, "anna", "correct horse");
+    drop(right.connect(tokio_postgres::NoTls).await.unwrap());
+    for user in ["anna", "nobody"] {
+        let refused = client_config(port, user, "wrong").connect(tokio_postgres::NoTls).await;
+        assert_eq!(refused.err().unwrap().code().unwrap().code(), "28P01");
+    }
+}
+
 /// Sends a client's first message and returns the server's challenge, without its nonce.
 async fn challenge(handshake: &Handshake, user: &str) -> String {
     let (mut client, server) = tokio::io::duplex(1 << 16);
@@ -332,7 +354,7 @@ async fn challenge(handshake: &Handshake, user: &str) -> String {
         .await
         .unwrap();
     client.shutdown().await.unwrap();
-    let _ = handshake.run(server, Origin::Elsewhere, None).await;
+    let _ = handshake.run(server, ELSEWHERE, None).await;
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -342,7 +364,7 @@ async fn challenge(handshake: &Handshake, user: &str) -> String {
 #[tokio::test]
 async fn an_unknown_name_is_challenged_like_a_known_one_and_always_the_same() {
     let users = anna();
-    let handshakes = [(); 2].map(|()| Handshake::new(Authenticator::scram(users.clone(), None), None, PATIENCE));
+    let handshakes = [(); 2].map(|()| of_users(users.clone(), None));
     let known = challenge(&handshakes[0], "anna").await;
     let unknown = challenge(&handshakes[0], "nobody").await;
     assert_eq!(known.len(), unknown.len(), "{known} {unknown}");
@@ -362,7 +384,7 @@ async fn an_unknown_name_is_challenged_like_a_known_one_and_always_the_same() {
 
 #[tokio::test]
 async fn garbage_instead_of_a_password_is_refused() {
-    let handshake = Handshake::new(Authenticator::scram(anna(), None), None, PATIENCE);
+    let handshake = of_users(anna(), None);
     let first = |mechanism: &str, message: &[u8]| {
         [
             mechanism.as_bytes(),
@@ -500,12 +522,7 @@ impl AsyncWrite for Encrypted {
 async fn a_real_client_gets_in_over_tls_with_and_without_channel_binding() {
     use tokio_postgres::config::{ChannelBinding, SslMode, SslNegotiation};
     let (tls, certificate) = certificate();
-    let port = serve(Handshake::new(
-        Authenticator::scram(anna(), Some(&tls)),
-        Some(tls),
-        PATIENCE,
-    ))
-    .await;
+    let port = serve(of_users(anna(), Some(tls))).await;
     let mut config = client_config(port, "anna", "correct horse");
     config.ssl_mode(SslMode::Require);
     for (negotiation, alpn) in [
@@ -563,7 +580,7 @@ async fn the_socket_below_can_be_reached() {
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     client.write_all(&packet(version(0), b"user\0anna\0\0")).await.unwrap();
     let (stream, peer) = listener.accept().await.unwrap();
-    let Ok(Opening::Client(mut admitted)) = trusting().run(stream, Origin::Elsewhere, None).await else {
+    let Ok(Opening::Client(mut admitted)) = trusting().run(stream, ELSEWHERE, None).await else {
         panic!()
     };
     assert_eq!(admitted.frames.stream_mut().socket().peer_addr().unwrap(), peer);

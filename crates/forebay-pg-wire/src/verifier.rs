@@ -1,6 +1,7 @@
 //! What a server keeps of a password: enough to check a proof (RFC 5802), and of no use to whoever steals it.
 //!
-//! Promises: the same verifier that PostgreSQL computes, in the text that PostgreSQL keeps. Does not know where it is kept.
+//! Promises: the same verifier that PostgreSQL computes, in the text that PostgreSQL keeps. The hash of md5 that older servers kept is taken
+//! where it is there, and none is made. Does not know where they are kept.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,6 +9,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
 use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
 use sha2::{Digest, Sha256};
 
@@ -59,6 +61,82 @@ impl Verifier {
             }
         }
     }
+}
+
+/// What a server has of a user's password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredPassword {
+    /// What SCRAM-SHA-256 is checked against.
+    Scram(Verifier),
+    /// A hash of password and name: who has it may be the client.
+    Md5(Md5Hash),
+}
+
+impl FromStr for StoredPassword {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix("md5") {
+            Some(hash) => hash.parse().map(Self::Md5),
+            None => text.parse().map(Self::Scram),
+        }
+    }
+}
+
+impl fmt::Display for StoredPassword {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scram(verifier) => verifier.fmt(formatter),
+            Self::Md5(hash) => write!(formatter, "md5{}", hash.0),
+        }
+    }
+}
+
+/// The md5 of a password with its user's name behind it, in 32 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Md5Hash(String);
+
+impl Md5Hash {
+    /// Its digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What a client answers that has this password, and was given this salt.
+    pub(crate) fn response(&self, salt: [u8; 4]) -> String {
+        let mut hasher = Md5::new();
+        hasher.update(&self.0);
+        hasher.update(salt);
+        let digits: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("md5{digits}")
+    }
+}
+
+impl FromStr for Md5Hash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_hash = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hash
+            .then(|| Self(text.to_owned()))
+            .ok_or("expected md5 and 32 hexadecimal digits in lower case")
+    }
+}
+
+/// Key material stays out of logs.
+impl fmt::Debug for Md5Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Md5Hash(_)")
+    }
+}
+
+/// What a client has shown, and by which another may be convinced that it is the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// By SCRAM-SHA-256.
+    Scram(ClientKeys),
+    /// By md5.
+    Md5(Md5Hash),
 }
 
 /// The keys that a password, a salt and a number of iterations make: with them one may be the client.
@@ -150,7 +228,7 @@ impl FromStr for Verifier {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const SHAPE: &str = "expected SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey";
+        const SHAPE: &str = "expected SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey, or md5 and its hash";
         let rest = text.strip_prefix("SCRAM-SHA-256$").ok_or(SHAPE)?;
         let (head, keys) = rest.split_once('$').ok_or(SHAPE)?;
         let (iterations, salt) = head.split_once(':').ok_or(SHAPE)?;
@@ -195,6 +273,26 @@ mod tests {
         let keys = ClientKeys::from_password("pencil", &verifier.salt, verifier.iterations).unwrap();
         assert_eq!(keys.verifier(verifier.salt.clone(), verifier.iterations), verifier);
         assert!(ClientKeys::from_password("pencil", b"salt", 0).is_none());
+    }
+
+    #[test]
+    fn a_hash_of_md5_is_answered_for_as_clients_do() {
+        let stored: StoredPassword = "md5f9b6b2cd1fa8cdd10a6f8a4b9d6c5a3e".parse().unwrap();
+        let StoredPassword::Md5(hash) = &stored else {
+            panic!("it is one of md5")
+        };
+        // SELECT 'md5' || md5('f9b6b2cd1fa8cdd10a6f8a4b9d6c5a3e' || '1234')
+        assert_eq!(hash.response(*b"1234"), "md591be9f9c7cfb0371b88adbab9fc062b8");
+        assert_eq!(stored.to_string(), "md5f9b6b2cd1fa8cdd10a6f8a4b9d6c5a3e");
+        assert!(!format!("{stored:?}").contains("f9b6"), "no key material in Debug");
+        for wrong in [
+            "md5",
+            "md5F9B6B2CD1FA8CDD10A6F8A4B9D6C5A3E",
+            "md5f9b6",
+            "f9b6b2cd1fa8cdd10a6f8a4b9d6c5a3e",
+        ] {
+            assert!(wrong.parse::<StoredPassword>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

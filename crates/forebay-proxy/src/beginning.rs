@@ -13,7 +13,7 @@ impl Beginning {
     pub(crate) fn of(parameters: &[(String, String)]) -> Self {
         let mut settings: Vec<_> = parameters
             .iter()
-            .filter(|(name, _)| name != "application_name" && name != "replication")
+            .filter(|(name, _)| name != "application_name")
             .cloned()
             .collect();
         settings.sort();

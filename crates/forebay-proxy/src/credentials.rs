@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::secret::{Challenge, ScramKeys, Secret};
-use forebay_pg_wire::verifier::{ClientKeys, Verifier};
+use forebay_pg_wire::verifier::{ClientKeys, Proof, Verifier};
 use parking_lot::Mutex;
 
 /// How long the database is not asked again.
@@ -63,10 +63,20 @@ impl Known {
 }
 
 /// The same keys, as a link takes them.
-pub(crate) fn of_link(keys: ClientKeys) -> ScramKeys {
+fn of_link(keys: ClientKeys) -> ScramKeys {
     ScramKeys {
         client_key: keys.client_key,
         server_key: keys.server_key,
+    }
+}
+
+/// The same, as a link takes it.
+pub(crate) fn secret_of(proof: &Proof) -> Secret {
+    match proof {
+        Proof::Scram(keys) => Secret::Scram(of_link(*keys)),
+        Proof::Md5(hash) => Secret::Md5 {
+            hash: hash.as_str().to_owned(),
+        },
     }
 }
 
@@ -92,9 +102,7 @@ impl Credentials {
 
     /// The database has let the user in like this.
     pub(crate) fn learn(&self, user: &str, database: &str, known: Known) {
-        if let Some(secret) = known.secret() {
-            self.prove_by(user, secret);
-        }
+        self.prove_as(user, &known);
         let mut all = self.known.lock();
         if all.len() >= KNOWN_MAX {
             all.retain(|_, (_, since)| since.elapsed() < TRUSTED_FOR);
@@ -103,6 +111,13 @@ impl Credentials {
             all.clear();
         }
         all.insert((user.to_owned(), database.to_owned()), (known, Instant::now()));
+    }
+
+    /// From now on the user is proven by what is known.
+    pub(crate) fn prove_as(&self, user: &str, known: &Known) {
+        if let Some(secret) = known.secret() {
+            self.prove_by(user, secret);
+        }
     }
 
     /// From now on the user is proven by this.

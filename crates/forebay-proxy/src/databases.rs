@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
-use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Verdict};
 use forebay_pg_wire::error::WireError;
+use forebay_pg_wire::gate::{Applicant, Demand, Gate, Verdict};
 use parking_lot::RwLock;
 use tokio::task::JoinSet;
 
@@ -65,30 +65,34 @@ impl Caps {
 
 impl Databases {
     /// These, and what all other names lead to; each server is given so many connections, of all users and databases. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// The first that [cannot be used](UpstreamOptions::check).
     pub fn new(
         named: impl IntoIterator<Item = (String, UpstreamOptions)>,
         other: Option<UpstreamOptions>,
         max_connections: Option<usize>,
-    ) -> Self {
+    ) -> Result<Self, ConnectError> {
         let mut caps = Caps {
             max: max_connections,
             by_hosts: Vec::new(),
         };
         let mut upstream = |options| {
             let cap = caps.of(&options);
-            Arc::new(Upstream::new(options, cap))
+            Upstream::new(options, cap).map(Arc::new)
         };
         let named = named.into_iter();
-        let named = named.map(|(name, options)| (name, upstream(options))).collect();
-        let other = other.map(&mut upstream);
-        Self {
+        let named = named.map(|(name, options)| Ok((name, upstream(options)?)));
+        let named = named.collect::<Result<_, ConnectError>>()?;
+        let other = other.map(&mut upstream).transpose()?;
+        Ok(Self {
             known: RwLock::new(Known {
                 named,
                 other,
                 left: Vec::new(),
                 caps,
             }),
-        }
+        })
     }
 
     /// From now on these. Who is at one that stays stays there, wherever it is now; who is at one that goes may go on until he leaves.
@@ -110,14 +114,15 @@ impl Databases {
         let mut before = std::mem::take(&mut known.named);
         for (name, options) in named {
             let cap = known.caps.of(&options);
-            let upstream = changed(before.remove(&name), options, &cap);
-            known.named.insert(name, upstream);
+            if let Some(upstream) = changed(before.remove(&name), options, &cap) {
+                known.named.insert(name, upstream);
+            }
         }
         let other_before = known.other.take();
         let left = match other {
             Some(options) => {
                 let cap = known.caps.of(&options);
-                known.other = Some(changed(other_before, options, &cap));
+                known.other = changed(other_before, options, &cap);
                 None
             }
             None => other_before,
@@ -222,16 +227,19 @@ impl Databases {
     }
 }
 
-/// What was there before, as this says now, or one that is new.
-fn changed(before: Option<Arc<Upstream>>, options: UpstreamOptions, cap: &Arc<Cap>) -> Arc<Upstream> {
-    let Some(upstream) = before else {
-        return Arc::new(Upstream::new(options, Arc::clone(cap)));
+/// What was there before, as this says now, or one that is new. They could be used a moment ago: what cannot be now stays as it was.
+fn changed(before: Option<Arc<Upstream>>, options: UpstreamOptions, cap: &Arc<Cap>) -> Option<Arc<Upstream>> {
+    let done = match &before {
+        None => Upstream::new(options, Arc::clone(cap)).map(Arc::new),
+        Some(upstream) => upstream.change(options, cap).map(|()| Arc::clone(upstream)),
     };
-    if let Err(error) = upstream.change(options, cap) {
-        // They could be used a moment ago.
-        tracing::warn!(%error, "a database stays as it was");
+    match done {
+        Ok(upstream) => Some(upstream),
+        Err(error) => {
+            tracing::warn!(%error, "a database stays as it was");
+            before
+        }
     }
-    upstream
 }
 
 impl Gate for Databases {

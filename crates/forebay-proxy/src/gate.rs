@@ -7,8 +7,9 @@
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Endpoint;
-use forebay_pg_wire::authentication::{Applicant, Demand, Gate, Origin, Verdict};
 use forebay_pg_wire::error::{WireError, sqlstate};
+use forebay_pg_wire::gate::{Applicant, Demand, Gate, Replication, Verdict};
+use forebay_pg_wire::verifier::StoredPassword;
 
 use crate::credentials::Known;
 use crate::upstream::{Upstream, UpstreamSettings};
@@ -17,14 +18,30 @@ impl Gate for Upstream {
     fn demand<'a>(&'a self, applicant: Applicant<'a>) -> Verdict<'a, Demand> {
         Box::pin(async move {
             let settings = self.settings();
-            let is_trusted_here = settings.options.trusts_loopback && applicant.origin == Origin::Here;
+            let is_trusted_here = settings.options.trusts_loopback && applicant.origin.is_here();
             if let Some(verifier) = settings.own_verifier(applicant.user) {
                 return Ok(match is_trusted_here {
                     true => Demand::Nothing,
-                    false => Demand::Proof(verifier.clone()),
+                    false => Demand::Proof(StoredPassword::Scram(verifier.clone())),
                 });
             }
-            let known = match self.credentials.known(applicant.user, applicant.database) {
+            if is_trusted_here && settings.options.is_service {
+                return Ok(Demand::Nothing);
+            }
+            if let Some(lookup) = &settings.lookup {
+                return match lookup.of(applicant.user).await {
+                    Ok(stored) => Ok(Demand::Proof(stored)),
+                    Err(error) => {
+                        tracing::error!(%error, user = applicant.user, "what is stored of a user's password could not be asked");
+                        let message = "the database could not be asked about this user";
+                        Err(WireError::fatal("08006", message))
+                    }
+                };
+            }
+            // Who comes for the log is asked about each time: what the server says of others is not said of it.
+            let is_session = applicant.replication == Replication::No;
+            let known = self.credentials.known(applicant.user, applicant.database);
+            let known = match known.filter(|_| is_session) {
                 Some(known) => known,
                 None => match self.connect_as(applicant, None).await {
                     Ok(_) => Known::Trusted,
@@ -33,8 +50,10 @@ impl Gate for Upstream {
                 },
             };
             match known {
-                Known::Trusted if is_trusted_here || (applicant.origin == Origin::Here && !settings.proves_itself()) => {
-                    self.credentials.learn(applicant.user, applicant.database, Known::Trusted);
+                Known::Trusted if is_trusted_here || (applicant.origin.is_here() && !settings.proves_itself()) => {
+                    if is_session {
+                        self.credentials.learn(applicant.user, applicant.database, Known::Trusted);
+                    }
                     Ok(Demand::Nothing)
                 }
                 Known::Trusted => Err(WireError::new(
@@ -56,7 +75,8 @@ impl Gate for Upstream {
     fn check<'a>(&'a self, applicant: Applicant<'a>, password: &'a str) -> Verdict<'a, ()> {
         Box::pin(async move {
             let (user, database) = (applicant.user, applicant.database);
-            if let Some(known) = self.credentials.known(user, database) {
+            let is_session = applicant.replication == Replication::No;
+            if let Some(known) = self.credentials.known(user, database).filter(|_| is_session) {
                 let (user, password) = (user.to_owned(), password.to_owned());
                 let is_proven = computing(move || known.is_proven_by(&user, &password)).await;
                 if is_proven {
@@ -73,8 +93,12 @@ impl Gate for Upstream {
                 computing(move || Known::learn(&user, &password, &challenge)).await
             };
             match learnt {
-                Some(known) => {
+                Some(known) if is_session => {
                     self.credentials.learn(user, database, known);
+                    Ok(())
+                }
+                Some(known) => {
+                    self.credentials.prove_as(user, &known);
                     Ok(())
                 }
                 None => Err(WireError::new(
@@ -97,7 +121,7 @@ impl UpstreamSettings {
             .hosts
             .iter()
             .any(|host| matches!(host.endpoint, Endpoint::Unix(_)));
-        by_socket || config.sslcert.is_some()
+        by_socket || config.sslcert.is_some() || self.options.is_service
     }
 }
 

@@ -10,7 +10,7 @@
 //! database's own leaves something. `console` is for those who look after it.
 //!
 //! - [`Databases`]: those that are behind by their names, each an [upstream](UpstreamOptions) with its [pools](pool)
-//! - [`Session`]: one client
+//! - [`Session`]: one client; [`replicate()`]: one that has come for the log
 //! - [`Clients`]: who is connected, may cancel what, and is told to go
 
 mod beginning;
@@ -28,10 +28,12 @@ mod inward;
 mod leaves;
 mod leftovers;
 mod lent;
+mod lookup;
 mod outward;
 mod places;
 pub mod pool;
 mod relay;
+mod replication;
 mod replies;
 mod server;
 mod session;
@@ -42,5 +44,6 @@ mod upstream;
 
 pub use self::clients::Clients;
 pub use self::databases::Databases;
+pub use self::replication::replicate;
 pub use self::session::{Identity, Session};
 pub use self::upstream::UpstreamOptions;

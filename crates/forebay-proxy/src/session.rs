@@ -11,17 +11,17 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use forebay_pg_link::secret::Secret;
+use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Connection;
-use forebay_pg_wire::verifier::ClientKeys;
+use forebay_pg_wire::verifier::Proof;
 use forebay_stream::Socket;
 
 use crate::beginning::Beginning;
 use crate::client::Client;
 use crate::clients::{Clients, Doing, Who};
 use crate::console::{self, Command, Console, Outcome};
-use crate::credentials;
+use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::end::{End, put_end, put_fatal, put_refusal};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
@@ -45,14 +45,36 @@ pub struct Identity {
     pub database: String,
     /// What else it sent.
     pub parameters: Vec<(String, String)>,
-    /// What proves the client, if it has proven its password by SCRAM.
-    pub keys: Option<ClientKeys>,
+    /// Whether it has come to [replicate](crate::replicate()).
+    pub replication: Replication,
+    /// What the client has shown of its password, if that convinces others.
+    pub proof: Option<Proof>,
     /// How many bytes of a secret it has room for.
     pub secret_bytes: usize,
     /// Where it comes from.
     pub address: Option<SocketAddr>,
     /// It may look, and pause, and end others.
     pub is_admin: bool,
+}
+
+impl Identity {
+    /// The parameter that names what runs there.
+    fn application(&self) -> Option<&(String, String)> {
+        self.parameters.iter().find(|(name, _)| name == "application_name")
+    }
+}
+
+impl Who {
+    pub(crate) fn of(identity: &Identity) -> Self {
+        Self {
+            user: identity.user.clone(),
+            database: identity.database.clone(),
+            address: identity.address,
+            application: identity
+                .application()
+                .map_or_else(String::new, |(_, name)| name.clone()),
+        }
+    }
 }
 
 /// One client.
@@ -95,13 +117,11 @@ impl Session {
                 return None;
             }
         };
-        // Whose password is known needs no keys; they would be of a verifier of our own.
-        if let Some(keys) = identity.keys
+        // Whose password is known needs no proof; it would be of a verifier of our own.
+        if let Some(proof) = &identity.proof
             && upstream.settings().own_verifier(&identity.user).is_none()
         {
-            upstream
-                .credentials
-                .prove_by(&identity.user, Secret::Scram(credentials::of_link(keys)));
+            upstream.credentials.prove_by(&identity.user, secret_of(proof));
         }
         let beginning = Beginning::of(&identity.parameters);
         let first = match upstream.pool(&identity.user, &identity.database) {
@@ -116,23 +136,16 @@ impl Session {
                 return None;
             }
         };
-        let mut who = Who {
-            user: identity.user.clone(),
-            database: identity.database.clone(),
-            address: identity.address,
-            application: String::new(),
-        };
         let mut settings = Settings::default();
-        if let Some((name, value)) = identity.parameters.iter().find(|(name, _)| name == "application_name") {
+        if let Some((name, value)) = identity.application() {
             settings.set(name, value);
-            who.application.clone_from(value);
             let value = Bytes::copy_from_slice(value.as_bytes());
             Arc::make_mut(&mut told).insert(Bytes::from_static(b"application_name"), value);
         }
         for (name, value) in told.iter() {
             frames::put(&mut client.output, b'S', &[name, &[0], value, &[0]]);
         }
-        let registration = clients.register(who, identity.secret_bytes);
+        let registration = clients.register(Who::of(identity), identity.secret_bytes);
         let process_id = registration.entry.process_id.to_be_bytes();
         frames::put(&mut client.output, b'K', &[&process_id, &registration.entry.secret]);
         frames::put(&mut client.output, b'Z', &[b"I"]);

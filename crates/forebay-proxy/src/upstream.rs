@@ -10,7 +10,7 @@ use std::time::Duration;
 use forebay_pg_link::config::{Endpoint, Password};
 use forebay_pg_link::secret::Challenge;
 use forebay_pg_link::{Config, ConnectError, Connector};
-use forebay_pg_wire::authentication::Applicant;
+use forebay_pg_wire::gate::Applicant;
 use forebay_pg_wire::verifier::Verifier;
 use parking_lot::{Mutex, RwLock};
 use tokio::net::{TcpStream, UnixStream};
@@ -18,6 +18,7 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::cap::{Cap, Holder};
 use crate::credentials::Credentials;
 use crate::effects::Effects;
+use crate::lookup::Lookup;
 use crate::pool::{Limits, Pool, Stats};
 
 /// A host that does not answer within this time cannot be reached.
@@ -35,6 +36,11 @@ pub struct UpstreamOptions {
     pub limits: Limits,
     /// Clients on this machine need not prove what the proxy can prove for them.
     pub trusts_loopback: bool,
+    /// All clients are the user there that is named in the config.
+    pub is_service: bool,
+    /// A query that says what is stored of a user's password, asked as the user that is named in the config; none: the database is asked to
+    /// let the user in.
+    pub auth_query: Option<String>,
 }
 
 impl UpstreamOptions {
@@ -45,6 +51,8 @@ impl UpstreamOptions {
             database: None,
             limits,
             trusts_loopback: false,
+            is_service: false,
+            auth_query: None,
         }
     }
 
@@ -53,8 +61,8 @@ impl UpstreamOptions {
     /// # Errors
     /// [`ConnectError::Tls`] where files of certificates cannot be used.
     pub fn check(&self) -> Result<(), ConnectError> {
-        Connector::new(UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None))).config_of("nobody", "none"))
-            .map(drop)
+        let settings = UpstreamSettings::new(self.clone(), Arc::new(Cap::new(None)))?;
+        settings.connector("nobody", "none").map(drop)
     }
 }
 
@@ -123,17 +131,44 @@ pub(crate) struct UpstreamSettings {
     pub(crate) options: UpstreamOptions,
     /// What proves the user that is named in the options.
     own: Option<(String, Verifier)>,
+    pub(crate) lookup: Option<Lookup>,
     cap: Arc<Cap>,
 }
 
 impl UpstreamSettings {
-    fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Self {
+    fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Result<Self, ConnectError> {
         let config = &options.config;
         let own = config.user.as_ref().zip(config.password.as_ref());
-        Self {
+        let mut settings = Self {
             own: own.map(|(user, password)| (user.clone(), Verifier::from_password(&password.0))),
+            lookup: None,
             options,
             cap,
+        };
+        let options = &settings.options;
+        if let Some(query) = &options.auth_query {
+            let user = options.config.user.as_deref().unwrap_or_default();
+            let connector = settings.connector(user, options.config.dbname.as_deref().unwrap_or(user))?;
+            let secret = options
+                .config
+                .password
+                .as_ref()
+                .map_or(query.as_bytes(), |password| password.0.as_bytes());
+            settings.lookup = Some(Lookup::new(query, &connector, !options.is_service, secret));
+        }
+        Ok(settings)
+    }
+
+    /// To the server, as this user, or as the one that all are.
+    pub(crate) fn connector(&self, user: &str, database: &str) -> Result<Connector, ConnectError> {
+        Connector::new(self.config_of(self.user_there(user), database))
+    }
+
+    /// Who a client is at the database.
+    fn user_there<'a>(&'a self, user: &'a str) -> &'a str {
+        match &self.options.config.user {
+            Some(service) if self.options.is_service => service,
+            _ => user,
         }
     }
 
@@ -164,13 +199,13 @@ fn as_holder(pool: &Arc<Pool>) -> Weak<dyn Holder> {
 
 impl Upstream {
     /// Connects to nothing yet.
-    pub(crate) fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Self {
-        Self {
-            settings: RwLock::new(Arc::new(UpstreamSettings::new(options, cap))),
+    pub(crate) fn new(options: UpstreamOptions, cap: Arc<Cap>) -> Result<Self, ConnectError> {
+        Ok(Self {
+            settings: RwLock::new(Arc::new(UpstreamSettings::new(options, cap)?)),
             credentials: Arc::default(),
             pools: Mutex::default(),
             effects: Mutex::default(),
-        }
+        })
     }
 
     /// What is said of it now.
@@ -181,15 +216,15 @@ impl Upstream {
     /// From now on this is said of it; files of certificates are read anew in any case.
     pub(crate) fn change(&self, options: UpstreamOptions, cap: &Arc<Cap>) -> Result<(), ConnectError> {
         let before = self.settings();
-        let settings = Arc::new(UpstreamSettings::new(options, Arc::clone(cap)));
+        let settings = Arc::new(UpstreamSettings::new(options, Arc::clone(cap))?);
         let is_elsewhere = (&before.options.config, &before.options.database)
             != (&settings.options.config, &settings.options.database);
         // Under the lock no pool is made by what was said before.
         let pools = self.pools.lock();
-        let connectors = pools.by_key.iter().map(|(key, pool)| {
-            let connector = Connector::new(settings.config_of(&key.user, &key.database))?;
-            Ok((pool, connector))
-        });
+        let connectors = pools
+            .by_key
+            .iter()
+            .map(|(key, pool)| Ok((pool, settings.connector(&key.user, &key.database)?)));
         let connectors: Vec<_> = connectors.collect::<Result<_, ConnectError>>()?;
         *self.settings.write() = Arc::clone(&settings);
         for (pool, connector) in connectors {
@@ -235,6 +270,7 @@ impl Upstream {
     ) -> Result<Challenge, ConnectError> {
         let mut config = self.settings().config_of(applicant.user, applicant.database);
         config.password = password.map(Password::new);
+        config.settings.extend(applicant.replication.parameter());
         // What it says goes to who is to be asked, by a way that is as private as the client's own.
         let link = Connector::new(config)?.connect().await?;
         let challenge = link.challenge().clone();
@@ -256,17 +292,17 @@ impl Upstream {
 
     /// The pool of this user at this database.
     pub(crate) fn pool(&self, user: &str, database: &str) -> Result<Arc<Pool>, ConnectError> {
+        let mut pools = self.pools.lock();
+        let settings = self.settings();
         let key = Key {
-            user: user.to_owned(),
+            user: settings.user_there(user).to_owned(),
             database: database.to_owned(),
         };
-        let mut pools = self.pools.lock();
         if let Some(pool) = pools.by_key.get(&key) {
             return Ok(Arc::clone(pool));
         }
-        let settings = self.settings();
         let pool = Arc::new(Pool::new(
-            Connector::new(settings.config_of(user, database))?,
+            settings.connector(user, database)?,
             Arc::clone(&self.credentials),
             self.effects(database),
             &settings.options.limits,

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use forebay_proxy::pool::{Limits, PoolMode};
 
+use crate::access::Rules;
 use crate::config::Options;
 use crate::config::databases::{ProxyOptions, UpstreamSettings};
 use crate::error::ServeError;
@@ -19,9 +20,14 @@ use crate::{log, proxied, tls};
 /// Why the server would not start.
 pub fn plan(options: &Options) -> Result<String, ServeError> {
     log::check(options)?;
+    let rules = options
+        .hba_file
+        .as_deref()
+        .map(|path| Rules::load_for(path, options))
+        .transpose()?;
     let users = options.users.as_deref().map(Users::load).transpose()?;
     if let Some(files) = &options.tls {
-        tls::load(&files.certificate, &files.key)?;
+        tls::load(files)?;
     }
     if let Some(proxy) = &options.proxy {
         proxied::check(proxy)?;
@@ -36,6 +42,10 @@ pub fn plan(options: &Options) -> Result<String, ServeError> {
         (None, _) => "no TLS",
         (Some(_), false) => "TLS if they ask for it",
         (Some(_), true) => "TLS only",
+    };
+    let who = match rules {
+        Some(rules) => format!("{who} by {} rules", rules.count()),
+        None => who,
     };
     let most = options.max_connections;
     let http = options

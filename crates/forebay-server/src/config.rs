@@ -163,6 +163,17 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub trust_loopback: Option<bool>,
 
+    /// With --upstream: all clients are the URL's user at the database, whoever they are here. Who they are here is for --users or --auth-query
+    /// to say, or for the database [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub service_user: Option<bool>,
+
+    /// With --upstream: what is stored of a user's password is asked of the database, as the URL's user: a query of $1, the name, which gives
+    /// that name and what rolpassword of pg_authid has Without it the database is
+    /// asked to let the user in [default: none]
+    #[arg(long, value_name = "SQL")]
+    pub auth_query: Option<String>,
+
     /// With --upstream: users who may use the console, as SHOW FOREBAY STATUS: names, separated by commas, each of a user at any database or,
     /// as NAME@DATABASE, at one. With databases of several owners name the one, for whoever makes users there makes any [default: none]
     #[arg(long, value_name = "NAMES")]
@@ -191,6 +202,11 @@ pub struct Settings {
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
 
+    /// Rules that say who may connect from where, to what, and what they must show, in the format of PostgreSQL's pg_hba.conf. Whom no
+    /// rule meets is refused [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub hba_file: Option<PathBuf>,
+
     /// Listen beyond loopback without users: everyone who reaches the port may read and change everything [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub insecure: Option<bool>,
@@ -202,6 +218,11 @@ pub struct Settings {
     /// Key of that certificate in PEM [default: none]
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+
+    /// Certificates of authorities in PEM: clients may then show a certificate that one of them has signed, and --hba-file can ask for it;
+    /// needs --tls-certificate [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
 
     /// Refuse clients that do not use TLS, with 28000; needs --tls-certificate [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
@@ -301,6 +322,8 @@ pub struct Options {
     pub http: Option<SocketAddr>,
     /// Who may connect; `None` for everyone.
     pub users: Option<PathBuf>,
+    /// Rules that say who may connect from where.
+    pub hba_file: Option<PathBuf>,
     /// Certificate and key.
     pub tls: Option<TlsFiles>,
     /// Whether clients without TLS are refused.
@@ -348,6 +371,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
+    /// Who signs certificates of clients.
+    pub client_ca: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -359,6 +384,7 @@ impl Default for Options {
             socket_folder: None,
             http: Some(SocketAddr::from(([127, 0, 0, 1], 6480))),
             users: None,
+            hba_file: None,
             tls: None,
             require_tls: false,
             max_connections: 10_000,
@@ -413,8 +439,8 @@ impl Settings {
     /// These options, others where they say nothing, and the defaults.
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections max_upstream_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
-            server_lifetime trust_loopback admin_users
-            database listen socket_folder http users insecure tls_certificate tls_key require_tls max_connections
+            server_lifetime trust_loopback service_user auth_query admin_users
+            database listen socket_folder http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
             readers drain_timeout synchronous log log_format);
@@ -426,7 +452,14 @@ impl Settings {
             None => default,
         };
         let tls = match (given.tls_certificate, given.tls_key) {
-            (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+            (Some(certificate), Some(key)) => Some(TlsFiles {
+                certificate,
+                key,
+                client_ca: given.tls_client_ca,
+            }),
+            (None, None) if given.tls_client_ca.is_some() => {
+                return Err(value("tls_client_ca", "needs tls_certificate and tls_key"));
+            }
             (None, None) => None,
             (Some(_), None) => return Err(value("tls_key", "needed with tls_certificate")),
             (None, Some(_)) => return Err(value("tls_certificate", "needed with tls_key")),
@@ -446,6 +479,7 @@ impl Settings {
             socket_folder: given.socket_folder,
             http: given.http.map_or(default.http, |AddressOrOff(address)| address),
             users: given.users,
+            hba_file: given.hba_file,
             tls,
             require_tls: given.require_tls.unwrap_or(default.require_tls),
             max_connections: given.max_connections.unwrap_or(default.max_connections),
@@ -534,6 +568,10 @@ impl Options {
         if self.users.is_none() && !insecure {
             for (option, address) in [("listen", Some(self.listen)), ("http", self.http)] {
                 if let Some(address) = address.filter(|address| !address.ip().to_canonical().is_loopback()) {
+                    // Rules say for each address who may come from there.
+                    if option == "listen" && self.hba_file.is_some() {
+                        continue;
+                    }
                     if option == "listen" && self.proxy.is_some() {
                         match self.tls {
                             // The database itself says who is let in.

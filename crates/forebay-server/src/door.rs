@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_pg_wire::authentication::Origin;
 use forebay_pg_wire::error::WireError;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, Handshake, Opening, StartUpError};
@@ -91,13 +90,9 @@ async fn lead_in(
     mut phase: watch::Receiver<Phase>,
     refusal: Option<WireError>,
 ) -> Result<(), StartUpError> {
-    let origin = match peer.is_here() {
-        true => Origin::Here,
-        false => Origin::Elsewhere,
-    };
     let opening = tokio::select! {
         biased;
-        opening = handshake.run(stream, origin, refusal) => opening,
+        opening = handshake.run(stream, peer.origin(), refusal) => opening,
         // Whoever is not in yet when the server stops does not come in, and is not waited for.
         _ = phase.wait_for(|phase| *phase != Phase::Serving) => return Ok(()),
     };

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use forebay_pg_link::ConnectError;
 use forebay_sqlite::OpenError;
 
+use crate::access::RulesError;
 use crate::claim::ClaimError;
 use crate::config::OptionsError;
 use crate::log::LogError;
@@ -36,6 +37,9 @@ pub enum ServeError {
     /// The users file could not be read.
     #[error(transparent)]
     Users(#[from] UsersError),
+    /// The rules of access could not be used.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// The certificate or key could not be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

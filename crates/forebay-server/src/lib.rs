@@ -1,4 +1,5 @@
 //! The server as a library: the program `forebay` is a thin shell around it, and tests start it in their own process.
+pub mod access;
 pub mod check;
 pub mod claim;
 pub mod config;

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use forebay_pg_wire::gate::Origin;
 use forebay_stream::Socket;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
@@ -32,11 +33,11 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// Whether it is on this machine.
-    pub(crate) fn is_here(self) -> bool {
+    /// As the handshake takes it.
+    pub(crate) fn origin(self) -> Origin {
         match self {
-            Self::Address(address) => address.ip().to_canonical().is_loopback(),
-            Self::Local => true,
+            Self::Address(address) => Origin::Address(address.ip()),
+            Self::Local => Origin::Socket,
         }
     }
 

@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use forebay_pg_link::ConnectError;
+use forebay_pg_wire::gate::Replication;
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::Client;
-use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
+use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions, replicate};
 use forebay_stream::Socket;
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -38,19 +39,19 @@ pub(crate) struct Proxied {
 
 impl Proxied {
     /// Connects to nothing yet.
-    pub(crate) fn new(options: &ProxyOptions, phase: watch::Receiver<Phase>) -> Self {
+    pub(crate) fn new(options: &ProxyOptions, phase: watch::Receiver<Phase>) -> Result<Self, ConnectError> {
         let (named, other) = upstreams(options);
-        let databases = Arc::new(Databases::new(named, other, options.max_upstream_connections));
+        let databases = Arc::new(Databases::new(named, other, options.max_upstream_connections)?);
         let clients = Arc::<Clients>::default();
         tokio::spawn(sweep(Arc::downgrade(&databases)));
         tokio::spawn(tell(Arc::downgrade(&clients), phase.clone()));
-        Self {
+        Ok(Self {
             databases,
             clients,
             admins: RwLock::new(options.admins.clone()),
             phase,
             tried: tokio::sync::Mutex::default(),
-        }
+        })
     }
 
     /// From now on it is a proxy of these; who is connected stays.
@@ -118,6 +119,8 @@ fn upstreams(options: &ProxyOptions) -> (Vec<(String, UpstreamOptions)>, Option<
     let upstream = |settings: &UpstreamSettings| {
         let mut upstream = UpstreamOptions::new(settings.config.clone(), settings.limits.clone());
         upstream.trusts_loopback = options.trusts_loopback;
+        upstream.is_service = settings.is_service;
+        upstream.auth_query.clone_from(&settings.auth_query);
         upstream
     };
     let named = options.databases.iter().map(|(name, settings)| {
@@ -161,13 +164,17 @@ impl Behind for Proxied {
         let identity = Identity {
             is_admin,
             address: peer.address(),
-            keys: client.keys,
             secret_bytes: client.secret_key_bytes(),
+            proof: client.proof,
+            replication: client.replication,
             user: client.user,
             database: client.database,
             parameters: client.parameters,
         };
         let (stream, input) = client.frames.into_parts();
+        if identity.replication != Replication::No {
+            return replicate(stream, input, client.output, &identity, &self.databases, &self.clients).await;
+        }
         let begun = Session::begin(stream, input, client.output, &identity, &self.databases, &self.clients).await;
         if let Some(session) = begun {
             // While it runs it needs no more of this.

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::gate::{self, Gate};
 use forebay_pg_wire::phase::Phase;
 use forebay_pg_wire::startup::{Client, Handshake};
 use forebay_stream::Socket;
@@ -20,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::access::{Access, Rules};
 use crate::config::{Options, Settings};
 use crate::door::{self, Behind};
 use crate::embedded::Embedded;
@@ -84,16 +86,22 @@ impl Database {
     /// Who may enter, and how.
     fn handshake(&self, options: &Options) -> Result<Arc<Handshake>, ServeError> {
         let tls = match &options.tls {
-            Some(files) => Some(tls::load(&files.certificate, &files.key)?),
+            Some(files) => Some(tls::load(files)?),
             None => None,
         };
-        let authenticator = match (&options.users, self) {
-            (Some(path), _) => Authenticator::scram(Users::load(path)?.into_verifiers(), tls.as_ref()),
-            (None, Self::Embedded(_)) => Authenticator::trust(),
-            (None, Self::Proxied(proxied)) => Authenticator::gate(proxied.gate(), tls.as_ref()),
+        let gate: Arc<dyn Gate> = match (&options.users, self) {
+            (Some(path), _) => Arc::new(gate::Users::new(Users::load(path)?.into_stored())),
+            (None, Self::Embedded(_)) => Arc::new(gate::Trust),
+            (None, Self::Proxied(proxied)) => proxied.gate(),
         };
+        let gate = match &options.hba_file {
+            Some(path) => Arc::new(Access::new(Rules::load_for(path, options)?, gate)),
+            None => gate,
+        };
+        let authenticator = Authenticator::new(gate, tls.as_ref());
         let handshake = Handshake::new(authenticator, tls, options.startup_timeout);
-        Ok(Arc::new(handshake.requiring_tls(options.require_tls)))
+        let handshake = handshake.requiring_tls(options.require_tls);
+        Ok(Arc::new(handshake.serving_replication(options.proxy.is_some())))
     }
 
     fn describe(&self, options: &Options) -> String {
@@ -187,7 +195,7 @@ impl Server {
         let (phase, seen) = watch::channel(Phase::Serving);
         let database = Arc::new(match &options.proxy {
             None => Database::Embedded(Embedded::open(&options, seen.clone())?),
-            Some(proxy) => Database::Proxied(Proxied::new(proxy, seen.clone())),
+            Some(proxy) => Database::Proxied(Proxied::new(proxy, seen.clone())?),
         });
         let (handshake, seen_handshake) = watch::channel(database.handshake(&options)?);
         let address = local(&listener, options.listen)?;

@@ -1,16 +1,21 @@
 //! TLS for the PostgreSQL listener, from a certificate and a key in PEM files.
 //!
 //! Promises: what is loaded can be used: a key that does not belong to the certificate is an error at the start, not at the first
-//! client. Does not know the protocol inside, nor client certificates.
+//! client. A client's certificate is asked for where there are authorities that it may be signed by, and refused where none of them has signed
+//! it; who shows none comes in. Does not know the protocol inside, nor whom a certificate is for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 use forebay_pg_wire::tls::Tls;
+
+use crate::config::TlsFiles;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +60,8 @@ pub enum TlsError {
 /// # Errors
 ///
 /// When a file cannot be read, holds no PEM, or both do not belong together.
-pub fn load(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
+pub fn load(files: &TlsFiles) -> Result<Tls, TlsError> {
+    let (certificate, key) = (files.certificate.as_path(), files.key.as_path());
     let certificate_pem = read("TLS certificate", certificate)?;
     let key_pem = read("TLS key", key)?;
     let chain = CertificateDer::pem_slice_iter(&certificate_pem).collect::<Result<Vec<_>, _>>();
@@ -69,15 +75,43 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
     }
     let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem("TLS key", key, error.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = match &files.client_ca {
+        Some(authorities) => client_verifier(authorities, &provider)?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+        .and_then(|builder| {
+            builder
+                .with_client_cert_verifier(verifier)
+                .with_single_cert(chain, private)
+        })
         .map_err(|error| TlsError::Unusable {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             error,
         })?;
     Ok(Tls::new(config, certificate_pem))
+}
+
+/// Whoever shows a certificate shows one that one of these has signed.
+fn client_verifier(
+    authorities: &Path,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    const WHAT: &str = "authorities of clients";
+    let text = read(WHAT, authorities)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let added = certificate
+            .map_err(|error| error.to_string())
+            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
+        added.map_err(|why| pem(WHAT, authorities, why))?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| pem(WHAT, authorities, error.to_string()))
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
@@ -110,10 +144,18 @@ mod tests {
         (directory, certificate, key)
     }
 
+    fn files(certificate: &Path, key: &Path) -> TlsFiles {
+        TlsFiles {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            client_ca: None,
+        }
+    }
+
     #[test]
     fn certificate_and_key_are_loaded() {
         let (_directory, certificate, key) = certificate();
-        load(&certificate, &key).unwrap();
+        load(&files(&certificate, &key)).unwrap();
     }
 
     #[test]
@@ -123,7 +165,7 @@ mod tests {
         let garbage = directory.path().join("garbage.pem");
         std::fs::write(&garbage, "no PEM").unwrap();
         let missing = directory.path().join("missing.pem");
-        let error = |certificate: &Path, key: &Path| load(certificate, key).unwrap_err();
+        let error = |certificate: &Path, key: &Path| load(&files(certificate, key)).unwrap_err();
         assert!(matches!(
             error(&missing, &key),
             TlsError::File {
@@ -150,6 +192,19 @@ mod tests {
             error(&certificate_path, &other_key),
             TlsError::Unusable { .. }
         ));
+        let by = |authorities: &Path| {
+            let client_ca = Some(authorities.to_owned());
+            load(&TlsFiles {
+                client_ca,
+                ..files(&certificate_path, &key)
+            })
+        };
+        assert!(by(&certificate_path).is_ok());
+        assert!(matches!(by(&missing), Err(TlsError::File { .. })));
+        assert!(
+            matches!(by(&garbage), Err(TlsError::Pem { .. })),
+            "there is nobody in it"
+        );
         assert!(error(&garbage, &key).to_string().contains("garbage.pem"));
     }
 }

@@ -1,6 +1,6 @@
 //! The users file: who may connect, and what proves it.
 //!
-//! One user a line, `name:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`, the verifier as PostgreSQL keeps it; a verifier proves a
+//! One user a line, `name:SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey` (or `name:md5…`), as PostgreSQL keeps it; a verifier proves a
 //! password and does not contain it. Empty lines and lines that begin with `#` are kept and ignored.
 //!
 //! Promises: a file that cannot be understood is an error that names the line; the file is replaced as a whole or not at all, and only
@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use forebay_pg_wire::verifier::Verifier;
+use forebay_pg_wire::verifier::{StoredPassword, Verifier};
 
 /// The longest name, as in PostgreSQL.
 const NAME_BYTES_MAX: usize = 63;
@@ -56,7 +56,7 @@ pub struct Users {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Line {
-    User(String, Verifier),
+    User(String, StoredPassword),
     /// A comment or an empty line, as it stands.
     Other(String),
 }
@@ -83,18 +83,18 @@ impl Users {
                 users.lines.push(Line::Other(line.to_owned()));
                 continue;
             }
-            let (name, verifier) = line
+            let (name, stored) = line
                 .split_once(':')
                 .ok_or_else(|| line_error("expected name:verifier".to_owned()))?;
             check_name(name).map_err(|error| line_error(error.to_string()))?;
-            let verifier = verifier
+            let stored = stored
                 .trim_end()
                 .parse()
                 .map_err(|why: &str| line_error(why.to_owned()))?;
-            if users.verifier(name).is_some() {
+            if users.stored(name).is_some() {
                 return Err(line_error(format!("user {name:?} stands here twice")));
             }
-            users.lines.push(Line::User(name.to_owned(), verifier));
+            users.lines.push(Line::User(name.to_owned(), stored));
         }
         Ok(users)
     }
@@ -148,7 +148,7 @@ impl Users {
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         for line in &self.lines {
             match line {
-                Line::User(name, verifier) => writeln!(file, "{name}:{verifier}")?,
+                Line::User(name, stored) => writeln!(file, "{name}:{stored}")?,
                 Line::Other(text) => writeln!(file, "{text}")?,
             }
         }
@@ -162,15 +162,16 @@ impl Users {
     /// When nobody can have that name.
     pub fn set(&mut self, name: &str, verifier: Verifier) -> Result<bool, UsersError> {
         check_name(name)?;
+        let stored = StoredPassword::Scram(verifier);
         for line in &mut self.lines {
             if let Line::User(known, old) = line
                 && known == name
             {
-                *old = verifier;
+                *old = stored;
                 return Ok(false);
             }
         }
-        self.lines.push(Line::User(name.to_owned(), verifier));
+        self.lines.push(Line::User(name.to_owned(), stored));
         Ok(true)
     }
 
@@ -190,18 +191,18 @@ impl Users {
         })
     }
 
-    /// The users with what proves their passwords, in the file's order.
-    pub fn into_verifiers(self) -> impl Iterator<Item = (String, Verifier)> {
+    /// The users with what is stored of their passwords, in the file's order.
+    pub fn into_stored(self) -> impl Iterator<Item = (String, StoredPassword)> {
         self.lines.into_iter().filter_map(|line| match line {
-            Line::User(name, verifier) => Some((name, verifier)),
+            Line::User(name, stored) => Some((name, stored)),
             Line::Other(_) => None,
         })
     }
 
-    /// What proves the user's password; `None` for nobody.
-    pub fn verifier(&self, name: &str) -> Option<&Verifier> {
+    /// What is stored of the user's password; `None` for nobody.
+    pub fn stored(&self, name: &str) -> Option<&StoredPassword> {
         self.lines.iter().find_map(|line| match line {
-            Line::User(known, verifier) if known == name => Some(verifier),
+            Line::User(known, stored) if known == name => Some(stored),
             _ => None,
         })
     }
@@ -231,7 +232,8 @@ mod tests {
     fn a_file_comes_back_as_it_was_saved_and_only_its_owner_reads_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("users");
-        std::fs::write(&path, "# ours\n\n").unwrap();
+        let hashed = format!("hashed:md5{}", "0123456789abcdef".repeat(2));
+        std::fs::write(&path, format!("# ours\n\n{hashed}\n")).unwrap();
         let mut users = Users::load(&path).unwrap();
         assert!(users.set("anna", Verifier::from_password("a")).unwrap());
         assert!(users.set("bo b", Verifier::from_password("b")).unwrap());
@@ -241,12 +243,12 @@ mod tests {
         assert!(
             std::fs::read_to_string(&path)
                 .unwrap()
-                .starts_with("# ours\n\nanna:SCRAM-SHA-256$4096:")
+                .starts_with(&format!("# ours\n\n{hashed}\nanna:SCRAM-SHA-256$4096:"))
         );
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(users.names().collect::<Vec<_>>(), ["anna", "bo b"]);
+        assert_eq!(users.names().collect::<Vec<_>>(), ["hashed", "anna", "bo b"]);
         assert!(users.remove("anna") && !users.remove("anna"));
-        assert!(users.verifier("anna").is_none() && users.verifier("bo b").is_some());
+        assert!(users.stored("anna").is_none() && users.stored("bo b").is_some());
         assert_eq!(
             std::fs::read_dir(directory.path()).unwrap().count(),
             1,
@@ -274,7 +276,8 @@ mod tests {
         let keys = good.split('$').next_back().unwrap();
         for (line, why) in [
             ("nonsense".to_owned(), "expected name:verifier"),
-            ("anna:md5abc".to_owned(), "expected SCRAM-SHA-256$"),
+            ("bert:plain".to_owned(), "expected SCRAM-SHA-256$"),
+            ("bert:md5abc".to_owned(), "32 hexadecimal digits"),
             (format!(":{good}"), "at least one character"),
             (format!("{}:{good}", "x".repeat(64)), "at most 63"),
             (format!("anna:{good}"), "twice"),

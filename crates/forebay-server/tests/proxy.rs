@@ -5,6 +5,8 @@
 #[path = "wire/client.rs"]
 mod client;
 
+#[path = "proxy/access.rs"]
+mod access;
 #[path = "proxy/caps.rs"]
 mod caps;
 #[path = "proxy/console.rs"]
@@ -19,6 +21,8 @@ mod login;
 mod options;
 #[path = "proxy/reload.rs"]
 mod reload;
+#[path = "proxy/replication.rs"]
+mod replication;
 #[path = "proxy/sharing.rs"]
 mod sharing;
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_pg_wire::authentication::{Authenticator, Origin};
+use forebay_pg_wire::authentication::Authenticator;
+use forebay_pg_wire::gate::Origin;
 use forebay_pg_wire::startup::{Handshake, Opening};
 use forebay_proxy::pool::Limits;
 use forebay_proxy::{Clients, Databases, Identity, Session, UpstreamOptions};
@@ -19,7 +20,7 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
         ..Limits::default()
     };
     let config = format!("postgresql://{upstream}?sslmode=disable").parse().unwrap();
-    let databases = Arc::new(Databases::new([], Some(UpstreamOptions::new(config, limits)), None));
+    let databases = Arc::new(Databases::new([], Some(UpstreamOptions::new(config, limits)), None).unwrap());
     let (told, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,11 +45,12 @@ pub(crate) fn start(upstream: &str, connections: usize) -> String {
 }
 
 async fn serve(stream: TcpStream, (handshake, databases, clients): (Arc<Handshake>, Arc<Databases>, Arc<Clients>)) {
-    match handshake.run(Socket::Tcp(stream), Origin::Here, None).await {
+    match handshake.run(Socket::Tcp(stream), Origin::Socket, None).await {
         Ok(Opening::Client(client)) => {
             let identity = Identity {
                 secret_bytes: client.secret_key_bytes(),
-                keys: client.keys,
+                proof: client.proof,
+                replication: client.replication,
                 user: client.user,
                 database: client.database,
                 parameters: client.parameters,

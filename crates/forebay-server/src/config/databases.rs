@@ -84,6 +84,10 @@ pub struct DatabaseSettings {
     pub server_idle_timeout: Option<Span>,
     /// As `--server-lifetime`.
     pub server_lifetime: Option<Span>,
+    /// As `--service-user`.
+    pub service_user: Option<bool>,
+    /// As `--auth-query`.
+    pub auth_query: Option<String>,
 }
 
 /// Who may use the console: users by their names, at any database or, as `NAME@DATABASE`, at one.
@@ -171,6 +175,36 @@ pub struct UpstreamSettings {
     pub config: Config,
     /// Of the connections to it.
     pub limits: Limits,
+    /// All clients are its user there.
+    pub is_service: bool,
+    /// What is stored of a user's password is asked by this.
+    pub auth_query: Option<String>,
+}
+
+impl UpstreamSettings {
+    /// `option` is what the URL was given by; `database` whose it is, where it is not everybody's.
+    pub(super) fn new(
+        url: &str,
+        option: &'static str,
+        database: Option<&str>,
+        limits: Limits,
+        is_service: bool,
+        auth_query: Option<String>,
+    ) -> Result<Self, OptionsError> {
+        let config = config(url, option, database)?;
+        check(&limits, database)?;
+        for (needs_user, what) in [(is_service, "service_user"), (auth_query.is_some(), "auth_query")] {
+            if needs_user && config.user.is_none() {
+                return Err(value_of(what, database, "needs a user in the URL"));
+            }
+        }
+        Ok(Self {
+            config,
+            limits,
+            is_service,
+            auth_query,
+        })
+    }
 }
 
 impl DatabaseSettings {
@@ -210,7 +244,7 @@ pub(super) fn check(limits: &Limits, database: Option<&str>) -> Result<(), Optio
 }
 
 /// What is wrong with a URL is said without its password.
-pub(super) fn config(url: &str, option: &'static str, database: Option<&str>) -> Result<Config, OptionsError> {
+fn config(url: &str, option: &'static str, database: Option<&str>) -> Result<Config, OptionsError> {
     url.parse::<Config>()
         .map_err(|error| value_of(option, database, &error.to_string()))
 }

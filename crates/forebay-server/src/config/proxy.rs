@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use forebay_proxy::pool::Limits;
 
 use super::Settings;
-use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check, config};
+use super::databases::{DatabaseOption, DatabaseSettings, ProxyOptions, UpstreamSettings, check};
 use super::error::{OptionsError, value, value_of};
 use super::quantity::Size;
 
@@ -23,6 +23,8 @@ impl Settings {
             ("server_idle_timeout", self.server_idle_timeout.is_some()),
             ("server_lifetime", self.server_lifetime.is_some()),
             ("trust_loopback", self.trust_loopback.is_some()),
+            ("service_user", self.service_user.is_some()),
+            ("auth_query", self.auth_query.is_some()),
             ("admin_users", self.admin_users.is_some()),
         ];
         let is_file = matches!(self.database, Some(DatabaseOption::File(_)));
@@ -64,6 +66,7 @@ impl Settings {
         }
         let limits = self.limits(&Limits::default());
         check(&limits, None)?;
+        let is_service = self.service_user.unwrap_or(false);
         if self.max_upstream_connections == Some(0) {
             return Err(value(
                 "max_upstream_connections",
@@ -71,10 +74,17 @@ impl Settings {
             ));
         }
         let upstream = match &self.upstream {
-            Some(url) => Some(UpstreamSettings {
-                config: config(url, "upstream", None)?,
-                limits: limits.clone(),
-            }),
+            Some(url) => {
+                let auth_query = self.auth_query.clone();
+                Some(UpstreamSettings::new(
+                    url,
+                    "upstream",
+                    None,
+                    limits.clone(),
+                    is_service,
+                    auth_query,
+                )?)
+            }
             None => None,
         };
         let mut databases = BTreeMap::new();
@@ -83,11 +93,14 @@ impl Settings {
             if settings.name.is_empty() {
                 return Err(value_of("name", name, "must not be empty"));
             }
-            let own = UpstreamSettings {
-                config: config(&settings.url, "url", name)?,
-                limits: settings.limits(&limits),
-            };
-            check(&own.limits, name)?;
+            let own = UpstreamSettings::new(
+                &settings.url,
+                "url",
+                name,
+                settings.limits(&limits),
+                settings.service_user.unwrap_or(is_service),
+                settings.auth_query.clone().or_else(|| self.auth_query.clone()),
+            )?;
             if databases.insert(settings.name.clone(), own).is_some() {
                 return Err(value_of("name", name, "is given twice"));
             }
@@ -111,6 +124,8 @@ impl Settings {
             server_wait_timeout: self.server_wait_timeout,
             server_idle_timeout: self.server_idle_timeout,
             server_lifetime: self.server_lifetime,
+            service_user: None,
+            auth_query: None,
         };
         Limits {
             max_message_bytes: self

@@ -67,8 +67,8 @@ const OF_THE_DATABASE: [(&str, &str); 12] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 10] = [
-    ("upstream", "postgresql://127.0.0.1/app"),
+const OF_THE_PROXY: [(&str, &str); 12] = [
+    ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("max_upstream_connections", "9"),
     ("max_waiting", "7"),
@@ -77,17 +77,21 @@ const OF_THE_PROXY: [(&str, &str); 10] = [
     ("server_idle_timeout", "6s"),
     ("server_lifetime", "7s"),
     ("trust_loopback", "true"),
+    ("service_user", "true"),
+    ("auth_query", "SELECT * FROM forebay.lookup($1)"),
     ("admin_users", "ann, bob@shop"),
 ];
 /// What both are told.
-const OF_BOTH: [(&str, &str); 12] = [
+const OF_BOTH: [(&str, &str); 14] = [
     ("listen", "127.0.0.1:1"),
     ("socket_folder", "sockets"),
     ("http", "off"),
     ("users", "u"),
+    ("hba_file", "hba.conf"),
     ("insecure", "true"),
     ("tls_certificate", "c.pem"),
     ("tls_key", "k.pem"),
+    ("tls_client_ca", "ca.pem"),
     ("require_tls", "true"),
     ("max_connections", "5"),
     ("max_message_bytes", "1MiB"),
@@ -121,7 +125,9 @@ fn file_and_command_line_have_the_same_keys() {
         (None, Synchronous::Normal)
     );
     let of_the_proxy = same_in_both(&proxy).proxy.unwrap();
-    let limits = of_the_proxy.upstream.unwrap().limits;
+    let upstream = of_the_proxy.upstream.unwrap();
+    assert!(upstream.is_service && upstream.auth_query.is_some());
+    let limits = upstream.limits;
     assert_eq!(limits.mode, PoolMode::Session);
     assert_eq!(
         (limits.max_connections, limits.max_waiting, limits.max_message_bytes),
@@ -261,6 +267,9 @@ fn values_out_of_their_range_are_named() {
         (["--require-tls=true", "--readers=1"], "require_tls"),
         (["--stall-timeout", "0"], "stall_timeout"),
         (["--startup-timeout", "0"], "startup_timeout"),
+        (["--tls-client-ca", "c"], "tls_client_ca"),
+        (["--upstream=postgresql://db", "--service-user"], "service_user"),
+        (["--upstream=postgresql://db", "--auth-query=SELECT"], "auth_query"),
         (["--tls-key", "k"], "tls_certificate"),
         (["--tls-certificate", "c"], "tls_key"),
     ] {
@@ -292,7 +301,7 @@ fn every_option_says_its_true_default() {
         }
     }
     assert!(
-        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 2,
+        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 3,
         "all but what has no default"
     );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();

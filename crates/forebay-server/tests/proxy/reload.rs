@@ -9,17 +9,17 @@ use crate::client::{Client, Failure, PATIENCE, bind, execute, parse};
 use crate::{PROGRAM, postgres, straight};
 
 /// What the log says of a reload.
-const DONE: &str = "options are read anew";
-const REFUSED: &str = "options cannot be used, all stays as it was";
+pub(crate) const DONE: &str = "options are read anew";
+pub(crate) const REFUSED: &str = "options cannot be used, all stays as it was";
 
 /// A proxy, the file that it was started with, and where that is.
-struct Reloadable {
-    folder: Folder,
-    proxy: Forebay,
+pub(crate) struct Reloadable {
+    pub(crate) folder: Folder,
+    pub(crate) proxy: Forebay,
 }
 
 impl Reloadable {
-    fn start(text: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start(text: &str, arguments: &[&str]) -> Self {
         let folder = Folder::new("reload", None).unwrap();
         folder.place("forebay.toml", &with_address(text), None).unwrap();
         let proxy = Forebay::builder(PROGRAM)
@@ -35,7 +35,7 @@ impl Reloadable {
     }
 
     /// What the log says behind a SIGHUP, up to the outcome.
-    fn reload(&mut self, outcome: &str) -> String {
+    pub(crate) fn reload(&mut self, outcome: &str) -> String {
         let before = self.proxy.output().len();
         self.proxy.signal(libc::SIGHUP).unwrap();
         let told = |output: &str| {
