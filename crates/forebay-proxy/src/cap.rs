@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::places::{Claim, Grant, OfKind, Place, Places};
+use crate::places::{Claim, Grant, OfKind, Place, Places, Room};
 
 /// Who has connections of the server, and can do without those that are idle.
 pub(crate) trait Holder: std::fmt::Debug + Send + Sync {
@@ -63,11 +63,15 @@ impl Drop for Waits<'_> {
     }
 }
 
+fn room(max: Option<usize>) -> Room {
+    Room::of(max.unwrap_or(usize::MAX), usize::MAX)
+}
+
 impl Cap {
     /// So many; none: as many as the pools make.
     pub(crate) fn new(max: Option<usize>) -> Self {
         Self {
-            places: Places::new(max.unwrap_or(usize::MAX), usize::MAX),
+            places: Places::new(room(max)),
             holders: Mutex::default(),
             waiting: AtomicUsize::new(0),
             may_be_over: AtomicBool::new(false),
@@ -76,7 +80,7 @@ impl Cap {
 
     /// From now on so many: those that are too many are closed, the others of them when they come back.
     pub(crate) fn resize(&self, max: Option<usize>) {
-        drop(self.places.resize(max.unwrap_or(usize::MAX), usize::MAX));
+        drop(self.places.resize(room(max)));
         self.may_be_over.store(true, Ordering::Release);
         while self.is_over() && self.make_room() {}
     }
@@ -121,6 +125,11 @@ impl Cap {
                 }
             }
         }
+    }
+
+    /// The right to one more connection, if there is one that nobody waits for.
+    pub(crate) fn claim_free(&self) -> Option<Permit> {
+        self.places.claim_below(usize::MAX)
     }
 
     /// False if there is nothing idle.

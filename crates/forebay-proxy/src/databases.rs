@@ -215,7 +215,8 @@ impl Databases {
         all
     }
 
-    /// Closes connections that have been idle for too long or are too old, and forgets pools that nobody uses. To be called now and then.
+    /// Closes connections that have been idle for too long or are too old, makes those that are to be there, and forgets pools that nobody
+    /// uses. To be called now and then, in a runtime.
     pub fn sweep(&self) {
         for upstream in self.all() {
             upstream.sweep();

@@ -21,6 +21,12 @@ pub(crate) enum End {
     Malformed(#[from] BadLength),
     #[error("a message of {length} bytes is longer than max_message_bytes, which is {max}")]
     TooLong { length: usize, max: usize },
+    #[error("terminating connection due to idle-session timeout")]
+    Idle,
+    #[error("terminating connection due to idle-in-transaction timeout")]
+    IdleInTransaction,
+    #[error("the server did not end a statement that was cancelled for taking too long (statement_timeout)")]
+    Unanswered,
     /// The client has been told why, in the server's own words.
     #[error("the server has ended the session")]
     LastWord,
@@ -44,6 +50,9 @@ pub(crate) fn put_end(out: &mut BytesMut, end: &End) {
         End::TooLong { .. } => put_error(out, "54000", &end.to_string(), None, None),
         End::Malformed(_) => put_error(out, "08P01", &end.to_string(), None, None),
         End::Unexpected(_) | End::Settings | End::Uncertain => put_error(out, "08P01", &end.to_string(), None, None),
+        End::Idle => put_error(out, "57P05", &end.to_string(), None, None),
+        End::IdleInTransaction => put_error(out, "25P03", &end.to_string(), None, None),
+        End::Unanswered => put_error(out, "08006", &end.to_string(), None, None),
         End::Stopped => put_error(out, "57P01", &end.to_string(), None, None),
         End::Client | End::LastWord => {}
     }

@@ -20,6 +20,7 @@ mod clients;
 mod console;
 mod credentials;
 mod databases;
+mod deadlines;
 mod effects;
 mod end;
 mod frames;

@@ -22,6 +22,30 @@ pub(crate) trait OfKind {
     fn is_of(&self, kind: &Self::Kind) -> bool;
 }
 
+/// How many there may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Of what is lent.
+    pub(crate) max: usize,
+    /// Of those who wait for it.
+    pub(crate) max_waiting: usize,
+    /// So many more of what is lent, for those who have waited for so long.
+    pub(crate) reserve: usize,
+    pub(crate) reserve_after: Duration,
+}
+
+impl Room {
+    /// Without a reserve.
+    pub(crate) fn of(max: usize, max_waiting: usize) -> Self {
+        Self {
+            max,
+            max_waiting,
+            reserve: 0,
+            reserve_after: Duration::ZERO,
+        }
+    }
+}
+
 /// What is lent, and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Places<T: OfKind> {
@@ -32,8 +56,7 @@ pub(crate) struct Places<T: OfKind> {
 
 #[derive(Debug)]
 struct State<T: OfKind> {
-    max: usize,
-    max_waiting: usize,
+    room: Room,
     is_closed: bool,
     /// The one given back last is lent next: it is warm, and the others may go.
     idle: Vec<T>,
@@ -92,9 +115,9 @@ impl<T: OfKind> Drop for Place<T> {
 impl<T: OfKind> State<T> {
     /// Gives the places that are free to those who wait; whoever has gone meanwhile leaves it to the one behind.
     fn fill(&mut self, places: &Arc<Places<T>>) {
-        while self.taken < self.max
-            && !self.is_closed
+        while !self.is_closed
             && let Some(at) = self.waiting.iter().position(|waiting| !waiting.has_place)
+            && self.taken < self.max_for(self.waiting[at].since)
             && let Some(waiting) = self.waiting.remove(at)
         {
             let place = Place {
@@ -109,13 +132,34 @@ impl<T: OfKind> State<T> {
     }
 }
 
+impl<T: OfKind> State<T> {
+    /// How many there may be for somebody who has waited since then.
+    fn max_for(&self, since: Instant) -> usize {
+        let Room {
+            max,
+            reserve,
+            reserve_after,
+            ..
+        } = self.room;
+        match reserve > 0 && since.elapsed() >= reserve_after {
+            true => max.saturating_add(reserve),
+            false => max,
+        }
+    }
+
+    /// Whether what comes back is not to be kept.
+    fn is_too_many(&self) -> bool {
+        let max = self.room.max;
+        self.taken > max && (self.waiting.is_empty() || self.taken > max.saturating_add(self.room.reserve))
+    }
+}
+
 impl<T: OfKind> Places<T> {
-    pub(crate) fn new(max: usize, max_waiting: usize) -> Arc<Self> {
+    pub(crate) fn new(room: Room) -> Arc<Self> {
         Arc::new(Self {
             emptied: Notify::new(),
             state: Mutex::new(State {
-                max,
-                max_waiting,
+                room,
                 is_closed: false,
                 idle: Vec::new(),
                 waiting: VecDeque::new(),
@@ -132,7 +176,7 @@ impl<T: OfKind> Places<T> {
             if let Some(at) = found.or_else(|| state.idle.iter().rposition(|idle| idle.is_of(&kind))) {
                 return Claim::Granted(Grant::Lent(state.idle.remove(at)));
             }
-            if state.taken < state.max && !state.is_closed {
+            if state.taken < state.room.max && !state.is_closed {
                 state.taken += 1;
                 let places = Arc::downgrade(self);
                 return Claim::Granted(Grant::Place(Place { places }));
@@ -144,7 +188,7 @@ impl<T: OfKind> Places<T> {
                 drop(makes_room);
                 continue;
             }
-            if state.waiting.len() >= state.max_waiting {
+            if state.waiting.len() >= state.room.max_waiting {
                 let longest = state.waiting.front().map(|first| first.since.elapsed());
                 return Claim::Crowded(state.waiting.len(), longest.unwrap_or_default());
             }
@@ -189,7 +233,7 @@ impl<T: OfKind> Places<T> {
     /// To whoever waits, or to be idle.
     pub(crate) fn give_back(&self, mut lent: T) {
         let mut state = self.state.lock();
-        if state.is_closed || state.taken > state.max {
+        if state.is_closed || state.is_too_many() {
             drop(state);
             drop(lent);
             return;
@@ -234,18 +278,34 @@ impl<T: OfKind> Places<T> {
     }
 
     /// From now on there are so many places, and so many may wait; what is idle and too much is given.
-    pub(crate) fn resize(self: &Arc<Self>, max: usize, max_waiting: usize) -> Vec<T> {
+    pub(crate) fn resize(self: &Arc<Self>, room: Room) -> Vec<T> {
         let mut state = self.state.lock();
-        (state.max, state.max_waiting) = (max, max_waiting);
+        state.room = room;
         state.fill(self);
-        let too_many = state.taken.saturating_sub(max).min(state.idle.len());
+        let too_many = state.taken.saturating_sub(room.max).min(state.idle.len());
         state.idle.drain(..too_many).collect()
     }
 
     /// Whether more places are taken than there are since they were [fewer](Self::resize).
     pub(crate) fn are_too_many(&self) -> bool {
         let state = self.state.lock();
-        state.taken > state.max
+        state.taken > state.room.max
+    }
+
+    /// A place, while fewer than this are taken, and nobody waits for one.
+    pub(crate) fn claim_below(self: &Arc<Self>, max: usize) -> Option<Place<T>> {
+        let mut state = self.state.lock();
+        let is_free = state.taken < state.room.max.min(max) && !state.is_closed && state.waiting.is_empty();
+        is_free.then(|| {
+            state.taken += 1;
+            let places = Arc::downgrade(self);
+            Place { places }
+        })
+    }
+
+    /// Gives places to those who have waited for the reserve.
+    pub(crate) fn fill(self: &Arc<Self>) {
+        self.state.lock().fill(self);
     }
 
     /// Lends nothing until it is [opened](Self::open); gives what is idle.
@@ -354,7 +414,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_the_limit() {
-        let places = Places::new(2, 10);
+        let places = Places::new(Room::of(2, 10));
         let one = granted(places.claim(0, |_| false));
         let other = granted(places.claim(0, |_| false));
         assert!(matches!(places.claim(0, |_| false), Claim::Wait(_)));
@@ -365,8 +425,55 @@ mod tests {
     }
 
     #[test]
+    fn the_reserve_is_for_those_who_have_waited_and_goes_when_nobody_does() {
+        let places = Places::new(Room {
+            reserve: 1,
+            reserve_after: Duration::from_secs(5),
+            ..Room::of(1, 10)
+        });
+        let one = made(&places, 0, 1);
+        let [mut first, mut second] = [(); 2].map(|()| waits(&places, 0));
+        places.fill();
+        assert!(first.try_recv().is_err(), "it has only come");
+        places.state.lock().waiting[0].since -= Duration::from_secs(5);
+        places.state.lock().waiting[1].since -= Duration::from_secs(4);
+        places.fill();
+        let Ok(Grant::Place(place)) = first.try_recv() else {
+            panic!("it has waited")
+        };
+        assert!(second.try_recv().is_err());
+        let reserve = Thing(2, Some(place));
+        places.give_back(reserve);
+        let Ok(Grant::Lent(reserve)) = second.try_recv() else {
+            panic!("one of the reserve serves whoever waits")
+        };
+        let mut third = waits(&places, 0);
+        places.state.lock().waiting[0].since -= Duration::from_secs(9);
+        places.fill();
+        assert!(third.try_recv().is_err(), "there is no more of it");
+        drop(third);
+        places.counts();
+        places.give_back(reserve);
+        assert_eq!(places.counts(), (1, 0, 0), "nobody waits for it");
+        places.give_back(one);
+        assert_eq!(places.counts(), (1, 1, 0));
+    }
+
+    #[test]
+    fn places_that_nobody_waits_for_can_be_claimed_up_to_a_number() {
+        let places = Places::new(Room::of(3, 10));
+        let below = |max| places.claim_below(max);
+        let _one = below(2).unwrap();
+        let _two = below(2).unwrap();
+        assert!(below(2).is_none());
+        let _three = made(&places, 0, 3);
+        let _waits = waits(&places, 0);
+        assert!(below(9).is_none());
+    }
+
+    #[test]
     fn who_waits_longest_is_served_next_and_who_has_gone_is_passed_over() {
-        let places = Places::new(1, 10);
+        let places = Places::new(Room::of(1, 10));
         let taken = granted(places.claim(0, |_| false));
         let [gone, mut second, mut third] = [(); 3].map(|()| waits(&places, 0));
         drop(gone);
@@ -380,7 +487,7 @@ mod tests {
 
     #[test]
     fn the_last_one_given_back_is_lent_first_unless_another_is_preferred() {
-        let places = Places::new(3, 0);
+        let places = Places::new(Room::of(3, 0));
         for lent in [1, 2, 3] {
             places.give_back(thing(lent));
         }
@@ -390,7 +497,7 @@ mod tests {
 
     #[test]
     fn the_queue_is_bounded() {
-        let places: Arc<Places<Thing>> = Places::new(1, 1);
+        let places: Arc<Places<Thing>> = Places::new(Room::of(1, 1));
         let _taken = granted(places.claim(0, |_| false));
         let _waiting = places.claim(0, |_| false);
         assert!(matches!(places.claim(0, |_| false), Claim::Crowded(1, _)));
@@ -398,7 +505,7 @@ mod tests {
 
     #[test]
     fn one_of_another_kind_makes_room() {
-        let places = Places::new(2, 10);
+        let places = Places::new(Room::of(2, 10));
         let (one, other) = (made(&places, 0, 1), made(&places, 0, 2));
         places.give_back(one);
         places.give_back(other);
@@ -412,7 +519,7 @@ mod tests {
 
     #[test]
     fn whom_it_suits_is_served_first_for_a_moment_and_then_its_place_goes_to_the_first() {
-        let places = Places::new(1, 10);
+        let places = Places::new(Room::of(1, 10));
         let lent = made(&places, 0, 1);
         let (mut first, mut suits) = (waits(&places, 1), waits(&places, 0));
         places.give_back(lent);
@@ -436,7 +543,7 @@ mod tests {
 
     #[test]
     fn what_is_idle_can_be_taken_out() {
-        let places = Places::new(3, 0);
+        let places = Places::new(Room::of(3, 0));
         for number in [1, 2, 3] {
             places.give_back(thing(number));
         }
@@ -447,39 +554,39 @@ mod tests {
 
     #[test]
     fn more_places_are_for_those_who_wait_and_fewer_take_what_is_idle() {
-        let places = Places::new(1, 10);
+        let places = Places::new(Room::of(1, 10));
         let one = made(&places, 0, 1);
         let [mut first, mut second] = [(); 2].map(|()| waits(&places, 0));
-        assert!(places.resize(2, 10).is_empty());
+        assert!(places.resize(Room::of(2, 10)).is_empty());
         let Ok(Grant::Place(place)) = first.try_recv() else {
             panic!("there is room for one more");
         };
         assert!(second.try_recv().is_err(), "and for no other");
         let other = Thing(2, Some(place));
-        assert!(places.resize(1, 10).is_empty(), "both are lent");
+        assert!(places.resize(Room::of(1, 10)).is_empty(), "both are lent");
         places.give_back(one);
         assert_eq!(places.counts(), (1, 0, 1), "it was too many, also for who waits");
         places.give_back(other);
         assert_eq!(second.try_recv().ok().and_then(number), Some(2));
-        let idle = Places::new(3, 10);
+        let idle = Places::new(Room::of(3, 10));
         for number in [1, 2, 3] {
             let Claim::Granted(Grant::Place(place)) = idle.claim(1 + number, |_| false) else {
                 panic!("there is room");
             };
             idle.give_back(Thing(number, Some(place)));
         }
-        let gone = idle.resize(1, 10);
+        let gone = idle.resize(Room::of(1, 10));
         assert_eq!(gone.iter().map(|thing| thing.0).collect::<Vec<_>>(), [1, 2]);
         drop(gone);
         assert_eq!(idle.counts(), (1, 1, 0));
-        idle.resize(1, 0);
+        idle.resize(Room::of(1, 0));
         let _lent = granted(idle.claim(0, |_| true));
         assert!(matches!(idle.claim(0, |_| false), Claim::Crowded(0, _)));
     }
 
     #[tokio::test]
     async fn closed_places_lend_nothing_and_serve_those_who_waited_once_they_are_open() {
-        let places = Places::new(2, 10);
+        let places = Places::new(Room::of(2, 10));
         let (lent, idle) = (made(&places, 0, 1), made(&places, 0, 2));
         places.give_back(idle);
         let gone = places.close();

@@ -12,13 +12,15 @@ use std::time::{Duration, Instant};
 
 use forebay_pg_link::{ConnectError, Connector, Link};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::oneshot;
 
 use crate::beginning::Beginning;
 use crate::cap::{Cap, Holder, Permit};
 use crate::credentials::Credentials;
+pub use crate::deadlines::Timeouts;
 use crate::effects::Effects;
 use crate::lent::Lent;
-use crate::places::{Claim, Grant, Places};
+use crate::places::{Claim, Grant, Place, Places, Room};
 use crate::server::{Reported, Server, Shown};
 use crate::statements::Statements;
 
@@ -42,6 +44,12 @@ pub struct Limits {
     pub mode: PoolMode,
     /// Server connections of a pool.
     pub max_connections: usize,
+    /// So many of them are there while there are clients, whether they are used or not.
+    pub min_connections: usize,
+    /// So many more there may be for clients that have waited for [`reserve_after`](Self::reserve_after).
+    pub reserve_connections: usize,
+    /// How long that is.
+    pub reserve_after: Duration,
     /// Clients that wait for one.
     pub max_waiting: usize,
     /// How long each may.
@@ -52,6 +60,19 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long one is kept all in all: its server's memory of it grows.
     pub lifetime: Duration,
+    /// Of clients.
+    pub timeouts: Timeouts,
+}
+
+impl Limits {
+    fn room(&self) -> Room {
+        Room {
+            max: self.max_connections,
+            max_waiting: self.max_waiting,
+            reserve: self.reserve_connections,
+            reserve_after: self.reserve_after,
+        }
+    }
 }
 
 impl Default for Limits {
@@ -59,11 +80,15 @@ impl Default for Limits {
         Self {
             mode: PoolMode::default(),
             max_connections: 20,
+            min_connections: 0,
+            reserve_connections: 0,
+            reserve_after: Duration::from_secs(5),
             max_waiting: 10_000,
             max_wait: Duration::from_secs(30),
             max_message_bytes: 64 << 20,
             idle_timeout: Duration::from_secs(600),
             lifetime: Duration::from_secs(3600),
+            timeouts: Timeouts::default(),
         }
     }
 }
@@ -154,7 +179,7 @@ impl Pool {
             number: LAST.fetch_add(1, Ordering::Relaxed),
             user: connector.user().to_owned(),
             credentials,
-            places: Places::new(limits.max_connections, limits.max_waiting),
+            places: Places::new(limits.room()),
             terms: RwLock::new(Terms {
                 connector: Arc::new(connector),
                 limits: limits.clone(),
@@ -177,7 +202,7 @@ impl Pool {
             terms.limits = limits.clone();
             terms.cap = cap;
         }
-        for server in self.places.resize(limits.max_connections, limits.max_waiting) {
+        for server in self.places.resize(limits.room()) {
             server.say_farewell();
         }
     }
@@ -186,7 +211,7 @@ impl Pool {
     pub(crate) fn renew(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.effects.doubt();
-        self.sweep();
+        self.sweep(true);
     }
 
     /// Lends nothing, from now until it is to [go on](Self::resume); what is lent is closed when it comes back.
@@ -248,21 +273,10 @@ impl Pool {
             let grant = match self.places.claim(beginning.clone(), |server| Some(server.lent) == last) {
                 Claim::Granted(grant) => grant,
                 Claim::Crowded(waiting, longest) => return Err(Unavailable::Crowded { waiting, longest }),
-                Claim::Wait(granted) => {
-                    let max_wait = self.terms.read().limits.max_wait;
-                    match tokio::time::timeout(max_wait, granted).await {
-                        Ok(Ok(grant)) => grant,
-                        Ok(Err(_)) => continue,
-                        Err(_) => {
-                            let Stats { open, waiting, .. } = self.stats();
-                            return Err(Unavailable::Waited {
-                                waited: max_wait,
-                                open,
-                                waiting,
-                            });
-                        }
-                    }
-                }
+                Claim::Wait(granted) => match self.wait(granted).await? {
+                    Some(grant) => grant,
+                    None => continue,
+                },
             };
             match grant {
                 Grant::Lent(mut server) => {
@@ -288,13 +302,85 @@ impl Pool {
                             continue;
                         }
                     };
-                    let link = self.connect(beginning).await?;
-                    let server = Box::new(Server::new(link, beginning.clone(), generation, (place, permit)));
-                    self.note(&server);
-                    return Ok(server);
+                    return self.make(beginning, generation, (place, permit)).await;
                 }
             }
         }
+    }
+
+    /// Waits for what is granted; none if the one who would have granted it has gone.
+    async fn wait(
+        &self,
+        mut granted: oneshot::Receiver<Grant<Box<Server>>>,
+    ) -> Result<Option<Grant<Box<Server>>>, Unavailable> {
+        let (max_wait, reserve_after) = {
+            let limits = &self.terms.read().limits;
+            let has_reserve = limits.reserve_connections > 0;
+            (limits.max_wait, has_reserve.then_some(limits.reserve_after))
+        };
+        let mut left = max_wait;
+        if let Some(reserve_after) = reserve_after.filter(|after| *after < max_wait) {
+            if let Ok(grant) = tokio::time::timeout(reserve_after, &mut granted).await {
+                return Ok(grant.ok());
+            }
+            self.places.fill();
+            left -= reserve_after;
+        }
+        match tokio::time::timeout(left, granted).await {
+            Ok(grant) => Ok(grant.ok()),
+            Err(_) => {
+                let Stats { open, waiting, .. } = self.stats();
+                Err(Unavailable::Waited {
+                    waited: max_wait,
+                    open,
+                    waiting,
+                })
+            }
+        }
+    }
+
+    async fn make(
+        &self,
+        beginning: &Beginning,
+        generation: u64,
+        taken: (Place<Box<Server>>, Permit),
+    ) -> Result<Box<Server>, Unavailable> {
+        let link = self.connect(beginning).await?;
+        let server = Box::new(Server::new(link, beginning.clone(), generation, taken));
+        self.note(&server);
+        Ok(server)
+    }
+
+    /// Makes connections until there are as many as are to be there, as clients began last; takes none from anybody. They are as idle as
+    /// others.
+    ///
+    /// # Cancel safety
+    /// Dropped, there are fewer.
+    pub(crate) async fn warm_up(&self) -> Result<(), Unavailable> {
+        let Some((beginning, _)) = self.welcomes.lock().last().cloned() else {
+            return Ok(());
+        };
+        loop {
+            let (min, cap) = {
+                let terms = self.terms.read();
+                (terms.limits.min_connections, Arc::clone(&terms.cap))
+            };
+            let generation = self.generation.load(Ordering::Acquire);
+            let Some(place) = self.places.claim_below(min) else {
+                return Ok(());
+            };
+            let Some(permit) = cap.claim_free() else {
+                return Ok(());
+            };
+            let server = self.make(&beginning, generation, (place, permit)).await?;
+            self.release(server);
+        }
+    }
+
+    /// Whether there are fewer than are to be there.
+    pub(crate) fn is_cold(&self) -> bool {
+        let (open, ..) = self.places.counts();
+        open < self.terms.read().limits.min_connections && !self.is_paused()
     }
 
     /// The right to one more connection of the server, or a connection that somebody gives back before there is one.
@@ -397,17 +483,24 @@ impl Pool {
         Stats { open, idle, waiting }
     }
 
-    /// Closes what has been idle for too long, what is too old, and what the server has closed.
-    pub(crate) fn sweep(&self) {
+    /// Closes what is too old, what the server has closed, and what has been idle for too long, but for those that are to be there while
+    /// there are clients.
+    pub(crate) fn sweep(&self, has_clients: bool) {
         let Limits {
-            idle_timeout, lifetime, ..
+            idle_timeout,
+            lifetime,
+            min_connections,
+            ..
         } = self.limits();
+        let kept = if has_clients { min_connections } else { 0 };
+        let (open, ..) = self.places.counts();
+        let mut spare = open.saturating_sub(kept);
         let gone = self.places.take_idle(|server| {
             server.look();
-            !server.is_clean()
-                || !self.is_of_now(server)
-                || server.idle_since.elapsed() >= idle_timeout
-                || server.since.elapsed() >= lifetime
+            let is_of_no_use = !server.is_clean() || !self.is_of_now(server) || server.since.elapsed() >= lifetime;
+            let is_gone = is_of_no_use || (spare > 0 && server.idle_since.elapsed() >= idle_timeout);
+            spare -= usize::from(is_gone && spare > 0);
+            is_gone
         });
         for server in gone {
             server.say_farewell();

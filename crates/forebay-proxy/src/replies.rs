@@ -108,6 +108,11 @@ impl<N> Replies<N> {
         self.is_skipping
     }
 
+    /// How many are answered, or will not be.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered
+    }
+
     /// The place in the order of answers that what is asked next will have.
     pub(crate) fn next_place(&self) -> u64 {
         self.answered + self.expected.len() as u64

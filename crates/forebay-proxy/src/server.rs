@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::beginning::Beginning;
 use crate::cap::Permit;
 use crate::clients::Target;
+use crate::deadlines::At;
 use crate::frames;
 use crate::lent::Lent;
 use crate::places::{OfKind, Place};
@@ -296,6 +297,27 @@ impl Server {
                 self.replies.ask(Asked::Close, true, None)
             }
         }
+    }
+
+    /// What its client is at.
+    pub(crate) fn at(&self) -> At {
+        match (self.replies.is_empty(), self.status) {
+            (false, _) => At::Statement(self.replies.answered()),
+            (true, b'I') => At::Idle,
+            (true, _) => At::IdleInTransaction,
+        }
+    }
+
+    /// Cancels what runs. Until the request has been carried out the connection is lent to nobody else.
+    pub(crate) fn interrupt(&self) {
+        let target = self.cancel.clone();
+        target.requests.fetch_add(1, Ordering::AcqRel);
+        tokio::spawn(async move {
+            if let Err(error) = target.token.cancel().await {
+                tracing::debug!(%error, "a statement that took too long could not be cancelled");
+            }
+            target.requests.fetch_sub(1, Ordering::AcqRel);
+        });
     }
 
     /// The session is over, whatever the server is at: that is not to go on for nobody. What came of it is unknown.

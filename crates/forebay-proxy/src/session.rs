@@ -23,6 +23,7 @@ use crate::clients::{Clients, Doing, Who};
 use crate::console::{self, Command, Console, Outcome};
 use crate::credentials::secret_of;
 use crate::databases::Databases;
+use crate::deadlines::{At, Deadlines, Passed};
 use crate::end::{End, put_end, put_fatal, put_refusal};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
@@ -82,6 +83,7 @@ impl Who {
 pub struct Session {
     client: Client,
     state: State,
+    deadlines: Option<Box<Deadlines>>,
     /// Of those who may use it.
     console: Option<Box<Console>>,
 }
@@ -189,7 +191,12 @@ impl Session {
                 clients: Arc::clone(clients),
             })
         });
-        Some(Self { client, state, console })
+        Some(Self {
+            deadlines: Deadlines::of(&limits.timeouts),
+            client,
+            state,
+            console,
+        })
     }
 
     /// Serves the client until it goes, nothing more can be done for it, or it is [told](Clients::tell) to go.
@@ -215,6 +222,10 @@ impl Session {
             entry.set_doing(Doing::Idle);
             let wanted = poll_fn(|context| match self.poll_wanted(context) {
                 Poll::Pending if entry.poll_phase(context) > Phase::Serving => Poll::Ready(Err(End::Stopped)),
+                Poll::Pending => match poll_deadlines(&mut self.deadlines, At::Idle, context) {
+                    Poll::Ready(_) => Poll::Ready(Err(End::Idle)),
+                    Poll::Pending => Poll::Pending,
+                },
                 polled => polled,
             });
             match wanted.await {
@@ -243,13 +254,25 @@ impl Session {
             self.state.settle_in(&mut server);
             let relayed = poll_fn(|context| {
                 let polled = poll_relay(&mut self.client, &mut self.state, &mut server, context);
-                match polled {
-                    Poll::Pending => match entry.poll_phase(context) {
-                        Phase::Serving => Poll::Pending,
-                        Phase::Draining if !self.state.rests(&server) => Poll::Pending,
-                        Phase::Draining | Phase::Stopping => Poll::Ready(Err(End::Stopped)),
-                    },
-                    polled => polled,
+                if polled.is_ready() {
+                    return polled;
+                }
+                match entry.poll_phase(context) {
+                    Phase::Serving => {}
+                    Phase::Draining if !self.state.rests(&server) => {}
+                    Phase::Draining | Phase::Stopping => return Poll::Ready(Err(End::Stopped)),
+                }
+                loop {
+                    let end = match ready!(poll_deadlines(&mut self.deadlines, server.at(), context)) {
+                        Passed::Statement => {
+                            server.interrupt();
+                            continue;
+                        }
+                        Passed::Idle => End::Idle,
+                        Passed::IdleInTransaction => End::IdleInTransaction,
+                        Passed::Cancelled => End::Unanswered,
+                    };
+                    return Poll::Ready(Err(end));
                 }
             });
             let relayed = relayed.await;
@@ -399,6 +422,14 @@ impl Session {
         let command = Command::of(text.strip_suffix(&[0])?)?;
         self.client.input.advance(frame.length);
         Some(command)
+    }
+}
+
+/// Ready once the client has been at this for too long.
+fn poll_deadlines(deadlines: &mut Option<Box<Deadlines>>, at: At, context: &mut Context<'_>) -> Poll<Passed> {
+    match deadlines {
+        Some(deadlines) => deadlines.poll(at, context),
+        None => Poll::Pending,
     }
 }
 

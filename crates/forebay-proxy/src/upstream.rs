@@ -357,10 +357,20 @@ impl Upstream {
         pools.of(database).for_each(|pool| pool.resume());
     }
 
-    /// Closes connections that have been idle for too long or are too old, and forgets pools that nobody uses. To be called now and then.
+    /// Closes connections that have been idle for too long or are too old, makes those that are to be there, and forgets pools that nobody
+    /// uses. To be called now and then.
     pub(crate) fn sweep(&self) {
         for pool in self.pools(None) {
-            pool.sweep();
+            // Beside the pools' own and this one, there are those of its clients.
+            let has_clients = Arc::strong_count(&pool) > 2;
+            pool.sweep(has_clients);
+            if has_clients && pool.is_cold() {
+                tokio::spawn(async move {
+                    if let Err(error) = pool.warm_up().await {
+                        tracing::debug!(%error, "there are fewer server connections than there are to be");
+                    }
+                });
+            }
         }
         let is_used = |pool: &Arc<Pool>| Arc::strong_count(pool) > 1 || pool.stats().open > 0;
         self.pools.lock().by_key.retain(|_, pool| is_used(pool));

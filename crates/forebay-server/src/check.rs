@@ -86,7 +86,7 @@ fn behind(settings: &UpstreamSettings, name: &str) -> String {
         max_waiting,
         max_wait,
         ..
-    } = settings.limits;
+    } = &settings.limits;
     let mode = match mode {
         PoolMode::Transaction => "a transaction",
         PoolMode::Session => "a session",

@@ -132,6 +132,19 @@ pub struct Settings {
     #[arg(long, value_name = "COUNT")]
     pub max_server_connections: Option<usize>,
 
+    /// With --upstream: connections that each user at each database has while there are clients, used or not [default: 0]
+    #[arg(long, value_name = "COUNT")]
+    pub min_server_connections: Option<usize>,
+
+    /// With --upstream: connections beyond --max-server-connections, for clients that have waited for --reserve-after; closed when nobody
+    /// waits [default: 0]
+    #[arg(long, value_name = "COUNT")]
+    pub reserve_server_connections: Option<usize>,
+
+    /// With --upstream: how long a client waits before it is served from the reserve [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub reserve_after: Option<Span>,
+
     /// With --upstream: most connections to one server, of all users and databases together; one that is idle elsewhere makes room
     /// [default: none]
     #[arg(long, value_name = "COUNT")]
@@ -157,6 +170,11 @@ pub struct Settings {
     /// With --upstream: how long a server connection is kept all in all; it is closed between two transactions [default: 1h]
     #[arg(long, value_name = "TIME")]
     pub server_lifetime: Option<Span>,
+
+    /// With --upstream: how long a client may do nothing, outside of a transaction; then its connection is closed with 57P05; 0 for no limit
+    /// [default: 0]
+    #[arg(long, value_name = "TIME")]
+    pub idle_session_timeout: Option<Span>,
 
     /// With --upstream: who connects from this machine need not prove what the password, certificate or socket of --upstream proves for
     /// them [default: false]
@@ -247,7 +265,8 @@ pub struct Settings {
     pub max_result_bytes: Option<Size>,
 
     /// Longest time a statement may run; 0 for no limit. The default is long for any sane query and ends a forgotten one, which
-    /// would hold a reader, or in a transaction the one writer, for ever [default: 5min]
+    /// would hold a reader, or in a transaction the one writer, for ever. With --upstream there is none unless it is said, as the database
+    /// has its own [default: 5min]
     #[arg(long, value_name = "TIME")]
     pub statement_timeout: Option<Span>,
 
@@ -257,7 +276,7 @@ pub struct Settings {
 
     /// How long a session may be idle while it holds what somebody waits for: an open transaction that has written holds the one
     /// writer, an open cursor a reading connection. Then it is rolled back and its
-    /// connection closed; 0 for no limit [default: 10s]
+    /// connection closed; 0 for no limit. With --upstream: how long a transaction may be idle, and no limit unless it is said [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub idle_transaction_timeout: Option<Span>,
 
@@ -438,8 +457,8 @@ impl Settings {
 
     /// These options, others where they say nothing, and the defaults.
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
-        let given = over!(self, file, config upstream max_server_connections max_upstream_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
-            server_lifetime trust_loopback service_user auth_query admin_users
+        let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
+            server_lifetime idle_session_timeout trust_loopback service_user auth_query admin_users
             database listen socket_folder http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait

@@ -13,6 +13,8 @@ mod caps;
 mod console;
 #[path = "proxy/databases.rs"]
 mod databases;
+#[path = "proxy/deadlines.rs"]
+mod deadlines;
 #[path = "proxy/ends.rs"]
 mod ends;
 #[path = "proxy/login.rs"]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use forebay_pg_link::Config;
-use forebay_proxy::pool::{Limits, PoolMode};
+use forebay_proxy::pool::{Limits, PoolMode, Timeouts};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -74,6 +74,12 @@ pub struct DatabaseSettings {
     pub url: String,
     /// As `--max-server-connections`.
     pub max_server_connections: Option<usize>,
+    /// As `--min-server-connections`.
+    pub min_server_connections: Option<usize>,
+    /// As `--reserve-server-connections`.
+    pub reserve_server_connections: Option<usize>,
+    /// As `--reserve-after`.
+    pub reserve_after: Option<Span>,
     /// As `--max-waiting`.
     pub max_waiting: Option<usize>,
     /// As `--pool-mode`.
@@ -84,6 +90,12 @@ pub struct DatabaseSettings {
     pub server_idle_timeout: Option<Span>,
     /// As `--server-lifetime`.
     pub server_lifetime: Option<Span>,
+    /// As `--statement-timeout`.
+    pub statement_timeout: Option<Span>,
+    /// As `--idle-transaction-timeout`.
+    pub idle_transaction_timeout: Option<Span>,
+    /// As `--idle-session-timeout`.
+    pub idle_session_timeout: Option<Span>,
     /// As `--service-user`.
     pub service_user: Option<bool>,
     /// As `--auth-query`.
@@ -210,6 +222,10 @@ impl UpstreamSettings {
 impl DatabaseSettings {
     pub(super) fn limits(&self, default: &Limits) -> Limits {
         let span = |given: Option<Span>, default: Duration| given.map_or(default, |Span(span)| span);
+        let limit = |given: Option<Span>, default: Option<Duration>| match given {
+            Some(Span(span)) => Some(span).filter(|span| !span.is_zero()),
+            None => default,
+        };
         Limits {
             mode: match self.pool_mode {
                 Some(Lent::Transaction) => PoolMode::Transaction,
@@ -217,11 +233,19 @@ impl DatabaseSettings {
                 None => default.mode,
             },
             max_connections: self.max_server_connections.unwrap_or(default.max_connections),
+            min_connections: self.min_server_connections.unwrap_or(default.min_connections),
+            reserve_connections: self.reserve_server_connections.unwrap_or(default.reserve_connections),
+            reserve_after: span(self.reserve_after, default.reserve_after),
             max_waiting: self.max_waiting.unwrap_or(default.max_waiting),
             max_wait: span(self.server_wait_timeout, default.max_wait),
             max_message_bytes: default.max_message_bytes,
             idle_timeout: span(self.server_idle_timeout, default.idle_timeout),
             lifetime: span(self.server_lifetime, default.lifetime),
+            timeouts: Timeouts {
+                statement: limit(self.statement_timeout, default.timeouts.statement),
+                idle_transaction: limit(self.idle_transaction_timeout, default.timeouts.idle_transaction),
+                idle_session: limit(self.idle_session_timeout, default.timeouts.idle_session),
+            },
         }
     }
 }
@@ -234,6 +258,18 @@ pub(super) fn check(limits: &Limits, database: Option<&str>) -> Result<(), Optio
     ] {
         if !(1..=most).contains(&count) {
             return Err(value_of(option, database, &format!("{count} is not from 1 to {most}")));
+        }
+    }
+    for (option, count) in [
+        ("min_server_connections", limits.min_connections),
+        ("reserve_server_connections", limits.reserve_connections),
+    ] {
+        if count > limits.max_connections {
+            let why = format!(
+                "{count} is more than max_server_connections, which is {}",
+                limits.max_connections
+            );
+            return Err(value_of(option, database, &why));
         }
     }
     if limits.max_wait.is_zero() {

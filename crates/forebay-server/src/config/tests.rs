@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::CommandFactory as _;
-use forebay_proxy::pool::PoolMode;
+use forebay_proxy::pool::{PoolMode, Timeouts};
 
 use super::*;
 
@@ -52,13 +52,11 @@ fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
 }
 
 /// What the embedded database is told.
-const OF_THE_DATABASE: [(&str, &str); 12] = [
+const OF_THE_DATABASE: [(&str, &str); 10] = [
     ("database", "x.db"),
     ("max_input_bytes", "3MiB"),
     ("max_result_bytes", "2MiB"),
-    ("statement_timeout", "1s"),
     ("busy_timeout", "2s"),
-    ("idle_transaction_timeout", "3s"),
     ("idle_snapshot_timeout", "10s"),
     ("stall_timeout", "11s"),
     ("batch_max_items", "6"),
@@ -67,9 +65,13 @@ const OF_THE_DATABASE: [(&str, &str); 12] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 12] = [
+const OF_THE_PROXY: [(&str, &str); 16] = [
     ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
+    ("min_server_connections", "2"),
+    ("reserve_server_connections", "1"),
+    ("reserve_after", "1s"),
+    ("idle_session_timeout", "8s"),
     ("max_upstream_connections", "9"),
     ("max_waiting", "7"),
     ("pool_mode", "session"),
@@ -82,7 +84,7 @@ const OF_THE_PROXY: [(&str, &str); 12] = [
     ("admin_users", "ann, bob@shop"),
 ];
 /// What both are told.
-const OF_BOTH: [(&str, &str); 14] = [
+const OF_BOTH: [(&str, &str); 16] = [
     ("listen", "127.0.0.1:1"),
     ("socket_folder", "sockets"),
     ("http", "off"),
@@ -96,6 +98,8 @@ const OF_BOTH: [(&str, &str); 14] = [
     ("max_connections", "5"),
     ("max_message_bytes", "1MiB"),
     ("startup_timeout", "4s"),
+    ("statement_timeout", "1s"),
+    ("idle_transaction_timeout", "3s"),
     ("drain_timeout", "9s"),
 ];
 
@@ -133,6 +137,15 @@ fn file_and_command_line_have_the_same_keys() {
         (limits.max_connections, limits.max_waiting, limits.max_message_bytes),
         (3, 7, 1 << 20)
     );
+    assert_eq!((limits.min_connections, limits.reserve_connections), (2, 1));
+    assert_eq!(limits.reserve_after.as_secs(), 1);
+    let Timeouts {
+        statement,
+        idle_transaction,
+        idle_session,
+    } = limits.timeouts;
+    let seconds = [statement, idle_transaction, idle_session].map(|limit| limit.map(|limit| limit.as_secs()));
+    assert_eq!(seconds, [Some(1), Some(3), Some(8)]);
     let times = [limits.max_wait, limits.idle_timeout, limits.lifetime].map(|time| time.as_secs());
     assert_eq!((times, of_the_proxy.trusts_loopback), ([5, 6, 7], true));
     for (user, database, is_one) in [
@@ -267,6 +280,14 @@ fn values_out_of_their_range_are_named() {
         (["--require-tls=true", "--readers=1"], "require_tls"),
         (["--stall-timeout", "0"], "stall_timeout"),
         (["--startup-timeout", "0"], "startup_timeout"),
+        (
+            ["--upstream=postgresql://db", "--min-server-connections=21"],
+            "min_server_connections",
+        ),
+        (
+            ["--upstream=postgresql://db", "--reserve-server-connections=21"],
+            "reserve_server_connections",
+        ),
         (["--tls-client-ca", "c"], "tls_client_ca"),
         (["--upstream=postgresql://db", "--service-user"], "service_user"),
         (["--upstream=postgresql://db", "--auth-query=SELECT"], "auth_query"),
