@@ -161,15 +161,15 @@ impl Clients {
         }
     }
 
-    /// Cancels what runs for the client of this number, if this is its key.
-    pub async fn cancel(&self, process_id: i32, secret: &[u8]) {
+    /// Cancels what runs for the client of this number, if this is its key; false if there is none of both.
+    pub async fn cancel(&self, process_id: i32, secret: &[u8]) -> bool {
         // No timing tells how much of a key was right: it is of use for one number, on one try each.
         let Some(entry) = self.of(process_id).filter(|entry| entry.secret == secret) else {
-            return;
+            return false;
         };
         let target = {
             let target = entry.running.lock();
-            let Some(target) = &*target else { return };
+            let Some(target) = &*target else { return true };
             target.requests.fetch_add(1, Ordering::AcqRel);
             target.clone()
         };
@@ -177,6 +177,7 @@ impl Clients {
             tracing::debug!(%error, "a cancel request did not reach the server");
         }
         target.requests.fetch_sub(1, Ordering::AcqRel);
+        true
     }
 }
 

@@ -211,6 +211,11 @@ pub struct Settings {
     #[arg(long, value_name = "FOLDER")]
     pub socket_folder: Option<PathBuf>,
 
+    /// With --upstream: a Unix socket by which a server that starts takes the sockets of the one that runs, if one does: nobody who connects
+    /// is refused, and the old one ends when its clients have gone. Only its owner may use it [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub handover_socket: Option<PathBuf>,
+
     /// Where /metrics, /healthz and /readyz are, or "off". They ask for no password; beyond loopback only with --users, or --insecure
     /// [default: 127.0.0.1:6480]
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -337,6 +342,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The folder of a Unix socket where clients connect, too.
     pub socket_folder: Option<PathBuf>,
+    /// Where a server that starts takes the sockets of the one that runs.
+    pub handover_socket: Option<PathBuf>,
     /// Where /metrics and /healthz are; `None` for nowhere.
     pub http: Option<SocketAddr>,
     /// Who may connect; `None` for everyone.
@@ -401,6 +408,7 @@ impl Default for Options {
             database: PathBuf::from("./forebay.db"),
             listen: SocketAddr::from(([127, 0, 0, 1], 6432)),
             socket_folder: None,
+            handover_socket: None,
             http: Some(SocketAddr::from(([127, 0, 0, 1], 6480))),
             users: None,
             hba_file: None,
@@ -459,7 +467,7 @@ impl Settings {
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
         let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query admin_users
-            database listen socket_folder http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
+            database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout
             idle_snapshot_timeout stall_timeout startup_timeout batch_max_items batch_max_wait
             readers drain_timeout synchronous log log_format);
@@ -496,6 +504,7 @@ impl Settings {
             },
             listen: given.listen.map_or(default.listen, |Address(address)| address),
             socket_folder: given.socket_folder,
+            handover_socket: given.handover_socket,
             http: given.http.map_or(default.http, |AddressOrOff(address)| address),
             users: given.users,
             hba_file: given.hba_file,
@@ -536,7 +545,7 @@ impl Options {
     /// Options that hold from the start to the end of a server, and that others have otherwise.
     pub(crate) fn fixed_unlike(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         let proxy = (self.proxy.is_some() != other.proxy.is_some()).then_some("upstream");
-        let unlike = unlike!(self, other, database listen socket_folder http max_connections max_message_bytes max_input_bytes max_result_bytes
+        let unlike = unlike!(self, other, database listen socket_folder handover_socket http max_connections max_message_bytes max_input_bytes max_result_bytes
             statement_timeout busy_timeout idle_transaction_timeout idle_snapshot_timeout stall_timeout batch_max_items
             batch_max_wait readers synchronous log_format);
         proxy.into_iter().chain(unlike.into_iter().flatten())

@@ -19,6 +19,15 @@ use crate::listeners::{Listeners, Peer};
 /// Clients that are told they are too many, at a time; those beyond are closed unheard.
 const REFUSALS_MAX: usize = 256;
 
+/// Whether somebody is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    Open,
+    /// Another process lets in whoever comes.
+    HandedOver,
+    Closed,
+}
+
 /// What is behind the door.
 pub(crate) trait Behind: Send + Sync + 'static {
     /// Serves a client to its end.
@@ -28,23 +37,29 @@ pub(crate) trait Behind: Send + Sync + 'static {
     fn cancel(&self, process_id: i32, secret_key: &[u8]) -> impl Future<Output = ()> + Send;
 }
 
-/// Accepts clients until the server stops, each by the handshake that holds when it comes, and gives back the sessions that are left.
+/// Accepts clients until the door is open no more, each by the handshake that holds when it comes, and gives back the sessions that are left.
 pub(crate) async fn accept<B: Behind>(
     listeners: Listeners,
     handshake: watch::Receiver<Arc<Handshake>>,
     behind: Arc<B>,
     phase: watch::Receiver<Phase>,
+    mut door: watch::Receiver<Door>,
     max_connections: usize,
 ) -> JoinSet<()> {
     let places = Arc::new(Semaphore::new(max_connections));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     let denials = Arc::new(Denials::default());
     let mut sessions = JoinSet::new();
-    let mut ends = phase.clone();
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = ends.wait_for(|phase| *phase != Phase::Serving) => return sessions,
+            closed = door.wait_for(|door| *door != Door::Open) => {
+                let is_handed_over = closed.is_ok_and(|door| *door == Door::HandedOver);
+                if is_handed_over {
+                    listeners.leave();
+                }
+                return sessions;
+            }
             Some(_) = sessions.join_next() => continue,
             accepted = listeners.accept() => accepted,
         };

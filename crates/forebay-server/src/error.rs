@@ -59,6 +59,14 @@ pub enum ServeError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// The sockets of the server that runs could not be taken, or be offered to the next one.
+    #[error("cannot hand over by {}: {cause} (--handover-socket)", path.display())]
+    Handover {
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
     /// The emulated catalog could not be made: memory has run out.
     #[error("cannot make the catalog: {0}")]
     Catalog(rusqlite::Error),

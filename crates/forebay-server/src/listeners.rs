@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -59,18 +60,42 @@ impl fmt::Display for Peer {
 }
 
 impl Listeners {
-    /// On this listener, and in the folder, if there is one, under the same port.
-    pub(crate) async fn new(tcp: TcpListener, folder: Option<&Path>) -> Result<Self, ServeError> {
+    /// On this listener, and in the folder, if there is one, under the same port; there by the socket that was handed over, if there is one.
+    pub(crate) async fn new(
+        tcp: TcpListener,
+        folder: Option<&Path>,
+        handed: Option<std::os::unix::net::UnixListener>,
+    ) -> Result<Self, ServeError> {
         let local = match folder {
             None => None,
             Some(folder) => {
                 let port = tcp.local_addr().map_or(0, |address| address.port());
                 let path = folder.join(format!(".s.PGSQL.{port}"));
-                let local = Local::listen(&path).await;
+                let local = match handed.filter(|handed| is_at(handed, &path)) {
+                    Some(handed) => Local::of(handed, &path),
+                    None => Local::listen(&path).await,
+                };
                 Some(local.map_err(|cause| ServeError::Socket { path, cause })?)
             }
         };
         Ok(Self { tcp, local })
+    }
+
+    /// The same sockets, to be handed to another process.
+    pub(crate) fn sockets(&self) -> io::Result<(std::net::TcpListener, Option<std::os::unix::net::UnixListener>)> {
+        let tcp = self.tcp.as_fd().try_clone_to_owned()?.into();
+        let local = self
+            .local
+            .as_ref()
+            .map(|local| local.listener.as_fd().try_clone_to_owned());
+        Ok((tcp, local.transpose()?.map(Into::into)))
+    }
+
+    /// Listens no more, while another process does on the same sockets.
+    pub(crate) fn leave(self) {
+        if let Some(local) = self.local {
+            local.file.leave();
+        }
     }
 
     /// The next who connects.
@@ -100,9 +125,7 @@ impl Listeners {
 /// A Unix socket.
 struct Local {
     listener: UnixListener,
-    path: PathBuf,
-    /// The number of its file: another server's may stand there when this one goes.
-    inode: u64,
+    file: SocketFile,
 }
 
 impl Local {
@@ -120,15 +143,52 @@ impl Local {
         std::fs::set_permissions(path, PermissionsExt::from_mode(MODE))?;
         Ok(Self {
             listener,
-            path: path.to_owned(),
-            inode: std::fs::metadata(path)?.ino(),
+            file: SocketFile::of(path)?,
+        })
+    }
+
+    /// One that another process has made.
+    fn of(handed: std::os::unix::net::UnixListener, path: &Path) -> io::Result<Self> {
+        handed.set_nonblocking(true)?;
+        Ok(Self {
+            listener: UnixListener::from_std(handed)?,
+            file: SocketFile::of(path)?,
         })
     }
 }
 
-impl Drop for Local {
+fn is_at(listener: &std::os::unix::net::UnixListener, path: &Path) -> bool {
+    let at = listener.local_addr();
+    at.is_ok_and(|at| at.as_pathname() == Some(path))
+}
+
+/// A socket's file, removed when this is dropped, unless another's stands there.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    inode: u64,
+    is_left: bool,
+}
+
+impl SocketFile {
+    /// The one that is there.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            inode: std::fs::metadata(path)?.ino(),
+            is_left: false,
+        })
+    }
+
+    /// It is another's from now on.
+    fn leave(mut self) {
+        self.is_left = true;
+    }
+}
+
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        if std::fs::metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
+        if !self.is_left && std::fs::metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
             // One that stays is replaced by the next server.
             let _ = std::fs::remove_file(&self.path);
         }

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::config::Options;
 use crate::config::databases::{Admins, ProxyOptions, UpstreamSettings};
 use crate::door::Behind;
+use crate::handover::Predecessor;
 use crate::listeners::Peer;
 
 /// How often it is looked for server connections that are idle for too long, or too old.
@@ -30,6 +31,8 @@ const TRIED_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Proxied {
     databases: Arc<Databases>,
     clients: Arc<Clients>,
+    /// The one that had the sockets before, and may have clients still.
+    predecessor: Option<Arc<Predecessor>>,
     /// Who may use the console.
     admins: RwLock<Admins>,
     phase: watch::Receiver<Phase>,
@@ -39,7 +42,11 @@ pub(crate) struct Proxied {
 
 impl Proxied {
     /// Connects to nothing yet.
-    pub(crate) fn new(options: &ProxyOptions, phase: watch::Receiver<Phase>) -> Result<Self, ConnectError> {
+    pub(crate) fn new(
+        options: &ProxyOptions,
+        phase: watch::Receiver<Phase>,
+        predecessor: Option<Arc<Predecessor>>,
+    ) -> Result<Self, ConnectError> {
         let (named, other) = upstreams(options);
         let databases = Arc::new(Databases::new(named, other, options.max_upstream_connections)?);
         let clients = Arc::<Clients>::default();
@@ -48,6 +55,7 @@ impl Proxied {
         Ok(Self {
             databases,
             clients,
+            predecessor,
             admins: RwLock::new(options.admins.clone()),
             phase,
             tried: tokio::sync::Mutex::default(),
@@ -184,6 +192,10 @@ impl Behind for Proxied {
     }
 
     async fn cancel(&self, process_id: i32, secret_key: &[u8]) {
-        self.clients.cancel(process_id, secret_key).await;
+        if !self.clients.cancel(process_id, secret_key).await
+            && let Some(predecessor) = &self.predecessor
+        {
+            predecessor.cancel(process_id, secret_key).await;
+        }
     }
 }

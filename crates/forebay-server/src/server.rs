@@ -4,10 +4,15 @@
 //! is answered first, those inside a transaction may finish it for half of the drain timeout; then statements that still run are cancelled, what waits to be written is written, and the
 //! file is closed. An acknowledged write is never lost by it, nor by a kill.
 //!
+//! Where it offers its sockets and another server takes them, it lets nobody in any more, and ends when its clients have gone.
+//!
 //! On SIGHUP options and files are read anew. Clients that are there stay; who comes is let in as they say now. What cannot be used is
 //! logged, and all stays as it was.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,14 +23,15 @@ use forebay_pg_wire::startup::{Client, Handshake};
 use forebay_stream::Socket;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::access::{Access, Rules};
 use crate::config::{Options, Settings};
-use crate::door::{self, Behind};
+use crate::door::{self, Behind, Door};
 use crate::embedded::Embedded;
 use crate::error::ServeError;
+use crate::handover::{Offer, Predecessor, Sockets, Successor};
 use crate::http::{self, Asks};
 use crate::listeners::{Listeners, Peer};
 use crate::log::{self, Log};
@@ -59,7 +65,18 @@ async fn until_told_to_stop(settings: &Settings, options: Options, log: &Log) ->
     let mut signals = Signals::listen().map_err(ServeError::Signals)?;
     let mut server = Server::start(options).await?;
     server.announce();
-    while signals.next().await == Signal::Reload {
+    loop {
+        let signal = tokio::select! {
+            signal = signals.next() => signal,
+            successor = server.successor() => {
+                server.leave(successor, &mut signals).await;
+                tracing::info!("stopped");
+                return Ok(());
+            }
+        };
+        if signal == Signal::Stop {
+            break;
+        }
         let reloaded = settings.resolve().map_err(ServeError::from).and_then(|options| {
             log::check(&options)?;
             server.reload(&options)?;
@@ -175,7 +192,10 @@ pub struct Server {
     database: Arc<Database>,
     handshake: watch::Sender<Arc<Handshake>>,
     phase: watch::Sender<Phase>,
+    door: watch::Sender<Door>,
     accepting: tokio::task::JoinHandle<JoinSet<()>>,
+    /// Tells of the one that has taken the sockets, where they are offered.
+    successor: Option<oneshot::Receiver<Successor>>,
 }
 
 impl Server {
@@ -186,43 +206,50 @@ impl Server {
     pub async fn start(options: Options) -> Result<Self, ServeError> {
         raise_file_limit();
         let metrics = metrics()?;
+        let (predecessor, mut handed) = match &options.handover_socket {
+            None => (None, None),
+            Some(path) => match Predecessor::ask(path).await {
+                Ok(asked) => asked
+                    .map(|(predecessor, sockets)| (Arc::new(predecessor), sockets))
+                    .unzip(),
+                Err(cause) => return Err(handover_error(path, cause)),
+            },
+        };
         // First, so that a start that fails for want of a port leaves no file behind.
-        let listener = listen(options.listen).await?;
+        let (handed_tcp, handed_local, handed_http) = match handed.take() {
+            Some(Sockets { tcp, local, http }) => (Some(tcp), local, http),
+            None => (None, None, None),
+        };
+        let listener = listen(options.listen, handed_tcp).await?;
         let http_listener = match options.http {
             None => None,
-            Some(http) => Some((listen(http).await?, http)),
+            Some(http) => Some((listen(http, handed_http).await?, http)),
         };
         let (phase, seen) = watch::channel(Phase::Serving);
+        let (door, seen_door) = watch::channel(Door::Open);
         let database = Arc::new(match &options.proxy {
             None => Database::Embedded(Embedded::open(&options, seen.clone())?),
-            Some(proxy) => Database::Proxied(Proxied::new(proxy, seen.clone())?),
+            Some(proxy) => Database::Proxied(Proxied::new(proxy, seen.clone(), predecessor.clone())?),
         });
         let (handshake, seen_handshake) = watch::channel(database.handshake(&options)?);
         let address = local(&listener, options.listen)?;
-        let listeners = Listeners::new(listener, options.socket_folder.as_deref()).await?;
+        let listeners = Listeners::new(listener, options.socket_folder.as_deref(), handed_local).await?;
+        let successor = match &options.handover_socket {
+            None => None,
+            Some(path) => {
+                let offered = offer(path, &listeners, http_listener.as_ref().map(|(listener, _)| listener));
+                Some(offered.map_err(|cause| handover_error(path, cause))?)
+            }
+        };
         let http_address = match http_listener {
             None => None,
             Some((listener, http)) => {
                 let address = local(&listener, http)?;
-                let (asked, counted) = (Arc::clone(&database), Arc::clone(&database));
-                let ailing = move |asks| {
-                    let asked = Arc::clone(&asked);
-                    async move {
-                        match asks {
-                            Asks::Health => asked.ailing().await,
-                            Asks::Readiness => asked.unready().await,
-                        }
-                    }
-                };
-                let text = move || {
-                    counted.observe();
-                    metrics.render()
-                };
-                // Answers that it drains for as long as the process lives.
                 tokio::spawn(http::serve(
                     listener,
-                    http::router(text, ailing),
-                    std::future::pending(),
+                    pages(&database, metrics),
+                    // Answers that it drains for as long as the process lives.
+                    is_handed_over(seen_door.clone()),
                 ));
                 Some(address)
             }
@@ -232,8 +259,14 @@ impl Server {
             seen_handshake,
             Arc::clone(&database),
             seen,
+            seen_door,
             options.max_connections,
         ));
+        if let (Some(predecessor), Some(path)) = (predecessor, &options.handover_socket) {
+            let told = predecessor.succeed().await;
+            told.map_err(|cause| handover_error(path, cause))?;
+            tracing::info!("the sockets of the server before are taken");
+        }
         Ok(Self {
             options,
             address,
@@ -241,7 +274,9 @@ impl Server {
             database,
             handshake,
             phase,
+            door,
             accepting,
+            successor,
         })
     }
 
@@ -302,41 +337,148 @@ impl Server {
         }
     }
 
+    /// Waits for a server that has taken the sockets.
+    ///
+    /// # Cancel safety
+    /// Dropped, nobody is lost.
+    async fn successor(&mut self) -> Successor {
+        match &mut self.successor {
+            Some(successor) => match successor.await {
+                Ok(successor) => successor,
+                Err(_) => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Lets nobody in any more, for another does, and ends when the clients that are here have gone, or within the drain timeout once it
+    /// is told to stop.
+    async fn leave(self, successor: Successor, signals: &mut Signals) {
+        tracing::info!("another server has taken the sockets; clients that are here may stay");
+        self.door.send_replace(Door::HandedOver);
+        let Ok(mut sessions) = self.accepting.await else {
+            return;
+        };
+        let database = &self.database;
+        let mut passed_on = pin!(async {
+            let cancel = async |process_id, key: &[u8]| database.cancel(process_id, key).await;
+            successor.serve(cancel).await;
+            std::future::pending::<()>().await;
+        });
+        loop {
+            tokio::select! {
+                ended = sessions.join_next() => {
+                    if ended.is_none() {
+                        return database.close().await;
+                    }
+                }
+                signal = signals.next() => match signal {
+                    Signal::Reload => tracing::warn!("options are for the server that has taken over"),
+                    Signal::Stop => break,
+                },
+                () = &mut passed_on => {}
+            }
+        }
+        tracing::info!("stopping: open transactions may finish");
+        let timeout = self.options.drain_timeout;
+        if tokio::time::timeout(timeout, end(timeout, database, &self.phase, sessions))
+            .await
+            .is_err()
+        {
+            tracing::warn!("not everything ended within {timeout:?}; what was acknowledged is safe");
+        }
+    }
+
     async fn drain(self) {
         let Self {
             options,
             database,
             phase,
+            door,
             accepting,
             // Whoever is still to be let in is.
             handshake: _handshake,
             ..
         } = self;
         phase.send_replace(Phase::Draining);
-        let Ok(mut sessions) = accepting.await else { return };
-        let all_ended = async { while sessions.join_next().await.is_some() {} };
-        if tokio::time::timeout(options.drain_timeout / 2, all_ended)
-            .await
-            .is_err()
-        {
-            phase.send_replace(Phase::Stopping);
-            let cancelling = async {
-                while !sessions.is_empty() {
-                    database.cancel_all();
-                    // A statement may just be starting: ask again.
-                    let again = tokio::time::timeout(Duration::from_millis(100), sessions.join_next());
-                    let _ended_or_not = again.await;
-                }
-            };
-            if tokio::time::timeout(options.drain_timeout / 4, cancelling)
-                .await
-                .is_err()
-            {
-                sessions.abort_all();
+        door.send_replace(Door::Closed);
+        if let Ok(sessions) = accepting.await {
+            end(options.drain_timeout, &database, &phase, sessions).await;
+        }
+    }
+}
+
+/// Ends sessions: those that are idle at once, others when they have had their time.
+async fn end(drain_timeout: Duration, database: &Database, phase: &watch::Sender<Phase>, mut sessions: JoinSet<()>) {
+    phase.send_replace(Phase::Draining);
+    let all_ended = async { while sessions.join_next().await.is_some() {} };
+    if tokio::time::timeout(drain_timeout / 2, all_ended).await.is_err() {
+        phase.send_replace(Phase::Stopping);
+        let cancelling = async {
+            while !sessions.is_empty() {
+                database.cancel_all();
+                // A statement may just be starting: ask again.
+                let again = tokio::time::timeout(Duration::from_millis(100), sessions.join_next());
+                let _ended_or_not = again.await;
+            }
+        };
+        if tokio::time::timeout(drain_timeout / 4, cancelling).await.is_err() {
+            sessions.abort_all();
+        }
+    }
+    database.close().await;
+}
+
+/// Offers the sockets to a server that starts.
+fn offer(
+    path: &Path,
+    listeners: &Listeners,
+    http: Option<&TcpListener>,
+) -> std::io::Result<oneshot::Receiver<Successor>> {
+    let offer = Offer::listen(path)?;
+    let (tcp, local) = listeners.sockets()?;
+    let http = http.map(|http| http.as_fd().try_clone_to_owned()).transpose()?;
+    let sockets = Sockets {
+        tcp,
+        local,
+        http: http.map(Into::into),
+    };
+    let (told, successor) = oneshot::channel();
+    tokio::spawn(async move {
+        // A server that has ended offers nothing.
+        let _whether_it_is_there = told.send(offer.successor(sockets).await);
+    });
+    Ok(successor)
+}
+
+async fn is_handed_over(mut door: watch::Receiver<Door>) {
+    if door.wait_for(|door| *door == Door::HandedOver).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The pages of metrics and health.
+fn pages(database: &Arc<Database>, metrics: PrometheusHandle) -> axum::Router {
+    let (asked, counted) = (Arc::clone(database), Arc::clone(database));
+    let ailing = move |asks| {
+        let asked = Arc::clone(&asked);
+        async move {
+            match asks {
+                Asks::Health => asked.ailing().await,
+                Asks::Readiness => asked.unready().await,
             }
         }
-        database.close().await;
-    }
+    };
+    let text = move || {
+        counted.observe();
+        metrics.render()
+    };
+    http::router(text, ailing)
+}
+
+fn handover_error(path: &Path, cause: std::io::Error) -> ServeError {
+    let path = path.to_owned();
+    ServeError::Handover { path, cause }
 }
 
 fn metrics() -> Result<PrometheusHandle, ServeError> {
@@ -362,10 +504,15 @@ fn reached_from_here(listening: IpAddr) -> IpAddr {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|cause| ServeError::Listen { address, cause })
+/// On the socket that was handed over, if that listens there.
+async fn listen(address: SocketAddr, handed: Option<std::net::TcpListener>) -> Result<TcpListener, ServeError> {
+    let listener = match handed.and_then(|handed| Sockets::take(handed, address)) {
+        Some(handed) => handed
+            .set_nonblocking(true)
+            .and_then(|()| TcpListener::from_std(handed)),
+        None => TcpListener::bind(address).await,
+    };
+    listener.map_err(|cause| ServeError::Listen { address, cause })
 }
 
 fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, ServeError> {

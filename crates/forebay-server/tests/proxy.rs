@@ -17,6 +17,8 @@ mod databases;
 mod deadlines;
 #[path = "proxy/ends.rs"]
 mod ends;
+#[path = "proxy/handover.rs"]
+mod handover;
 #[path = "proxy/login.rs"]
 mod login;
 #[path = "proxy/options.rs"]

@@ -26,6 +26,7 @@ impl Settings {
             ("server_wait_timeout", self.server_wait_timeout.is_some()),
             ("server_idle_timeout", self.server_idle_timeout.is_some()),
             ("server_lifetime", self.server_lifetime.is_some()),
+            ("handover_socket", self.handover_socket.is_some()),
             ("trust_loopback", self.trust_loopback.is_some()),
             ("service_user", self.service_user.is_some()),
             ("auth_query", self.auth_query.is_some()),

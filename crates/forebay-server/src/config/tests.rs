@@ -65,7 +65,7 @@ const OF_THE_DATABASE: [(&str, &str); 10] = [
     ("synchronous", "normal"),
 ];
 /// What a proxy is told.
-const OF_THE_PROXY: [(&str, &str); 16] = [
+const OF_THE_PROXY: [(&str, &str); 17] = [
     ("upstream", "postgresql://app@127.0.0.1/app"),
     ("max_server_connections", "3"),
     ("min_server_connections", "2"),
@@ -78,6 +78,7 @@ const OF_THE_PROXY: [(&str, &str); 16] = [
     ("server_wait_timeout", "5s"),
     ("server_idle_timeout", "6s"),
     ("server_lifetime", "7s"),
+    ("handover_socket", "forebay.handover"),
     ("trust_loopback", "true"),
     ("service_user", "true"),
     ("auth_query", "SELECT * FROM forebay.lookup($1)"),
@@ -322,7 +323,7 @@ fn every_option_says_its_true_default() {
         }
     }
     assert!(
-        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 3,
+        given.len() > 15 && of_the_proxy.len() == OF_THE_PROXY.len() - 4,
         "all but what has no default"
     );
     let of = |given: &[String]| options(&given.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
