@@ -279,16 +279,26 @@ pub(crate) fn install_once(
     wanted: &[&Path],
     install: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), String> {
+    let mut text = String::new();
+    for file in wanted {
+        let read = fs::read_to_string(file);
+        text.push_str(&read.map_err(|error| format!("could not read {}: {error}", file.display()))?);
+    }
+    install_once_of(folder, &text, install)
+}
+
+/// The same, by a text that says what it is made from.
+pub(crate) fn install_once_of(
+    folder: &Path,
+    made_from: &str,
+    install: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let say = |what: &'static str, path: &Path| {
         let path = path.display().to_string();
         move |error: std::io::Error| format!("could not {what} {path}: {error}")
     };
-    let mut text = String::new();
-    for file in wanted {
-        text.push_str(&fs::read_to_string(file).map_err(say("read", file))?);
-    }
     let mark = folder.join("installed-from");
-    if fs::read_to_string(&mark).is_ok_and(|installed| installed == text) {
+    if fs::read_to_string(&mark).is_ok_and(|installed| installed == made_from) {
         return Ok(());
     }
     if folder.exists() {
@@ -297,7 +307,7 @@ pub(crate) fn install_once(
     fs::create_dir_all(folder).map_err(say("make", folder))?;
     install()?;
     // Last, so that a half-made folder is made again.
-    fs::write(&mark, text).map_err(say("write", &mark))
+    fs::write(&mark, made_from).map_err(say("write", &mark))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod reasons;
 mod report;
 mod setup;
 mod steps;
+mod suites;
 mod test;
 mod workspace;
 
@@ -38,18 +39,18 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, documentation, models, real clients and frameworks, a real browser, tiny measurements.
+    /// Everything that must hold before a change lands: format, lints, circles of files, names of other crates in the facade, tests, documentation, models, real clients and frameworks, suites of others through the proxy, a real browser, tiny measurements.
     Test {
-        /// Leave out what takes minutes: the models, the other compiler, the real clients and frameworks, the measurements and the browser.
+        /// Leave out what takes minutes: the models, the other compiler, the real clients, frameworks and suites, the measurements and the browser.
         #[arg(long, conflicts_with = "long")]
         quick: bool,
-        /// Behind all of it what takes an hour: a million statements beside PostgreSQL, and the lab's soaks.
+        /// Behind all of it what takes an hour: a million statements beside PostgreSQL, all of the suites, and the lab's soaks.
         #[arg(long)]
         long: bool,
     },
     /// The fast part while writing: circles of files, names of other crates in the facade, format, lints, cargo check, rustdoc.
     Check,
-    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), a browser, cargo-deny and cargo-machete.
+    /// Installs what the tests need and this machine lacks: PostgreSQL, MariaDB, Redis, ab, wrk, the Python, Node.js and Go clients, the frameworks (also of Java and PHP), the suites of others, a browser, cargo-deny and cargo-machete.
     Setup,
     /// Makes the guide into a book, target/guide/index.html, and checks the links and examples of all documents.
     Guide,

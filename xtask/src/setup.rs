@@ -2,7 +2,7 @@
 //!
 //! Promises: each thing is tried, so that one run tells of all that cannot be installed. Does not know how anything is installed.
 
-use crate::{dependencies, frameworks::LANGUAGES, install, report::Outcome, steps::Steps};
+use crate::{dependencies, frameworks::LANGUAGES, install, report::Outcome, steps::Steps, suites::SUITES};
 
 /// Installs everything and returns whether all of it is there.
 pub(crate) fn run() -> bool {
@@ -26,6 +26,9 @@ pub(crate) fn run() -> bool {
         steps.step(&format!("frameworks: {}", language.name), move || {
             outcome(language.prepare())
         });
+    }
+    for suite in SUITES {
+        steps.step(&format!("suite {}", suite.name), move || outcome(suite.prepare()));
     }
     steps.step("cargo-deny and cargo-machete", move || outcome(dependencies::prepare()));
     steps.step("browser", move || outcome(install::browser()));

@@ -13,6 +13,7 @@ use crate::{
     interface,
     report::Outcome,
     steps::{Steps, outcome_of},
+    suites::{SUITES, Suite},
     workspace::{self, LOOM_CFG},
 };
 
@@ -26,6 +27,8 @@ const LOOM_FILTER: &str = "model::";
 const CLIENT_MODULE: &str = "real_client";
 /// All tests that need a framework installed are in this module of `crates/forebay-server/tests/frameworks`.
 const FRAMEWORK_MODULE: &str = "real_framework";
+/// All tests that need a suite of somebody else's are in this module of `crates/forebay-server/tests/suites`.
+const SUITE_MODULE: &str = "foreign_suite";
 /// All tests that need a browser installed are in this module of `lab/tests/report`.
 const BROWSER_MODULE: &str = "real_browser";
 /// What the lab measures, tiny, so that nothing rots; a new scenario is a new line. [`THE_SERVER`] and [`THE_EXAMPLE`]
@@ -106,6 +109,8 @@ pub(crate) fn run(extent: Extent) -> bool {
         "--skip",
         FRAMEWORK_MODULE,
         "--skip",
+        SUITE_MODULE,
+        "--skip",
         BROWSER_MODULE,
     ];
     steps.command("tests", cargo(tests));
@@ -124,6 +129,9 @@ pub(crate) fn run(extent: Extent) -> bool {
         }
         for language in LANGUAGES {
             steps.step(&format!("frameworks: {}", language.name), || real_frameworks(language));
+        }
+        for suite in SUITES {
+            steps.step(&format!("suite {}", suite.name), || foreign_suite(suite, extent));
         }
         steps.step("tiny measurements", tiny_measurements);
         steps.step("report in a browser", report_in_a_browser);
@@ -264,6 +272,20 @@ fn real_frameworks(language: &Language) -> Outcome {
     let module = format!("{FRAMEWORK_MODULE}::{}::", language.name);
     let test = cargo(["test", "--workspace", "--test", "frameworks", "--quiet"]);
     run_tests(&test, &[&module])
+}
+
+/// A suite of somebody else's, straight and through the proxy; in a long run all of it.
+fn foreign_suite(suite: &Suite, extent: Extent) -> Outcome {
+    if let Err(why) = suite.prepare() {
+        return Outcome::DidNotRun(why);
+    }
+    let module = format!("{SUITE_MODULE}::{}", suite.name);
+    let test = cargo(["test", "--workspace", "--test", "suites", "--quiet"]);
+    let test = match extent {
+        Extent::Long => test.set("FOREBAY_SUITES_WHOLE", "1"),
+        Extent::Quick | Extent::Usual => test,
+    };
+    run_tests(&test, &["--exact", &module, "--nocapture"])
 }
 
 /// By the lab and on the server that the build step built, so that nothing is built again with other features.
