@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_sql::{body_may_leave_something, mentioned, settings_named_in_body};
@@ -117,6 +117,8 @@ pub(crate) struct Effects {
     seen: Mutex<Seen>,
     /// Something may be set off: otherwise no text needs to be read for it.
     has_source: AtomicBool,
+    /// How often its tables were changed by clients, or may have been.
+    schema_changes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -168,8 +170,21 @@ impl Effects {
         has_source.then(|| Arc::clone(&self.seen.lock().suspects))
     }
 
+    /// A text that was prepared at another of these numbers may read other columns than one that is prepared now.
+    pub(crate) fn schema_changes(&self) -> u64 {
+        self.schema_changes.load(Ordering::Acquire)
+    }
+
+    /// A command of this tag is done, and its own transaction sees it; or it is committed.
+    pub(crate) fn has_changed_tables(&self, tag: &[u8]) {
+        if [&b"CREATE "[..], b"ALTER "].iter().any(|begin| tag.starts_with(begin)) {
+            self.schema_changes.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
     /// A command of this tag is committed.
     pub(crate) fn has_changed(&self, tag: &[u8]) {
+        self.has_changed_tables(tag);
         let mut seen = self.seen.lock();
         if changes_functions(tag) || seen.suspects.has_source {
             seen.until = None;

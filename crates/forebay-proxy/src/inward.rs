@@ -98,7 +98,8 @@ impl State {
                     server.output.extend_from_slice(message);
                     return Ok(true);
                 };
-                let statement = self.pool.statements.of(definition, &self.settings);
+                let statement =
+                    (self.pool.statements).of(definition, &self.settings, self.pool.effects.schema_changes());
                 let prepared = server.prepared.place(statement.number());
                 if self.is_undecided(name, server) || prepared.is_some_and(|at| server.replies.is_undecided(at)) {
                     return Ok(false);

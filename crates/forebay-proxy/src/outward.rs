@@ -104,6 +104,7 @@ impl State {
                 }
                 b'C' if is_visible && bytes[HEADER_BYTES..here] == *b"DEALLOCATE ALL\0" => self.discarded(server),
                 b'C' if is_visible && effects::may_change(&bytes[HEADER_BYTES..here]) => {
+                    self.pool.effects.has_changed_tables(&bytes[HEADER_BYTES..here]);
                     self.changed.push(Bytes::copy_from_slice(&bytes[HEADER_BYTES..here]));
                 }
                 _ => {}

@@ -1,7 +1,7 @@
 //! Statements: what clients have prepared by name, and what of it each server connection knows under which name.
 //!
-//! Promises: a statement is known by all of its bytes, its parameters' types and the settings it was prepared under; two that
-//! differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
+//! Promises: a statement is known by all of its bytes, its parameters' types and the settings it was prepared under, and by
+//! what changes of tables had been seen; two that differ in any are two. Names are the client's own affair: the server's are made from a number that no other statement has.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
@@ -24,6 +24,8 @@ struct Identity {
     /// Text, zero, count of types, types.
     definition: Box<[u8]>,
     settings: Arc<Settings>,
+    /// Of the database, as far as the proxy has seen them.
+    schema_changes: u64,
 }
 
 /// A statement as it was prepared.
@@ -111,11 +113,12 @@ struct Table {
 }
 
 impl Statements {
-    /// The one statement of this definition under these settings.
-    pub(crate) fn of(&self, definition: &[u8], settings: &Arc<Settings>) -> Arc<Statement> {
+    /// The one statement of this definition under these settings, after so many changes of the database's tables.
+    pub(crate) fn of(&self, definition: &[u8], settings: &Arc<Settings>, schema_changes: u64) -> Arc<Statement> {
         let identity = Arc::new(Identity {
             definition: definition.into(),
             settings: Arc::clone(settings),
+            schema_changes,
         });
         let mut table = self.table.lock();
         if let Some(known) = table.by_identity.get(&identity).and_then(Weak::upgrade) {

@@ -146,6 +146,41 @@ fn what_strangers_destroy_or_alter_heals() {
     assert!(ask(&mut stranger, &prepared("three")).contains("SELECT 0"));
 }
 
+/// Who prepares what others have prepared gets the columns that there are now, whether or not those have failed with it.
+#[test]
+fn what_is_prepared_behind_a_change_of_its_table_is_new() {
+    let (proxy, database) = proxy("edge_changes", 1);
+    let mut client = Client::connect(&proxy, &database, &[]);
+    let mut stranger = Client::connect(&proxy, &database, &[]);
+    client.run("CREATE TABLE t (first int)");
+    let ask = |client: &mut Client, messages: &[Vec<u8>]| {
+        client.send(&messages.concat());
+        client.until(b'Z')
+    };
+    let prepared = |name: &str| {
+        let describe = message(b'D', &[b"S", name.as_bytes(), b"\0"]);
+        [
+            parse(name, "SELECT * FROM t"),
+            describe,
+            bind("", name),
+            execute("", 0),
+            SYNC.to_vec(),
+        ]
+    };
+    assert!(ask(&mut client, &prepared("one")).contains("first"));
+    stranger.run("ALTER TABLE t ADD COLUMN second int");
+    let told = ask(&mut stranger, &prepared("one"));
+    assert!(told.contains("second") && told.contains("SELECT 0"), "{told}");
+    // In its own transaction, which nobody else sees yet.
+    client.run("BEGIN");
+    client.run("ALTER TABLE t ADD COLUMN third int");
+    let told = ask(&mut client, &prepared("two"));
+    assert!(told.contains("third") && told.contains("SELECT 0"), "{told}");
+    client.run("COMMIT");
+    let told = ask(&mut stranger, &prepared("three"));
+    assert!(told.contains("third") && told.contains("SELECT 0"), "{told}");
+}
+
 /// Time in which the proxy takes what was sent, and asks what it asks: no client sees when it has.
 #[allow(
     clippy::disallowed_methods,
