@@ -27,6 +27,9 @@ const LOOM_FILTER: &str = "model::";
 const CLIENT_MODULE: &str = "real_client";
 /// All tests that need a framework installed are in this module of `crates/forebay-server/tests/frameworks`.
 const FRAMEWORK_MODULE: &str = "real_framework";
+/// What frameworks' programs run against, as those tests know it.
+const FOREBAY: &str = "forebay";
+const THE_PROXY: &str = "proxy";
 /// All tests that need a suite of somebody else's are in this module of `crates/forebay-server/tests/suites`.
 const SUITE_MODULE: &str = "foreign_suite";
 /// All tests that need a browser installed are in this module of `lab/tests/report`.
@@ -128,7 +131,14 @@ pub(crate) fn run(extent: Extent) -> bool {
             steps.step(&format!("client {}", client.name), || real_client(client));
         }
         for language in LANGUAGES {
-            steps.step(&format!("frameworks: {}", language.name), || real_frameworks(language));
+            steps.step(&format!("frameworks: {}", language.name), || {
+                real_frameworks(language, FOREBAY)
+            });
+        }
+        for language in LANGUAGES {
+            steps.step(&format!("frameworks through the proxy: {}", language.name), || {
+                real_frameworks(language, THE_PROXY)
+            });
         }
         for suite in SUITES {
             steps.step(&format!("suite {}", suite.name), || foreign_suite(suite, extent));
@@ -264,14 +274,14 @@ fn real_client(client: &Client) -> Outcome {
     run_tests(&test, &["--exact", &module])
 }
 
-/// The programs of one language's frameworks against the server, as many at a time as there are processors.
-fn real_frameworks(language: &Language) -> Outcome {
+/// The programs of one language's frameworks against that server, as many at a time as there are processors.
+fn real_frameworks(language: &Language, server: &str) -> Outcome {
     if let Err(why) = language.prepare() {
         return Outcome::DidNotRun(why);
     }
     let module = format!("{FRAMEWORK_MODULE}::{}::", language.name);
     let test = cargo(["test", "--workspace", "--test", "frameworks", "--quiet"]);
-    run_tests(&test, &[&module])
+    run_tests(&test.set("FOREBAY_CLIENTS_AGAINST", server), &[&module])
 }
 
 /// A suite of somebody else's, straight and through the proxy; in a long run all of it.

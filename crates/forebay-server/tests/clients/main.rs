@@ -6,7 +6,8 @@
 //! time), *concurrency* (20 connections), *cancel*, *pipeline* (several statements sent together, one of them bad).
 //!
 //! The checks know nothing of Forebay: `FOREBAY_CLIENTS_AGAINST=postgres cargo test --test clients` makes them against a
-//! real PostgreSQL, which shows that it is PostgreSQL's behaviour that they ask for.
+//! real PostgreSQL, which shows that it is PostgreSQL's behaviour that they ask for; `proxy` makes them through the proxy in
+//! front of one.
 //!
 //! What the README and the guide show, sessions at psql and programs, is typed too: `transcripts`.
 //!

@@ -3,7 +3,7 @@
 //!
 //! A framework's program stands in the folder of its language, prints `ok NAME` after each check, and knows nothing of Forebay:
 //! `FOREBAY_CLIENTS_AGAINST=postgres cargo test --test frameworks` runs all of them against a real PostgreSQL, which shows that it is
-//! PostgreSQL's behaviour that they ask for. What each covers stands in `docs/frameworks.md`.
+//! PostgreSQL's behaviour that they ask for, and `FOREBAY_CLIENTS_AGAINST=proxy` through the proxy in front of one. What each covers stands in `docs/frameworks.md`.
 //!
 //! `corpus/` keeps the statements that each sends, as text, with what PostgreSQL told of them; `corpus/record.py` writes it. A test
 //! of its own, which needs no framework, replays it.
