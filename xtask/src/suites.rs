@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    command::{Command, is_installed},
+    command::{Command, cargo, is_installed},
     install::{self, apt_install, install_once_of, install_unless},
     workspace,
 };
@@ -47,6 +47,14 @@ pub(crate) const SUITES: &[Suite] = &[
     Suite {
         name: "libpq_pipeline",
         prepare: postgresql,
+    },
+    Suite {
+        name: "pgx",
+        prepare: pgx,
+    },
+    Suite {
+        name: "tokio_postgres",
+        prepare: tokio_postgres,
     },
 ];
 
@@ -217,4 +225,172 @@ fn file_ending(folder: &Path, ending: &str) -> Result<PathBuf, String> {
     paths
         .find(|path| path.to_string_lossy().ends_with(ending))
         .ok_or_else(|| format!("nothing that ends in {ending} came to {}", folder.display()))
+}
+
+/// pgx's tests, compiled a program a package.
+fn pgx() -> Result<(), String> {
+    const MODULE: &str = "github.com/jackc/pgx/v5";
+    install::servers()?;
+    if !is_installed("go") {
+        return Err("go not found; install Go 1.25 or newer".into());
+    }
+    let pinned_by = workspace::client_sources("go");
+    let ask = |format: &str| {
+        Command::new("go")
+            .arguments(["list", "-m", "-f", format, MODULE])
+            .in_folder(&pinned_by)
+            .told()
+            .map(|told| told.trim().to_owned())
+            .ok_or_else(|| format!("{} does not pin {MODULE}", pinned_by.display()))
+    };
+    let folder = installed("pgx");
+    install_once_of(&folder, &ask("{{.Version}}")?, || {
+        Command::new("go")
+            .arguments(["mod", "download"])
+            .in_folder(&pinned_by)
+            .run()?;
+        let (source, programs) = (folder.join("source"), folder.join("programs"));
+        // What was downloaded is nobody's to write to.
+        copy(Path::new(&ask("{{.Dir}}")?), &source)?;
+        fs::create_dir_all(&programs).map_err(say("make", &programs))?;
+        let packages = [
+            ".",
+            "./pgconn",
+            "./pgxpool",
+            "./stdlib",
+            "./pgtype",
+            "./pgtype/zeronull",
+        ];
+        Command::new("go")
+            .arguments(["test", "-c", "-o"])
+            .arguments([&programs])
+            .arguments(packages)
+            .set("CGO_ENABLED", "0")
+            .in_folder(&source)
+            .run()
+    })
+}
+
+/// The tests of tokio-postgres, which are part of its package, compiled; the port that stands in them is asked of the environment.
+fn tokio_postgres() -> Result<(), String> {
+    const PORT: &str = "5433";
+    install::servers()?;
+    let metadata = cargo(["metadata", "--format-version", "1", "--offline"]).told();
+    let metadata = metadata.ok_or("cargo does not tell where tokio-postgres is")?;
+    let manifests = metadata
+        .split("\"manifest_path\":\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
+    let package = manifests
+        .filter_map(|manifest| Path::new(manifest).parent())
+        .find(|package| {
+            package
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("tokio-postgres-"))
+        })
+        .ok_or("no package depends on tokio-postgres")?;
+    let folder = installed("tokio-postgres");
+    let made_from = package.file_name().unwrap_or_default().to_string_lossy();
+    install_once_of(&folder, &made_from, || {
+        let source = folder.join("source");
+        copy(package, &source)?;
+        let edit = |name: &str, edit: &dyn Fn(String) -> String| {
+            let file = source.join(name);
+            let text = fs::read_to_string(&file).map_err(say("read", &file))?;
+            fs::write(&file, edit(text)).map_err(say("write", &file))
+        };
+        // A workspace of its own, without what only measures.
+        edit("Cargo.toml", &|text| {
+            without_sections(&text, &["[[bench]]", "[dev-dependencies.criterion]"]) + "\n[workspace]\n"
+        })?;
+        for file in ["tests/test/main.rs", "tests/test/runtime.rs"] {
+            edit(file, &|text| with_port_of_environment(&text, PORT))?;
+        }
+        let built = folder.join("built");
+        cargo(["test", "--quiet", "--test", "test", "--no-run"])
+            .arguments(["--target-dir".into(), built.clone()])
+            .set("CARGO_PROFILE_DEV_DEBUG", "0")
+            .in_folder(&source)
+            .run()?;
+        let programs = built.join("debug/deps");
+        let entries = fs::read_dir(&programs).map_err(say("read", &programs))?;
+        let program = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_none() && file_name_begins(path, "test-"))
+            .ok_or("cargo built no tests")?;
+        let tests = folder.join("tests");
+        fs::rename(&program, &tests).map_err(say("move", &program))?;
+        // They are many times what is needed from now on.
+        fs::remove_dir_all(&built).map_err(say("remove", &built))
+    })
+}
+
+/// The manifest without the sections that begin with these lines.
+fn without_sections(manifest: &str, heads: &[&str]) -> String {
+    let mut is_left_out = false;
+    let mut kept = String::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            is_left_out = heads.contains(&line);
+        }
+        if !is_left_out {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+fn file_name_begins(path: &Path, beginning: &str) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(beginning))
+}
+
+/// The source with each text that has this port in it put together when it is needed, with `TEST_PORT` instead.
+fn with_port_of_environment(source: &str, port: &str) -> String {
+    let mut parts = source.split('"');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for (at, part) in parts.enumerate() {
+        let is_inside = at % 2 == 0;
+        match part.split_once(port) {
+            Some(_) if is_inside => {
+                let format = part.replace(port, "{0}");
+                text.push_str(&format!(
+                    "format!(\"{format}\", std::env::var(\"TEST_PORT\").unwrap()).as_str()"
+                ));
+            }
+            _ if is_inside => text.push_str(&format!("\"{part}\"")),
+            _ => text.push_str(part),
+        }
+    }
+    text
+}
+
+/// A folder with all that is in it, to be written to.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    Command::new("cp")
+        .arguments(["-r".as_ref(), "--".as_ref(), from.as_os_str(), to.as_os_str()])
+        .run()?;
+    Command::new("chmod")
+        .arguments(["-R".as_ref(), "u+w".as_ref(), to.as_os_str()])
+        .run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_left_out_up_to_the_next() {
+        let manifest = "[a]\nb = 1\n\n[[c]]\nd = 2\n[e]\n";
+        assert_eq!(without_sections(manifest, &["[[c]]", "[e]"]), "[a]\nb = 1\n\n");
+    }
+
+    #[test]
+    fn a_port_in_a_text_is_asked_of_the_environment() {
+        let source = "let port = 5433; connect(\"host=a port=5433\", \"b\")";
+        let expected = "let port = 5433; connect(format!(\"host=a port={0}\", std::env::var(\"TEST_PORT\").unwrap()).as_str(), \"b\")";
+        assert_eq!(with_port_of_environment(source, "5433"), expected);
+    }
 }

@@ -1,7 +1,7 @@
 //! What is known to differ through the proxy: `known/SUITE.txt`, as data.
 //!
 //! A line `= TEST: REASON` begins what may differ in a test. The reason is the beginning of an entry of the guide's "What is different",
-//! word for word. Behind it stand the lines that may differ, as `diff` shows them: `< ` what comes straight, `> ` what comes through the
+//! word for word. Where texts are compared, behind it stand the lines that may differ, as `diff` shows them: `< ` what comes straight, `> ` what comes through the
 //! proxy; a `*` stands for any letters. Whether such a difference shows may depend on whom a connection belonged to before, so that it
 //! need not.
 
@@ -9,7 +9,7 @@ use std::{fs, path::Path};
 
 use crate::ways::sources;
 
-const SUITES: [&str; 1] = ["regress"];
+const SUITES: [&str; 3] = ["regress", "pgx", "tokio_postgres"];
 
 /// A test that may differ.
 pub(crate) struct Known {
@@ -19,6 +19,11 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Whether this test may differ.
+    pub(crate) fn is_of(&self, test: &str) -> bool {
+        self.test == test
+    }
+
     /// Whether this line may differ in this test.
     pub(crate) fn allows(&self, test: &str, line: &str) -> bool {
         self.test == test && self.lines.iter().any(|pattern| matches(pattern, line))
@@ -27,7 +32,7 @@ impl Known {
 
 /// All that is known of a suite.
 pub(crate) fn of(suite: &str) -> Vec<Known> {
-    let text = fs::read_to_string(sources("known").join(format!("{suite}.txt"))).unwrap();
+    let text = fs::read_to_string(sources("known").join(format!("{suite}.txt"))).unwrap_or_default();
     let mut known: Vec<Known> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         if let Some(head) = line.strip_prefix("= ") {

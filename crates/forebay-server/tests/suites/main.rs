@@ -12,7 +12,10 @@
 mod installed;
 mod known;
 mod libpq_pipeline;
+mod outcomes;
+mod pgx;
 mod regress;
+mod tokio_postgres;
 mod ways;
 
 /// One test a suite; `cargo xtask test` runs each as a step of its own.
@@ -25,5 +28,15 @@ mod foreign_suite {
     #[test]
     fn libpq_pipeline() {
         crate::libpq_pipeline::check();
+    }
+
+    #[test]
+    fn pgx() {
+        crate::pgx::check();
+    }
+
+    #[test]
+    fn tokio_postgres() {
+        crate::tokio_postgres::check();
     }
 }

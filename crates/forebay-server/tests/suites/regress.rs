@@ -127,15 +127,9 @@ fn run(way: Way, files: &Path, schedule: &[Vec<String>]) -> Run {
         .collect();
     fs::write(folder.file("schedule"), lines.concat()).unwrap();
 
-    let mut words: Vec<OsString> = vec!["-qX".into(), "-d".into(), server.postgres().url().into()];
-    let settings = SETTINGS.map(|setting| format!("ALTER DATABASE {DATABASE} SET {setting}"));
-    for statement in [format!("CREATE DATABASE {DATABASE} TEMPLATE template0")]
-        .iter()
-        .chain(&settings)
-    {
-        words.extend(["-c".into(), statement.into()]);
-    }
-    run(Program::new(files.join("bin/psql"), words)).unwrap();
+    let settings = SETTINGS.map(|setting| format!("ALTER DATABASE {DATABASE} SET {setting}\n"));
+    let make = format!("CREATE DATABASE {DATABASE} TEMPLATE template0\n");
+    server.execute("postgres", &(make + &settings.concat()));
 
     let option = |name: &str, value: &Path| OsString::from(format!("--{name}={}", value.display()));
     let mut words = vec![

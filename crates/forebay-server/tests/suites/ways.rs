@@ -5,14 +5,19 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
-use testbed::{Forebay, Postgres};
+use testbed::{Forebay, Postgres, Program};
+
+use crate::installed::on_path;
 
 /// Few enough that every suite has clients that wait, and connections that others had.
 const SERVER_CONNECTIONS: &str = "10";
 /// A suite may hold all of them for long.
 const SERVER_WAIT: &str = "100s";
+
+const PREPARED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How a suite reaches its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +35,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(way: Way) -> Self {
+        Self::start_with(way, "host all all 127.0.0.1/32 trust")
+    }
+
+    /// One that lets clients in by these lines of `pg_hba.conf`, and its own user always.
+    pub(crate) fn start_with(way: Way, lines: &str) -> Self {
         // The first is what PostgreSQL's own tests want; the data is thrown away.
         let postgres = Postgres::builder()
             .setting("max_prepared_transactions", "2")
             .setting("fsync", "off")
+            .host_based_authentication(lines)
             .start()
             .unwrap_or_else(|error| panic!("{error}"));
         let proxy = (way == Way::Through).then(|| {
@@ -44,7 +55,7 @@ impl Server {
                 SERVER_WAIT,
             ];
             Forebay::builder(env!("CARGO_BIN_EXE_forebay"))
-                .upstream(postgres.url())
+                .upstream(format!("postgresql://{}/postgres", postgres.address()))
                 .arguments(arguments)
                 .start()
                 .unwrap_or_else(|error| panic!("{error}"))
@@ -62,9 +73,18 @@ impl Server {
         format!("postgresql://postgres@{}/{database}", self.address())
     }
 
-    /// The server itself, to prepare what a suite finds there.
-    pub(crate) fn postgres(&self) -> &Postgres {
-        &self.postgres
+    /// How the server itself is reached, to prepare what a suite finds there.
+    pub(crate) fn straight_url(&self, database: &str) -> String {
+        format!("postgresql://postgres@{}/{database}", self.postgres.address())
+    }
+
+    /// Has the server itself do this in a database, each statement for itself.
+    pub(crate) fn execute(&self, database: &str, statements: &str) {
+        let mut words = vec!["-qX".to_owned(), "-d".to_owned(), self.straight_url(database)];
+        for statement in statements.lines() {
+            words.extend(["-c".to_owned(), statement.to_owned()]);
+        }
+        Program::new(on_path("psql"), words).run(PREPARED_WITHIN).unwrap();
     }
 }
 
