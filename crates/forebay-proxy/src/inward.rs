@@ -62,6 +62,17 @@ impl State {
         if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)) {
             return Ok(false);
         }
+        if let Some(place) = self.copying.executed_at() {
+            if server.replies.is_copying_in() {
+                if !self.copying.pass(tag) {
+                    return Ok(true);
+                }
+            } else if server.replies.is_awaited(place) {
+                return Ok(false);
+            } else {
+                self.copying.end();
+            }
+        }
         match tag {
             // What was asked before is answered first, as far as it is answered by itself.
             b'X' if !server.output.is_empty() || server.replies.awaits_ready() => return Ok(false),
@@ -139,10 +150,20 @@ impl State {
                     },
                     _ => None,
                 };
+                let place = server.replies.next_place();
                 if let Some(asked) = asked {
                     self.ask(server, asked, false, note);
                 }
                 server.output.extend_from_slice(message);
+                if tag == b'E'
+                    && server.replies.is_awaited(place)
+                    && !server.replies.is_skipping()
+                    && let Some((portal, _)) = frames::zero_terminated(body)
+                    && self.copying.execute(portal, place)
+                {
+                    // Whatever it does is told at once.
+                    frames::put(&mut server.output, b'H', &[]);
+                }
                 if tag == b'S' && !self.lent_names.is_empty() {
                     self.take_names_back(server);
                 }
@@ -277,6 +298,8 @@ impl State {
             }
         }
         self.deallocating.retain(|(deallocating, _)| deallocating != portal);
+        let may_copy_in = statement.as_ref().is_some_and(|statement| statement.may_copy_in());
+        self.copying.bind(portal, may_copy_in);
         if let Some(target) = statement.as_ref().and_then(|statement| statement.deallocates()) {
             self.deallocating.push((Bytes::copy_from_slice(portal), target.clone()));
         }

@@ -18,6 +18,7 @@ mod cap;
 mod client;
 mod clients;
 mod console;
+mod copying;
 mod credentials;
 mod databases;
 mod deadlines;

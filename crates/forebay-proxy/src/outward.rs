@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::effects::{self, Row};
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
-use crate::replies::Unexpected;
+use crate::replies::{Asked, Unexpected};
 use crate::server::{Note, Server};
 use crate::state::State;
 use crate::statements::in_the_clients_words;
@@ -54,6 +54,7 @@ impl State {
             }
             let reply = server.replies.receive(frame.tag, &mut self.undone)?;
             let is_visible = reply.is_visible;
+            let mut sync_is_due = false;
             match frame.tag {
                 b'Z' => {
                     server.status = bytes[HEADER_BYTES];
@@ -86,6 +87,10 @@ impl State {
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
                 b'E' => {
+                    sync_is_due = {
+                        let code = frames::field(&bytes[HEADER_BYTES..here], b'C');
+                        self.copying.fail(code.unwrap_or_default())
+                    };
                     if let Some(Note::Uses { name }) = &reply.failed {
                         self.heal(name, &bytes[HEADER_BYTES..here], &mut server.prepared);
                     }
@@ -125,6 +130,10 @@ impl State {
                     // The server drops the unnamed statement before it looks at the next.
                     Some(Note::Named { name, .. }) if name.is_empty() => drop(self.names.set(name, None)),
                     failed => self.undo(failed, server),
+                }
+                if sync_is_due {
+                    frames::put(&mut server.output, b'S', &[]);
+                    self.ask(server, Asked::Sync, false, None);
                 }
                 if server.replies.is_uncertain() {
                     client.output.extend_from_slice(&server.input[from..at]);

@@ -103,6 +103,11 @@ impl<N> Replies<N> {
         self.is_uncertain
     }
 
+    /// Whether the server takes rows in.
+    pub(crate) fn is_copying_in(&self) -> bool {
+        self.is_copying_in
+    }
+
     /// Whether the server takes no notice of what it is sent now, if that is no Sync.
     pub(crate) fn is_skipping(&self) -> bool {
         self.is_skipping

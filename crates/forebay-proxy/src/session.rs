@@ -21,6 +21,7 @@ use crate::beginning::Beginning;
 use crate::client::Client;
 use crate::clients::{Clients, Doing, Who};
 use crate::console::{self, Command, Console, Outcome};
+use crate::copying::Copying;
 use crate::credentials::secret_of;
 use crate::databases::Databases;
 use crate::deadlines::{At, Deadlines, Passed};
@@ -183,6 +184,7 @@ impl Session {
             undone: Vec::new(),
             lent_names: Vec::new(),
             deallocating: Vec::new(),
+            copying: Copying::default(),
             discarding_at: None,
         };
         let console = identity.is_admin.then(|| {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::beginning::Beginning;
 use crate::client::Client;
 use crate::clients::{Doing, Registration};
+use crate::copying::Copying;
 use crate::effects::{self, Row};
 use crate::frames;
 use crate::leaves::Leaves;
@@ -83,6 +84,7 @@ pub(crate) struct State {
     pub(crate) lent_names: Vec<Bytes>,
     /// Portals of statements that deallocate a name, and which.
     pub(crate) deallocating: Vec<(Bytes, Bytes)>,
+    pub(crate) copying: Copying,
     /// Where a text was asked that may discard what is prepared.
     pub(crate) discarding_at: Option<u64>,
 }
@@ -99,6 +101,7 @@ impl State {
         self.has_taken = false;
         self.discarding_at = None;
         self.deallocating.clear();
+        self.copying = Copying::default();
         if self.pool.effects.is_due() {
             self.is_learning = true;
             self.learnt = Some(Vec::new());

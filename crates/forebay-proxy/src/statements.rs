@@ -39,6 +39,7 @@ pub(crate) struct Statement {
     deallocates: Option<Bytes>,
     describes_nothing: bool,
     asks_for_numbers: bool,
+    may_copy_in: bool,
 }
 
 /// The name of the prepared statement that the text deallocates.
@@ -50,6 +51,12 @@ pub(crate) fn deallocated(text: &[u8]) -> Option<Bytes> {
 pub(crate) fn asks_for_numbers(text: &[u8]) -> bool {
     text.windows(b"currval".len())
         .any(|part| part.eq_ignore_ascii_case(b"currval") || part.eq_ignore_ascii_case(b"lastval"))
+}
+
+/// Whether the text may copy in what the client sends behind it: it has the words that do.
+fn may_copy_in(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    has(b"copy") && has(b"stdin")
 }
 
 impl Statement {
@@ -90,6 +97,11 @@ impl Statement {
     /// Whether it may ask for the last number of a sequence.
     pub(crate) fn asks_for_numbers(&self) -> bool {
         self.asks_for_numbers
+    }
+
+    /// Whether it may copy in what the client sends behind its Execute.
+    pub(crate) fn may_copy_in(&self) -> bool {
+        self.may_copy_in
     }
 
     /// What tells it from all others.
@@ -139,6 +151,7 @@ impl Statements {
             describes_nothing: zero_terminated(definition).is_some_and(|(_, types)| types == [0, 0])
                 && std::str::from_utf8(text).is_ok_and(describes_nothing),
             asks_for_numbers: asks_for_numbers(text),
+            may_copy_in: may_copy_in(text),
         });
         table.by_identity.insert(identity, Arc::downgrade(&statement));
         statement

@@ -181,6 +181,72 @@ fn what_is_prepared_behind_a_change_of_its_table_is_new() {
     assert!(told.contains("third") && told.contains("SELECT 0"), "{told}");
 }
 
+/// The server passes over the Sync behind the beginning of a copy, and answers it where the copy has failed before it read anything.
+#[test]
+fn a_copy_that_fails_is_answered_as_often_as_straight_and_the_session_goes_on() {
+    let upstream = database("edge_copies");
+    let through = front::start(&upstream, 1);
+    let mut itself = Client::connect(&upstream, "edge_copies", &[]);
+    itself.run("CREATE TABLE t (a int)");
+    itself.run("CREATE TABLE guarded (a int)");
+    itself.run("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'never'; END $$");
+    itself.run("CREATE TRIGGER no BEFORE INSERT ON guarded FOR EACH STATEMENT EXECUTE FUNCTION no()");
+    let begin = |table: &str| {
+        let text = format!("COPY {table} FROM STDIN");
+        [parse("", &text), bind("", ""), execute("", 0), SYNC.to_vec()].concat()
+    };
+    let rows = |rows: &str| [message(b'd', &[rows.as_bytes()]), message(b'c', &[]), SYNC.to_vec()].concat();
+    let fail = [message(b'f', &[b"given up\0"]), SYNC.to_vec()].concat();
+    let behind = [
+        query("SELECT 'behind'"),
+        parse("", "SELECT 'last'"),
+        bind("", ""),
+        execute("", 0),
+        SYNC.to_vec(),
+    ]
+    .concat();
+    for (what, table, sent, waits) in [
+        ("good", "t", rows("1\n2\n"), true),
+        ("bad", "t", rows("1\nx\n"), true),
+        ("given up", "t", fail.clone(), true),
+        ("refused when it begins", "guarded", rows("1\n"), true),
+        ("refused before", "nowhere", rows("1\n"), false),
+        ("good, at once", "t", rows("1\n2\n"), false),
+        ("bad, at once", "t", rows("1\nx\n"), false),
+        ("given up, at once", "t", fail, false),
+    ] {
+        let [straight, through] = [&upstream, &through].map(|address| {
+            let mut client = Client::connect(address, "edge_copies", &[]);
+            // Twice, so that what the first one leaves would be seen.
+            let mut told = String::new();
+            for _ in 0..2 {
+                client.send(&begin(table));
+                if waits {
+                    told += &client.until(b'G');
+                }
+                if what == "refused when it begins" {
+                    told += &client.until(b'Z');
+                }
+                client.send(&sent);
+                client.send(&behind);
+                while !told.ends_with("last\nC SELECT 1\0\n") {
+                    let more = client.until(b'C');
+                    assert!(!more.contains("ended: "), "{what}: {told}{more}");
+                    told += &more;
+                }
+                told += &client.until(b'Z');
+            }
+            told
+        });
+        assert_eq!(through, straight, "{what}");
+    }
+    assert!(
+        itself
+            .ask(&crate::script::Step::query("SELECT count(*) FROM t"))
+            .contains("8")
+    );
+}
+
 /// Time in which the proxy takes what was sent, and asks what it asks: no client sees when it has.
 #[allow(
     clippy::disallowed_methods,
