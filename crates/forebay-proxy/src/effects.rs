@@ -22,9 +22,11 @@ const SEEN_FOR: Duration = Duration::from_secs(60);
 /// After a look that failed the next comes so soon.
 const FAILED_FOR: Duration = Duration::from_secs(1);
 
-/// Asks for the functions: a kind, a name and a text of each. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
+/// Asks for the functions: a kind, a name and a text of each. Texts of views and rules are behind locks that DDL may have: to wait for one
+/// longer than a moment would hold the client up, and could make somebody's transaction the victim of a deadlock (after `deadlock_timeout`).
+/// What is refused for that is asked again. Numbers below 16384 are PostgreSQL's own (`FirstNormalObjectId` in `transam.h`).
 pub(crate) const ASK_FUNCTIONS: &str = "\
-SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
+SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
 SELECT CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN 'body' WHEN l.lanname IN ('c', 'internal') THEN 'library' ELSE 'opaque' END, \
 p.proname, CASE WHEN l.lanname IN ('c', 'internal') THEN coalesce(p.probin, p.prosrc) \
 WHEN p.prosrc = '' THEN pg_get_functiondef(p.oid) ELSE p.prosrc END \
@@ -32,7 +34,7 @@ FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND 
 
 /// Asks for all that may call them. It takes a while where there is much of it, and is asked only where a function leaves something.
 pub(crate) const ASK_CALLERS: &str = "\
-SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; \
+SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 100; \
 SELECT 'reads', p.proname, concat_ws(' ', a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggmfinalfn) \
 FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE p.oid >= 16384 \
 UNION ALL SELECT 'reads', relname, pg_get_viewdef(oid) FROM pg_class WHERE relkind IN ('v', 'm') AND oid >= 16384 \

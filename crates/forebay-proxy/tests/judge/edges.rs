@@ -181,6 +181,31 @@ fn what_is_prepared_behind_a_change_of_its_table_is_new() {
     assert!(told.contains("third") && told.contains("SELECT 0"), "{told}");
 }
 
+/// What we ask of the database stands behind nobody's locks: a client that needs none of them is not held up.
+#[test]
+fn ddl_that_is_open_elsewhere_holds_nobody_up() {
+    let upstream = database("edge_locks");
+    let through = front::start(&upstream, 2);
+    let mut itself = Client::connect(&upstream, "edge_locks", &[]);
+    itself.run("CREATE TABLE t (a int)");
+    itself.run("CREATE VIEW v AS SELECT a FROM t");
+    itself.run("CREATE FUNCTION sets() RETURNS text LANGUAGE sql AS $$ SELECT set_config('app.x', 'y', false) $$");
+    itself.run("BEGIN");
+    itself.run("LOCK TABLE t IN ACCESS EXCLUSIVE MODE");
+    let mut client = Client::connect(&through, "edge_locks", &[]);
+    client.wait_at_most(Duration::from_secs(20));
+    client.send(&query("SELECT 'served'"));
+    let told = client.until(b'Z');
+    assert!(told.contains("served"), "{told}");
+    itself.run("COMMIT");
+    // What could not be read is taken for the worst, and nobody meets what is left.
+    client.run("SELECT sets()");
+    let mut stranger = Client::connect(&through, "edge_locks", &[]);
+    stranger.send(&query("SELECT current_setting('app.x', true)"));
+    let told = stranger.until(b'Z');
+    assert!(!told.contains('y'), "{told}");
+}
+
 /// The server passes over the Sync behind the beginning of a copy, and answers it where the copy has failed before it read anything.
 #[test]
 fn a_copy_that_fails_is_answered_as_often_as_straight_and_the_session_goes_on() {
