@@ -20,6 +20,21 @@ pub(crate) struct Copying {
     has_early_sync: bool,
     /// What is copied was sent.
     has_sent: bool,
+    /// The place of the Execute of a copy that had a Sync among its rows, which was not sent.
+    had_late_sync_at: Option<u64>,
+    /// Something was sent that is nothing of a copy.
+    is_broken: bool,
+}
+
+/// What an error says of the Syncs that were not sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// The server would not have answered one.
+    Nothing,
+    /// It would now answer one.
+    SyncIsDue,
+    /// It failed at rows before or behind one: nobody can tell.
+    Uncertain,
 }
 
 impl Copying {
@@ -50,9 +65,16 @@ impl Copying {
         self.executed_at = None;
     }
 
+    /// Whether the server ends the session, in its own words, at this or at something before it: it is owed rows and gets something else.
+    pub(crate) fn breaks(&mut self, tag: u8, is_owed_rows: bool) -> bool {
+        self.is_broken |= is_owed_rows && !matches!(tag, b'd' | b'c' | b'f' | b'H' | b'S');
+        self.is_broken
+    }
+
     /// Something of the client's while the server copies in; false if it is not to be sent.
     pub(crate) fn pass(&mut self, tag: u8) -> bool {
         match tag {
+            b'S' if self.has_sent => self.had_late_sync_at = self.executed_at,
             b'S' => self.has_early_sync = true,
             b'd' => self.has_sent = true,
             b'c' | b'f' => {
@@ -64,9 +86,16 @@ impl Copying {
         tag != b'S'
     }
 
-    /// The copy has failed with this code: whether the server would now answer the Sync that was not sent.
-    pub(crate) fn fail(&mut self, code: &[u8]) -> bool {
-        self.executed_at.take().is_some() && self.has_early_sync && !self.has_sent && code != CANCELLED
+    /// What has this place has failed with this code.
+    pub(crate) fn fail(&mut self, place: u64, code: &[u8]) -> Failed {
+        let is_copying = self.executed_at.take().is_some();
+        if self.had_late_sync_at == Some(place) {
+            Failed::Uncertain
+        } else if is_copying && self.has_early_sync && !self.has_sent && code != CANCELLED {
+            Failed::SyncIsDue
+        } else {
+            Failed::Nothing
+        }
     }
 }
 
@@ -84,19 +113,21 @@ mod tests {
 
     #[test]
     fn a_sync_that_the_server_has_passed_over_is_not_answered() {
-        for (tags, code, is_answered) in [
-            ("S", "P0001", true),
-            ("S", "57014", false),
-            ("", "P0001", false),
-            ("Sd", "22P04", false),
-            ("Sdf", "57014", false),
+        for (tags, code, failed) in [
+            ("S", "P0001", Failed::SyncIsDue),
+            ("S", "57014", Failed::Nothing),
+            ("", "P0001", Failed::Nothing),
+            ("Sd", "22P04", Failed::Nothing),
+            ("Sdf", "57014", Failed::Nothing),
+            ("dSd", "22P04", Failed::Uncertain),
+            ("dSc", "22P04", Failed::Uncertain),
         ] {
             let mut copying = begun();
             for tag in tags.bytes() {
                 assert_eq!(copying.pass(tag), tag != b'S');
             }
-            assert_eq!(copying.fail(code.as_bytes()), is_answered, "{tags} {code}");
-            assert!(!copying.fail(code.as_bytes()), "it has failed");
+            assert_eq!(copying.fail(4, code.as_bytes()), failed, "{tags} {code}");
+            assert_eq!(copying.fail(5, code.as_bytes()), Failed::Nothing, "it has failed");
         }
     }
 

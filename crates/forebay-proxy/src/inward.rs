@@ -14,7 +14,7 @@ use crate::leaves::Leaves;
 use crate::replies::Asked;
 use crate::server::{Note, Server};
 use crate::state::State;
-use crate::statements::{Statement, asks_for_numbers, deallocated, server_name};
+use crate::statements::{Statement, asks_for_numbers, deallocated, server_name, text_of};
 
 /// The number that `set_config` has in every PostgreSQL.
 const SET_CONFIG: [u8; 4] = 2078_u32.to_be_bytes();
@@ -62,8 +62,12 @@ impl State {
         if self.is_learning || (matches!(tag, b'P' | b'B' | b'D' | b'C') && self.is_discarding(server)) {
             return Ok(false);
         }
+        if tag != b'X' && self.copying.breaks(tag, server.replies.is_owed_rows()) {
+            server.output.extend_from_slice(message);
+            return Ok(true);
+        }
         if let Some(place) = self.copying.executed_at() {
-            if server.replies.is_copying_in() {
+            if server.replies.is_copying_in_at(place) {
                 if !self.copying.pass(tag) {
                     return Ok(true);
                 }
@@ -91,6 +95,7 @@ impl State {
                 if asks_for_numbers(text) {
                     self.ask_for_numbers(server);
                 }
+                self.numbers.asked(text);
                 let suspects = self.pool.effects.suspects();
                 if let Some(leaves) = suspects.and_then(|suspects| suspects.set_off_by(text)) {
                     self.suspect(&leaves);
@@ -289,6 +294,7 @@ impl State {
             if statement.asks_for_numbers() {
                 self.ask_for_numbers(server);
             }
+            self.numbers.asked(text_of(statement.definition()));
             if let Some(leaves) = statement.leaves() {
                 self.suspect(leaves);
             }

@@ -31,6 +31,7 @@ mod leaves;
 mod leftovers;
 mod lent;
 mod lookup;
+mod numbers;
 mod outward;
 mod places;
 pub mod pool;

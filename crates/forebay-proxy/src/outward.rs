@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::client::Client;
+use crate::copying::Failed;
 use crate::effects::{self, Row};
 use crate::end::End;
 use crate::frames::{self, HEADER_BYTES, WHOLE_BYTES_MAX};
@@ -54,7 +55,10 @@ impl State {
             }
             let reply = server.replies.receive(frame.tag, &mut self.undone)?;
             let is_visible = reply.is_visible;
-            let mut sync_is_due = false;
+            let mut copying = Failed::Nothing;
+            if frame.tag == b'C' && is_visible {
+                self.numbers.ended(&bytes[HEADER_BYTES..here]);
+            }
             match frame.tag {
                 b'Z' => {
                     server.status = bytes[HEADER_BYTES];
@@ -87,10 +91,9 @@ impl State {
                 b'E' if self.is_asking && !is_visible => self.leftovers.is_refused = true,
                 b'E' if !is_visible => return Err(End::Settings),
                 b'E' => {
-                    sync_is_due = {
-                        let code = frames::field(&bytes[HEADER_BYTES..here], b'C');
-                        self.copying.fail(code.unwrap_or_default())
-                    };
+                    self.numbers.failed();
+                    let code = frames::field(&bytes[HEADER_BYTES..here], b'C');
+                    copying = self.copying.fail(reply.place, code.unwrap_or_default());
                     if let Some(Note::Uses { name }) = &reply.failed {
                         self.heal(name, &bytes[HEADER_BYTES..here], &mut server.prepared);
                     }
@@ -131,11 +134,11 @@ impl State {
                     Some(Note::Named { name, .. }) if name.is_empty() => drop(self.names.set(name, None)),
                     failed => self.undo(failed, server),
                 }
-                if sync_is_due {
+                if copying == Failed::SyncIsDue {
                     frames::put(&mut server.output, b'S', &[]);
                     self.ask(server, Asked::Sync, false, None);
                 }
-                if server.replies.is_uncertain() {
+                if copying == Failed::Uncertain || server.replies.is_uncertain() {
                     client.output.extend_from_slice(&server.input[from..at]);
                     return Err(End::Uncertain);
                 }

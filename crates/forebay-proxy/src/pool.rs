@@ -37,11 +37,23 @@ pub enum PoolMode {
     Session,
 }
 
+/// What `currval` and `lastval` know of a client whose transactions run on several connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SessionFunctions {
+    /// What was drawn on the connection that it has; nothing, once another client had it in between.
+    #[default]
+    Refuse,
+    /// All: a client that may have drawn a number has its connection until it discards all, or goes.
+    Pin,
+}
+
 /// How many connections there may be, and who may wait for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// For how long each is lent.
     pub mode: PoolMode,
+    /// What is known of numbers that were drawn.
+    pub session_functions: SessionFunctions,
     /// Server connections of a pool.
     pub max_connections: usize,
     /// So many of them are there while there are clients, whether they are used or not.
@@ -79,6 +91,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             mode: PoolMode::default(),
+            session_functions: SessionFunctions::default(),
             max_connections: 20,
             min_connections: 0,
             reserve_connections: 0,

@@ -103,9 +103,14 @@ impl<N> Replies<N> {
         self.is_uncertain
     }
 
-    /// Whether the server takes rows in.
-    pub(crate) fn is_copying_in(&self) -> bool {
-        self.is_copying_in
+    /// Whether the server takes rows in, by what has this place.
+    pub(crate) fn is_copying_in_at(&self, place: u64) -> bool {
+        self.is_copying_in && place == self.answered
+    }
+
+    /// Whether the server takes rows in, and was not told of their end.
+    pub(crate) fn is_owed_rows(&self) -> bool {
+        self.is_copying_in && !self.ends_copy()
     }
 
     /// Whether the server takes no notice of what it is sent now, if that is no Sync.
@@ -224,7 +229,7 @@ impl<N> Replies<N> {
             // The last word of a server that ends the session, or an error where none of what was asked is at fault.
             (b'E', None) => false,
             (b'E', Some(Asked::Query)) => {
-                self.end_copy();
+                self.fail_copy();
                 if let Some(front) = self.expected.front_mut() {
                     front.has_failed = true;
                 }
@@ -274,7 +279,12 @@ impl<N> Replies<N> {
                     self.had_early_sync = true;
                     expected.asked = Asked::Nothing;
                 }
-                _ => {}
+                Asked::Nothing => {}
+                // Nothing of a copy: the server ends the session at it.
+                _ => {
+                    self.had_early_sync = false;
+                    break;
+                }
             }
         }
     }
@@ -288,11 +298,14 @@ impl<N> Replies<N> {
         self.is_copying_in = false;
     }
 
+    /// Ends the copy, if there is one, by an error.
+    fn fail_copy(&mut self) {
+        self.is_uncertain |= std::mem::take(&mut self.is_copying_in) && self.had_early_sync;
+    }
+
     /// An error: what follows is not answered, up to the next Sync.
     fn skip(&mut self, undone: &mut Vec<N>) {
-        if std::mem::take(&mut self.is_copying_in) && self.had_early_sync {
-            self.is_uncertain = true;
-        }
+        self.fail_copy();
         while self.expected.front().is_some_and(|front| front.asked != Asked::Sync) {
             undone.extend(self.pop().and_then(|skipped| skipped.note));
         }

@@ -28,6 +28,7 @@ use crate::deadlines::{At, Deadlines, Passed};
 use crate::end::{End, put_end, put_fatal, put_refusal};
 use crate::frames::{self, Frame, WHOLE_BYTES_MAX};
 use crate::leftovers::Leftovers;
+use crate::numbers::Numbers;
 use crate::pool::{Pool, PoolMode, Unavailable};
 use crate::relay::{has_failed, poll_read, poll_relay, poll_take};
 use crate::server::{Note, Reported, Server};
@@ -172,6 +173,7 @@ impl Session {
             leftovers: Leftovers::default(),
             asked_in_vain: 0,
             is_pinned: false,
+            numbers: Numbers::of(limits.session_functions),
             has_own_numbers: false,
             has_taken: false,
             is_learning: false,

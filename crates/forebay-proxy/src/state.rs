@@ -17,6 +17,7 @@ use crate::frames;
 use crate::leaves::Leaves;
 use crate::leftovers::{self, Leftovers};
 use crate::lent::Lent;
+use crate::numbers::Numbers;
 use crate::pool::{Pool, PoolMode};
 use crate::replies::Asked;
 use crate::server::{Note, Reported, Server};
@@ -70,6 +71,8 @@ pub(crate) struct State {
     pub(crate) knows_functions: bool,
     /// Tags of commands of this transaction that change what of the database's own leaves something.
     pub(crate) changed: Vec<Bytes>,
+    /// Those of sequences that it has drawn.
+    pub(crate) numbers: Numbers,
     /// The last numbers of sequences on the connection that it has, if there are any, are its own.
     pub(crate) has_own_numbers: bool,
     /// Something of the client's was taken since it has the connection.
@@ -111,7 +114,7 @@ impl State {
         let mut change = String::new();
         if !server.lent.follows(self.last) {
             self.has_own_numbers = server.lent.is_first();
-            if !self.has_own_numbers && self.pool.asks_for_numbers() {
+            if !self.has_own_numbers && (self.numbers.are_heeded() || self.pool.asks_for_numbers()) {
                 change.push_str(FORGET_NUMBERS);
                 self.has_own_numbers = true;
             }
@@ -158,7 +161,7 @@ impl State {
             server.ask(&leftovers::ask(&self.named), Note::Leftovers);
             return false;
         }
-        if self.is_pinned || self.is_asking || !server.is_settled() {
+        if self.is_pinned || self.numbers.are_kept() || self.is_asking || !server.is_settled() {
             return false;
         }
         // Whoever goes on at once goes on here, unless others wait. Nobody goes before he was served: with what each has to set first, those

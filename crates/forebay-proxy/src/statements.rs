@@ -159,7 +159,7 @@ impl Statements {
 }
 
 /// The text that a definition begins with.
-fn text_of(definition: &[u8]) -> &[u8] {
+pub(crate) fn text_of(definition: &[u8]) -> &[u8] {
     zero_terminated(definition).map_or(definition, |(text, _)| text)
 }
 

@@ -19,7 +19,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
-use databases::{Admins, DatabaseOption, Lent, ProxyOptions};
+use databases::{Admins, DatabaseOption, Lent, ProxyOptions, SessionFunctionsOption};
 pub use error::OptionsError;
 use error::value;
 use quantity::{Address, AddressOrOff, Size, Span};
@@ -158,6 +158,11 @@ pub struct Settings {
     /// With --upstream: for how long a client has a server connection [default: transaction]
     #[arg(long, value_name = "MODE", value_enum)]
     pub pool_mode: Option<Lent>,
+
+    /// With --upstream: what currval and lastval know of numbers that a client has drawn on a connection that another had since [default:
+    /// refuse]
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub session_functions: Option<SessionFunctionsOption>,
 
     /// With --upstream: how long a client waits for a connection before it is refused with 53300 [default: 30s]
     #[arg(long, value_name = "TIME")]
@@ -465,7 +470,7 @@ impl Settings {
 
     /// These options, others where they say nothing, and the defaults.
     fn over(&self, file: Self) -> Result<Options, OptionsError> {
-        let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode server_wait_timeout server_idle_timeout
+        let given = over!(self, file, config upstream max_server_connections min_server_connections reserve_server_connections reserve_after max_upstream_connections max_waiting pool_mode session_functions server_wait_timeout server_idle_timeout
             server_lifetime idle_session_timeout trust_loopback service_user auth_query admin_users
             database listen socket_folder handover_socket http users hba_file insecure tls_certificate tls_key tls_client_ca require_tls max_connections
             max_message_bytes max_input_bytes max_result_bytes statement_timeout busy_timeout idle_transaction_timeout

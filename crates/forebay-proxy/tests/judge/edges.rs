@@ -272,6 +272,141 @@ fn a_copy_that_fails_is_answered_as_often_as_straight_and_the_session_goes_on() 
     );
 }
 
+/// The server ends a session that sends anything else in the midst of a copy.
+#[test]
+fn what_does_not_belong_into_a_copy_ends_the_session_as_straight() {
+    let upstream = database("edge_no_copy");
+    let through = front::start(&upstream, 1);
+    Client::connect(&upstream, "edge_no_copy", &[]).run("CREATE TABLE t (a int)");
+    let by_query = query("COPY t FROM STDIN");
+    let by_execute = [
+        parse("", "COPY t FROM STDIN"),
+        bind("", ""),
+        execute("", 0),
+        SYNC.to_vec(),
+    ]
+    .concat();
+    for (begin, what) in [
+        (&by_query, bind("", "")),
+        (&by_query, parse("", "SELECT 1")),
+        (&by_query, message(b'D', &[b"S\0"])),
+        (&by_query, message(b'C', &[b"S\0"])),
+        (&by_query, execute("", 0)),
+        (&by_query, query("SELECT 1")),
+        (&by_execute, bind("", "")),
+        (&by_execute, query("SELECT 1")),
+        (&by_execute, parse("", "SELECT 1")),
+    ] {
+        for waits in [false, true] {
+            let [straight, through] = [&upstream, &through].map(|address| {
+                let mut client = Client::connect(address, "edge_no_copy", &[]);
+                client.send(begin);
+                let begun = if waits { client.until(b'G') } else { String::new() };
+                client.send(&message(b'd', &[b"1\n"]));
+                client.send(&what);
+                client.send(&SYNC);
+                let told = begun + &client.until(b'!');
+                // Whether it has read the rest of what it was sent is chance.
+                told.replace("ended: ConnectionReset", "ended: UnexpectedEof")
+            });
+            assert!(straight.contains("ended: "), "{straight}");
+            assert_eq!(through, straight, "{}, waits: {waits}", char::from(what[0]));
+        }
+    }
+}
+
+/// What stands in one write behind a copy, and is one or says its words.
+#[test]
+fn several_copies_in_one_write_are_answered_as_straight() {
+    let upstream = database("edge_many_copies");
+    let through = front::start(&upstream, 1);
+    Client::connect(&upstream, "edge_many_copies", &[]).run("CREATE TABLE t (a text)");
+    let run = |text: &str| [parse("", text), bind("", ""), execute("", 0)].concat();
+    let copy = run("COPY t FROM STDIN");
+    let [row, end, flush] = [message(b'd', &[b"1\n"]), message(b'c', &[]), message(b'H', &[])];
+    let fail = message(b'f', &[b"given up\0"]);
+    let sync = SYNC.to_vec();
+    let refused = run("COPY nowhere FROM STDIN");
+    let mentions = run("INSERT INTO t VALUES ('copy from stdin')");
+    let [by_query, no_column] = ["COPY t FROM STDIN", "COPY t (b) FROM STDIN"].map(query);
+    let pipelines: [(&str, &[&Vec<u8>]); 9] = [
+        ("one that is refused", &[&copy, &end, &sync, &refused, &sync]),
+        ("words", &[&copy, &row, &end, &sync, &mentions, &sync]),
+        (
+            "early Syncs",
+            &[&copy, &sync, &row, &end, &sync, &copy, &sync, &row, &end, &sync],
+        ),
+        (
+            "and one refused",
+            &[&copy, &sync, &row, &end, &sync, &refused, &sync, &row, &end, &sync],
+        ),
+        ("failed", &[&copy, &fail, &sync, &copy, &row, &end, &sync]),
+        (
+            "query",
+            &[&no_column, &row, &copy, &sync, &row, &flush, &fail, &sync, &sync],
+        ),
+        (
+            "behind a query",
+            &[&query("SELECT 1"), &copy, &sync, &row, &fail, &sync, &sync],
+        ),
+        (
+            "behind its own",
+            &[&by_query, &row, &end, &copy, &sync, &row, &end, &sync],
+        ),
+        (
+            "in one group",
+            &[&copy, &row, &end, &copy, &row, &end, &mentions, &sync],
+        ),
+    ];
+    for (what, pipeline) in pipelines {
+        let [straight, through] = [&upstream, &through].map(|address| {
+            let mut client = Client::connect(address, "edge_many_copies", &[]);
+            client.wait_at_most(Duration::from_secs(20));
+            let mut told = String::new();
+            for _ in 0..2 {
+                let bytes: Vec<u8> = pipeline.iter().flat_map(|part| part.iter().copied()).collect();
+                client.send(&[bytes, query("SELECT 'behind ' || count(*) FROM t")].concat());
+                while !told.contains("behind ") {
+                    let more = client.until(b'D');
+                    assert!(!more.contains("ended: "), "{what}: {told}{more}");
+                    told += &more;
+                }
+                told = told.replace("behind ", "was behind");
+                told += &client.until(b'Z');
+            }
+            client.run("TRUNCATE t");
+            told
+        });
+        assert_eq!(through, straight, "{what}");
+    }
+}
+
+/// The server passes over a Sync among rows, but one behind the row that fails; which one that was nobody is told.
+#[test]
+fn who_sends_a_sync_among_rows_that_fail_is_told_that_nobody_knows_its_answer() {
+    let upstream = database("edge_late_syncs");
+    let through = front::start(&upstream, 1);
+    Client::connect(&upstream, "edge_late_syncs", &[]).run("CREATE TABLE t (a int)");
+    let row = |row: &str| message(b'd', &[row.as_bytes()]);
+    for begin in [
+        query("COPY t FROM STDIN"),
+        [parse("", "COPY t FROM STDIN"), bind("", ""), execute("", 0)].concat(),
+    ] {
+        for (rows, is_good) in [(["1\n", "2\n"], true), (["1\n", "x\n"], false)] {
+            let mut client = Client::connect(&through, "edge_late_syncs", &[]);
+            let sync = SYNC.to_vec();
+            let end = message(b'c', &[]);
+            client.send(
+                &[&begin, &row(rows[0]), &sync, &row(rows[1]), &sync, &end, &sync]
+                    .map(|part| &part[..])
+                    .concat(),
+            );
+            let told = client.until(if is_good { b'Z' } else { b'!' });
+            assert!(told.contains(if is_good { "COPY 2" } else { "08P01" }), "{told}");
+        }
+    }
+}
+
 /// Time in which the proxy takes what was sent, and asks what it asks: no client sees when it has.
 #[allow(
     clippy::disallowed_methods,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use forebay_pg_link::Config;
-use forebay_proxy::pool::{Limits, PoolMode, Timeouts};
+use forebay_proxy::pool::{Limits, PoolMode, SessionFunctions, Timeouts};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -64,6 +64,16 @@ pub enum Lent {
     Session,
 }
 
+/// What `currval` and `lastval` know where transactions run on several connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionFunctionsOption {
+    /// Nothing, once another client had the connection on which a number was drawn: 55000
+    Refuse,
+    /// All: a client that writes keeps its connection until it discards all, or goes
+    Pin,
+}
+
 /// A database of another server, under the name that clients give it. What is not said is as for all.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,6 +94,8 @@ pub struct DatabaseSettings {
     pub max_waiting: Option<usize>,
     /// As `--pool-mode`.
     pub pool_mode: Option<Lent>,
+    /// As `--session-functions`.
+    pub session_functions: Option<SessionFunctionsOption>,
     /// As `--server-wait-timeout`.
     pub server_wait_timeout: Option<Span>,
     /// As `--server-idle-timeout`.
@@ -231,6 +243,11 @@ impl DatabaseSettings {
                 Some(Lent::Transaction) => PoolMode::Transaction,
                 Some(Lent::Session) => PoolMode::Session,
                 None => default.mode,
+            },
+            session_functions: match self.session_functions {
+                Some(SessionFunctionsOption::Refuse) => SessionFunctions::Refuse,
+                Some(SessionFunctionsOption::Pin) => SessionFunctions::Pin,
+                None => default.session_functions,
             },
             max_connections: self.max_server_connections.unwrap_or(default.max_connections),
             min_connections: self.min_server_connections.unwrap_or(default.min_connections),

@@ -74,6 +74,45 @@ fn each_database_has_its_own_limits() {
 }
 
 #[test]
+fn numbers_that_were_drawn_stay_known_where_that_is_wished() {
+    let arguments = ["--max-server-connections", "2", "--session-functions", "pin"];
+    let proxy = proxy(postgres(), &arguments);
+    // Somebody had the connection before.
+    at(proxy.address()).run("BEGIN; COMMIT");
+    let mut one = at(proxy.address());
+    one.run("CREATE TABLE kept (a serial PRIMARY KEY, b int)");
+    one.run("CREATE FUNCTION drawn() RETURNS bigint LANGUAGE sql AS $$SELECT lastval()$$");
+    one.run("CREATE FUNCTION next_one() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('kept_a_seq')$$");
+    for (what, is_prepared) in [
+        ("INSERT INTO kept DEFAULT VALUES", false),
+        ("UPDATE kept SET a = DEFAULT", false),
+        ("SELECT nextval('kept_a_seq')", false),
+        ("SELECT NextVal('kept_a_seq')", true),
+        ("INSERT INTO kept (b) VALUES (1 / (random() * 0)::int)", true),
+        ("DO $$BEGIN PERFORM next_one(); END$$", false),
+    ] {
+        let _ = match is_prepared {
+            true => one.pipeline(&[parse("", what), bind("", "", &[]), execute("", 0)]),
+            false => one.query(what),
+        };
+        let drawn = one.ask("SELECT lastval()");
+        // It is nobody else's, however many come, and they have none.
+        let mut strangers = [at(proxy.address()), at(proxy.address())];
+        for turn in 0..6 {
+            let stranger = &mut strangers[turn % 2];
+            assert_eq!(stranger.query("SELECT drawn()").sqlstate(), "55000", "{what}");
+            stranger.run("DISCARD SEQUENCES");
+        }
+        assert_eq!(one.ask("SELECT drawn()"), drawn, "{what}");
+        // What was drawn is forgotten, and the connection is anybody's again.
+        one.run("DISCARD SEQUENCES");
+        for stranger in &mut strangers {
+            stranger.run("BEGIN");
+        }
+    }
+}
+
+#[test]
 fn in_session_mode_a_connection_is_a_clients_until_it_goes_and_clean_for_the_next() {
     let arguments = ["--max-server-connections", "1", "--pool-mode", "session"];
     let proxy = proxy(postgres(), &arguments);
