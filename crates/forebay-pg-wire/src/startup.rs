@@ -35,6 +35,8 @@ const GSS_REQUEST: u32 = 80_877_104;
 const CANCEL_REQUEST: u32 = 80_877_102;
 const TLS_HANDSHAKE: u8 = 0x16;
 const NEWEST_MINOR: u16 = 2;
+/// `NAMEDATALEN`, without the end of the text.
+const NAME_BYTES_MAX: usize = 63;
 
 /// Leads clients in.
 #[derive(Debug)]
@@ -407,8 +409,8 @@ fn parse_startup(mut body: Bytes) -> Result<Startup, WireError> {
         }
         let value = startup_text(&mut body)?;
         match name.as_str() {
-            "user" => user = Some(value),
-            "database" => database = Some(value),
+            "user" => user = Some(shortened(value)),
+            "database" => database = Some(shortened(value)),
             "replication" => replication = parse_replication(&value)?,
             name if name.starts_with("_pq_.") => unknown_options.push(name.to_owned()),
             _ => parameters.push((name, value)),
@@ -436,6 +438,13 @@ fn parse_startup(mut body: Bytes) -> Result<Startup, WireError> {
         replication,
         unknown_options,
     })
+}
+
+/// As PostgreSQL cuts the names of users and databases, so that a longer spelling is no other user. It may cut within a character, and finds
+/// nobody by such a name.
+fn shortened(mut name: String) -> String {
+    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+    name
 }
 
 /// As PostgreSQL reads it: `database`, or a truth value, of which the beginning does where it is clear.

@@ -117,6 +117,17 @@ async fn a_startup_message_names_user_database_and_parameters() {
 }
 
 #[tokio::test]
+async fn names_are_cut_as_postgresql_cuts_them() {
+    let [long, cut] = [80, 63].map(|count| "u".repeat(count));
+    let umlauts = "ü".repeat(40);
+    let bytes = packet(version(0), format!("user\0{long}\0database\0{umlauts}\0\0").as_bytes());
+    let (Ok(Opening::Client(client)), _) = run(&trusting(), &bytes).await else {
+        panic!()
+    };
+    assert_eq!((client.user, client.database), (cut, "ü".repeat(31)));
+}
+
+#[tokio::test]
 async fn newer_minor_versions_and_unknown_options_are_negotiated() {
     let (Ok(Opening::Client(client)), _) = run(&trusting(), &packet(version(9999), b"user\0anna\0\0")).await else {
         panic!()

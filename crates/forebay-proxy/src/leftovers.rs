@@ -9,9 +9,12 @@ use std::fmt::Write;
 use crate::frames;
 use crate::settings::{Settings, quoted_text};
 
-/// Asks for settings by name, and for whatever else is left, by a name that is NULL.
+/// Asks for settings by name, and for whatever else is left, by a name that is NULL: also for what a function has set that may do more than
+/// who called it.
 const ASK: &str = "\
-SELECT name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
+SELECT CASE WHEN context OPERATOR(pg_catalog.=) 'user' OR (SELECT rolsuper FROM pg_catalog.pg_roles \
+WHERE rolname OPERATOR(pg_catalog.=) SESSION_USER) THEN name END, setting \
+FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
 UNION ALL SELECT 'role', pg_catalog.current_setting('role') \
 WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none' \
 UNION ALL SELECT 'session_authorization', CAST(SESSION_USER AS pg_catalog.text) \
@@ -26,15 +29,18 @@ UNION ALL SELECT NULL, 'channels' WHERE EXISTS (SELECT FROM pg_catalog.pg_listen
 UNION ALL SELECT NULL, 'cursors' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable) \
 UNION ALL SELECT NULL, 'prepared statements' WHERE EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
 
-/// Asks also for settings of the user's own, by these names: no view shows them.
+/// Asks also for settings of the user's own, by these names, which have a dot: no view shows them. What a view shows was asked for, and what
+/// it shows otherwise than as set in the session may be nobody's to set.
 pub(crate) fn ask(names: &BTreeSet<String>) -> String {
     let mut text = ASK.to_owned();
-    for name in names {
+    for name in names.iter().filter(|name| name.contains('.')) {
         let name = quoted_text(name);
         let _ = write!(
             text,
             " UNION ALL SELECT {name}, pg_catalog.current_setting({name}, true) \
-             WHERE pg_catalog.current_setting({name}, true) OPERATOR(pg_catalog.<>) ''"
+             WHERE pg_catalog.current_setting({name}, true) OPERATOR(pg_catalog.<>) '' \
+             AND NOT EXISTS (SELECT FROM pg_catalog.pg_settings \
+             WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower({name}))"
         );
     }
     text

@@ -212,10 +212,13 @@ impl Session {
                 let value = self.setting(name).ok_or_else(|| unknown(name))?;
                 return Ok(Controlled::Rows(vec![vec![value.into()]]));
             }
-            Kind::Discard { all } => {
+            Kind::Discard { all, sequences } => {
                 if self.block.is_some() && *all {
                     let error = WireError::new("25001", "DISCARD ALL cannot run inside a transaction block");
                     return Err(error.into());
+                }
+                if *sequences {
+                    self.drawn.forget();
                 }
                 if *all {
                     self.statements.clear();

@@ -293,10 +293,9 @@ impl Session {
 
     /// What statements are told of this session.
     pub(super) fn told(&self) -> String {
-        let session = u64::from(self.registration.process.unsigned_abs());
         sql::SessionContext::text(
             self.now_micros(),
-            session,
+            self.drawn.session(),
             self.asked_micros(),
             self.settings.zone_name(),
         )

@@ -368,7 +368,7 @@ impl Session {
 fn closes_portals(statement: &Statement) -> bool {
     matches!(
         statement.kind,
-        Kind::Commit { .. } | Kind::Rollback { .. } | Kind::Discard { all: true }
+        Kind::Commit { .. } | Kind::Rollback { .. } | Kind::Discard { all: true, .. }
     )
 }
 

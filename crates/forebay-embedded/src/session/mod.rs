@@ -53,6 +53,7 @@ use self::output::Output;
 use self::prepared::{Portal, Prepared};
 use self::settings::Settings;
 use self::shared::Shared;
+use crate::sql::Drawn;
 use forebay_pg_wire::frontend::FrameReader;
 use forebay_pg_wire::startup::Connection;
 
@@ -76,6 +77,7 @@ pub struct Session {
     next_cursor: u64,
     locks: Held,
     ears: Ears,
+    drawn: Drawn,
     /// Looked up once: it is counted at every statement.
     statements_total: metrics::Counter,
     /// After an error in the extended protocol, until Sync.
@@ -112,6 +114,10 @@ impl Session {
             settings: Settings::new(&identity.user),
             locks: Held::new(Arc::clone(&shared.advisory), registration.process),
             ears: Ears::new(Arc::clone(&shared.channels), registration.process),
+            drawn: Drawn::new(
+                Arc::clone(&shared.sequences),
+                registration.process.unsigned_abs().into(),
+            ),
             shared,
             registration,
             identity,

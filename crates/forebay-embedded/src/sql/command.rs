@@ -502,5 +502,7 @@ fn discard(cursor: &mut TokenCursor<'_>) -> Result<(Kind, Tag), SqlError> {
     };
     cursor.next();
     cursor.end()?;
-    Ok((Kind::Discard { all: word == "ALL" }, Tag::Words(tag.into())))
+    let all = word == "ALL";
+    let sequences = all || word == "SEQUENCES";
+    Ok((Kind::Discard { all, sequences }, Tag::Words(tag.into())))
 }

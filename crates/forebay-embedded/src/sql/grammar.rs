@@ -283,12 +283,16 @@ fn beyond_the_parser(text: &str, message: &str) -> Result<Option<&'static str>, 
     if message.contains("No infix parser") {
         return Ok(Some("this sequence of operators"));
     }
-    let found = |what: &str| message.contains(&format!("found: {what} "));
+    let message = message.to_ascii_uppercase();
+    let found = |what: &str| message.contains(&format!("FOUND: {what} "));
     for token in lexer::tokens(text, TOKENS_MAX)? {
         if token.is_word(text, "CONFLICT") && found("WHERE") {
             return Ok(Some("a condition on the target of ON CONFLICT"));
         }
-        if token.is_word(text, "CURRENT") && (found("OF") || found("of")) {
+        if token.is_word(text, "CONFLICT") && found("(") {
+            return Ok(Some("an expression as the target of ON CONFLICT"));
+        }
+        if token.is_word(text, "CURRENT") && found("OF") {
             return Ok(Some("WHERE CURRENT OF"));
         }
         if token.is_word(text, "SET") && found("[") {

@@ -47,7 +47,7 @@ pub(crate) use copied::{CopiedColumn, copied_columns};
 pub use copy::{Copy, Forced, Format, Header, Subject};
 pub use environment::Environment;
 pub use error::SqlError;
-pub use functions::{GIVE_BACK, Marked, Sequences, SessionContext, marked_error, register, zone};
+pub use functions::{Drawn, GIVE_BACK, Marked, Sequences, SessionContext, marked_error, register, zone};
 pub(crate) use functions::{clock_micros, stored_timestamptz};
 pub(crate) use lift::lift;
 pub use script::Script;

@@ -90,6 +90,8 @@ pub enum Kind {
     Discard {
         /// DISCARD ALL, which also forgets settings and prepared statements.
         all: bool,
+        /// DISCARD ALL or SEQUENCES, which forget what `currval` and `lastval` tell.
+        sequences: bool,
     },
     /// PREPARE name AS …; the statement is [`Statement::carried`].
     Prepare {

@@ -86,6 +86,40 @@ fn whoever_has_settings_of_its_own_is_served_among_many() {
     }
 }
 
+/// Of settings that the client may not set none is set for it, whatever it has tried; what a function has set that may keeps it where it is.
+#[test]
+fn what_a_client_may_not_set_is_not_set_for_it_again() {
+    let upstream = database("edge_may_not");
+    let through = front::start(&upstream, 2);
+    let mut itself = Client::connect(&upstream, "edge_may_not", &[]);
+    itself.run("DO $$BEGIN CREATE ROLE edge_plain LOGIN; EXCEPTION WHEN duplicate_object THEN END$$");
+    itself.run(
+        "CREATE FUNCTION sets() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$SELECT set_config('log_statement', 'ddl', false)$$",
+    );
+    let plain = || Client::connect(&through, "edge_may_not", &[("user", "edge_plain")]);
+    for (tries, setting) in [
+        ("SELECT set_config('compute_query_id', 'on', false)", "compute_query_id"),
+        ("SELECT set_config('seed', '0.5', false)", "seed"),
+        ("SELECT sets()", "log_statement"),
+    ] {
+        let mut client = plain();
+        client.send(&query(tries));
+        client.until(b'Z');
+        let shows = query(&format!("SHOW {setting}"));
+        client.send(&shows);
+        let shown = client.until(b'Z');
+        // Strangers have both connections, one after the other.
+        let mut strangers = [plain(), plain()];
+        for turn in 0..6 {
+            let stranger = &mut strangers[turn % 2];
+            stranger.send(&query("SET work_mem = '1MB'"));
+            stranger.until(b'Z');
+            client.send(&shows);
+            assert_eq!(client.until(b'Z'), shown, "{tries}");
+        }
+    }
+}
+
 #[test]
 fn a_cancel_keeps_no_connection_from_others() {
     let upstream = database("edge_cancel");

@@ -152,7 +152,11 @@ impl Maker<'_> {
                     call.push(", ".into());
                 }
                 match resolve(*declared, Some(oid)) {
-                    Some(INT4) if index > 0 || function.arguments.len() == 1 => {
+                    Some(INT4) if index > 0 => {
+                        let places = ["1", "2", "3", "NULL", "nullif(id % 3, 0)"];
+                        call.push((*self.make.random.pick(&places)).into());
+                    }
+                    Some(INT4) if function.arguments.len() == 1 => {
                         call.push((*self.make.random.pick(&["1", "2", "3"])).into());
                     }
                     Some(oid) => call.push(self.make.leaf(oid).into()),

@@ -348,7 +348,7 @@ impl Maker<'_> {
 
     pub(crate) fn subquery(&mut self) -> Vec<Step> {
         let oid = self.make.usual_type();
-        match self.make.random.below(7) {
+        match self.make.random.below(8) {
             0 => {
                 let word = *self
                     .make
@@ -435,6 +435,24 @@ impl Maker<'_> {
                             "SELECT count(*) FROM (SELECT DISTINCT ",
                             inner,
                             " AS x FROM d_every) AS s"
+                        ],
+                    ),
+                    true,
+                )
+            }
+            6 => {
+                self.see_everything("");
+                self.make.columns_percent = 90;
+                let key = self.make.expression(oid, 1);
+                let direction = *self.make.random.pick(&["", " DESC", " NULLS FIRST"]);
+                one(
+                    Node::clause(
+                        &format!("DISTINCT ON, ORDER BY {}", type_name(oid)),
+                        parts![
+                            "SELECT DISTINCT ON (id % 4) id FROM d_every ORDER BY id % 4, ",
+                            key,
+                            direction,
+                            ", id"
                         ],
                     ),
                     true,

@@ -78,7 +78,8 @@ fn numbers_that_were_drawn_stay_known_where_that_is_wished() {
     let arguments = ["--max-server-connections", "2", "--session-functions", "pin"];
     let proxy = proxy(postgres(), &arguments);
     // Somebody had the connection before.
-    at(proxy.address()).run("BEGIN; COMMIT");
+    let mut before = at(proxy.address());
+    (0..3).for_each(|_| before.run("BEGIN; COMMIT"));
     let mut one = at(proxy.address());
     one.run("CREATE TABLE kept (a serial PRIMARY KEY, b int)");
     one.run("CREATE FUNCTION drawn() RETURNS bigint LANGUAGE sql AS $$SELECT lastval()$$");

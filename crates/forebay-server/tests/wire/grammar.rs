@@ -316,6 +316,21 @@ fn a_constant_in_a_clause_is_a_place_in_the_list() {
             "42601",
             "non-integer constant in DISTINCT ON",
         ),
+        (
+            "INSERT INTO products (n) VALUES (1) on conflict (n) where n > 3 do nothing",
+            "0A000",
+            "a condition on the target of ON CONFLICT is not supported",
+        ),
+        (
+            "INSERT INTO products (n) VALUES (1) ON CONFLICT (abs(n)) DO NOTHING",
+            "0A000",
+            "an expression as the target of ON CONFLICT is not supported",
+        ),
+        (
+            "SELECT DISTINCT ON (n) n FROM products ORDER BY n, max(n) OVER ()",
+            "0A000",
+            "DISTINCT ON by a window function is not supported",
+        ),
     ] {
         let error = client.query(sql).error().unwrap();
         assert_eq!((error.sqlstate(), error.message()), (sqlstate, message), "{sql}");

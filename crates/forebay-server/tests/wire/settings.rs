@@ -204,6 +204,23 @@ fn what_connection_pools_send_between_clients_puts_everything_back() {
 }
 
 #[test]
+fn numbers_that_were_drawn_are_forgotten_when_they_are_discarded() {
+    let server = server(&[]);
+    let mut client = Client::connect(server.address());
+    client.run("CREATE SEQUENCE s");
+    for (discard, is_forgotten) in [("DISCARD PLANS", false), ("DISCARD SEQUENCES", true), ("DISCARD ALL", true)] {
+        let drawn = client.ask("SELECT nextval('s')");
+        client.run(discard);
+        for asks in ["SELECT lastval()", "SELECT currval('s')"] {
+            match is_forgotten {
+                true => assert_eq!(client.query(asks).sqlstate(), "55000", "{discard}: {asks}"),
+                false => assert_eq!(client.ask(asks), drawn, "{discard}: {asks}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn foreign_keys_are_looked_at_at_once_behind_truncate_too() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());

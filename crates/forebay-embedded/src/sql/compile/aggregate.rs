@@ -2,7 +2,7 @@
 //!
 //! Promises: SQLite's own where it gives PostgreSQL's answer for the type; elsewhere a function with PostgreSQL's meaning.
 
-use forebay_pg_values::Type;
+use forebay_pg_values::{Owned, Type};
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, OrderByExpr, WindowFrame,
     WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
@@ -26,6 +26,8 @@ struct Lowered {
     extra: Vec<String>,
     /// SQLite's own, which can forget rows again when a window moves.
     native: bool,
+    /// Where this is NULL so is the call: SQLite would take it for a place that is not there, or refuse it.
+    needs: Option<String>,
 }
 
 impl Compiler<'_> {
@@ -93,6 +95,9 @@ impl Compiler<'_> {
             if moves && !lowered.native {
                 return Err(Fault::unsupported(format!("{name} over a window whose start moves")));
             }
+            if let Some(place) = &lowered.needs {
+                sql = format!("CASE WHEN {place} IS NOT NULL THEN {sql} END");
+            }
         }
         Ok(Scalar {
             aggregate: !windowed,
@@ -139,6 +144,7 @@ impl Compiler<'_> {
                 name: name.to_owned(),
                 extra: Vec::new(),
                 native: true,
+                needs: None,
             };
             return Ok((sql, oid::INT8, lowered, true));
         }
@@ -175,7 +181,14 @@ impl Compiler<'_> {
         let result = polymorphism
             .actual(fact.result)
             .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
-        let lowered = lower(name, fact, &converted)?;
+        let mut lowered = lower(name, fact, &converted)?;
+        if matches!(name, "lag" | "lead" | "nth_value")
+            && let Some(place) = converted.get_mut(1)
+            && place.constant_value().is_none_or(|value| value == Owned::Null)
+        {
+            lowered.needs = Some(place.sql.clone());
+            place.sql = format!("coalesce({}, 1)", place.sql);
+        }
         let mut sql = format!("{}(", lowered.name);
         if distinct {
             sql.push_str("DISTINCT ");
@@ -355,6 +368,7 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
             name: name.to_owned(),
             extra: Vec::new(),
             native: true,
+            needs: None,
         })
     };
     if fact.kind == b'w' {
@@ -406,5 +420,6 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
         name: function_name(&known.name),
         extra,
         native: false,
+        needs: None,
     })
 }

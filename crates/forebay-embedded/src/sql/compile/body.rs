@@ -32,8 +32,8 @@ impl From<Starred> for Item {
     }
 }
 
-/// DISTINCT ON: its keys, and the keys of the order with the text of each one's expression.
-type FirstOf = (Vec<String>, Vec<(String, String)>);
+/// DISTINCT ON: its keys, and the keys of the order.
+type FirstOf = (Vec<String>, Vec<String>);
 
 /// One SELECT before its list is written out, so that its columns can still be converted.
 #[derive(Debug)]
@@ -101,20 +101,19 @@ fn render_leaf(leaf: &Leaf, compared: bool) -> String {
         list.push("NULL AS \"c0\"".to_owned());
     }
     if let Some((on, order)) = &leaf.first_of {
-        let keys: Vec<&str> = order.iter().map(|(key, _)| key.as_str()).collect();
-        let window_order = if keys.is_empty() {
+        let window_order = if order.is_empty() {
             String::new()
         } else {
-            format!(" ORDER BY {}", keys.join(", "))
+            format!(" ORDER BY {}", order.join(", "))
         };
         let row = format!(
             "row_number() OVER (PARTITION BY {}{window_order}) AS \"row\"",
             on.join(", ")
         );
-        let place = if keys.is_empty() {
+        let place = if order.is_empty() {
             format!("row_number() OVER (ORDER BY {}) AS \"place\"", on.join(", "))
         } else {
-            format!("row_number() OVER (ORDER BY {}) AS \"place\"", keys.join(", "))
+            format!("row_number() OVER (ORDER BY {}) AS \"place\"", order.join(", "))
         };
         let outer: Vec<String> = (1..=leaf.items.len()).map(|number| format!("\"c{number}\"")).collect();
         return format!(

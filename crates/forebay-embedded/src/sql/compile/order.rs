@@ -16,14 +16,26 @@ use super::syntax::{folded, unnested};
 use super::types;
 use crate::sql::facts::{self, Context, oid};
 
+/// A key of ORDER BY.
+pub(super) struct OrderKey {
+    /// As it stands behind the list, where it may be a place in it.
+    pub(super) written: String,
+    /// As it stands in a window, where a place means nothing.
+    spelled_out: String,
+    /// Its expression.
+    sql: String,
+    /// It has a window of its own.
+    window: bool,
+}
+
 impl Compiler<'_> {
-    /// The keys of ORDER BY, each with the text of its expression.
+    /// The keys of ORDER BY.
     pub(super) fn select_order(
         &mut self,
         leaf: &mut Leaf,
         order: &[OrderByExpr],
         scope: &Scope<'_>,
-    ) -> Result<Vec<(String, String)>> {
+    ) -> Result<Vec<OrderKey>> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
             if key.with_fill.is_some() {
@@ -78,8 +90,12 @@ impl Compiler<'_> {
                     (scalar, text)
                 }
             };
-            let written = order_key(&scalar, text, &key.options)?;
-            keys.push((written, scalar.sql));
+            keys.push(OrderKey {
+                written: order_key(&scalar, text, &key.options)?,
+                spelled_out: order_key(&scalar, scalar.compared(), &key.options)?,
+                sql: scalar.sql,
+                window: scalar.window,
+            });
         }
         // PostgreSQL draws behind the sort, and only for rows that are given; SQLite before it.
         let draws = |sql: &str| sql.contains("\"forebay_nextval\"") || sql.contains("\"forebay_setval\"");
@@ -96,7 +112,7 @@ impl Compiler<'_> {
         &mut self,
         leaf: &mut Leaf,
         on: &[Expr],
-        keys: &[(String, String)],
+        keys: Vec<OrderKey>,
         scope: &Scope<'_>,
     ) -> Result<()> {
         let mut on_keys = Vec::new();
@@ -124,33 +140,18 @@ impl Compiler<'_> {
         let leading = keys.iter().take(on_keys.len());
         if !leading
             .clone()
-            .all(|(_, sql)| on_keys.iter().any(|key| key.sql == *sql))
+            .all(|leading| on_keys.iter().any(|key| key.sql == leading.sql))
         {
             return Err(Fault::new(
                 "42P10",
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
             ));
         }
-        // A key given by its place in the list means nothing inside a window: its expression does.
-        let order: Vec<(String, String)> = keys
-            .iter()
-            .map(|(written, sql)| {
-                let direction = written.find(" ASC").or_else(|| written.find(" DESC"));
-                let suffix = direction.map_or("", |at| &written[at..]);
-                let collation = leaf
-                    .items
-                    .iter()
-                    .map(|item| &item.scalar)
-                    .chain(&on_keys)
-                    .find(|scalar| scalar.sql == *sql)
-                    .and_then(|scalar| types::collation(scalar.oid));
-                let text = match collation {
-                    Some(collation) => format!("{sql} COLLATE \"{collation}\""),
-                    None => sql.clone(),
-                };
-                (format!("{text}{suffix}"), sql.clone())
-            })
-            .collect();
+        if keys.iter().any(|key| key.window) || on_keys.iter().any(|key| key.window) {
+            return Err(Fault::unsupported("DISTINCT ON by a window function")
+                .with_hint("Compute it in a subquery: SELECT DISTINCT ON … FROM (SELECT …) AS computed ORDER BY …."));
+        }
+        let order = keys.into_iter().map(|key| key.spelled_out).collect();
         leaf.first_of = Some((on_keys.iter().map(Scalar::compared).collect(), order));
         Ok(())
     }

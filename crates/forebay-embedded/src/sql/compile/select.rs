@@ -78,9 +78,9 @@ impl Compiler<'_> {
         }
         let keys = self.select_order(&mut leaf, order, &scope)?;
         if let Some(Distinct::On(on)) = &select.distinct {
-            self.distinct_on(&mut leaf, on, &keys, &scope)?;
+            self.distinct_on(&mut leaf, on, keys, &scope)?;
         } else if !keys.is_empty() {
-            let keys: Vec<String> = keys.into_iter().map(|(key, _)| key).collect();
+            let keys: Vec<String> = keys.into_iter().map(|key| key.written).collect();
             leaf.order = Some(keys.join(", "));
         }
         Ok(leaf)

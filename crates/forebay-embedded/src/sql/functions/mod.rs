@@ -27,7 +27,7 @@ pub(crate) use aggregate::aggregate;
 pub(crate) use error::About;
 pub use error::{Marked, marked_error};
 pub(crate) use sequence_change::{SequenceChange, sequence_bounds};
-pub use sequences::{GIVE_BACK, Sequences};
+pub use sequences::{Drawn, GIVE_BACK, Sequences};
 pub use session_context::{SessionContext, zone};
 pub(crate) use special::{clock_micros, stored_timestamptz};
 

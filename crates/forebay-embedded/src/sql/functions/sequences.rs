@@ -109,10 +109,33 @@ impl Seen {
 pub const GIVE_BACK: &str =
     "UPDATE forebay_sequence SET last = forebay_sequence_given(name, last, called) WHERE called > 0";
 
-impl Sequences {
-    /// Forgets what a session has seen.
-    pub fn forget_session(&self, session: u64) {
-        self.state.lock().sessions.remove(&session);
+/// What a session has drawn; forgotten when it ends.
+#[derive(Debug)]
+pub struct Drawn {
+    sequences: Arc<Sequences>,
+    session: u64,
+}
+
+impl Drawn {
+    /// By the number that [`SessionContext`] tells.
+    pub fn new(sequences: Arc<Sequences>, session: u64) -> Self {
+        Self { sequences, session }
+    }
+
+    /// The session's number.
+    pub fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// `currval` and `lastval` are as in a new session.
+    pub fn forget(&self) {
+        self.sequences.state.lock().sessions.remove(&self.session);
+    }
+}
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 
