@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use forebay_pg_link::ConnectError;
 use forebay_pg_link::config::Host;
-use forebay_pg_wire::error::WireError;
+use forebay_pg_wire::error::{Severity, WireError};
 use forebay_pg_wire::gate::{Applicant, Demand, Gate, Verdict};
 use parking_lot::RwLock;
 use tokio::task::JoinSet;
@@ -178,7 +178,11 @@ impl Databases {
     /// What the name leads to, or all without one.
     fn one_or_all(&self, database: Option<&str>) -> Result<Vec<Arc<Upstream>>, WireError> {
         match database {
-            Some(name) => self.of(name).map(|upstream| vec![upstream]),
+            // Who asks goes on.
+            Some(name) => self
+                .of(name)
+                .map(|upstream| vec![upstream])
+                .map_err(|error| error.with_severity(Severity::Error)),
             None => Ok(self.all()),
         }
     }
@@ -256,5 +260,19 @@ impl Gate for Databases {
             Ok(upstream) => Box::pin(async move { upstream.check(applicant, password).await }),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_what_is_not_there_goes_on_and_who_wants_in_does_not() {
+        let databases = Databases::new([], None, None).unwrap();
+        let asked = databases.pause(Some("nowhere")).unwrap_err();
+        let wanted = databases.of("nowhere").unwrap_err();
+        assert_eq!((asked.sqlstate, asked.severity), (NO_SUCH_DATABASE, Severity::Error));
+        assert_eq!((wanted.sqlstate, wanted.severity), (NO_SUCH_DATABASE, Severity::Fatal));
     }
 }

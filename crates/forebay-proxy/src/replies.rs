@@ -94,8 +94,13 @@ impl<N> Default for Replies<N> {
 impl<N> Replies<N> {
     /// Whether all that was asked is answered, and nothing is begun that a Sync is to end.
     pub(crate) fn is_empty(&self) -> bool {
+        !self.is_skipping && !self.is_in_group && self.are_all_there()
+    }
+
+    /// Whether all that was asked is answered.
+    pub(crate) fn are_all_there(&self) -> bool {
         let is_answered = |expected: &Expected<N>| matches!(expected.asked, Asked::CopyEnd | Asked::Nothing);
-        !self.is_skipping && !self.is_in_group && self.expected.iter().all(is_answered)
+        self.expected.iter().all(is_answered)
     }
 
     /// Whether the answers can no longer be told apart.

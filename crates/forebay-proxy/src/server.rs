@@ -301,9 +301,10 @@ impl Server {
 
     /// What its client is at.
     pub(crate) fn at(&self) -> At {
-        match (self.replies.is_empty(), self.status) {
+        match (self.replies.are_all_there(), self.status) {
             (false, _) => At::Statement(self.replies.answered()),
-            (true, b'I') => At::Idle,
+            (true, b'I') if self.replies.is_empty() => At::Idle,
+            // It owes a Sync, or the end of its transaction.
             (true, _) => At::IdleInTransaction,
         }
     }

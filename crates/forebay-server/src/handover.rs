@@ -2,7 +2,7 @@
 //!
 //! Promises: whoever waits to be accepted is accepted by the one or the other, for the sockets are passed, and never closed. The one that runs
 //! goes on as before until the other says that it serves; then it lets nobody in any more, and its clients stay until they go. A cancel that
-//! comes to the new one reaches a client of the old one. Nothing is handed to a process of another user. Knows no session.
+//! comes to the new one reaches a client of the old one, and of the one before that. Nothing is handed to a process of another user. Knows no session.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,14 +11,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::task::JoinSet;
 
 use crate::listeners::SocketFile;
 
@@ -32,6 +36,10 @@ const HAS_HTTP: u8 = 2;
 const SERVES: u8 = b'S';
 /// What the old one says behind a cancel.
 const DONE: u8 = b'D';
+/// What the old one says to the one whose the sockets are now.
+const YOURS: u8 = b'Y';
+/// It answers at once, if it lives.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// As PostgreSQL's protocol bounds it.
 const KEY_BYTES_MAX: usize = 256;
 
@@ -121,19 +129,19 @@ impl Sockets {
     }
 }
 
-/// Where a server that starts asks the one that runs.
+/// Where a server that starts will ask the one that runs.
 #[derive(Debug)]
 pub(crate) struct Offer {
     listener: UnixListener,
-    /// Removed when the server ends, unless another's stands there.
-    _file: SocketFile,
+    /// Where it listens until it [stands](Self::stand) where it is asked.
+    beside: PathBuf,
 }
 
 impl Offer {
-    /// In place of whatever socket is there: who has asked it has been answered.
-    pub(crate) fn listen(path: &Path) -> io::Result<Self> {
+    /// Beside the path, where nobody asks yet.
+    pub(crate) fn beside(path: &Path) -> io::Result<Self> {
         let mut beside = path.to_owned().into_os_string();
-        beside.push(".new");
+        beside.push(format!(".{}", std::process::id()));
         let beside = PathBuf::from(beside);
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -141,37 +149,69 @@ impl Offer {
         }
         let listener = UnixListener::bind(&beside)?;
         std::fs::set_permissions(&beside, PermissionsExt::from_mode(MODE))?;
-        std::fs::rename(&beside, path)?;
-        Ok(Self {
-            listener,
+        Ok(Self { listener, beside })
+    }
+
+    /// In place of whatever socket is there: who has asked it has been answered.
+    pub(crate) fn stand(self, path: &Path) -> io::Result<StandingOffer> {
+        std::fs::rename(&self.beside, path)?;
+        Ok(StandingOffer {
+            listener: self.listener,
             _file: SocketFile::of(path)?,
         })
     }
+}
 
-    /// Waits for one that has taken the sockets and serves.
+/// Where a server that starts asks the one that runs.
+#[derive(Debug)]
+pub(crate) struct StandingOffer {
+    listener: UnixListener,
+    /// Removed when the server ends, unless another's stands there.
+    _file: SocketFile,
+}
+
+impl StandingOffer {
+    /// Waits for one that has taken the sockets and serves: of several, the first that says so. Who says nothing keeps nobody from them.
     ///
     /// # Cancel safety
-    /// Dropped, one that is about to take them hears no answer, and does not start.
+    /// Dropped, those that are about to take them hear no answer, and do not start.
     pub(crate) async fn successor(self, sockets: Sockets) -> Successor {
+        let sockets = Arc::new(sockets);
+        let mut asked = JoinSet::new();
         loop {
-            match self.hand_over(&sockets).await {
+            let taken = tokio::select! {
+                Some(taken) = asked.join_next() => taken.map_err(io::Error::from).flatten(),
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        asked.spawn(hand_over(stream, Arc::clone(&sockets)));
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+            };
+            let told = match taken {
+                Ok(Some(mut stream)) => stream.write_u8(YOURS).await.map(|()| Some(Successor(stream))),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            };
+            match told {
                 Ok(Some(successor)) => return successor,
                 Ok(None) => tracing::warn!("somebody of another user has asked for the sockets"),
                 Err(error) => tracing::warn!(%error, "a server that has asked for the sockets does not serve"),
             }
         }
     }
+}
 
-    async fn hand_over(&self, sockets: &Sockets) -> io::Result<Option<Successor>> {
-        let (mut stream, _) = self.listener.accept().await?;
-        if stream.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
-            return Ok(None);
-        }
-        sockets.send(&stream).await?;
-        match stream.read_u8().await? {
-            SERVES => Ok(Some(Successor(stream))),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+/// None for another user's process.
+async fn hand_over(mut stream: UnixStream, sockets: Arc<Sockets>) -> io::Result<Option<UnixStream>> {
+    if stream.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(None);
+    }
+    sockets.send(&stream).await?;
+    match stream.read_u8().await? {
+        SERVES => Ok(Some(stream)),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
@@ -207,7 +247,13 @@ impl Successor {
 
 /// The one whose sockets were taken.
 #[derive(Debug)]
-pub(crate) struct Predecessor(Mutex<Option<UnixStream>>);
+pub(crate) struct Predecessor {
+    path: PathBuf,
+    to: Mutex<OwnedWriteHalf>,
+    /// What it says; closed when it has ended.
+    said: Mutex<mpsc::Receiver<u8>>,
+    ended: watch::Receiver<()>,
+}
 
 impl Predecessor {
     /// Asks the one that runs, if one does, for its sockets. It serves on until it [is told](Self::succeed).
@@ -219,35 +265,74 @@ impl Predecessor {
             }
             Err(error) => return Err(error),
         };
-        let sockets = Sockets::receive(&stream).await?;
-        Ok(Some((Self(Mutex::new(Some(stream))), sockets)))
+        let sockets = in_time(Sockets::receive(&stream)).await?;
+        let (mut from, to) = stream.into_split();
+        let (says, said) = mpsc::channel(1);
+        let (lives, ended) = watch::channel(());
+        tokio::spawn(async move {
+            let _lives = lives;
+            while let Ok(word) = from.read_u8().await {
+                if says.send(word).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Some((
+            Self {
+                path: path.to_owned(),
+                to: Mutex::new(to),
+                said: Mutex::new(said),
+                ended,
+            },
+            sockets,
+        )))
     }
 
     /// From now on this one serves, and the other lets nobody in.
+    ///
+    /// # Errors
+    /// Where the other has ended, or handed its sockets to another.
     pub(crate) async fn succeed(&self) -> io::Result<()> {
-        match &mut *self.0.lock().await {
-            Some(stream) => stream.write_u8(SERVES).await,
-            None => Ok(()),
+        self.to.lock().await.write_u8(SERVES).await?;
+        let answer = async {
+            self.said
+                .lock()
+                .await
+                .recv()
+                .await
+                .ok_or(io::ErrorKind::UnexpectedEof.into())
+        };
+        match in_time(answer).await? {
+            YOURS => Ok(()),
+            _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 
     /// Passes a cancel on; ready when it is carried out. Nothing where the other has ended.
     ///
     /// # Cancel safety
-    /// Dropped, no other is passed on any more.
+    /// Dropped, whoever comes next may be told too early.
     pub(crate) async fn cancel(&self, process_id: i32, key: &[u8]) {
         let Ok(length) = u16::try_from(key.len()) else { return };
-        let mut kept = self.0.lock().await;
-        let Some(mut stream) = kept.take() else { return };
-        let passed: io::Result<()> = async {
-            let message = [&process_id.to_be_bytes()[..], &length.to_be_bytes(), key].concat();
-            stream.write_all(&message).await?;
-            stream.read_u8().await.map(drop)
-        }
-        .await;
-        match passed {
-            Ok(()) => *kept = Some(stream),
-            Err(error) => tracing::debug!(%error, "the server before has ended"),
+        let mut said = self.said.lock().await;
+        let message = [&process_id.to_be_bytes()[..], &length.to_be_bytes(), key].concat();
+        let passed = self.to.lock().await.write_all(&message).await;
+        if passed.is_err() || said.recv().await.is_none() {
+            tracing::debug!(path = %self.path.display(), "the server before has ended");
         }
     }
+
+    /// Ready once the other has ended, and has no clients any more.
+    pub(crate) async fn ended(&self) {
+        // Nothing is ever sent.
+        while self.ended.clone().changed().await.is_ok() {}
+    }
+}
+
+/// One that hangs is not waited for.
+async fn in_time<T>(answer: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(ANSWERS_WITHIN, answer).await.unwrap_or_else(|_| {
+        let why = format!("the server that runs does not answer within {ANSWERS_WITHIN:?}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
 }

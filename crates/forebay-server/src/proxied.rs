@@ -41,6 +41,13 @@ pub(crate) struct Proxied {
 }
 
 impl Proxied {
+    /// Waits until the server whose sockets were taken has ended, if there is one.
+    pub(crate) async fn predecessor_ended(&self) {
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.ended().await;
+        }
+    }
+
     /// Connects to nothing yet.
     pub(crate) fn new(
         options: &ProxyOptions,

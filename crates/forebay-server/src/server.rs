@@ -151,6 +151,13 @@ impl Database {
         }
     }
 
+    /// Waits until the server whose sockets were taken has ended, if there is one.
+    async fn predecessor_ended(&self) {
+        if let Self::Proxied(proxied) = self {
+            proxied.predecessor_ended().await;
+        }
+    }
+
     /// Cancels whatever runs where sessions do not end by themselves.
     fn cancel_all(&self) {
         match self {
@@ -234,11 +241,13 @@ impl Server {
         let (handshake, seen_handshake) = watch::channel(database.handshake(&options)?);
         let address = local(&listener, options.listen)?;
         let listeners = Listeners::new(listener, options.socket_folder.as_deref(), handed_local).await?;
+        // Whatever can fail has been done; who waits to be accepted waits for a moment longer.
         let successor = match &options.handover_socket {
             None => None,
             Some(path) => {
-                let offered = offer(path, &listeners, http_listener.as_ref().map(|(listener, _)| listener));
-                Some(offered.map_err(|cause| handover_error(path, cause))?)
+                let http = http_listener.as_ref().map(|(listener, _)| listener);
+                let taken = take_over(path, predecessor.as_deref(), &listeners, http).await;
+                Some(taken.map_err(|cause| handover_error(path, cause))?)
             }
         };
         let http_address = match http_listener {
@@ -262,11 +271,6 @@ impl Server {
             seen_door,
             options.max_connections,
         ));
-        if let (Some(predecessor), Some(path)) = (predecessor, &options.handover_socket) {
-            let told = predecessor.succeed().await;
-            told.map_err(|cause| handover_error(path, cause))?;
-            tracing::info!("the sockets of the server before are taken");
-        }
         Ok(Self {
             options,
             address,
@@ -367,11 +371,11 @@ impl Server {
         });
         loop {
             tokio::select! {
-                ended = sessions.join_next() => {
-                    if ended.is_none() {
-                        return database.close().await;
-                    }
-                }
+                () = async {
+                    while sessions.join_next().await.is_some() {}
+                    // Their cancels come this way.
+                    database.predecessor_ended().await;
+                } => return database.close().await,
                 signal = signals.next() => match signal {
                     Signal::Reload => tracing::warn!("options are for the server that has taken over"),
                     Signal::Stop => break,
@@ -429,13 +433,14 @@ async fn end(drain_timeout: Duration, database: &Database, phase: &watch::Sender
     database.close().await;
 }
 
-/// Offers the sockets to a server that starts.
-fn offer(
+/// From now on the sockets are this one's, and it offers them to a server that starts.
+async fn take_over(
     path: &Path,
+    predecessor: Option<&Predecessor>,
     listeners: &Listeners,
     http: Option<&TcpListener>,
 ) -> std::io::Result<oneshot::Receiver<Successor>> {
-    let offer = Offer::listen(path)?;
+    let offer = Offer::beside(path)?;
     let (tcp, local) = listeners.sockets()?;
     let http = http.map(|http| http.as_fd().try_clone_to_owned()).transpose()?;
     let sockets = Sockets {
@@ -443,6 +448,11 @@ fn offer(
         local,
         http: http.map(Into::into),
     };
+    if let Some(predecessor) = predecessor {
+        predecessor.succeed().await?;
+        tracing::info!("the sockets of the server before are taken");
+    }
+    let offer = offer.stand(path)?;
     let (told, successor) = oneshot::channel();
     tokio::spawn(async move {
         // A server that has ended offers nothing.

@@ -79,11 +79,14 @@ fn numbers_that_were_drawn_stay_known_where_that_is_wished() {
     let proxy = proxy(postgres(), &arguments);
     // Somebody had the connection before.
     let mut before = at(proxy.address());
-    (0..3).for_each(|_| before.run("BEGIN; COMMIT"));
+    for _ in 0..3 {
+        before.run("BEGIN; COMMIT");
+    }
+    let mut straight = straight(postgres());
+    straight.run("CREATE TABLE kept (a serial PRIMARY KEY, b int)");
+    straight.run("CREATE FUNCTION drawn() RETURNS bigint LANGUAGE sql AS $$SELECT lastval()$$");
+    straight.run("CREATE FUNCTION next_one() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('kept_a_seq')$$");
     let mut one = at(proxy.address());
-    one.run("CREATE TABLE kept (a serial PRIMARY KEY, b int)");
-    one.run("CREATE FUNCTION drawn() RETURNS bigint LANGUAGE sql AS $$SELECT lastval()$$");
-    one.run("CREATE FUNCTION next_one() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('kept_a_seq')$$");
     for (what, is_prepared) in [
         ("INSERT INTO kept DEFAULT VALUES", false),
         ("UPDATE kept SET a = DEFAULT", false),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testbed::Forebay;
 
-use crate::client::{Client, query, sync, whole};
+use crate::client::{Client, bind, execute, flush, parse, query, sync, whole};
 use crate::{at, postgres, proxy, straight};
 
 #[test]
@@ -42,6 +42,18 @@ fn a_transaction_that_is_idle_for_too_long_is_rolled_back() {
     // Who is idle outside of one may be.
     assert!(other.read_within(Duration::from_millis(300)).is_none());
     assert_eq!(other.ask("SELECT 1"), "1");
+}
+
+/// The transaction of what has no Sync yet is open, too.
+#[test]
+fn who_owes_a_sync_for_too_long_is_ended() {
+    let proxy = proxy(postgres(), &["--idle-transaction-timeout", "200ms"]);
+    for (sql, last) in [("SELECT 1", b'C'), ("SELECT 1/0", b'E')] {
+        let mut client = at(proxy.address());
+        client.send(&[parse("", sql), bind("", "", &[]), execute("", 0), flush()].concat());
+        while client.read().unwrap().kind != last {}
+        assert_eq!(ended(&mut client), "25P03", "{sql}");
+    }
 }
 
 #[test]

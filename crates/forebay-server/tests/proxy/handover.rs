@@ -120,6 +120,35 @@ fn one_that_cannot_start_takes_nothing() {
     assert_eq!(at(new.address()).ask("SELECT 1"), "1");
 }
 
+/// By way of one that has no clients itself; and who asks for the sockets and says nothing keeps nobody from them.
+#[test]
+fn a_cancel_reaches_the_one_before_the_last() {
+    let folder = Folder::new("handover", None).unwrap();
+    let mut first = start(&folder, &[]).unwrap();
+    let mut runs = at(first.address());
+    runs.send(&query("SELECT pg_sleep(600)"));
+    let says_nothing = || std::os::unix::net::UnixStream::connect(folder.file("handover")).unwrap();
+    let mut silent = vec![says_nothing()];
+    let mut second = start(&folder, &[]).unwrap();
+    silent.push(says_nothing());
+    let third = start(&folder, &[]).unwrap();
+    assert_eq!(third.address(), first.address());
+    let secret = runs.secret.clone();
+    runs.cancel(&secret);
+    assert_eq!(runs.answer().sqlstate(), "57014");
+    drop(runs);
+    for ended in [&mut first, &mut second] {
+        assert!(
+            ended
+                .wait(PATIENCE)
+                .unwrap()
+                .expect("the last client has gone")
+                .success()
+        );
+    }
+    assert_eq!(at(third.address()).ask("SELECT 1"), "1");
+}
+
 #[test]
 fn another_address_is_listened_on_anew() {
     let folder = Folder::new("handover", None).unwrap();

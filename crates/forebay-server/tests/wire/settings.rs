@@ -208,7 +208,11 @@ fn numbers_that_were_drawn_are_forgotten_when_they_are_discarded() {
     let server = server(&[]);
     let mut client = Client::connect(server.address());
     client.run("CREATE SEQUENCE s");
-    for (discard, is_forgotten) in [("DISCARD PLANS", false), ("DISCARD SEQUENCES", true), ("DISCARD ALL", true)] {
+    for (discard, is_forgotten) in [
+        ("DISCARD PLANS", false),
+        ("DISCARD SEQUENCES", true),
+        ("DISCARD ALL", true),
+    ] {
         let drawn = client.ask("SELECT nextval('s')");
         client.run(discard);
         for asks in ["SELECT lastval()", "SELECT currval('s')"] {
