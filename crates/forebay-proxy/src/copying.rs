@@ -88,7 +88,10 @@ impl Copying {
 
     /// What has this place has failed with this code.
     pub(crate) fn fail(&mut self, place: u64, code: &[u8]) -> Failed {
-        let is_copying = self.executed_at.take().is_some();
+        let is_copying = self.executed_at == Some(place);
+        if is_copying {
+            self.executed_at = None;
+        }
         if self.had_late_sync_at == Some(place) {
             Failed::Uncertain
         } else if is_copying && self.has_early_sync && !self.has_sent && code != CANCELLED {

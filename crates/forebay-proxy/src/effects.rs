@@ -66,6 +66,8 @@ UNION ALL SELECT 'reads', NULL, CAST(CAST(evtfoid AS regproc) AS text) FROM pg_e
 
 /// Libraries of PostgreSQL's own distribution, and some that many have, whose functions leave nothing behind; those that do are known by name.
 const HARMLESS_LIBRARIES: [&str; 40] = [
+    // Of intarray.
+    "_int",
     "amcheck",
     "autoinc",
     "bloom",
@@ -80,7 +82,6 @@ const HARMLESS_LIBRARIES: [&str; 40] = [
     "fuzzystrmatch",
     "hstore",
     "insert_username",
-    "intarray",
     "isn",
     "lo",
     "ltree",

@@ -54,10 +54,16 @@ const READING: [&str; 3] = ["TABLE", "VALUES", "WITH"];
 const OF_THE_TRANSACTION: [&str; 3] = ["CONSTRAINTS", "LOCAL", "TRANSACTION"];
 
 /// Words, quoted or not, that show what is left behind, or a function that runs a text of its argument's.
-const WATCHED: [&str; 23] = [
+const WATCHED: [&str; 44] = [
     "connectby",
     "crosstab",
+    "crosstab2",
+    "crosstab3",
+    "crosstab4",
     "cursor_to_xml",
+    "database_to_xml",
+    "database_to_xml_and_xmlschema",
+    "database_to_xmlschema",
     "dblink_connect",
     "dblink_connect_u",
     "dblink_open",
@@ -65,14 +71,29 @@ const WATCHED: [&str; 23] = [
     "hold",
     "pg_advisory_lock",
     "pg_advisory_lock_shared",
+    "pg_backup_start",
+    "pg_copy_logical_replication_slot",
+    "pg_copy_physical_replication_slot",
+    "pg_create_logical_replication_slot",
+    "pg_create_physical_replication_slot",
+    "pg_replication_origin_session_setup",
+    "pg_settings",
+    "pg_start_backup",
     "pg_temp",
     "pg_try_advisory_lock",
     "pg_try_advisory_lock_shared",
     "query_to_xml",
     "query_to_xml_and_xmlschema",
     "query_to_xmlschema",
+    "schema_to_xml",
+    "schema_to_xml_and_xmlschema",
+    "schema_to_xmlschema",
     "set_config",
+    "set_limit",
     "setseed",
+    "table_to_xml",
+    "table_to_xml_and_xmlschema",
+    "table_to_xmlschema",
     "temp",
     "temporary",
     "ts_rewrite",
@@ -80,17 +101,40 @@ const WATCHED: [&str; 23] = [
     "xpath_table",
 ];
 
-/// Of these, the functions that run a text of their argument's, which may set anything.
-const RUNS_A_TEXT: [&str; 9] = [
+/// Of these, the functions that run a text of their argument's, or read whatever a schema has, which may set anything.
+const RUNS_A_TEXT: [&str; 21] = [
     "connectby",
     "crosstab",
+    "crosstab2",
+    "crosstab3",
+    "crosstab4",
     "cursor_to_xml",
+    "database_to_xml",
+    "database_to_xml_and_xmlschema",
+    "database_to_xmlschema",
     "query_to_xml",
     "query_to_xml_and_xmlschema",
     "query_to_xmlschema",
+    "schema_to_xml",
+    "schema_to_xml_and_xmlschema",
+    "schema_to_xmlschema",
+    "table_to_xml",
+    "table_to_xml_and_xmlschema",
+    "table_to_xmlschema",
     "ts_rewrite",
     "ts_stat",
     "xpath_table",
+];
+
+/// Functions that leave what nobody can be asked for: a backup that is under way, a temporary slot, the origin of what is written.
+const UNSEEN: [&str; 7] = [
+    "pg_backup_start",
+    "pg_copy_logical_replication_slot",
+    "pg_copy_physical_replication_slot",
+    "pg_create_logical_replication_slot",
+    "pg_create_physical_replication_slot",
+    "pg_replication_origin_session_setup",
+    "pg_start_backup",
 ];
 
 /// Whether what the text does may outlive its transaction, in its session.
@@ -153,7 +197,7 @@ pub fn settings_named(sql: &str) -> Option<Vec<String>> {
             if whole.contains('.') {
                 named.push(whole);
             }
-        } else if is_one_of(token, &RUNS_A_TEXT) {
+        } else if names_one_of(token, &RUNS_A_TEXT) || names_one_of(token, &UNSEEN) {
             return None;
         } else if name(token).is_some_and(|name| name == "set_config") {
             match rest {
@@ -194,6 +238,11 @@ fn name(token: &Token<'_>) -> Option<String> {
 fn string(token: &Token<'_>) -> Option<String> {
     let inner = token.text.strip_prefix('\'')?.strip_suffix('\'')?;
     (token.kind == Kind::Text && !inner.contains('\\')).then(|| inner.replace("''", "'"))
+}
+
+/// The same, in quotes or not.
+fn names_one_of(token: &Token<'_>, names: &[&str]) -> bool {
+    name(token).is_some_and(|name| names.contains(&name.as_str()))
 }
 
 fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
@@ -327,6 +376,9 @@ mod tests {
                 None,
             ),
             ("select set_config($1, $2, false)", None),
+            ("select \"table_to_xml\"('v', true, false, '')", None),
+            ("select pg_create_physical_replication_slot('s', true, true)", None),
+            ("update pg_settings set setting = 'x'", Some(vec![])),
             ("select set_config('a' || 'b', 'x', false)", None),
             ("do $$begin perform set_config('a.b', 'c', false); end$$", None),
             ("do $$begin raise notice 'x'; end$$", Some(vec![])),
@@ -384,6 +436,11 @@ mod tests {
             "load 'x'",
             "reset all",
             "select pg_advisory_lock(1)",
+            "UPDATE pg_settings SET setting = 'x' WHERE name = 'search_path'",
+            "select set_limit(0.9)",
+            "select * from crosstab2($$select 1$$)",
+            "select schema_to_xml('public', true, false, '')",
+            "select pg_replication_origin_session_setup('o')",
             "select '\\'; set x.y = 1; --'",
             "select 'open",
         ] {

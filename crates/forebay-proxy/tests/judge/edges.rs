@@ -532,6 +532,114 @@ fn settings_of_the_users_own_by_any_way_are_no_strangers() {
     }
 }
 
+/// By what is no SET and no set_config: a view that can be written, functions of extensions, and those that read whatever there is.
+#[test]
+fn what_is_set_in_passing_is_no_strangers() {
+    let upstream = database("edge_passing");
+    let through = front::start(&upstream, 8);
+    let mut itself = Client::connect(&upstream, "edge_passing", &[]);
+    itself.run("CREATE EXTENSION tablefunc; CREATE EXTENSION pg_trgm");
+    itself.run("CREATE SCHEMA one");
+    itself.run("CREATE VIEW one.sets AS SELECT set_config('lock_timeout', '79', false)");
+    itself.run("SELECT pg_replication_origin_create('edge_passing')");
+    for (sets, shows) in [
+        (
+            "UPDATE pg_settings SET setting = 'evil' WHERE name = 'search_path'",
+            "SHOW search_path",
+        ),
+        ("SELECT set_limit(0.9)", "SELECT show_limit()"),
+        (
+            "SELECT crosstab2($$SELECT set_config('lock_timeout', '79', false), 'a', 'b'$$)",
+            "SHOW lock_timeout",
+        ),
+        ("SELECT schema_to_xml('one', true, false, '')", "SHOW lock_timeout"),
+        ("SELECT table_to_xml('one.sets', true, false, '')", "SHOW lock_timeout"),
+        (
+            "SELECT pg_replication_origin_session_setup('edge_passing')",
+            "SELECT pg_replication_origin_session_is_setup()",
+        ),
+        (
+            "SELECT pg_create_physical_replication_slot('edge_passing', true, true)",
+            "SELECT count(*) FROM pg_replication_slots WHERE active_pid = pg_backend_pid()",
+        ),
+    ] {
+        let ask = |client: &mut Client, text: &str| {
+            client.send(&query(text));
+            client.until(b'Z')
+        };
+        let mut client = Client::connect(&through, "edge_passing", &[]);
+        let before = ask(&mut client, shows);
+        ask(&mut client, sets);
+        let set = ask(&mut client, shows);
+        assert_ne!(set, before, "{sets}");
+        // What is left is asked behind the answer.
+        let_the_proxy_read();
+        let mut stranger = Client::connect(&through, "edge_passing", &[]);
+        assert_eq!(ask(&mut stranger, shows), before, "{sets}");
+        assert_eq!(ask(&mut client, shows), set, "{sets}");
+        ask(&mut client, "DISCARD ALL");
+    }
+    itself.run("SELECT pg_replication_origin_drop('edge_passing')");
+}
+
+/// Behind an error the server passes over all up to the Sync, also what would discard what is prepared.
+#[test]
+fn what_is_passed_over_is_not_waited_for() {
+    let upstream = database("edge_passed");
+    let through = front::start(&upstream, 1);
+    Client::connect(&upstream, "edge_passed", &[]).run("CREATE TABLE t (a int)");
+    let failing = bind("", "nowhere");
+    let select = [parse("", "SELECT 'last'"), bind("", ""), execute("", 0)].concat();
+    let copy = [parse("", "COPY t FROM STDIN"), bind("", ""), execute("", 0)].concat();
+    let row = message(b'd', &[b"1\n"]);
+    let sync = SYNC.to_vec();
+    let pipelines: [&[&[u8]]; 4] = [
+        &[&failing, &query("SET work_mem = '5MB'"), &select, &sync],
+        &[&failing, &query("DISCARD ALL"), &select, &sync],
+        &[
+            &query("SELECT 1/0"),
+            &row,
+            &copy,
+            &sync,
+            &row,
+            &message(b'f', &[b"no\0"]),
+            &sync,
+            &sync,
+        ],
+        &[
+            &query("COPY nowhere FROM STDIN"),
+            &row,
+            &copy,
+            &sync,
+            &message(b'f', &[b"no\0"]),
+            &sync,
+        ],
+    ];
+    for pipeline in pipelines {
+        for waits in [false, true] {
+            let [straight, through] = [&upstream, &through].map(|address| {
+                let mut client = Client::connect(address, "edge_passed", &[]);
+                client.wait_at_most(Duration::from_secs(20));
+                for part in pipeline {
+                    client.send(part);
+                    if waits {
+                        let_the_proxy_read();
+                    }
+                }
+                client.send(&query("SELECT 'behind'"));
+                let mut told = String::new();
+                while !told.contains("behind") {
+                    let more = client.until(b'D');
+                    assert!(!more.contains("ended: "), "{told}{more}");
+                    told += &more;
+                }
+                told + &client.until(b'Z')
+            });
+            assert_eq!(through, straight, "waits: {waits}");
+        }
+    }
+}
+
 #[test]
 fn nobody_has_anothers_numbers() {
     let ask = |of: &mut Client, bytes: &[u8]| {
