@@ -153,7 +153,7 @@ impl Maker<'_> {
                 }
                 match resolve(*declared, Some(oid)) {
                     Some(INT4) if index > 0 => {
-                        let places = ["1", "2", "3", "NULL", "nullif(id % 3, 0)"];
+                        let places = ["1", "2", "3", "-2", "NULL", "nullif(id % 3, 0)", "id % 7 - 3"];
                         call.push((*self.make.random.pick(&places)).into());
                     }
                     Some(INT4) if function.arguments.len() == 1 => {

@@ -26,8 +26,44 @@ struct Lowered {
     extra: Vec<String>,
     /// SQLite's own, which can forget rows again when a window moves.
     native: bool,
-    /// Where this is NULL so is the call: SQLite would take it for a place that is not there, or refuse it.
-    needs: Option<String>,
+    /// Of which row it tells, where that is not known to be one that SQLite finds.
+    place: Option<Place>,
+}
+
+/// How far another row is away, or which one it is.
+struct Place {
+    sql: String,
+    /// The call for one on the other side, which SQLite has not read yet, or has forgotten.
+    turned: Option<String>,
+}
+
+/// What to do about the place that a call tells of, if anything. Where it is NULL so is the call: SQLite would take it for a place that is not
+/// there, or refuse it.
+fn place_of(name: &str, arguments: &mut [Scalar]) -> Option<Place> {
+    let turned = match name {
+        "lag" => Some("lead"),
+        "lead" => Some("lag"),
+        "nth_value" => None,
+        _ => return None,
+    };
+    let place = arguments.get_mut(1)?;
+    match place.constant_value() {
+        Some(Owned::Integer(number)) if number >= 0 || turned.is_none() => return None,
+        _ => {}
+    }
+    let sql = place.sql.clone();
+    let Some(turned) = turned else {
+        place.sql = format!("coalesce({sql}, 1)");
+        return Some(Place { sql, turned: None });
+    };
+    let mut call = |sign: &str| {
+        arguments[1].sql = format!("max({sign}coalesce({sql}, 0), 0)");
+        let texts: Vec<&str> = arguments.iter().map(|argument| argument.sql.as_str()).collect();
+        texts.join(", ")
+    };
+    let turned = Some(format!("{turned}({})", call("-")));
+    call("");
+    Some(Place { sql, turned })
 }
 
 impl Compiler<'_> {
@@ -91,13 +127,25 @@ impl Compiler<'_> {
             return Err(Fault::unsupported("an aggregate over columns of an outer query"));
         }
         if let Some(over) = &function.over {
+            let call = sql.len();
             let moves = self.window(over, scope, &mut sql)?;
             if moves && !lowered.native {
                 return Err(Fault::unsupported(format!("{name} over a window whose start moves")));
             }
-            if let Some(place) = &lowered.needs {
-                sql = format!("CASE WHEN {place} IS NOT NULL THEN {sql} END");
-            }
+            sql = match &lowered.place {
+                None => sql,
+                Some(Place {
+                    sql: place,
+                    turned: None,
+                }) => format!("CASE WHEN {place} IS NOT NULL THEN {sql} END"),
+                Some(Place {
+                    sql: place,
+                    turned: Some(turned),
+                }) => {
+                    let over = &sql[call..];
+                    format!("CASE WHEN {place} >= 0 THEN {sql} WHEN {place} < 0 THEN {turned}{over} END")
+                }
+            };
         }
         Ok(Scalar {
             aggregate: !windowed,
@@ -144,7 +192,7 @@ impl Compiler<'_> {
                 name: name.to_owned(),
                 extra: Vec::new(),
                 native: true,
-                needs: None,
+                place: None,
             };
             return Ok((sql, oid::INT8, lowered, true));
         }
@@ -182,13 +230,7 @@ impl Compiler<'_> {
             .actual(fact.result)
             .ok_or_else(|| Fault::unsupported(format!("{name} with these types")))?;
         let mut lowered = lower(name, fact, &converted)?;
-        if matches!(name, "lag" | "lead" | "nth_value")
-            && let Some(place) = converted.get_mut(1)
-            && place.constant_value().is_none_or(|value| value == Owned::Null)
-        {
-            lowered.needs = Some(place.sql.clone());
-            place.sql = format!("coalesce({}, 1)", place.sql);
-        }
+        lowered.place = place_of(name, &mut converted);
         let mut sql = format!("{}(", lowered.name);
         if distinct {
             sql.push_str("DISTINCT ");
@@ -368,7 +410,7 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
             name: name.to_owned(),
             extra: Vec::new(),
             native: true,
-            needs: None,
+            place: None,
         })
     };
     if fact.kind == b'w' {
@@ -420,6 +462,6 @@ fn lower(name: &str, fact: &FunctionFact, arguments: &[Scalar]) -> Result<Lowere
         name: function_name(&known.name),
         extra,
         native: false,
-        needs: None,
+        place: None,
     })
 }
