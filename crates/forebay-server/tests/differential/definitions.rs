@@ -151,7 +151,7 @@ pub(crate) fn differences(pair: &mut Pair) -> Vec<String> {
     told
 }
 
-fn simple(statement: &str) -> Send {
+pub(crate) fn simple(statement: &str) -> Send {
     Send {
         rendered: Rendered {
             sql: statement.to_owned(),

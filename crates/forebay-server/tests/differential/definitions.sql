@@ -424,3 +424,60 @@ insert into u default values returning id
 rollback
 insert into u default values returning id
 drop table u
+-- A key that protects what another one would take along.
+create table p(id int primary key)
+create table c1(id int primary key, pid int references p on delete cascade)
+create table c2(id int primary key, pid int references p, c1 int references c1 on delete cascade)
+insert into p values (1),(2),(3)
+insert into c1 values (1,1),(2,2)
+insert into c2 values (1,1,1),(2,null,2)
+delete from p where id=1
+delete from p where id=2 returning *
+select * from c2
+delete from p where id>=1
+delete from c1 where id=1
+delete from p
+select * from c2
+drop table c2
+drop table c1
+drop table p
+-- Keys that take rows along on many ways, and one that protects some of them.
+create table m0(id int primary key)
+insert into m0 values (1),(2)
+create table m1(id int primary key, k0 int references m0 on delete cascade)
+insert into m1 values (1, 1),(2, 2)
+create table m2(id int primary key, k0 int references m0 on delete cascade, k1 int references m1 on delete cascade)
+insert into m2 values (1, 1, 1),(2, 2, 2)
+create table m3(id int primary key, k0 int references m0 on delete cascade, k1 int references m1 on delete cascade, k2 int references m2 on delete cascade)
+insert into m3 values (1, 1, 1, 1),(2, 2, 2, 2)
+create table m4(id int primary key, k0 int references m0 on delete cascade, k1 int references m1 on delete cascade, k2 int references m2 on delete cascade, k3 int references m3 on delete cascade)
+insert into m4 values (1, 1, 1, 1, 1),(2, 2, 2, 2, 2)
+create table m5(id int primary key, k0 int references m0 on delete cascade, k1 int references m1 on delete cascade, k2 int references m2 on delete cascade, k3 int references m3 on delete cascade, k4 int references m4 on delete cascade)
+insert into m5 values (1, 1, 1, 1, 1, 1),(2, 2, 2, 2, 2, 2)
+create table m6(id int primary key, k0 int references m0 on delete cascade, k1 int references m1 on delete cascade, k2 int references m2 on delete cascade, k3 int references m3 on delete cascade, k4 int references m4 on delete cascade, k5 int references m5 on delete cascade)
+insert into m6 values (1, 1, 1, 1, 1, 1, 1),(2, 2, 2, 2, 2, 2, 2)
+create table m7(id int primary key, k0 int references m0 on delete cascade, k1 int references m1 on delete cascade, k2 int references m2 on delete cascade, k3 int references m3 on delete cascade, k4 int references m4 on delete cascade, k5 int references m5 on delete cascade, k6 int references m6 on delete cascade)
+insert into m7 values (1, 1, 1, 1, 1, 1, 1, 1),(2, 2, 2, 2, 2, 2, 2, 2)
+create table mx(id int primary key, a int references m2 on delete cascade, b int references m2)
+insert into mx values (1,1,1),(2,null,2)
+delete from m0 where id = 1 returning id
+delete from m0
+delete from mx
+delete from m0
+select count(*) from m0
+select count(*) from m1
+select count(*) from m2
+select count(*) from m3
+select count(*) from m4
+select count(*) from m5
+select count(*) from m6
+select count(*) from m7
+drop table mx
+drop table m7
+drop table m6
+drop table m5
+drop table m4
+drop table m3
+drop table m2
+drop table m1
+drop table m0

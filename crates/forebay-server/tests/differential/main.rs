@@ -18,6 +18,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod aggregates;
+mod cascades;
 mod changes;
 mod connection;
 mod corpus;
@@ -275,4 +276,23 @@ fn definitions_and_violations_have_postgresql_s_answers() {
     let servers = Servers::start();
     let differences = definitions::differences(&mut servers.connect("UTC"));
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
+#[test]
+fn what_a_deletion_takes_along_is_what_postgresql_s_does() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let servers = Servers::start();
+    let seed = number("FOREBAY_SEED").unwrap_or_else(seed_of_the_moment);
+    let scripts = number("FOREBAY_CASES").map_or(250, |cases| cases / 1000);
+    println!("FOREBAY_SEED={seed}");
+    let scripts = usize::try_from(scripts).expect("it is below a usize").max(250);
+    let outcome = cascades::outcome(&mut servers.connect("UTC"), seed, scripts);
+    println!("{} deletions, {} refused", outcome.done, outcome.refused);
+    assert!(outcome.different.is_empty(), "{}", outcome.different.join("\n\n"));
+    assert!(
+        outcome.refused * 10 < outcome.done,
+        "{} of {} refused",
+        outcome.refused,
+        outcome.done
+    );
 }

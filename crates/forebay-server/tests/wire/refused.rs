@@ -142,6 +142,7 @@ const REFUSED: &[(&str, &str)] = &[
         "a query in `RETURNING`",
         "UPDATE t SET a = 1 RETURNING (SELECT max(a) FROM t)",
     ),
+    ("more than 64 ways", "DELETE FROM w0"),
     ("`BINARY` cursors", "DECLARE c BINARY CURSOR FOR SELECT 1"),
     ("`WHERE CURRENT OF`", "DELETE FROM t WHERE CURRENT OF c"),
     ("`PREPARE TRANSACTION`", "PREPARE TRANSACTION 'p'"),
@@ -183,6 +184,13 @@ fn what_the_guide_lists_is_refused() {
     client.run("CREATE TABLE t (id serial PRIMARY KEY, a int, b text, many int[], doc jsonb)");
     client.run("CREATE VIEW v AS SELECT a FROM t; CREATE TABLE checked (a text CHECK (a <> 'b '))");
     client.run("CREATE SCHEMA s; CREATE TABLE s.t (a int)");
+    client.run("CREATE TABLE w0 (id int PRIMARY KEY)");
+    for table in 1..8 {
+        let key = |to: i32| format!(", k{to} int REFERENCES w{to} ON DELETE CASCADE");
+        let keys: String = (0..table).map(key).collect();
+        client.run(&format!("CREATE TABLE w{table} (id int PRIMARY KEY{keys})"));
+    }
+    client.run("CREATE TABLE w (a int REFERENCES w7 ON DELETE CASCADE, b int REFERENCES w7)");
     let list = list();
     let mut wrong = Vec::new();
     for (words, statement) in REFUSED {

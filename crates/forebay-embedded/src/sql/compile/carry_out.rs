@@ -349,7 +349,7 @@ impl Compiler<'_> {
     }
 
     /// SQLite's expression of the values of some columns, as PostgreSQL's messages show a key.
-    fn shown(&mut self, columns: &[String], definition: &Definition, prefix: &str) -> Result<String> {
+    pub(super) fn shown(&mut self, columns: &[String], definition: &Definition, prefix: &str) -> Result<String> {
         let mut parts = Vec::new();
         for name in columns {
             let kind = definition

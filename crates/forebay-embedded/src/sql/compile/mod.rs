@@ -48,6 +48,7 @@ mod native;
 mod operator;
 mod order;
 mod plan;
+mod protected;
 mod quantified;
 mod query;
 mod recorded;

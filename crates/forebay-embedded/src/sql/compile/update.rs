@@ -138,7 +138,11 @@ impl Compiler<'_> {
         let deleting = self.deleting(delete)?;
         let Changing { table, alias, own, .. } = &deleting;
         let mut sql = format!("{with}DELETE FROM {} AS {own}", identifier(&table.name));
-        let condition = deleting.meant();
+        let protection = self.protection(table, own)?;
+        let condition = match (deleting.meant(), protection) {
+            (Some(condition), Some(protection)) => Some(format!("({condition}) AND {protection}")),
+            (condition, protection) => condition.or(protection),
+        };
         if self.comes_back(table, None)? {
             // A row that another one's deletion takes along is gone when its turn comes, and has been meant all the same.
             let met = match delete.returning {
