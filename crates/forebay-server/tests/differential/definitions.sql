@@ -424,6 +424,65 @@ insert into u default values returning id
 rollback
 insert into u default values returning id
 drop table u
+-- RETURNING's queries know the changed row beside their own tables.
+create table ra(id int primary key, x int)
+create table rb(id int primary key, y int)
+insert into rb values (1,10),(2,20),(3,30)
+insert into ra values (1,5),(2,6),(3,7) returning id, (select count(*) from rb where rb.id <= ra.id), ra.x+1
+update ra set x = x+1 where id = 2 returning id, (select sum(y) from rb where rb.id <= ra.id), x
+update ra as q set x = x+1 where id = 3 returning id, (select sum(y) from rb where rb.id <= q.id), x, q.x
+insert into ra values (1,50),(4,9) on conflict(id) do update set x = excluded.x returning id, x, (select max(y) from rb where rb.id <= ra.id), (select (select count(*) from rb c where c.id > rb.id and c.id > ra.id) from rb where id = 1)
+insert into ra as rb values (1,50),(5,9) on conflict(id) do update set x = excluded.x returning id, x, (select max(y) from rb c where c.id <= rb.id)
+delete from ra where id = 2 returning *, (select min(y) from rb where rb.id >= ra.id), exists(select from rb where id = ra.id)
+create table r2(id int primary key, x int)
+insert into r2 values (1,2),(2,3) returning id, (select count(*) from rb where rb.id <= r2.id)
+create table "select"(id int primary key, "from" int)
+insert into "select" values (1,2),(2,3) returning id, (select count(*) from rb where rb.id <= "select".id), "from"
+drop table "select"
+drop table r2
+-- Rows of VALUES beside a UNION ALL that ORDER BY merges.
+create view rv as select id from rb union all select id from rb
+select q.id, v.n from (select id from rb union all select id from rb) q cross join (values (1),(2)) v(n) order by 1,2
+select q.id, v.n from (select id from rb union all select id from rb) q cross join (select n+1 from (values (1),(2)) w(n) where n > 0) v(n) order by 1,2
+select q.id, v.n from rv q cross join (values (1),(2)) v(n) order by 1,2
+with c(n) as (values (1),(2)) select q.id, v.n from rv q cross join c v order by 1,2
+select q.id, v.n from (values (1),(2),(3)) v(n), rv q where q.id >= v.n order by q.id, v.n
+drop view rv
+drop table ra
+drop table rb
+-- Another value under the same type.
+create table t(id int primary key, c int, d text check (length(d) < 5), n numeric(6,2), ts timestamptz)
+insert into t values (1,10,'ab',1.25,'2024-01-01'),(2,20,'cd',2.5,'2024-01-02')
+alter table t alter c type int using c+1
+select * from t order by id
+alter table t alter d type text using d || 'xyz'
+alter table t alter d type text using d || 'x'
+alter table t alter n type numeric(6,2) using n*2, alter ts type timestamptz using ts + interval '1 day'
+alter table t alter id type int using id
+select * from t order by id
+alter table t alter id type int using 3
+alter table t alter id type int using id+10
+create table u(id int primary key, r int references t(id), q int generated always as identity, z bool default true)
+insert into u(id,r) values (1,11)
+alter table u alter r type int using r+100
+alter table u alter r type int using r+1
+alter table u alter q type int using q+40
+alter table u alter z type bool using not z
+select * from u
+insert into u(id,r) values (2,13)
+insert into u(id,r) values (2,12)
+select * from u order by id
+drop table u
+drop table t
+-- A CHECK that rows may violate, and an UPDATE that sets none of its columns.
+create table nv(a int, b int, c int)
+insert into nv values (-1, 1, 1), (1, 1, 1)
+alter table nv add constraint nv_a check (a > 0) not valid
+update nv set b = 2
+update nv set b = 2 where a > 0
+update nv set c = c where a < 0
+select * from nv order by a
+drop table nv
 -- A key that protects what another one would take along.
 create table p(id int primary key)
 create table c1(id int primary key, pid int references p on delete cascade)

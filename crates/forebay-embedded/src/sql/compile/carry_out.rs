@@ -19,7 +19,7 @@ use crate::sql::functions::About;
 impl Compiler<'_> {
     /// The steps of an alteration.
     pub(super) fn carry_out(&mut self, mut alteration: Alteration) -> Result<Vec<Step>> {
-        if alteration.old == alteration.new {
+        if alteration.old == alteration.new && !alteration.copies {
             return Ok(alteration.first.into_iter().chain(alteration.last).collect());
         }
         self.settle_expressions(&alteration.table, &mut alteration.new)?;
@@ -30,10 +30,9 @@ impl Compiler<'_> {
         if let Some(key) = &alteration.new.primary_key
             && alteration.copies
             && key.columns.iter().any(|name| alteration.retyped.contains(name))
-            && !key
-                .columns
-                .iter()
-                .all(|name| was_number(name) && alteration.new.is_row_number(name))
+            && !key.columns.iter().all(|name| {
+                was_number(name) && alteration.new.is_row_number(name) && !alteration.values.contains_key(name)
+            })
             && let Some(key) = &mut alteration.new.primary_key
         {
             key.indexed = true;

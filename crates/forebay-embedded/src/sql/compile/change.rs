@@ -8,7 +8,8 @@ use sqlparser::ast::{
 };
 
 use super::compiler::Compiler;
-use super::definition::{ColumnDefinition, Identity};
+use super::definition::{ColumnDefinition, Definition, Identity};
+use super::expression_text::mentions;
 use super::fault::{Fault, Result};
 use super::plan::{ResultColumn, Step};
 use super::scalar::Scalar;
@@ -198,6 +199,10 @@ impl Compiler<'_> {
                 parts.push((place, scalar.sql));
             }
         }
+        if !parts.is_empty() {
+            let unlooked = unlooked_at(table, &parts);
+            parts.extend(unlooked.map(|place| (place, scope.relations[0].columns[place].sql.clone())));
+        }
         Ok(parts)
     }
 
@@ -225,7 +230,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// RETURNING, where SQLite knows the table's columns by their names alone, and no others: whether there are some is `beside`.
+    /// RETURNING, where SQLite knows the changed table's columns by the table's own name, whatever its alias, and no others: whether
+    /// there are some is `beside`. Without that name a column would be taken for one of a query's in the list.
     pub(super) fn returning(
         &mut self,
         items: Option<&[SelectItem]>,
@@ -244,6 +250,14 @@ impl Compiler<'_> {
         if beside && items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
             return Err(of_others());
         }
+        // A table whose name looks like one of ours.
+        let own = table
+            .name
+            .strip_prefix(['r', 'R'])
+            .and_then(|digits| digits.parse().ok());
+        if let Some(number) = own.filter(|number| *number < usize::from(u16::MAX)) {
+            self.names = self.names.max(number);
+        }
         let mut scope = Scope::new(None);
         scope.no_aggregates.set(Some("RETURNING"));
         scope.no_windows.set(Some("RETURNING"));
@@ -257,7 +271,7 @@ impl Compiler<'_> {
                 .map(|column| RelationColumn {
                     name: column.name.clone(),
                     kind: column.kind,
-                    sql: identifier(&column.name),
+                    sql: format!("{}.{}", identifier(&table.name), identifier(&column.name)),
                     not_null: column.not_null,
                 })
                 .collect(),
@@ -292,6 +306,24 @@ impl Compiler<'_> {
             })
             .collect())
     }
+}
+
+/// A column that is to be set to what it is, if there is a CHECK that rows may violate (NOT VALID), none of whose columns is set: SQLite
+/// looks at a CHECK only where its columns are.
+fn unlooked_at(table: &Table, set: &[(usize, String)]) -> impl Iterator<Item = usize> + use<> {
+    let may_violate = table.definition.contains("not_valid");
+    let definition = may_violate.then(|| Definition::read(&table.definition)).flatten();
+    let mut places = Vec::new();
+    for check in definition.iter().flat_map(|definition| &definition.checks) {
+        let used = |place: &usize| mentions(&check.condition.text, &table.columns[*place].name);
+        let mut known = set.iter().map(|(place, _)| *place).chain(places.iter().copied());
+        if !check.not_valid || known.any(|place| used(&place)) {
+            continue;
+        }
+        let mut columns = (0..table.columns.len()).filter(used);
+        places.extend(columns.find(|place| !table.columns[*place].generated));
+    }
+    places.into_iter()
 }
 
 pub(super) fn set_list(values: &[(usize, String)], table: &Table) -> String {

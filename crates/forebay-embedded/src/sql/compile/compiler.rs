@@ -7,7 +7,7 @@ use super::fault::Result;
 use super::plan::{Locks, Plan, ResultColumn, SessionColumn, Step};
 use super::recorded::{Literal, Recorded};
 use super::schema::Schema;
-use super::sqlite_text::numbered;
+use super::sqlite_text::{numbered, with_rows_apart};
 use crate::sql::environment::Environment;
 use crate::sql::facts::{Oid, oid};
 
@@ -115,7 +115,7 @@ impl<'a> Compiler<'a> {
             .into_iter()
             .map(|step| match step {
                 Step::Run { sql, environment } => {
-                    let (sql, highest) = numbered(&sql, asks_for_environment);
+                    let (sql, highest) = numbered(&with_rows_apart(&sql), asks_for_environment);
                     used = used.max(highest);
                     let sql = sql.into();
                     Step::Run { sql, environment }
